@@ -21,10 +21,10 @@ import numpy as np
 from scipy import stats
 from simulations import simulated_surveys
 
-from wanbench.methods.regions import dyadic, line, matrices, mrqap, qap
-from wanbench.methods.regions.covariates import cross_cloud
-from wanbench.methods.regions.unordered_pairs import unordered
-from wanbench.pages.intercloud_2022.quantile_line import quantile_lines
+from wanbench.methods.distance.clouds import cross_cloud
+from wanbench.methods.regions import dyadic, line, permutation
+from wanbench.methods.regions.pairs import unordered
+from wanbench.pages.intercloud_2022.envelope import quantile_lines
 
 GOAL_S = 1.0
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -99,8 +99,8 @@ class Survey:
         self.n = n_regions
         self.cells = self.first, self.second = sample.first, sample.second
         self.x, self.y = sample.frame.distance_km.to_numpy() / 1000, sample.frame.value.to_numpy()
-        self.distance = matrices.distances(self.pairs, sample.regions) / 1000
-        self.rtt = matrices.square(self.y, *self.cells, n_regions, symmetric=True)
+        self.distance = permutation.distances(self.pairs, sample.regions) / 1000
+        self.rtt = permutation.square(self.y, *self.cells, n_regions, symmetric=True)
         kept = np.random.default_rng(2).random(len(self.y)) < 0.9
         self.some = self.first[kept], self.second[kept]
         self.crosses = cross_cloud(sample.regions)
@@ -116,26 +116,28 @@ class Survey:
             self.both = distance.DistanceMatrix(self.distance), distance.DistanceMatrix(self.rtt)
 
     def permute(self, times, seed, method="pearson", missing=False):
-        orders = qap.relabellings(self.n, times, seed)
+        orders = permutation.relabellings(self.n, times, seed)
         cells = self.some if missing else self.cells
-        observed = qap.correlations(self.distance, self.rtt, cells, np.arange(self.n)[None], ranks=method == "spearman")
-        drawn = qap.correlations(self.distance, self.rtt, cells, orders, ranks=method == "spearman")
-        return observed[0], qap.p_value(qap.as_extreme(drawn, observed[0]), times)[0]
+        observed = permutation.correlations(
+            self.distance, self.rtt, cells, np.arange(self.n)[None], ranks=method == "spearman"
+        )
+        drawn = permutation.correlations(self.distance, self.rtt, cells, orders, ranks=method == "spearman")
+        return observed[0], permutation.p_value(permutation.as_extreme(drawn, observed[0]), times)[0]
 
     def permute_skbio(self, times, seed, method="pearson"):
         return self.skbio.mantel(*self.both, method=method, permutations=times, seed=seed)[:2]
 
     def permute_loop(self, times, seed):
         observed, extreme = np.corrcoef(self.x, self.y)[0, 1], 0
-        for order in qap.relabellings(self.n, times, seed):
+        for order in permutation.relabellings(self.n, times, seed):
             drawn = self.distance[np.ix_(order, order)][self.cells]
-            extreme += abs(np.corrcoef(drawn, self.y)[0, 1]) >= abs(observed) - qap.TIE
+            extreme += abs(np.corrcoef(drawn, self.y)[0, 1]) >= abs(observed) - permutation.TIE
         return observed, (extreme + 1) / (times + 1)
 
     def permute_covariate(self, times, seed):
-        orders = qap.relabellings(self.n, times, seed)
-        observed, drawn = mrqap.t_statistics(self.rtt, self.crosses, [self.distance], self.cells, orders)
-        return observed, qap.p_value(qap.as_extreme(drawn, observed), times)[0]
+        orders = permutation.relabellings(self.n, times, seed)
+        observed, drawn = permutation.t_statistics(self.rtt, self.crosses, [self.distance], self.cells, orders)
+        return observed, permutation.p_value(permutation.as_extreme(drawn, observed), times)[0]
 
     def resample(self, times, seed):
         weights = dyadic.region_weights(self.n, times, seed)

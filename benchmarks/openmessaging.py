@@ -3,7 +3,7 @@ The OpenMessaging Benchmark against our open-loop load: `WANBENCH_OMB=FOLDER pyt
 
 One cluster of three brokers in three regions, 20, 40 and 60 ms round trip apart, and the same workload interleaved
 (A B, B A, ...) by two engines in the first region: the benchmark with its local worker, and the KafkaOpenLoop that
-`Workload.open_loop` makes of the same workload and driver. Three replicas, acks=all, one topic of three partitions, one
+`to_open_loop` makes of the same workload and driver. Three replicas, acks=all, one topic of three partitions, one
 consumer group, records of 1 kB, the benchmark's settings for latency.
 
 It prints the quantiles of every run and their intervals, then for each quantile the ratio of the engines, paired by
@@ -30,10 +30,11 @@ from wanbench.measure.kafka import Cluster, unavailable
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 from wanbench.methods import compare_arms
-from wanbench.pages.tail_latency import of_benchmark, quantiles
 from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
 from wanbench.pages.tail_latency.design.openmessaging_files import Driver, Workload
-from wanbench.pages.tail_latency.latencies import of_open_loop
+from wanbench.pages.tail_latency.design.openmessaging_open_loop import to_open_loop
+from wanbench.pages.tail_latency.latencies import of_benchmark, of_open_loop
+from wanbench.pages.tail_latency.quantiles import quantiles
 from wanbench.read.ingest import kafka_open_loop, openmessaging
 
 REGIONS = ("west", "middle", "east")
@@ -86,10 +87,8 @@ def main() -> int:
     driver = replace(DRIVER, producerConfig=DRIVER.producerConfig + more)
     engines = {
         BENCHMARK: OpenMessaging(distribution, workload, driver),
-        LIBRARY: workload.open_loop(driver, ignoring=["partitioner.class"]),
+        LIBRARY: to_open_loop(workload, driver, ignoring=["partitioner.class"]),
     }
-    for caution in workload.cautions(driver):
-        print(f"- {caution}")
     links = {}
     for (a, b), rtt_ms in RTT_MS.items():
         links[a, b] = links[b, a] = LinkSettings(rtt_ms / 2, rate_bps=RATE_BPS)

@@ -76,7 +76,7 @@ def kill_at_each_call(cloud, address):
         kills += 1
         left = len(Current.cloud.made)
         with contextlib.redirect_stdout(io.StringIO()):
-            status = cloud.sweep(**{cloud.name: cloud.account(address)}, yes=True, settle_s=SETTLE_S)
+            status = cloud.sweep(client=cloud.account(address), yes=True, settle_s=SETTLE_S)
         after = list(Current.cloud.made)
         clean += not after and status == 0 and not leases.free_leases()
         left_any += bool(left)
@@ -87,7 +87,7 @@ def kill_at_each_call(cloud, address):
 
 def main():
     """Try the clouds named on the command line, or both."""
-    gcp.teardown.POLL_S = azure.teardown.POLL_S = 0.02
+    gcp.teardown.GcpResources.poll_s = azure.teardown.AzureResources.poll_s = 0.02
     with serve(Current) as address:
         asked = [cloud for cloud in (Google, Azure) if cloud.name in (sys.argv[1:] or ("gcp", "azure"))]
         clean = [kill_at_each_call(cloud, address) for cloud in asked]

@@ -51,7 +51,7 @@ def main() -> int:
     if reason := unavailable():
         print(reason, file=sys.stderr)
         return 1
-    systems = design.systems(SYSTEMS)
+    systems = design.read_systems(SYSTEMS)
     load = KafkaOpenLoop(
         RATE_RECORDS_PER_S, record_bytes=2048, partitions=3, groups=1, linger_ms=10.0,
         duration_s=4.0, warmup_s=1.0, drain_s=1.0,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from wanbench.methods.distance import clouds
-from wanbench.methods.regions import matrices
-from wanbench.methods.regions.covariates import cross_cloud
+from wanbench.methods.distance.clouds import cross_cloud
+from wanbench.methods.regions import permutation
 from wanbench.methods.regions.places import units
 
 from . import effects as kinds
@@ -47,7 +47,7 @@ def trial(seed: int, regions: str, effects: str) -> list[Outcome]:
     a, b = cells = pairs.first, pairs.second
     value = pairs.frame.value.to_numpy() + (CROSSING_MS + uneven[a] + uneven[b]) * crosses[cells]
     value = value + slow[a] + slow[b]
-    far = matrices.square(pairs.frame.distance_km.to_numpy() / 1000, *cells, len(names), symmetric=True)
+    far = permutation.square(pairs.frame.distance_km.to_numpy() / 1000, *cells, len(names), symmetric=True)
     grouped = units(pairs)
     levels, _ = clouds.cloud_levels(names, cells, [crosses, far], grouped)
     part = clouds.fit_pairs(value, cells, grouped, [crosses, far, *levels]).combination(

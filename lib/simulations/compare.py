@@ -39,19 +39,16 @@ SETTINGS = [
 def trial(seed: int, kind: str, phi: float, n: int, runs: int = 1) -> list[Outcome]:
     """Two arms with means 100 and 200 and a standard deviation of 10; with runs, 5 more between runs."""
     rng = np.random.default_rng(seed)
-    ratio = of_medians = MEANS[1] / MEANS[0]
+    ratio = MEANS[1] / MEANS[0]
     if kind in ("runs", "blocks"):
         result = _with_runs(kind, phi, n, runs, rng, seed)
     else:
         arms = [mean + SPREAD * autoregressive(kind, phi, n, rng) for mean in MEANS]
         result = comparison.compare_series(*arms, resamples=RESAMPLES, seed=seed)
-        off = SPREAD * _median(kind)
-        of_medians = (MEANS[1] + off) / (MEANS[0] + off)
-    method, means, medians = UNITS[result.unit_of_replication], result.means, result.medians
+    method, means = UNITS[result.unit_of_replication], result.ratio
     return [
         Outcome("ratio of means", method, means.low, means.high, ratio),
         Outcome("ratio of means", "Welch, single values", means.naive.low, means.naive.high, ratio),
-        Outcome("ratio of medians", method, medians.low, medians.high, of_medians),
         *(Outcome("ratio of means", other.method, other.low, other.high, ratio) for other in means.others),
     ]
 
@@ -67,11 +64,6 @@ def autoregressive(kind: str, phi: float, n: int, rng: np.random.Generator) -> n
     if kind == "skewed AR(1)":
         return (np.exp(smooth) - np.exp(0.5)) / sqrt((np.e - 1) * np.e)
     return smooth
-
-
-def _median(kind: str) -> float:
-    """The median of `autoregressive`: that of a standardised log-normal, else 0."""
-    return (1 - np.exp(0.5)) / sqrt((np.e - 1) * np.e) if kind == "skewed AR(1)" else 0.0
 
 
 def _with_runs(kind: str, phi: float, n: int, runs: int, rng: np.random.Generator, seed: int):

@@ -27,7 +27,7 @@ def coverage(table: pd.DataFrame, *, title: str, methods=None, name: str = "cove
     Parameters
     ----------
     table : DataFrame
-        As `validity.run` returns and `validity.read_all` reads.
+        As `run` returns and `read_all` reads.
     methods : sequence of str
         The methods shown, at most four; default the interval given and the naive one, otherwise the first four.
     """

@@ -16,8 +16,10 @@ from .simulation import describe
 from .summaries import ASSUMPTION, METHOD, by_quantity
 
 MOST = (0, 2)
-"""False alarms in an hour. After more than two, the exact interval of the hour's rate (`stats.detection`) excludes the
-promised one."""
+"""
+False alarms in an hour. After more than two, the exact interval of the hour's rate (in
+`pages.rolling_and_degraded.detection`) excludes the promised one.
+"""
 SOON_S = WITHIN_S[1]
 ASKED = DetectorSettings().shift
 LEARNED = f"after {SHORT['learn_s']} s of learning"

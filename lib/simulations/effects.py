@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wanbench.checks import check_choice
 from wanbench.methods.regions import places as clusters
-from wanbench.methods.regions.unordered_pairs import Sample
+from wanbench.methods.regions.pairs import Sample
 
 from . import simulated_surveys, simulation
 

@@ -11,7 +11,7 @@ from math import exp
 import numpy as np
 import pandas as pd
 
-from wanbench.pages.tail_latency.best_rates import best_rate_of, searched_rate
+from wanbench.pages.tail_latency.best_rates import best_rate, searched_rate
 from wanbench.pages.tail_latency.knees import knee_of, kneedle
 from wanbench.pages.tail_latency.step_curves import RATE, StepCurve, ends, student
 
@@ -69,7 +69,7 @@ def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]
     pointed, error = first.jackknife(lambda logs: np.log(kneedle(rates, logs)))
     half = 2**0.5 * student(0.95, n_blocks) * error
     goal = float(np.interp(np.log(OBJECTIVE_MS), *_fine_curve()))
-    rate, searched = best_rate_of(first, OBJECTIVE_MS).rate, _searched(n_blocks, scatter, rng)
+    rate, searched = best_rate(first, OBJECTIVE_MS).rate, _searched(n_blocks, scatter, rng)
     return [
         Outcome("knee", MAIN, found.knee.low, found.knee.high, exact.knee.estimate),
         Outcome("knee of a second run", MAIN, two.low, two.high, right),

@@ -2,7 +2,7 @@
 Simulation: the loss of a path estimated from TCP throughput, on senders simulated one round trip at a time.
 
 Packets are lost independently. The simulated senders follow the rules of the model, so this judges the part of the
-interval that is due to chance; the model's own error was measured on an emulated link (`stats.tcp.loss`).
+interval that is due to chance; the model's own error was measured on an emulated link (`methods.tcp.loss`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from wanbench.methods.tcp.cubic import DECREASE, SCALE
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.tcp.models import DECREASE, MSS_BYTES, SCALE
 from wanbench.pages.intercloud_throughput.loss import RECOVERY, estimate_loss
 
 from .simulation import MAIN, Outcome

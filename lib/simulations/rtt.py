@@ -1,5 +1,5 @@
 """
-Simulation: RTT against distance: slope, RTT at no distance, Pearson's r; and the share of surveys with cautions.
+Simulation: RTT against distance: slope, RTT intercept, Pearson's r; and the share of surveys with cautions.
 
 The cautions warn of neighbours that deviate alike, and of skewed effects.
 """
@@ -24,9 +24,9 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     model = kinds.on_rtt(effects)
     pairs = kinds.survey(seed, n_regions, effects, model)
     fit = straight_lines.rtt_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
-    truths = {"slope": model["slope_ms_per_1000_km"], "RTT at no distance": model["intercept_ms"]}
+    truths = {"slope": model["slope_ms_per_1000_km"], "RTT intercept": model["intercept_ms"]}
     results = outcomes("slope", fit.slope, truths["slope"])
-    results += outcomes("RTT at no distance", fit.intercept, truths["RTT at no distance"])
+    results += outcomes("RTT intercept", fit.intercept, truths["RTT intercept"])
     if effects not in kinds.BY_CITY + kinds.NEIGHBOURS:
         results += outcomes("Pearson r", fit.pearson, simulated_surveys.population(**model)["rtt_r"])
     else:
@@ -48,5 +48,5 @@ def _by_other_units(pairs, effects: str, truths: dict[str, float]) -> list[Outco
     else:
         method, cluster = "places within 1,500 km as units", places.NEIGHBOURS_KM
     fit = straight_lines.rtt_line(pairs, resamples=FEWEST_RESAMPLES, cluster=cluster)
-    estimates = {"slope": fit.slope, "RTT at no distance": fit.intercept}
+    estimates = {"slope": fit.slope, "RTT intercept": fit.intercept}
     return [Outcome(name, method, one.low, one.high, truths[name]) for name, one in estimates.items()]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from wanbench.checks import check_choice, check_number
 from wanbench.errors import ParameterError
-from wanbench.methods.regions.unordered_pairs import Sample, cloud_pair
+from wanbench.methods.regions.pairs import Sample, cloud_pair
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 EARTH_RADIUS_KM = 6371.0

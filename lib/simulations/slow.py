@@ -35,7 +35,7 @@ def trial(seed: int, kind: str, n: int) -> list[Outcome]:
     """
     rng = np.random.default_rng(seed)
     arms = [mean + SPREAD * swings(kind, n, rng) for mean in MEANS]
-    means = comparison.compare_series(*arms, resamples=RESAMPLES, seed=seed).means
+    means = comparison.compare_series(*arms, resamples=RESAMPLES, seed=seed).ratio
     given = means.low, means.high
     quiet = (np.nan, np.nan) if {*means.warnings} - {comparison.ONE_RUN} else given
     ratio = MEANS[1] / MEANS[0]

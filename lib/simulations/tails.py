@@ -8,7 +8,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.pages import tail_latency as tails
+from wanbench.pages.tail_latency.latencies import of_values
 
 from .simulation import MAIN, Outcome
 
@@ -48,7 +48,7 @@ def trial(seed: int, kind: str, n: int, runs: int = 1) -> list[Outcome]:
     `TWO_ENDS` has no interval where an end is open.
     """
     rng = np.random.default_rng(seed)
-    tail = tails.of_values([latencies(kind, n, rng) for _ in range(runs)])
+    tail = of_values([latencies(kind, n, rng) for _ in range(runs)])
     rows = []
     for q in QUANTILES:
         low, high = tail.interval(q)

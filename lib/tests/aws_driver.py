@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from scripted_lab import Reply, ScriptedHost, well
 
-from wanbench.measure.labs.aws import AwsLab, clients, launch, sweep, teardown
+from wanbench.measure.labs.aws import AwsLab, clients, lab, sweep, teardown
 from wanbench.measure.labs.ssh import SshHost
 
 REGIONS = ["aws:eu-west-1", "aws:us-east-1"]
@@ -81,7 +81,7 @@ def left_in(codes=CODES, account=ACCOUNT):
 
 def in_a_hurry():
     """Pauses for a stand-in that answers at once, and patience for a machine that does not."""
-    launch.POLL_S = teardown.POLL_S = 0.05
+    lab.POLL_S = teardown.AwsResources.poll_s = 0.05
     clients.TIMEOUT_S = 300
 
 
@@ -108,9 +108,9 @@ class HostHere(SshHost):
 class OpenedHost(SshHost):
     """A host of a lab on AWS that answers from a script; `files` are those that were put there."""
 
-    def __init__(self, name, region, address, **how):
-        super().__init__(name, region, address, **how)
-        self.lab, self.how, self.files = _Script(), how, {}
+    def __init__(self, name, region, address, login, **how):
+        super().__init__(name, region, address, login, **how)
+        self.lab, self.files = _Script(), {}
 
     run, start = ScriptedHost.run, ScriptedHost.start
 
@@ -193,7 +193,7 @@ def _serve(pipe):
 
 
 def _drive(killed_at):
-    calls, lock, told = [0], threading.Lock(), clients.Aws._told
+    calls, lock, told = [0], threading.Lock(), clients.Aws._ask
 
     def counted(self, *arguments):
         with lock:
@@ -202,6 +202,6 @@ def _drive(killed_at):
                 os.kill(os.getpid(), signal.SIGKILL)
         return told(self, *arguments)
 
-    clients.Aws._told = counted
+    clients.Aws._ask = counted
     with lab_on_aws(hosts_per_region=2):
         pass

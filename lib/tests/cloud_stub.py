@@ -80,7 +80,7 @@ def serve(cloud):
 
 def killed_at_call(client: type, number: int) -> None:
     """Have this process die without warning at this call of a cloud's client, counted from 1."""
-    calls, told = [0], client._told
+    calls, told = [0], client._ask
 
     def counted(self, *arguments):
         calls[0] += 1
@@ -88,4 +88,4 @@ def killed_at_call(client: type, number: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return told(self, *arguments)
 
-    client._told = counted
+    client._ask = counted

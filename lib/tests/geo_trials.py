@@ -39,7 +39,7 @@ def rates(trials):
     for name in ("partitions", "producers", "block", "consumers", "consumer_groups"):
         frame[name] = frame[name].astype("Int64")
     empty = pd.DataFrame(columns=["run_id", "test_id", "attempt", "setting", "reason"])
-    return TrialRates(frame, empty, empty, empty, "made")
+    return TrialRates(frame, empty, empty, "made")
 
 
 def one_at_a_time(factors, *, blocks=3, base_bps=5e7, noise=0.03, seed=0, shift=0.0):

@@ -8,7 +8,7 @@ from scripted_lab import ScriptedLab
 
 from wanbench.errors import ParameterError
 from wanbench.measure.campaign import start
-from wanbench.measure.campaign.check_trials import check_trials
+from wanbench.measure.campaign.start import check_trials
 from wanbench.measure.experiments import (
     BrokerAction,
     BrokerActions,

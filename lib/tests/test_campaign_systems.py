@@ -10,7 +10,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import BrokerMetrics, HostMetrics, KafkaLoad
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import make_trials
-from wanbench.pages.tail_latency.design.systems import System, systems, systems_by_steps
+from wanbench.pages.tail_latency.design.systems import System, read_systems, systems_by_steps
 
 LOAD = KafkaLoad(target_records_per_s=1000, duration_s=5)
 STEPS = {"target_records_per_s": [500, 1000, 2000]}
@@ -27,7 +27,7 @@ def cells(block):
 
 
 def test_every_system_is_at_every_step_once_in_each_block_with_what_differs():
-    trials = systems_by_steps(systems(PLAIN), LOAD, STEPS, replicates=2)
+    trials = systems_by_steps(read_systems(PLAIN), LOAD, STEPS, replicates=2)
     blocks = by_block(trials)
     wanted = {(name, rate): 1 for name in "ab" for rate in STEPS["target_records_per_s"]}
     assert [cells(block) for block in blocks] == [wanted] * 2
@@ -38,7 +38,7 @@ def test_every_system_is_at_every_step_once_in_each_block_with_what_differs():
 
 def test_systems_take_turns_at_each_step_where_nothing_is_restarted():
     for seed in range(5):
-        for block in by_block(systems_by_steps(systems(PLAIN), LOAD, STEPS, seed=seed)):
+        for block in by_block(systems_by_steps(read_systems(PLAIN), LOAD, STEPS, seed=seed)):
             rates = [rate for rate, _ in groupby(trial.load.target_records_per_s for trial in block)]
             assert sorted(rates) == [500, 1000, 2000], "both systems at one step before the next"
 
@@ -92,14 +92,14 @@ def test_each_field_is_stepped_alone_and_what_two_lead_to_is_measured_once():
 
 
 def test_a_system_may_have_its_own_link_and_settings_from_plain_data():
-    slow, fast = systems(
+    slow, fast = read_systems(
         [
             {"name": "slow", "link": {"delay_ms": 40}},
             {"name": "fast", "broker_settings": {"num.io.threads": 4}, "load": {"placement": [[1], [2]]}},
         ]
     )
     assert slow.link == LinkSettings(40) and fast.broker_settings == (("num.io.threads", "4"),)
-    assert systems([slow, fast]) == (slow, fast) and hash(fast)
+    assert read_systems([slow, fast]) == (slow, fast) and hash(fast)
     load = KafkaLoad(partitions=2)
     trials = systems_by_steps([slow, fast], load, {"linger_ms": [5, 10.0]}, replicates=1, link={"delay_ms": 1})
     of = {trial.setting: trial.experiments[0] for trial in trials}
@@ -113,7 +113,7 @@ def test_a_system_may_have_its_own_link_and_settings_from_plain_data():
     [
         ({"name": "a"}, "systems is {'name': 'a'}; allowed: a list of systems"),
         ([], "systems is []; allowed: a list of systems"),
-        (["a"], "systems[0] is a str; allowed: a mapping of name, broker_settings"),
+        (["a"], "systems[0] is a str; allowed: System or a mapping of name, broker_settings"),
         (
             [{"name": "a"}, {"name": "b", "linger_ms": 0}],
             "systems[1] has linger_ms; allowed: name, broker_settings, security, link, load, cluster.",
@@ -135,7 +135,7 @@ def test_a_system_may_have_its_own_link_and_settings_from_plain_data():
 )
 def test_what_no_system_can_be_is_refused(given, message):
     with pytest.raises(ParameterError, match=re.escape(message)):
-        systems(given)
+        read_systems(given)
 
 
 @pytest.mark.parametrize(

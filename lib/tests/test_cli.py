@@ -1,6 +1,7 @@
 """The command line: what each command asks for, what it says, and how it ends."""
 
 import os
+import sys
 
 import nbformat
 import pytest
@@ -194,8 +195,10 @@ def test_interrupt_ends_with_130(checkout, monkeypatch, capsys):
     assert "what was measured is kept" in capsys.readouterr().err
 
 
-def test_without_a_command_the_help_is_shown(capsys):
+def test_without_a_command_the_help_is_shown(monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "rfc3987_syntax", raising=False)
     assert cli.main([]) == 2
+    assert sys.modules["rfc3987_syntax"] is None, "jsonschema would build its unused grammar for seconds"
     assert "report" in capsys.readouterr().out
 
 
@@ -208,7 +211,7 @@ def test_wrong_usage_ends_with_2(arguments):
 
 def test_doctor_is_well_when_all_is_there(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "find_program", lambda names: f"/bin/{names.split()[0]}")
-    monkeypatch.setattr(doctor, "_browser", lambda: "/bin/chromium")
+    monkeypatch.setattr("wanbench.publish.figures.browser", lambda: "/bin/chromium")
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: None))
     monkeypatch.setattr(kafka, "unavailable", lambda: None)
     assert cli.main(["doctor"]) == 0
@@ -219,7 +222,7 @@ def test_doctor_is_well_when_all_is_there(monkeypatch, capsys):
 
 def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "find_program", lambda names: None if "iperf3" in names else "/bin/x")
-    monkeypatch.setattr(doctor, "_browser", lambda: None)
+    monkeypatch.setattr("wanbench.publish.figures.browser", lambda: None)
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "the kernel has no /dev/net/tun"))
     monkeypatch.setattr(kafka, "unavailable", lambda: "Java on this machine is 8")
     assert cli.main(["doctor"]) == 1

@@ -15,8 +15,7 @@ from scripted_lab import Reply, ScriptedLab, well
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError, Iperf3
-from wanbench.measure.experiments.host_metrics import HostMetrics
-from wanbench.measure.experiments.sampling import Sampling, hosts_at_work
+from wanbench.measure.experiments.sampling import HostMetrics, Sampling, hosts_at_work
 from wanbench.measure.kafka.external import RemoteBrokerHost
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wanbench.errors import ParameterError
-from wanbench.pages.tail_latency.design.java_properties import properties_text, read_properties
+from wanbench.pages.tail_latency.design.openmessaging_files import properties_text, read_properties
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster, RecordingLinks
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaFault
 from wanbench.measure.experiments import kafka_fault_session as session
-from wanbench.measure.experiments.kafka_faults import KINDS, Fault, damaged
+from wanbench.measure.experiments.kafka_fault import KINDS, Fault, damaged
 from wanbench.measure.kafka.programs import clients, fault_consumer, fault_producer
 from wanbench.read.ingest import kafka_fault
 
@@ -298,7 +298,7 @@ def test_an_end_of_the_log_that_is_never_replicated_is_a_result(hosts, tmp_path,
     episode().run(hosts[0], hosts[1], tmp_path, "t")
     found = tables_of(tmp_path)
     row = found["faults"].iloc[0]
-    assert "replicas do not have all of partitions 2" in row.incomplete
+    assert "replicas do not have all of these partitions after 0.5 s: 2" in row.incomplete
     assert "did not read partitions 3" in row.incomplete and row.isna().error and len(found["fault_log"])
 
 

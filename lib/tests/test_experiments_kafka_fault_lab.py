@@ -4,7 +4,7 @@ import pytest
 from patience import comes_about
 
 from wanbench.measure.experiments import KafkaFault
-from wanbench.measure.experiments.kafka_faults import Fault
+from wanbench.measure.experiments.kafka_fault import Fault
 from wanbench.read.ingest import kafka_fault
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]

@@ -98,7 +98,7 @@ class MadeUp:
 
     limit, behind, fails, late = 1_000.0, float("inf"), float("inf"), ()
 
-    def __init__(self, load, cluster, producers, consumers, folder, stem, when_sending, step):
+    def __init__(self, load, cluster, producers, consumers, folder, stem, when_sending, *, step):
         self.load, self.when_sending, self.files = load, when_sending or (lambda: None), [f"{stem} {step}"]
         self.step = step
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from openmessaging_examples import DRIVER, TEXT, WORKLOAD, file
 
 from wanbench.errors import ParameterError
-from wanbench.pages.tail_latency.design.java_properties import read_properties
 from wanbench.pages.tail_latency.design.openmessaging_files import (
     KAFKA_DRIVER,
     KEY_DISTRIBUTORS,
@@ -23,6 +22,7 @@ from wanbench.pages.tail_latency.design.openmessaging_files import (
     Workload,
     read_driver,
     read_flat,
+    read_properties,
     read_workload,
 )
 

@@ -7,12 +7,12 @@ from openmessaging_examples import DRIVER, WORKLOAD, file
 
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import KafkaOpenLoop
-from wanbench.pages.tail_latency.design.java_properties import read_properties
-from wanbench.pages.tail_latency.design.openmessaging_files import Driver, Workload, read_driver
+from wanbench.pages.tail_latency.design.openmessaging_files import Driver, read_driver, read_properties
+from wanbench.pages.tail_latency.design.openmessaging_open_loop import driver_of, to_open_loop, workload_of
 
 
 def test_an_open_loop_load_of_a_workload(tmp_path):
-    load = WORKLOAD.open_loop(read_driver(file(tmp_path, DRIVER)))
+    load = to_open_loop(WORKLOAD, read_driver(file(tmp_path, DRIVER)))
     assert load == KafkaOpenLoop(
         600, record_bytes=1024, topics=2, partitions=3, replication=3, producers=5, groups=4, consumers=3, acks="1",
         linger_ms=1, batch_bytes=131_072, compression="none", duration_s=120, warmup_s=60,
@@ -20,10 +20,10 @@ def test_an_open_loop_load_of_a_workload(tmp_path):
         producer_settings={"request.timeout.ms": 120_000},
         consumer_settings={"request.timeout.ms": 120_000},
     )  # fmt: skip
-    assert WORKLOAD.open_loop().linger_ms == KafkaOpenLoop(1).linger_ms
-    assert WORKLOAD.open_loop(Driver()).linger_ms == 0
-    assert WORKLOAD.open_loop(duration_s=7).duration_s == 7
-    assert replace(WORKLOAD, warmupDurationMinutes=None).open_loop().warmup_s == 60
+    assert to_open_loop(WORKLOAD).linger_ms == KafkaOpenLoop(1).linger_ms
+    assert to_open_loop(WORKLOAD, Driver()).linger_ms == 0
+    assert to_open_loop(WORKLOAD, duration_s=7).duration_s == 7
+    assert to_open_loop(replace(WORKLOAD, warmupDurationMinutes=None)).warmup_s == 60
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_an_open_loop_load_of_a_workload(tmp_path):
 def test_what_cannot_be_carried_over_is_an_error_unless_somebody_decides(change, said, way_out):
     workload, (name, *_) = replace(WORKLOAD, **change), reversed(change)
     with pytest.raises(ParameterError) as error:
-        workload.open_loop()
+        to_open_loop(workload)
     assert said in str(error.value)
     if way_out:
-        assert workload.open_loop(**way_out)
+        assert to_open_loop(workload, **way_out)
     elif name != "testDurationMinutes":
-        assert workload.open_loop(ignoring=[name])
+        assert to_open_loop(workload, ignoring=[name])
 
 
 def test_settings_that_librdkafka_lacks_are_an_error_and_others_are_translated():
@@ -58,30 +58,30 @@ def test_settings_that_librdkafka_lacks_are_an_error_and_others_are_translated()
         producerConfig="acks=-1\nbuffer.memory=67108864\nsend.buffer.bytes=-1\nmax.request.size=2097152\n",
         consumerConfig="auto.offset.reset=earliest\nfetch.max.wait.ms=7\ngroup.id=x\nclient.rack=r\n",
     )
-    load = WORKLOAD.open_loop(driver)
+    load = to_open_loop(WORKLOAD, driver)
     assert load.acks == "all" and load.client_rack == "r"
     assert dict(load.producer_settings) == {
         "queue.buffering.max.kbytes": "65536", "socket.send.buffer.bytes": "0", "message.max.bytes": "2097152",
     }  # fmt: skip
     assert dict(load.consumer_settings) == {"fetch.wait.max.ms": "7"}
-    back = Driver.of(load, "a:1")
+    back = driver_of(load, "a:1")
     assert read_properties(back.commonConfig) == {"bootstrap.servers": "a:1"}
     assert (back.settings("producer") | {"acks": "-1"}).items() >= driver.settings("producer").items()
     assert back.settings("consumer")["fetch.max.wait.ms"] == "7"
     for name in ("max.block.ms=5", "transactional.id=t", "partitioner.class=x"):
         odd = Driver(producerConfig=name)
         with pytest.raises(ParameterError, match="librdkafka has no such setting"):
-            WORKLOAD.open_loop(odd)
-        assert WORKLOAD.open_loop(odd, ignoring=[name.partition("=")[0]])
+            to_open_loop(WORKLOAD, odd)
+        assert to_open_loop(WORKLOAD, odd, ignoring=[name.partition("=")[0]])
     secret = Driver(commonConfig="sasl.jaas.config=hunter2")
     with pytest.raises(ParameterError, match="the cluster has the clients' security") as error:
-        WORKLOAD.open_loop(secret)
+        to_open_loop(WORKLOAD, secret)
     assert "hunter2" not in str(error.value)
     for odd in ("linger.ms=x", "batch.size=-1"):
         with pytest.raises(ParameterError, match=r"allowed: "):
-            WORKLOAD.open_loop(Driver(producerConfig=odd))
+            to_open_loop(WORKLOAD, Driver(producerConfig=odd))
     with pytest.raises(ParameterError, match="fields of KafkaOpenLoop"):
-        WORKLOAD.open_loop(rate=5)
+        to_open_loop(WORKLOAD, rate=5)
 
 
 def test_shared_settings_are_known_to_librdkafka():
@@ -96,20 +96,12 @@ def test_shared_settings_are_known_to_librdkafka():
             assert "No such configuration property" not in str(error), name
 
 
-def test_cautions_say_what_is_not_quite_the_same(tmp_path):
-    said = " ".join(
-        replace(WORKLOAD, warmupDurationMinutes=None, logIntervalMillis=1).cautions(read_driver(file(tmp_path, DRIVER)))
-    )
-    for part in ("whole milliseconds", "in turn", "no warm-up", "logIntervalMillis", "commit", "reset", "drain_s"):
-        assert part in said
-
-
 def test_a_workload_and_a_driver_of_an_open_loop_load():
-    load = WORKLOAD.open_loop(Driver(producerConfig="acks=all\nlinger.ms=3\n"))
-    there = Workload.of(load)
-    assert there.open_loop(Driver.of(load)) == replace(load, consumer_settings=load.consumer_settings)
+    load = to_open_loop(WORKLOAD, Driver(producerConfig="acks=all\nlinger.ms=3\n"))
+    there = workload_of(load)
+    assert to_open_loop(there, driver_of(load)) == replace(load, consumer_settings=load.consumer_settings)
     assert there.randomizedPayloadPoolSize * there.messageSize <= 1 << 20
-    assert Workload.of(load, name="x", testDurationMinutes=9).testDurationMinutes == 9
+    assert workload_of(load, name="x", testDurationMinutes=9).testDurationMinutes == 9
     for change, said in (
         ({"duration_s": 90}, "duration_s is 90"),
         ({"warmup_s": 5}, "warmup_s is 5"),
@@ -117,11 +109,11 @@ def test_a_workload_and_a_driver_of_an_open_loop_load():
         ({"payload": "json"}, "payload is 'json'"),
     ):
         with pytest.raises(ParameterError, match=said):
-            Workload.of(replace(load, **change))
+            workload_of(replace(load, **change))
     for change, said in (
         ({"linger_ms": 0.5}, "linger_ms is 0.5"),
         ({"producer_settings": {"sticky.partitioning.linger.ms": 5}}, "Java clients do not have"),
         ({"client_rack": "region"}, "the name of one rack"),
     ):
         with pytest.raises(ParameterError, match=said):
-            Driver.of(replace(load, **change))
+            driver_of(replace(load, **change))

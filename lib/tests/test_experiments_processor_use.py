@@ -135,7 +135,7 @@ def test_producers_of_an_open_loop_load_do_not_spin_while_records_wait(tmp_path)
     session.made = [{"name": "t", "partitions": [{"partition": n, "leader": 1 + n % 2} for n in range(3)]}]
     settings = session._producer_settings()
     assert settings["max.in.flight.requests.per.connection"] == 10, "five batches for each partition of a broker"
-    session.load = KafkaOpenLoop(100, idempotence=True)
+    session.settings = KafkaOpenLoop(100, idempotence=True)
     Producer(session._producer_settings() | {"bootstrap.servers": "none"})  # librdkafka refuses more than five
     client = Producer(settings | {"bootstrap.servers": f"{broker.host}:{broker.port}"})
     answered = Counter()

@@ -15,12 +15,12 @@ from simulations import simulated_surveys
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import coastline
-from wanbench.methods.distance import inflation, inflation_figure, straight_lines, straight_lines_figure
+from wanbench.methods.distance import inflation, straight_lines
 from wanbench.methods.lab import Verdicts, link_verdicts
-from wanbench.methods.tcp import window_figure, window_fit
+from wanbench.methods.tcp import window_fit
 from wanbench.pages import intercloud_throughput
-from wanbench.pages.intercloud_throughput import schedule
-from wanbench.pages.intercloud_throughput.link_map import link_map
+from wanbench.pages.intercloud_throughput import charts
+from wanbench.pages.intercloud_throughput.charts import link_map
 from wanbench.pages.lab_calibration.cut_figure import cut_timeline
 
 PAIRS = simulated_surveys.survey(12, seed=1, region_ms=4, region_log_sd=0.1)
@@ -89,22 +89,13 @@ def journalled():
 
 
 MAKERS = {
-    "rtt-against-distance": lambda note: straight_lines_figure.rtt_against_distance(
-        straight_lines.fit_rtt(PAIRS), note=note
-    ),
-    "throughput-against-distance": lambda note: straight_lines_figure.throughput_against_distance(
-        straight_lines.fit_throughput(PAIRS), note=note
-    ),
-    "throughput-against-rtt": lambda note: window_figure.throughput_against_rtt(
-        window_fit.fit_window(PAIRS, resamples=40), note=note
-    ),
-    "path-inflation": lambda note: inflation_figure.path_inflation(
-        inflation.path_inflation(PAIRS, resamples=40), note=note
-    ),
+    "rtt-against-distance": lambda note: straight_lines.fit_rtt(PAIRS).figure(note=note),
+    "throughput-against-distance": lambda note: straight_lines.fit_throughput(PAIRS).figure(note=note),
+    "throughput-against-rtt": lambda note: window_fit.fit_window(PAIRS, resamples=40).figure(note=note),
+    "path-inflation": lambda note: inflation.path_inflation(PAIRS, resamples=40).figure(note=note),
     "requested-against-delivered": lambda note: calibration().figure(note=note),
     "cut-timeline": lambda note: cut_timeline(echoes(), cuts(), note=note),
     "link-map-throughput": lambda note: link_map(PAIRS, REGIONS, note=note),
-    "link-map-rtt": lambda note: link_map(PAIRS, REGIONS, value="rtt_ms", note=note),
     "rounds": lambda note: intercloud_throughput.rounds(journalled(), note=note),
 }
 
@@ -138,7 +129,7 @@ def test_every_figure_has_the_template_a_title_and_an_honest_subtitle(made, name
     assert len(figure.to_json()) < 400_000
 
 
-@pytest.mark.parametrize("name", ["link-map-throughput", "link-map-rtt"])
+@pytest.mark.parametrize("name", ["link-map-throughput"])
 def test_maps_need_no_base_map(made, name):
     geo = made[name].layout.geo
     assert geo.visible is False and geo.fitbounds is False
@@ -169,28 +160,26 @@ def test_every_pair_is_drawn_once_over_the_light_floor(made):
 
 
 def test_rows_left_out_are_said_in_the_caption():
-    caption = straight_lines_figure.rtt_against_distance(
-        straight_lines.fit_rtt(PAIRS.assign(rtt_ms=PAIRS.rtt_ms.where(PAIRS.index > 4)))
-    ).layout.meta
+    caption = straight_lines.fit_rtt(PAIRS.assign(rtt_ms=PAIRS.rtt_ms.where(PAIRS.index > 4))).figure().layout.meta
     assert "5 rows of the pairs left out (5 without rtt_ms)" in caption["caption"]
 
 
 def test_a_fit_without_interval_draws_no_band():
     few = simulated_surveys.survey(4, seed=1)
-    figure = straight_lines_figure.rtt_against_distance(straight_lines.fit_rtt(few))
+    figure = straight_lines.fit_rtt(few).figure()
     assert not [trace for trace in figure.data if trace.fill]
 
 
 def test_an_unidentified_limit_is_said_and_not_drawn():
     pairs = simulated_surveys.survey(10, seed=2, capacity_bps=1e12)
-    figure = window_figure.throughput_against_rtt(window_fit.fit_window(pairs, resamples=40))
+    figure = window_fit.fit_window(pairs, resamples=40).figure()
     assert "C is not identified" in figure.layout.title.subtitle.text.replace("<br>", " ")
     assert "C" not in [trace.name for trace in figure.data]
 
 
 def test_too_few_regions_for_an_interval_are_named():
     pairs = simulated_surveys.survey(8, seed=3)
-    figure = inflation_figure.path_inflation(inflation.path_inflation(pairs, resamples=40))
+    figure = inflation.path_inflation(pairs, resamples=40).figure()
     assert "Too few regions for an interval: " in figure.layout.meta["caption"]
     assert "within Google Cloud" in figure.layout.meta["caption"]
 
@@ -224,16 +213,14 @@ def test_the_map_draws_every_link_and_shows_names_as_text(made):
     assert "&lt;b&gt;Town" in shown and "<b>" not in shown
     with pytest.raises(ParameterError, match="lacks 1 region of the pairs, such as aws:region-000"):
         link_map(PAIRS, REGIONS[REGIONS.name != "aws:region-000"])
-    with pytest.raises(ParameterError, match="value is 'loss'; allowed: 'throughput_bps', 'rtt_ms'"):
-        link_map(PAIRS, REGIONS, value="loss")
 
 
 def test_overlaps_of_tests_are_counted():
     tests = journalled()
-    assert schedule.overlapping(tests) == 0
+    assert charts.overlapping(tests) == 0
     assert "No region was in two tests at once" in intercloud_throughput.rounds(tests).layout.meta["alt"]
     tests.loc[2, "started_at_utc"] -= pd.Timedelta(seconds=3)
-    assert schedule.overlapping(tests) == 2
+    assert charts.overlapping(tests) == 2
     assert "2 overlaps" in intercloud_throughput.rounds(tests).layout.meta["alt"]
     bars = [trace for trace in intercloud_throughput.rounds(tests).data if trace.name == "done"]
     assert len(bars[0].y) == 6

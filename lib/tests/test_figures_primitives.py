@@ -4,7 +4,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from wanbench.figures import primitives, theme
-from wanbench.pages.tail_latency import of_values, quantiles
+from wanbench.pages.tail_latency.latencies import of_values
+from wanbench.pages.tail_latency.quantiles import quantiles
 
 
 def test_a_bar_reaches_both_ends_and_leaves_out_open_ones():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.methods.lab.circuit import circuit_capacity, circuit_windows
+from wanbench.methods.lab.utilisation import circuit_capacity, circuit_windows
 from wanbench.pages.private_vs_internet import metrics_figure
 from wanbench.read.importers import read_circuit
 

@@ -148,9 +148,11 @@ def test_a_recording_is_read_as_prometheus_client_reads_it(tmp_path):
     assert set(found.subject) == subjects
 
 
-@pytest.mark.parametrize("n", [3, 250])
-def test_many_series_are_read_in_chunks(tmp_path, monkeypatch, n):
-    monkeypatch.setattr(broker_metrics, "CHUNK", 7)
+def test_many_series_are_read_up_to_a_limit(tmp_path, monkeypatch):
+    n = 250
+    monkeypatch.setattr(broker_metrics, "MOST_SERIES", n + 1)
+    with pytest.raises(RawDataError, match="at most 251 series"):
+        read(tmp_path, "".join(f'a{{k="{k}"}} {k} 5\n' for k in range(n + 2)))
     found = read(tmp_path, "# TYPE a counter\n" + "".join(f'a{{k="{k}"}} {k} 5\nb 1 {k}\n' for k in range(n)))
     a = found[found.metric == "a"]
     assert a.subject.tolist() == [f"k={k}" for k in range(n)] and a.value.tolist() == list(range(n))

@@ -11,12 +11,14 @@ import pytest
 
 from wanbench import regions, tables
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.extensions import extensions
 from wanbench.read import ingest
+from wanbench.read.ingest import ping, readers
 from wanbench.read.ingest.ping.lines import HEADER
-from wanbench.read.ingest.readers import READERS, reader_in_run
+from wanbench.read.ingest.readers import loose_readers, reader_in_run
 
 SAMPLES = Path(__file__).parent / "samples"
-LOOSE = [reader.experiment for reader in READERS if reader.loose]
+LOOSE = list(loose_readers())
 A, B, C = "aws:eu-west-1", "gcp:us-east1", "azure:westeurope"
 AT = "2026-11-21T10:00:{:02d}.000000+00:00"
 GOOD = {
@@ -358,3 +360,22 @@ def test_files_of_a_run_find_their_reader_by_name():
     assert read_by("links", "s.samples.jsonl.gz") == ("lab", "read_samples")
     assert read_by("kafka_load", "s.producer-0.stderr.txt") is None and read_by("iperf3", "1.server.txt") is None
     assert read_by("netperf", "1.txt") is None, "no experiment of a run leaves it"
+
+
+def test_a_reader_of_another_package_is_found_by_its_entry_point(tmp_path, monkeypatch):
+    (tmp_path / "stranger.py").write_text(
+        "from wanbench.read.ingest import ping\n"
+        "from wanbench.read.ingest.readers import Reader\n"
+        "reader = Reader(ping.read, '*.log', loose=True, tables=('echoes',))\n"
+    )
+    metadata = tmp_path / "stranger-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
+    points = "[wanbench.readers]\npinger = stranger:reader\nping = stranger:absent\n"
+    (metadata / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(readers, "READERS", extensions("wanbench.readers", dict(readers.READERS)))
+    log = SAMPLES / "ping" / "busybox-1.35_loss.txt"
+    assert reader_in_run("pinger", "1.log.gz").read is ping.read and reader_in_run("ping", "1.txt").read is ping.read
+    ours, theirs = (ingest.read_files([log], tool)["echoes"] for tool in ("ping", "pinger"))
+    pd.testing.assert_frame_equal(ours, theirs)

@@ -12,7 +12,7 @@ import pytest
 from patience import PATIENCE_S
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.measure.campaign.check_trials import check_trials
+from wanbench.measure.campaign.start import check_trials
 from wanbench.measure.experiments import BrokerProcessors, KafkaLoad, KafkaTrial
 from wanbench.measure.kafka import BrokerSize
 from wanbench.measure.kafka.programs import processor_use

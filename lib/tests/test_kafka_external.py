@@ -22,7 +22,7 @@ from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.external import ExternalCluster
 from wanbench.measure.labs import LocalLab, matrix_links
 from wanbench.measure.plan import make_trials
-from wanbench.pages.tail_latency.design.systems import systems, systems_by_steps
+from wanbench.pages.tail_latency.design.systems import read_systems, systems_by_steps
 from wanbench.read.ingest import tabulate
 from wanbench.runs import write_raw
 
@@ -242,13 +242,13 @@ def test_a_campaign_has_the_labs_cluster_and_an_external_one_side_by_side(
     running, no_names, environment, tmp_path, monkeypatch, capfd
 ):
     lab, bootstrap, authority = running
-    monkeypatch.setitem(start.LABS, "local", lambda regions, links, **options: lab)
+    monkeypatch.setattr(start, "LABS", {"local": lambda regions, links, **options: lab})
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("OUR_SERVERS", bootstrap)
     monkeypatch.setenv("OUR_USER", "ada")
     far = {"bootstrap_from": "OUR_SERVERS", "mechanism": "PLAIN", "user_from": "OUR_USER"}
     far |= {"password_from": "OUR_PASSWORD", "authority_file": str(authority)}
-    compared = systems(
+    compared = read_systems(
         [{"name": "ours", "load": {"linger_ms": 0}}, {"name": "theirs", "load": {"linger_ms": 10}, "cluster": "far"}]
     )
     quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *no_names)

@@ -15,12 +15,12 @@ from wanbench.measure.kafka.security import security
 
 
 def test_plain_text_needs_nothing():
-    assert Access().librdkafka_settings(None, None) == {}
+    assert Access().settings("librdkafka", None, None) == {}
 
 
 def test_certificates_are_paths_and_the_identity_holds_the_key_too():
     access = Access("SSL", authority_pem=b"a", identity_pem=b"i")
-    assert access.librdkafka_settings("/a.pem", "/i.pem") == {
+    assert access.settings("librdkafka", "/a.pem", "/i.pem") == {
         "security.protocol": "SSL",
         "ssl.ca.location": "/a.pem",
         "ssl.certificate.location": "/i.pem",
@@ -30,7 +30,7 @@ def test_certificates_are_paths_and_the_identity_holds_the_key_too():
 
 def test_a_password_is_among_them():
     access = Access("SASL_SSL", mechanism="PLAIN", user="ada", password=Secret("hush", "HUSH"))
-    settings = access.librdkafka_settings(None, None)
+    settings = access.settings("librdkafka", None, None)
     assert (settings["sasl.mechanism"], settings["sasl.username"], settings["sasl.password"]) == (
         "PLAIN",
         "ada",

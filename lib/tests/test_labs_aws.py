@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,10 +22,12 @@ from sshd_in_namespaces import unavailable as no_sshd
 from wanbench.errors import LabError
 from wanbench.measure.campaign import measure
 from wanbench.measure.experiments import Ping
-from wanbench.measure.labs.aws import clients, preflight, tags, teardown
-from wanbench.measure.labs.rented import leases, ready
-from wanbench.measure.labs.rented.access import key_pair
-from wanbench.measure.labs.spending import BudgetError
+from wanbench.measure.labs.aws import clients, preflight, teardown
+from wanbench.measure.labs.rented import hosts, leases
+from wanbench.measure.labs.rented import resources as tags
+from wanbench.measure.labs.rented.client import CloudError
+from wanbench.measure.labs.rented.costs import BudgetError
+from wanbench.measure.labs.rented.hosts import key_pair
 from wanbench.measure.links.launch import search_path
 from wanbench.measure.plan import make_plan
 from wanbench.publish.provenance import provenance
@@ -67,8 +70,8 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
         assert not any(tags.is_expired(each.tags, datetime.now(UTC)) for each in found)
         assert {tags.RUN, tags.OWNER, tags.EXPIRES} <= set.intersection(*(set(each.tags) for each in found))
         host = opened.host("aws:eu-west-1", 1)
-        assert os.stat(host.how["key_file"]).st_mode & 0o777 == 0o600
-        known = Path(host.how["known_hosts_file"]).read_text().splitlines()
+        assert os.stat(host.login.key_file).st_mode & 0o777 == 0o600
+        known = Path(host.login.known_hosts_file).read_text().splitlines()
         assert len(known) == 4 and all(" ssh-ed25519 " in line for line in known)
         assert {each["zone"] for each in opened.describe()["hosts"] if each["region"] == "aws:eu-west-1"} == {
             "eu-west-1b"
@@ -102,7 +105,7 @@ def test_sweep_asks_and_leaves_what_may_be_in_use_elsewhere(idle, capsys):
     public_key = key_pair()[1]
     for hours in (1, -1):
         of_run = tags.Tags(f"elsewhere{hours + 1}", "theirs", "eve", datetime.now(UTC) + timedelta(hours=hours))
-        aws_driver.launch.prepare_region(aws, site, of_run, public_key, "192.0.2.7/32")
+        aws_driver.lab.prepare_region(aws, site, of_run, public_key, "192.0.2.7/32")
     assert len(left_in()) == 4
     assert sweep_now(yes=False, ask=lambda question: "no") == 1
     assert len(left_in()) == 4
@@ -116,19 +119,19 @@ def test_sweep_asks_and_leaves_what_may_be_in_use_elsewhere(idle, capsys):
 
 
 def test_what_remains_and_what_cannot_be_listed_is_an_error(idle, monkeypatch):
-    told = clients.Aws._told
+    told = clients.Aws._ask
 
     def refused(self, service, region, operation, ask):
         if operation == "delete_key_pair" or (operation == "describe_volumes" and region == "us-east-1"):
-            raise clients.AwsError(f"{operation} in {region}: not now", "NotNow")
+            raise CloudError(f"{operation} in {region}: not now", "NotNow")
         return told(self, service, region, operation, ask)
 
-    monkeypatch.setattr(teardown, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(teardown.AwsResources, "timeout_s", 0.2)
     with (
         pytest.raises(LabError, match=r"(?s)REMAINS.*key pair wanbench-\w+ in eu-west-1.*unknown in us-east-1"),
         lab_on_aws(),
     ):
-        monkeypatch.setattr(clients.Aws, "_told", refused)
+        monkeypatch.setattr(clients.Aws, "_ask", refused)
     monkeypatch.undo()
     assert left_in()
     assert sweep_now() == 0 and left_in() == []
@@ -142,7 +145,7 @@ def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
     # 2 GB from each of two hosts; two hosts for five minutes of ping were expected.
     assert str(provenance(run).runs[0]["lab"]) == "aws, 0.08 to 0.55 USD spent, 0.00 to 0.00 USD expected"
     assert set(tabulate(run.folder)["tests"].outcome) == {"done"}
-    with pytest.raises(clients.AwsError) as refused:
+    with pytest.raises(CloudError) as refused:
         clients.Aws().call(
             "ec2", "eu-west-1", "describe_images", ExecutableUsers=[f"{ACCOUNT}", KEY_ID], ImageIds=["bad"]
         )
@@ -179,7 +182,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd_and_no_other(idle, tmp_p
     regions, other = REGIONS, tmp_path / "other"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
 
-    def connect(name, region, address, *, host_key=None, **how):
+    def connect(name, region, address, login, *, host_key=None, sudo):
         folder = tmp_path / f"{region}-{bool(host_key)}"
         folder.mkdir(exist_ok=True)
         document, public_key = aws_driver.given_to(region.removeprefix("aws:"))
@@ -191,15 +194,14 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd_and_no_other(idle, tmp_p
         settings += ["PidFile none", "PermitRootLogin prohibit-password", ""]
         (folder / "sshd").write_text("\n".join(settings))
         proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]
-        how |= {"user": "root", "sudo": False, "proxy_command": proxy}
-        return aws_driver.HostHere(name, region, "127.0.0.1", **how)
+        return aws_driver.HostHere(name, region, "127.0.0.1", replace(login, user="root", proxy_command=proxy))
 
-    monkeypatch.setattr(ready, "START_S", 5)
+    monkeypatch.setattr(hosts, "START_S", 5)
     lab = lab_on_aws(regions, connect=connect)
     run = measure(plan_of(regions), lab, data_folder=tmp_path, campaign="by-ssh", progress=False)
     assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
     opened = lab_on_aws(regions[:1], connect=lambda *who, **how: connect(*who, host_key=other.read_text(), **how))
-    monkeypatch.setattr(ready, "START_S", 0)
+    monkeypatch.setattr(hosts, "START_S", 0)
     with pytest.raises(LabError, match=r"(?i)host key|identification"):
         opened.__enter__()
     assert left_in() == []

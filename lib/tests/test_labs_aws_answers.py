@@ -20,13 +20,14 @@ from wanbench import cli
 from wanbench.errors import LabError, ParameterError
 from wanbench.folders import root
 from wanbench.measure.experiments import Iperf3, Ping
-from wanbench.measure.labs import spending
-from wanbench.measure.labs.aws import AwsLab, clients, launch, preflight
-from wanbench.measure.labs.aws.costs import Costs
-from wanbench.measure.labs.aws.list_prices import list_prices
-from wanbench.measure.labs.aws.tags import Tags
-from wanbench.measure.labs.aws.user_data import user_data
+from wanbench.measure.labs.aws import AwsLab, preflight
+from wanbench.measure.labs.aws import lab as launch
+from wanbench.measure.labs.aws.preflight import list_prices
+from wanbench.measure.labs.rented import costs as spending
+from wanbench.measure.labs.rented.client import CloudError
 from wanbench.measure.labs.rented.costs import Meter
+from wanbench.measure.labs.rented.hosts import user_data
+from wanbench.measure.labs.rented.resources import Tags
 from wanbench.measure.plan import cost as costing
 from wanbench.measure.plan import make_plan
 from wanbench.publish.parameters import read_parameters
@@ -59,7 +60,7 @@ def test_no_capacity_is_tried_in_another_zone_and_then_told():
     with pytest.raises(LabError, match=r"No zone of eu-west-1 has 2 x m5.large.*no m5.large here, \(account\)"):
         launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n")
     aws = Stubbed(ec2=[("run_instances", ("UnauthorizedOperation", "You may not."), by_zone[0])])
-    with pytest.raises(clients.AwsError, match="You may not"):
+    with pytest.raises(CloudError, match="You may not"):
         launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n")
 
 
@@ -144,7 +145,7 @@ def product(*usd):
 
 def test_the_price_list_comes_first_and_dated_tables_stand_for_the_rest(monkeypatch):
     monkeypatch.setattr(
-        "wanbench.measure.labs.aws.list_prices.everywhere", lambda work, items: [work(each) for each in items]
+        "wanbench.measure.labs.aws.preflight.everywhere", lambda work, items: [work(each) for each in items]
     )
     answers = [[product(0.096)], [product(0.02, 0.0)], [product(0.153)], []]
     aws = Stubbed(pricing=[("get_products", {"PriceList": each}) for each in answers])
@@ -192,7 +193,10 @@ def test_an_estimate_says_what_is_not_known_and_asks(monkeypatch, capsys):
 
 def test_a_host_gets_its_key_and_its_end():
     text = user_data(
-        expires_at=datetime(2030, 1, 1, 12, tzinfo=UTC), host_key="KEY\n", host_key_public="ssh-ed25519 A", volume=True
+        expires_at=datetime(2030, 1, 1, 12, tzinfo=UTC),
+        host_key="KEY\n",
+        host_key_public="ssh-ed25519 A",
+        volume_device="/dev/sdf",
     )
     assert text.startswith("#cloud-config\n") and len(text) < 16_384
     config = yaml.safe_load(text)
@@ -249,15 +253,15 @@ def test_the_command_sweep_hands_on_what_it_is_told(monkeypatch):
 
 def test_the_preset_makes_a_lab_within_its_budget(monkeypatch):
     given = read_parameters(root() / "papermill-params" / "02-intercloud-throughput" / "aws.yml")
-    monkeypatch.setattr("wanbench.measure.labs.aws.costs.list_prices", lambda *asked: {})
+    monkeypatch.setattr("wanbench.measure.labs.aws.preflight.list_prices", lambda *asked: {})
     plan = make_plan(regions=given["regions"], experiments=[Ping(), Iperf3()], rate_bps=given["rate_bps"])
     opened = AwsLab(plan.regions, operator_address="192.0.2.7", **given["lab_options"])
-    costs = Costs(None, plan.regions, instance_type="t3.small", hosts_per_region=1, overrides={})
+    costs = preflight.costs(None, plan.regions, instance_type="t3.small", hosts_per_region=1, overrides={})
     assert 0 < costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=300).high_usd < 5 == opened.budget_usd
 
 
 def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is_lost(monkeypatch, capsys):
-    monkeypatch.setattr("wanbench.measure.labs.aws.costs.list_prices", lambda *asked: {})
+    monkeypatch.setattr("wanbench.measure.labs.aws.preflight.list_prices", lambda *asked: {})
     monkeypatch.setattr(AwsLab, "survey", lambda self: ([], []))
     names = ["aws:eu-west-1", "aws:us-east-1"]
     options = {"instance_type": "t3.small", "operator_address": "192.0.2.7"}

@@ -15,7 +15,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.campaign import execute
 from wanbench.measure.labs.aws import clients, cloudwatch
 from wanbench.measure.labs.aws.cloudwatch import CloudWatch, Watched
-from wanbench.methods.lab.circuit import circuit_windows
+from wanbench.methods.lab.utilisation import circuit_windows
 from wanbench.read import ingest
 from wanbench.read.ingest import cloudwatch as reader
 

@@ -10,10 +10,10 @@ from botocore.stub import ANY
 
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.kafka.external import external_clusters
-from wanbench.measure.labs.aws import clients, msk, msk_resources, sweep
+from wanbench.measure.labs.aws import clients, msk, sweep, teardown
 from wanbench.measure.labs.aws.msk import MskCluster
 from wanbench.measure.labs.rented import leases
-from wanbench.measure.labs.spending import BudgetError
+from wanbench.measure.labs.rented.costs import BudgetError
 
 ACCOUNT = "123456789012"
 BOOTSTRAP = "b-1.x.kafka.us-east-1.amazonaws.com:9094,b-2.x.kafka.us-east-1.amazonaws.com:9094"
@@ -31,8 +31,8 @@ def quick(monkeypatch, tmp_path):
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("WANBENCH_YES", raising=False)
-    for module, name in ((msk, "POLL_S"), (msk, "SETTLE_S"), (msk_resources, "POLL_S")):
-        monkeypatch.setattr(module, name, 0.0)
+    monkeypatch.setattr(msk, "SETTLE_S", 0.0)
+    monkeypatch.setattr(teardown.MskResources, "poll_s", 0.0)
     # The id of the run is known beforehand, so that listings can name it.
     monkeypatch.setattr(leases.uuid, "uuid4", lambda: type("Id", (), {"hex": "0123456789abcdef"}))
 
@@ -111,7 +111,7 @@ def test_a_cluster_that_fails_is_deleted_and_what_remains_is_an_error(monkeypatc
     ):
         pytest.fail("it was entered")
     assert not leases.free_leases("msk")
-    monkeypatch.setattr(msk_resources, "TIMEOUT_S", -1.0)
+    monkeypatch.setattr(teardown.MskResources, "timeout_s", -1.0)
     refused = ("delete_cluster", ("BadRequestException", "not yet"))
     kafka = [("create_cluster_v2", {}), *[cluster_in("FAILED")] * 3, refused]
     with (
@@ -166,26 +166,26 @@ def test_sweep_finds_and_deletes_what_a_killed_driver_left(monkeypatch, capsys):
     with mock_aws():
         aws = clients.Aws()
         # moto's clusters are never made: a cluster that is waited for stands for one that is used.
-        monkeypatch.setattr(msk, "TIMEOUT_S", -1.0)
         monkeypatch.setattr(MskCluster, "__exit__", lambda *given: None)
-        with pytest.raises(LabError, match="CREATING"):
+        with pytest.raises(LabError, match="CREATING"), monkeypatch.context() as patched:
+            patched.setattr(teardown.MskResources, "timeout_s", -1.0)
             (opened := cluster(aws, campaign="killed")).__enter__()
-        there = {each.kind: each.tags for each in msk_resources.MskResources(aws).listed("us-east-1")}
+        there = {each.kind: each.tags for each in teardown.MskResources(aws).listed("us-east-1")}
         assert {each["wanbench:campaign"] for each in there.values()} == {"killed"} and len(there) == 2
-        options = {"aws": aws, "yes": True, "regions": ["us-east-1"], "settle_s": 0}
+        options = {"client": aws, "yes": True, "regions": ["us-east-1"], "settle_s": 0}
         assert sweep(**options, everything=True) == 0, "its driver holds it"
         opened._expiry.cancel()
         killed(opened)
         assert sweep(**options) == 0
         assert aws.call("kafka", "us-east-1", "list_clusters_v2")["ClusterInfoList"] == []
-        assert msk_resources.MskResources(aws).regions() and not list(leases.lease_folder().iterdir())
+        assert teardown.MskResources(aws).regions() and not list(leases.lease_folder().iterdir())
     shown = capsys.readouterr().out
     assert "Amazon MSK: deleted 2 resources" in shown and ACCOUNT not in shown
 
 
 def test_without_the_permission_to_list_clusters_hosts_are_swept_all_the_same(capsys):
     denied = ("list_clusters_v2", ("AccessDeniedException", "no"))
-    assert sweep(aws=Stubbed(kafka=[denied]), regions=[]) == 0
+    assert sweep(client=Stubbed(kafka=[denied]), regions=[]) == 0
     assert "not looked at, as kafka:ListClustersV2 is not allowed" in capsys.readouterr().out
     leases.Lease("msk", ACCOUNT).release(all_gone=False)
-    assert sweep(aws=Stubbed(kafka=[denied]), regions=[]) == 1
+    assert sweep(client=Stubbed(kafka=[denied]), regions=[]) == 1

@@ -12,7 +12,7 @@ from scripted_lab import ScriptedLab
 from wanbench import cli
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.labs.aws import s3
-from wanbench.measure.labs.aws.clients import AwsError
+from wanbench.measure.labs.rented.client import CloudError
 
 AT = "s3://my-bucket/runs/1"
 
@@ -33,7 +33,7 @@ class Bucket:
             self.objects[Key] = Body if isinstance(Body, bytes) else Body.read()
             return {}
         if Key not in self.objects:
-            raise AwsError("s3 get_object in us-east-1: NoSuchKey: there is none", "NoSuchKey")
+            raise CloudError("s3 get_object in us-east-1: NoSuchKey: there is none", "NoSuchKey")
         return {"Body": io.BytesIO(self.objects[Key])}
 
 
@@ -75,7 +75,7 @@ def test_a_site_comes_back_and_what_is_damaged_does_not(tmp_path, monkeypatch):
         patch.setattr(s3, "LARGEST_BYTES", 100)
         s3.get_folder(AT, tmp_path / "back", aws=bucket)
     bucket.objects = {}
-    with pytest.raises(AwsError, match="NoSuchKey"):
+    with pytest.raises(CloudError, match="NoSuchKey"):
         s3.get_folder(AT, tmp_path / "back", aws=bucket)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["site"]
 

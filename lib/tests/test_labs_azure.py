@@ -8,6 +8,7 @@ import platform
 import random
 import shutil
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -30,9 +31,11 @@ from wanbench.measure.campaign import measure
 from wanbench.measure.experiments import Iperf3, Ping
 from wanbench.measure.labs.azure import AzureLab, clients, sweep, teardown
 from wanbench.measure.labs.azure import lab as lab_module
-from wanbench.measure.labs.rented import leases, tags
+from wanbench.measure.labs.rented import leases
+from wanbench.measure.labs.rented import resources as tags
+from wanbench.measure.labs.rented.client import CloudError
+from wanbench.measure.labs.rented.costs import BudgetError
 from wanbench.measure.labs.rented.sweep import sweep_clouds
-from wanbench.measure.labs.spending import BudgetError
 from wanbench.measure.links.launch import search_path
 from wanbench.measure.plan import make_plan
 from wanbench.publish.parameters import read_parameters
@@ -50,7 +53,7 @@ def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("AZURE_CONFIG_DIR", str(tmp_path / "no-az"))
     monkeypatch.setenv("WANBENCH_OPERATOR_ADDRESS", "192.0.2.7")
     monkeypatch.delenv(clients.VARIABLE, raising=False)
-    monkeypatch.setattr(teardown, "POLL_S", 0.02)
+    monkeypatch.setattr(teardown.AzureResources, "poll_s", 0.02)
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +84,11 @@ def azure_of(cloud):
 
 def lab_on(cloud, regions=REGIONS, **options):
     given = {"instance_type": "Standard_B2s", "yes": True, "connect": OpenedHost, "settle_s": SETTLE_S}
-    return AzureLab(regions, azure=azure_of(cloud), **given | options)
+    return AzureLab(regions, client=azure_of(cloud), **given | options)
 
 
 def sweep_now(cloud, **options):
-    return sweep(**{"azure": azure_of(cloud), "yes": True, "settle_s": SETTLE_S} | options)
+    return sweep(**{"client": azure_of(cloud), "yes": True, "settle_s": SETTLE_S} | options)
 
 
 def of_kind(cloud, kind):
@@ -147,7 +150,7 @@ def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(cloud):
 def test_what_is_left_out_of_reach_is_an_error_and_sweep_asks(cloud, monkeypatch, capsys, tmp_path):
     somebodys = {"name": "production", "location": "eastus", "tags": {"env": "prod"}, "properties": {}}
     cloud.made["resourcegroups/production"] = somebodys
-    monkeypatch.setattr(teardown, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(teardown.AzureResources, "timeout_s", 0.1)
     locked = (409, "ScopeLocked", f"The scope '/subscriptions/{SUBSCRIPTION}' cannot be deleted: it is locked.")
     with (
         pytest.raises(LabError, match=r"REMAINS on Azure.*resource group wanbench-\w+-eastus.*ScopeLocked"),
@@ -155,7 +158,7 @@ def test_what_is_left_out_of_reach_is_an_error_and_sweep_asks(cloud, monkeypatch
     ):
         cloud.faults = [("DELETE", "resourcegroups", locked)] * 100
     cloud.faults = []
-    monkeypatch.setattr(teardown, "TIMEOUT_S", 60)
+    monkeypatch.setattr(teardown.AzureResources, "timeout_s", 60)
     left = len(cloud.made)
     assert sweep_now(cloud, yes=False, ask=lambda question: "no") == 1 and len(cloud.made) == left > 0
     assert "orphaned" in capsys.readouterr().out
@@ -227,7 +230,7 @@ def test_what_passes_is_tried_again_and_makes_nothing_twice(cloud, monkeypatch, 
 @pytest.mark.parametrize(
     "faults, said",
     [
-        ([(*HOST, "AllocationFailed")] * 2, r"westeurope has no capacity\. Zone 1: .*AllocationFailed.*Zone 2: "),
+        ([(*HOST, "AllocationFailed")] * 2, r"No zone of westeurope has 1 x .*AllocationFailed.*AllocationFailed"),
         ([(*HOST, (409, "OperationNotAllowed", "exceeding approved standardBSFamily Cores quota"))], "Cores quota"),
         ([(*HOST, "InternalExecutionError")], "InternalExecutionError"),
         ([(*HOST, (403, "AuthorizationFailed", "no action virtualMachines/write"))], "AuthorizationFailed: no action"),
@@ -281,7 +284,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
     """An sshd of this machine stands for each host, with the host key of its custom data and its operator's key."""
     os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
 
-    def connect(name, region, address, **how):
+    def connect(name, region, address, login, sudo):
         folder = tmp_path / region
         folder.mkdir()
         [system] = [
@@ -290,7 +293,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
             if each["location"] == region.removeprefix("azure:")
         ]
         [public_key] = system["linuxConfiguration"]["ssh"]["publicKeys"]
-        assert public_key["path"] == f"/home/{how['user']}/.ssh/authorized_keys"
+        assert public_key["path"] == f"/home/{login.user}/.ssh/authorized_keys"
         key = folder / "host_key"
         key.touch(0o600)
         document = yaml.safe_load(base64.b64decode(system["customData"]))
@@ -299,8 +302,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
         settings = f"HostKey {key}\nAuthorizedKeysFile {folder / 'authorized'}\nStrictModes no\nUsePAM no\n"
         (folder / "sshd").write_text(f"{settings}PidFile none\nPermitRootLogin prohibit-password\n")
         proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]
-        how |= {"user": "root", "sudo": False, "proxy_command": proxy}
-        return HostHere(name, region, "127.0.0.1", **how)
+        return HostHere(name, region, "127.0.0.1", replace(login, user="root", proxy_command=proxy))
 
     plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
     run = measure(plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False)
@@ -318,12 +320,12 @@ class _None:
 
 def test_a_missing_extra_subscription_and_credentials_are_told(monkeypatch):
     with monkeypatch.context() as without:
-        without.setattr(clients, "installed", lambda: False)
+        without.setattr(clients, "installed", lambda *modules: False)
         with pytest.raises(LabError, match=r"install the extra azure"):
             AzureLab(REGIONS, instance_type="Standard_B2s")
     with pytest.raises(LabError, match="set AZURE_SUBSCRIPTION_ID"):
         clients.Azure(credential=object()).call("resource", "providers", "get", "Microsoft.Compute")
-    with pytest.raises(clients.AzureError, match="no credentials of Azure work; `az login` makes some"):
+    with pytest.raises(CloudError, match="no credentials of Azure work; `az login` makes some"):
         azure = clients.Azure(subscription=SUBSCRIPTION, credential=_None(), endpoint="https://127.0.0.1:1")
         azure.call("resource", "providers", "get", "Microsoft.Compute")
     with pytest.raises(ParameterError, match="allowed: regions of azure"):

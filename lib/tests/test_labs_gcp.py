@@ -10,6 +10,7 @@ import signal
 import urllib.error
 import urllib.request
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.util import find_spec
@@ -32,9 +33,10 @@ from wanbench.folders import root
 from wanbench.measure.campaign import measure
 from wanbench.measure.experiments import Iperf3, Ping
 from wanbench.measure.labs.gcp import GcpLab, clients, sweep, teardown
-from wanbench.measure.labs.gcp.launch import AHEAD_S
-from wanbench.measure.labs.rented import leases, tags
-from wanbench.measure.labs.spending import BudgetError
+from wanbench.measure.labs.gcp.lab import AHEAD_S
+from wanbench.measure.labs.rented import leases
+from wanbench.measure.labs.rented import resources as tags
+from wanbench.measure.labs.rented.costs import BudgetError
 from wanbench.measure.links.launch import search_path
 from wanbench.measure.plan import make_plan
 from wanbench.publish.parameters import read_parameters
@@ -52,7 +54,7 @@ def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("WANBENCH_OPERATOR_ADDRESS", "192.0.2.7")
     for name in teardown.VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(teardown, "POLL_S", 0.02)
+    monkeypatch.setattr(teardown.GcpResources, "poll_s", 0.02)
 
 
 @pytest.fixture(scope="module")
@@ -83,11 +85,11 @@ def gcp_of(cloud):
 
 def lab_on(cloud, regions=REGIONS, **options):
     given = {"instance_type": "e2-small", "yes": True, "connect": OpenedHost, "settle_s": SETTLE_S}
-    return GcpLab(regions, gcp=gcp_of(cloud), **given | options)
+    return GcpLab(regions, client=gcp_of(cloud), **given | options)
 
 
 def sweep_now(cloud, **options):
-    return sweep(**{"gcp": gcp_of(cloud), "yes": True, "settle_s": SETTLE_S} | options)
+    return sweep(**{"client": gcp_of(cloud), "yes": True, "settle_s": SETTLE_S} | options)
 
 
 def kinds(cloud):
@@ -141,11 +143,11 @@ def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(cloud):
 
 
 def test_what_is_left_out_of_reach_is_an_error_and_sweep_asks(cloud, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(teardown, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(teardown.GcpResources, "timeout_s", 0.1)
     with pytest.raises(LabError, match=r"REMAINS on Google Cloud.*unknown in the project.*UNREACHABLE"), lab_on(cloud):
         cloud.unreachable = "asia-southeast1-a"
     cloud.unreachable = None
-    monkeypatch.setattr(teardown, "TIMEOUT_S", 60)
+    monkeypatch.setattr(teardown.GcpResources, "timeout_s", 60)
     left = len(cloud.made)
     assert sweep_now(cloud, yes=False, ask=lambda question: "no") == 1 and len(cloud.made) == left > 0
     assert "orphaned" in capsys.readouterr().out
@@ -246,7 +248,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
     """An sshd of this machine stands for each host, with the host key of its user data and the key of its metadata."""
     os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
 
-    def connect(name, region, address, **how):
+    def connect(name, region, address, login, sudo):
         folder = tmp_path / region
         folder.mkdir()
         [instance] = [
@@ -263,9 +265,8 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
         settings = f"HostKey {key}\nAuthorizedKeysFile {folder / 'authorized'}\nStrictModes no\nUsePAM no\n"
         (folder / "sshd").write_text(f"{settings}PidFile none\nPermitRootLogin prohibit-password\n")
         proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]
-        assert user == how["user"] == "ubuntu"
-        how |= {"user": "root", "sudo": False, "proxy_command": proxy}
-        return HostHere(name, region, "127.0.0.1", **how)
+        assert user == login.user == "ubuntu"
+        return HostHere(name, region, "127.0.0.1", replace(login, user="root", proxy_command=proxy))
 
     plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
     run = measure(plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False)
@@ -298,7 +299,7 @@ def test_the_stand_in_refuses_what_google_does_not_describe(cloud, path, body, s
 
 def test_a_missing_extra_and_a_missing_project_are_told(monkeypatch):
     with monkeypatch.context() as without:
-        without.setattr(clients, "installed", lambda module: False)
+        without.setattr(clients, "installed", lambda *modules: False)
         with pytest.raises(LabError, match=r"install the extra gcp"):
             GcpLab(REGIONS, instance_type="e2-small")
     with pytest.raises(LabError, match="set GOOGLE_CLOUD_PROJECT"):

@@ -67,9 +67,7 @@ def test_a_lab_describes_itself_in_json(lab):
 
 
 def test_a_lab_shows_itself_and_how_to_enter_a_region_by_hand(lab):
-    page = lab._repr_html_()
-    assert "nsenter --target=" in page and "10.1.0.1, 10.1.0.2" in page
-    assert "far" in page and "open" in repr(lab)
+    assert "open" in repr(lab)
     command = [*lab.entering("far"), "ip", "addr", "show", "dev", "lo"]
     shown = subprocess.run(command, capture_output=True, check=True).stdout
     assert b"10.3.0.1/32" in shown

@@ -19,12 +19,12 @@ import wanbench
 from wanbench import cli
 from wanbench.errors import LabError
 from wanbench.folders import root
-from wanbench.measure.labs.rented import Resource, Resources, everywhere, leases, sweep, tags
-from wanbench.measure.labs.rented.clock import clock_at
-from wanbench.measure.labs.rented.own_address import own_public_address
-from wanbench.measure.labs.rented.ready import close, make_ready
-from wanbench.measure.labs.rented.sweep import CLOUDS, sweep_clouds
-from wanbench.measure.labs.rented.user_data import HOST_PYTHON, user_data
+from wanbench.measure.labs import CLOUDS
+from wanbench.measure.labs.rented import Resource, Resources, everywhere, leases, sweep
+from wanbench.measure.labs.rented import resources as tags
+from wanbench.measure.labs.rented.client import clock_at
+from wanbench.measure.labs.rented.hosts import HOST_PYTHON, close, make_ready, own_public_address, user_data
+from wanbench.measure.labs.rented.sweep import sweep_clouds
 
 
 def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys, tmp_path):
@@ -125,7 +125,7 @@ def test_a_host_gets_its_public_address_by_rules_that_undo_the_clouds_translatio
     lab = ScriptedLab([], lambda host, command: done.append(command) or Reply())
     host = Rented(lab, "a", 1)
     own_public_address(host, "172.31.0.9", "198.51.100.7")
-    (target, rules), address, load = done
+    address, (target, rules), load = done
     assert address == ["ip", "address", "replace", "198.51.100.7/32", "dev", "lo"]
     assert load == ["nft", "-f", target] and target.startswith("/scratch/")
     arriving, leaving = rules.split("chain leaving")
@@ -192,7 +192,7 @@ class Shared(Resources):
         tagged = [{tags.RUN: name, tags.EXPIRES: self.expires} for name in self.there]
         return [Resource("host", each[tags.RUN], region, tags=each) for each in tagged]
 
-    def delete(self, each):
+    def ask_to_delete(self, each):
         self.there.remove(each.id)
 
 

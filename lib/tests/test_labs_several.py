@@ -21,10 +21,12 @@ from wanbench.errors import LabError, ParameterError
 from wanbench.measure.campaign import measure
 from wanbench.measure.campaign.start import _lab
 from wanbench.measure.experiments import Iperf3, Ping
-from wanbench.measure.labs import AzureLab, GcpLab, azure, gcp
-from wanbench.measure.labs.rented import SeveralClouds, leases, on_one_cloud
+from wanbench.measure.labs import azure, gcp
+from wanbench.measure.labs.azure import AzureLab
+from wanbench.measure.labs.gcp import GcpLab
+from wanbench.measure.labs.rented import SeveralClouds, leases, on_clouds
+from wanbench.measure.labs.rented.costs import BudgetError, spent_before_usd
 from wanbench.measure.labs.rented.tenancy import Tenancy
-from wanbench.measure.labs.spending import BudgetError, spent_before_usd
 from wanbench.measure.plan import make_plan
 from wanbench.read.ingest.lab import lab_cost
 from wanbench.runs import find
@@ -58,7 +60,7 @@ def kinds():
             authentication_policy=SansIOHTTPPolicy(),
             **HURRIED,
         )
-        yield moments, {"azure": partial(AzureLab, azure=to_azure), "gcp": partial(GcpLab, gcp=to_gcp)}
+        yield moments, {"azure": partial(AzureLab, client=to_azure), "gcp": partial(GcpLab, client=to_gcp)}
 
 
 @pytest.fixture
@@ -66,8 +68,8 @@ def clouds(kinds, monkeypatch, tmp_path):
     """New stand-ins of both clouds, by name, and `lab(**options)` on them."""
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("WANBENCH_OPERATOR_ADDRESS", "192.0.2.7")
-    for room in (gcp, azure):
-        monkeypatch.setattr(room.teardown, "POLL_S", 0.02)
+    for resources in (gcp.teardown.GcpResources, azure.teardown.AzureResources):
+        monkeypatch.setattr(resources, "poll_s", 0.02)
     moments, classes = kinds
     made = {"gcp": gcp_stub.Cloud(), "azure": azure_stub.Cloud()}
     made["azure"].addresses = 100  # not those of the other cloud
@@ -173,7 +175,7 @@ def test_a_killed_session_counts_as_if_its_hosts_had_run_until_they_ended_themse
 
 
 def test_what_remains_on_either_is_named_with_its_cloud(clouds, monkeypatch):
-    monkeypatch.setattr(gcp.teardown, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(gcp.teardown.GcpResources, "timeout_s", 0.1)
     zone = "asia-southeast1-a"
     with (
         pytest.raises(LabError, match=r"REMAINS on Azure and Google Cloud.*Google Cloud: unknown in the project"),
@@ -222,8 +224,8 @@ def test_hosts_in_subnets_that_exist_take_the_path_that_a_trial_names(clouds):
 
 def test_hosts_of_several_types_are_one_lab(clouds):
     types = {"Standard_B2s": 1, "Standard_D2pls_v6": 2}
-    options = {"azure": clouds["azure lab"].keywords["azure"], "connect": OpenedHost, "settle_s": 0.05}
-    with on_one_cloud(AzureLab, ["azure:eastus"], instance_type=types, yes=True, **options) as lab:
+    options = {"client": clouds["azure lab"].keywords["client"], "connect": OpenedHost, "settle_s": 0.05}
+    with on_clouds({"azure": AzureLab}, ["azure:eastus"], instance_type=types, yes=True, **options) as lab:
         hosts = lab.hosts["azure:eastus"]
         assert [host.name for host in hosts] == [f"azure:eastus/{number}" for number in range(3)]
         found = [(host["name"], host["instance_type"]) for host in lab.describe()["hosts"]]
@@ -241,7 +243,7 @@ def test_types_that_share_a_quota_are_counted_together_before_anything_is_made(c
     gcp_lab, azure_lab = (clouds["lab"].args[0][name] for name in ("gcp", "azure"))
     clouds["gcp"].quotas |= {"CPUS": 4, "N2_CPUS": 2}
     clouds["azure"].quotas |= {"cores": 20, "standardBSFamily": 5}
-    of_gcp = partial(on_one_cloud, gcp_lab, REGIONS[:1], yes=True)
+    of_gcp = partial(on_clouds, {"gcp": gcp_lab}, REGIONS[:1], yes=True)
     of_gcp(instance_type={"e2-small": 2, "n2-standard-2": 1}).estimate(None, "a")
     with pytest.raises(LabError, match="europe-west1: 6 CPUS are needed, 0 of the quota of 4"):
         of_gcp(instance_type={"e2-small": 2, "e2-medium": 1}).estimate(None, "a")
@@ -250,7 +252,7 @@ def test_types_that_share_a_quota_are_counted_together_before_anything_is_made(c
         of_gcp(instance_type={"e2-small": 1, "n2-standard-2": 1}).estimate(None, "a")
     with pytest.raises(LabError, match="eastus: 6 standardBSFamily are needed, 0 of the quota of 5"):
         types = {"Standard_B2s": 2, "Standard_D2pls_v6": 1}
-        on_one_cloud(azure_lab, REGIONS[1:], instance_type=types, yes=True).estimate(None, "a")
+        on_clouds({"azure": azure_lab}, REGIONS[1:], instance_type=types, yes=True).estimate(None, "a")
     assert not clouds["gcp"].made and not clouds["azure"].made
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 import ssh_driver
@@ -18,8 +19,8 @@ from wanbench.cli import main
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.campaign import measure
 from wanbench.measure.kafka.lab import KafkaLab
-from wanbench.measure.labs import LocalLab, SshLab, geodesic_links
-from wanbench.measure.labs.ssh import SshHost, read_inventory
+from wanbench.measure.labs import LocalLab, geodesic_links
+from wanbench.measure.labs.ssh import SshHost, SshLab, read_inventory
 from wanbench.measure.labs.ssh.connection import Connection
 from wanbench.read import ingest
 
@@ -190,12 +191,8 @@ def test_a_killed_driver_leaves_nothing_and_the_next_goes_on(sshd, tmp_path):
 
 def test_a_host_behind_a_jump_host_is_reached_through_it(sshd):
     bottleneck, behind = (entry.host for entry in read_inventory(sshd.inventory).entries[:2])
-    login = behind.login
-    options = {name: getattr(login, name) for name in ("user", "key_file", "known_hosts_file", "port")}
-    through = SshHost(
-        "behind", behind.region, behind.address, control_address=login.address, jump=bottleneck.login, **options
-    )
-    with through:
+    login = replace(behind.login, jump=bottleneck.login, proxy_command=())
+    with SshHost("behind", behind.region, behind.address, login) as through:
         came_from = through.run(["sh", "-c", "echo $SSH_CONNECTION"], timeout_s=30).stdout.split()[0]
     assert came_from.decode() == bottleneck.address
 

@@ -8,8 +8,9 @@ import yaml
 from wanbench.errors import ParameterError
 from wanbench.measure import campaign
 from wanbench.measure.experiments import Ping
-from wanbench.measure.labs import SshLab, matrix_links
-from wanbench.measure.labs.ssh import facts, read_inventory
+from wanbench.measure.labs import matrix_links
+from wanbench.measure.labs.ssh import SshLab, read_inventory
+from wanbench.measure.labs.ssh import lab as facts
 from wanbench.measure.plan import make_plan
 
 

@@ -200,7 +200,7 @@ def test_a_lab_that_cannot_be_meant_fails(wrong, named):
 
 def test_a_closed_lab_says_so():
     lab = LocalLab(["a", "b"], LINKS)
-    assert "closed" in repr(lab) and "(not open)" in lab._repr_html_()
+    assert "closed" in repr(lab)
     for use in (
         lambda: lab.host("a").run(["true"], timeout_s=1),
         lambda: lab.set_link("a", "b", delay_ms=2),
@@ -212,11 +212,6 @@ def test_a_closed_lab_says_so():
     assert lab.links == LINKS, "nothing changed"
     with pytest.raises(KeyError, match="no host 0 in 'z'"):
         lab.host("z")
-
-
-def test_names_of_regions_are_escaped():
-    lab = LocalLab(["<script>", "b"], {})
-    assert "<script>" not in lab._repr_html_()
 
 
 @pytest.mark.lab

@@ -7,7 +7,7 @@ from scripted_lab import Reply, ScriptedLab, well
 from wanbench.measure.campaign.execute import measure
 from wanbench.measure.experiments import KafkaLoad, Ping
 from wanbench.measure.plan import Trial, make_trials
-from wanbench.measure.plan.selection import MAX_NAME
+from wanbench.measure.plan.pairs import MAX_NAME
 from wanbench.pages.private_vs_internet.design import Path, two_paths
 from wanbench.read.ingest import read_run
 from wanbench.runs.journal import now_utc

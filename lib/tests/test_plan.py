@@ -9,7 +9,7 @@ import pytest
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import Iperf3, Ping
 from wanbench.measure.plan import Trial, make_plan, make_trials, pair, prices, select_pairs
-from wanbench.regions import distance_km
+from wanbench.measure.plan.cost import cost
 
 EXPERIMENTS = [Ping(count=5), Iperf3(duration_s=None, transfer_bytes=10_000_000)]
 EIGHT = [
@@ -52,36 +52,10 @@ def test_cloud_pairs_are_directed():
     assert len(found) == 9 + 2
 
 
-def test_distances():
-    found = select_pairs(regions=EIGHT, min_distance_km=500, max_distance_km=6000)
-    every = select_pairs(regions=EIGHT)
-    assert 0 < len(found) < len(every) == 56
-    assert {p: 500 <= distance_km(*p) <= 6000 for p in every} == {p: p in found for p in every}
-
-
 def test_all_catalogued_regions_without_restriction():
     found = select_pairs()
     names = {name for p in found for name in p}
     assert len(names) > 100 and len(found) == len(names) * (len(names) - 1)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_most_regions_are_spread_over_the_clouds(seed):
-    found = select_pairs(max_regions=8, seed=seed)
-    names = sorted({name for p in found for name in p})
-    counts = pd.Series([name.split(":")[0] for name in names]).value_counts()
-    assert len(names) == 8 and sorted(counts) == [2, 3, 3]
-    assert found == select_pairs(max_regions=8, seed=seed)
-
-
-def test_most_regions_draws_differently_by_seed():
-    assert len({str(select_pairs(max_regions=5, seed=seed)) for seed in range(8)}) == 8
-
-
-def test_most_regions_finds_regions_that_form_pairs():
-    for seed in range(10):
-        found = select_pairs(max_distance_km=400, max_regions=4, seed=seed)
-        assert found and len({name for p in found for name in p}) <= 4
 
 
 def done_table():
@@ -116,12 +90,6 @@ def test_least_tested_then_cross_cloud_first():
     assert keys == sorted(keys) and len(set(keys)) == 4
 
 
-def test_most_tests_takes_the_first():
-    whole = make_plan(experiments=EXPERIMENTS, regions=EIGHT, batch=3, seed=2)
-    part = make_plan(experiments=EXPERIMENTS, regions=EIGHT, batch=3, seed=2, max_tests=10)
-    assert ordered_pairs(part) == ordered_pairs(whole)[:10]
-
-
 def test_tests_are_named_by_ordinal_and_pair():
     plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, seed=4)
     assert [test.id[:5] for test in plan.tests] == [f"{n:04d}-" for n in range(1, 57)]
@@ -131,7 +99,7 @@ def test_tests_are_named_by_ordinal_and_pair():
 
 
 def test_same_seed_same_plan():
-    arguments = {"experiments": EXPERIMENTS, "max_regions": 9, "seed": 11}
+    arguments = {"experiments": EXPERIMENTS, "regions": EIGHT, "seed": 11}
     assert make_plan(**arguments) == make_plan(**arguments)
     assert make_plan(**arguments) != make_plan(**{**arguments, "seed": 12})
 
@@ -173,10 +141,14 @@ def test_cost_by_hand():
         experiments=[Iperf3(duration_s=None, transfer_bytes=10**9)],
         pairs=["aws:eu-west-1->gcp:us-east1", "gcp:us-east1->gcp:us-west1"],
         rate_bps=1e9,
-        instance_types={"aws": "small", "gcp": "tiny"},
-        price_overrides=prices_here,
     )
-    table = plan.cost().set_index(["cloud", "item"])
+    table = cost(
+        regions=plan.regions,
+        sent_bytes=plan.sent_bytes(),
+        measuring_s=plan.expected_s(),
+        instance_types={"aws": "small", "gcp": "tiny"},
+        price_list=prices(prices_here),
+    ).set_index(["cloud", "item"])
     hours = (plan.expected_s() + 300) / 3600
     assert table.loc[("aws", "small"), "low_usd"] == pytest.approx(hours)
     assert table.loc[("gcp", "tiny"), "high_usd"] == pytest.approx(2 * hours * 2.0)
@@ -186,23 +158,11 @@ def test_cost_by_hand():
     assert table.loc[("gcp", "egress to internet"), "amount"] == 0
 
 
-def test_reverse_is_paid_by_the_other_side():
+def test_reverse_is_sent_by_the_other_side():
     plan = make_plan(
-        experiments=[Iperf3(duration_s=None, transfer_bytes=10**9, reverse=True)],
-        pairs=["aws:eu-west-1->gcp:us-east1"],
-        instance_types={"aws": "t3.nano", "gcp": "e2-small"},
+        experiments=[Iperf3(duration_s=None, transfer_bytes=10**9, reverse=True)], pairs=["aws:eu-west-1->gcp:us-east1"]
     )
-    table = plan.cost().set_index(["cloud", "item"])
-    assert table.loc[("aws", "egress to internet"), "amount"] == 0
-    assert table.loc[("gcp", "egress to internet"), "amount"] == pytest.approx(1.0)
-
-
-def test_a_local_lab_costs_nothing_and_an_unknown_price_is_said():
-    local = make_plan(experiments=EXPERIMENTS, regions=EIGHT[:3])
-    assert local.cost() is None and "cost" not in str(local)
-    cloudy = make_plan(experiments=EXPERIMENTS, regions=EIGHT[:3], instance_types={"aws": "m9.vast"})
-    assert cloudy.cost()["high_usd"].isna().sum() == 1
-    assert "unknown: aws: m9.vast" in str(cloudy)
+    assert plan.sent_bytes() == {("gcp:us-east1", "aws:eu-west-1"): 1e9}
 
 
 def test_the_price_list_says_where_it_comes_from():
@@ -222,7 +182,6 @@ def test_the_plan_prints_what_it_takes():
     text = str(plan)
     for part in ("56 ordered pairs of 8 regions", "14, of at most 4 at once (lower bound 14)", "up to 0.56 GB"):
         assert part in text
-    assert plan.table().shape == (56, 6)
     json.dumps(plan.as_dict(), allow_nan=False)
 
 
@@ -247,11 +206,8 @@ def test_html_is_escaped():
         ({"pairs": ["aws:eu-west-1->gcp:us-east1", ("aws:eu-west-1", "gcp:us-east1")]}, "more than once"),
         ({"regions": EIGHT, "clouds": "ibm"}, "No region of 'ibm'; the clouds here are aws, azure, gcp"),
         ({"regions": EIGHT, "cloud_pairs": ["gcp-aws"]}, "such as 'gcp->aws'"),
-        ({"regions": EIGHT, "min_distance_km": 900, "max_distance_km": 100}, "no smaller"),
-        ({"regions": EIGHT, "min_distance_km": 19_900}, "No pair is left.*56 candidate pairs; 0 after distance"),
-        ({"regions": EIGHT, "max_regions": 1}, "2 or more"),
+        ({"regions": EIGHT[:1]}, "No pair is left.*0 candidate pairs"),
         ({"regions": EIGHT, "batch": 0}, "batch is 0"),
-        ({"regions": EIGHT, "max_tests": -1}, "max_tests is -1"),
         ({"regions": EIGHT, "first": ["fastest"]}, "'fastest'"),
         ({"regions": EIGHT, "first": "cross-cloud"}, "a list of any"),
         ({"regions": EIGHT, "first": ["least-tested"]}, "tests_done_before"),
@@ -271,9 +227,9 @@ def test_errors_say_what_is_wrong(arguments, message):
 
 
 def test_instance_types_must_name_every_cloud():
-    plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, instance_types={"aws": "t3.nano"})
+    about = {"sent_bytes": None, "measuring_s": 1, "price_list": prices()}
     with pytest.raises(ParameterError, match="azure, gcp"):
-        plan.cost()
+        cost(regions=EIGHT, instance_types={"aws": "t3.nano"}, **about)
 
 
 @pytest.mark.parametrize("price", [-1, float("nan"), (2, 1), float("inf")])
@@ -290,9 +246,7 @@ def test_a_plan_with_numbers_of_numpy_can_be_kept_in_a_manifest():
     def plan(whole, real):
         return make_plan(
             experiments=EXPERIMENTS,
-            clouds=["aws"],
-            max_regions=4,
-            max_tests=whole(4),
+            regions=EIGHT,
             batch=whole(1),
             rate_bps=real(1e6),
             path_inflation=real(2),

@@ -6,7 +6,7 @@ import pytest
 from simulations import clean_tables, planted_faults
 
 from wanbench.errors import ParameterError
-from wanbench.pages.intercloud_2022.geolocation_figure import geolocation
+from wanbench.pages.intercloud_2022.geolocation import geolocation
 from wanbench.read import plausibility
 from wanbench.read.plausibility.places import EARTH_RADIUS_KM, cap, great_circle_km, locate, position
 from wanbench.regions import LIGHT_RTT_MS_PER_KM, catalogue
@@ -62,7 +62,7 @@ def test_geolocate_finds_a_moved_region_and_draws_it():
     stated = tuple(places.loc[planted.region, ["latitude_deg", "longitude_deg"]])
     assert not area.allows(*stated)[0]
     assert area.allows(*stated[::-1], slack_km=places.precision_km[planted.region])[0]
-    figure = geolocation(area, stated=stated, candidate=("the other way round", *stated[::-1]))
+    figure = geolocation(area, {"stated place": stated, "the other way round": stated[::-1]})
     names = {trace.name for trace in figure.data}
     assert {"stated place", "the other way round", "allowed by all discs"} <= names
     assert planted.region in figure.layout.title.text
@@ -88,6 +88,6 @@ def test_two_moved_regions_are_both_named():
 def test_an_area_that_is_empty_can_be_drawn():
     area = locate("<b>x", landmarks([1.0, 1.0], [("a", -33.9, 151.2), ("b", 51.5, -0.1)]))
     assert area.points.columns.tolist() == ["latitude_deg", "longitude_deg"]
-    figure = geolocation(area, stated=(0.0, 0.0))
+    figure = geolocation(area, {"stated place": (0.0, 0.0)})
     assert "No place on earth" in figure.layout.meta["alt"]
     assert "<b>" not in figure.layout.title.text

@@ -8,7 +8,7 @@ from simulations import planted_faults
 
 from wanbench import tables as declared
 from wanbench.read import ingest, plausibility
-from wanbench.read.ingest.readers import READERS
+from wanbench.read.ingest.readers import loose_readers
 
 SAMPLES = Path(__file__).parent / "samples"
 FOLDERS = {"kafka_load": "kafka_perf", "end_to_end": "kafka_perf", "broker_metrics": "broker_metrics"}
@@ -28,7 +28,7 @@ def without(found, ends, every=1):
     return made
 
 
-@pytest.mark.parametrize("tool", sorted({reader.experiment for reader in READERS if reader.loose}))
+@pytest.mark.parametrize("tool", sorted(loose_readers()))
 def test_files_of_every_tool_can_be_checked(tool):
     folder = SAMPLES / FOLDERS.get(tool, tool)
     paths = sorted(path for path in folder.glob("*") if path.suffix != ".csv") if folder.exists() else []

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from wanbench.measure.campaign import start
-from wanbench.measure.labs import CLOUDS, aws
+from wanbench.measure.labs import CLOUDS
+from wanbench.measure.labs.aws import preflight
 from wanbench.measure.labs.rented import RentedLab
 from wanbench.measure.plan.cost import SET_UP_S
 from wanbench.publish.notebooks import read_notebook
@@ -24,8 +25,8 @@ def dry_run(monkeypatch):
     monkeypatch.setenv("WANBENCH_OPERATOR_ADDRESS", "192.0.2.7")
     monkeypatch.setattr(RentedLab, "survey", lambda self: ([], []))
     for cloud in CLOUDS:
-        monkeypatch.setattr(CLOUDS[cloud], "survey", RentedLab.survey)
-    monkeypatch.setattr(aws.costs, "list_prices", lambda *_: {})
+        monkeypatch.setattr(CLOUDS[cloud].lab_class, "survey", RentedLab.survey)
+    monkeypatch.setattr(preflight, "list_prices", lambda *_: {})
 
     def run(name, preset):
         def stop(plan, lab, **_):

@@ -35,7 +35,8 @@ def test_wrong_parameters_stop_everything_before_anything_runs(tmp_path):
 
 
 def test_a_notebook_that_lies_elsewhere_is_published_too_and_its_tables_have_all_rows_and_whole_texts(tmp_path):
-    code = "import pandas as pd\n\npd.DataFrame({'why': ['long ' * 40 + 'end'] * 100})"
+    code = "import sys\n\nimport pandas as pd\n\nassert sys.modules['rfc3987_syntax'] is None  # slow, and unused\n"
+    code += "pd.DataFrame({'why': ['long ' * 40 + 'end'] * 100})"
     top = make_checkout(tmp_path / "top", {})
     nbformat.write(notebook([("text", "# Elsewhere"), ("code", code)]), tmp_path / "mine.ipynb")
     (record,) = publish([Job(tmp_path / "mine.ipynb")], Site.of(top), io.StringIO())

@@ -8,6 +8,7 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,9 @@ from reading import read_iperf3
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 from wanbench.methods.lab import Verdicts, link_verdicts
-from wanbench.methods.tcp import advertised_window_bytes, window_fit
-from wanbench.pages.intercloud_throughput import tcp_verdicts
+from wanbench.methods.tcp import window_fit
+from wanbench.methods.tcp.models import advertised_window_bytes
+from wanbench.pages.intercloud_throughput import loss, tcp_verdicts
 
 pytestmark = [pytest.mark.lab, pytest.mark.timing]
 
@@ -107,21 +109,22 @@ def test_the_window_and_the_rate_of_the_links_are_found():
 
 @three_attempts
 def test_the_loss_of_a_link_is_found_from_throughput():
-    names = {(name, loss): f"{name} {loss}" for name, losses in LOSSES.items() for loss in losses}
+    names = {(name, share): f"{name} {share}" for name, losses in LOSSES.items() for share in losses}
     links = {}
-    for (_, loss), region in names.items():
-        links["here", region], links[region, "here"] = LinkSettings(10, loss=loss), LinkSettings(10)
+    for (_, share), region in names.items():
+        links["here", region], links[region, "here"] = LinkSettings(10, loss=share), LinkSettings(10)
     with LocalLab(["here", *names.values()], links, seed=2) as lab:
 
         def one(cell, port):
-            name, loss = cell
-            streams = "2" if loss < 0.001 else "4"
+            name, share = cell
+            streams = "2" if share < 0.001 else "4"
             options = ["-C", name, "-t", "6", "-O", "2", "-P", streams]
             return transfer(lab, ("here", names[cell]), port, *options)[0]
 
         with ThreadPoolExecutor(len(names)) as threads:
             transfers = pd.concat(threads.map(one, names, range(5300, 5300 + len(names))), ignore_index=True)
-    rows = tcp_verdicts.loss(transfers, links_table(links), level=0.999).rows
+    with patch.object(loss, "LEVEL", 0.999), patch.object(tcp_verdicts, "LEVEL", 0.999):
+        rows = tcp_verdicts.loss(transfers, links_table(links)).rows
     assert len(rows) == len(names)
     assert set(rows.verdict) == {"within"}, rows.to_string()
     assert set(rows.requested) == {0.0005, 0.002, 0.01}

@@ -10,9 +10,8 @@ from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import clouds
-from wanbench.methods.regions import group_differences, places, regression
-from wanbench.methods.regions.directed_pairs import directed
-from wanbench.methods.regions.unordered_pairs import unordered
+from wanbench.methods.regions import places, regression
+from wanbench.methods.regions.pairs import directed, unordered
 
 
 def survey(n=18, *, seed=0, crossing_ms=0.0, slower=1.0, from_aws=1.0, **settings):
@@ -77,7 +76,6 @@ def test_a_known_difference_of_rtt_is_recovered(own):
     assert contrast.estimate.low < 8 < contrast.estimate.high
     assert contrast.estimate.low > 0 and contrast.p.estimate == 1 / 200
     assert contrast.estimate.unit == "ms" and "slower than within one cloud (" in str(contrast)
-    assert found.slope.low < 14 < found.slope.high
     assert found.slope_difference.low < 0 < found.slope_difference.high
     assert "which may be chance" in str(found.slope_difference)
     assert "disagree about the slopes" not in found.sentence
@@ -111,7 +109,6 @@ def test_a_known_ratio_of_throughput_is_recovered_and_said_with_its_direction():
     assert f"are slower: those within one cloud reach {ratio.formatted} their throughput (" in str(ratio)
     for contrast in found.crossing:
         assert contrast.estimate.low < 1 / 1.5 < contrast.estimate.high
-        assert contrast.estimate.others[0].low < contrast.estimate.low
 
 
 def test_direction_is_compared_over_ordered_pairs():
@@ -166,8 +163,8 @@ def test_the_interval_by_region_covers_where_the_naive_one_fails():
 
 
 def test_words_for_groups():
-    assert group_differences.group_label("ibm-ibm") == "within IBM"
-    assert group_differences.group_label("local-other") == "between local and other"
+    assert clouds.group_label("ibm-ibm") == "within IBM Cloud"
+    assert clouds.group_label("local-other") == "between local and other"
 
 
 def test_one_cloud_alone_is_refused():
@@ -180,7 +177,7 @@ def test_one_cloud_alone_is_refused():
 def test_figures_and_tables_say_what_was_found():
     pairs = survey(12, seed=9, crossing_ms=5)
     found = clouds.compare_clouds(pairs.assign(rtt_ms=pairs.rtt_ms.mask(pairs.index == 0)), permutations=49)
-    assert len(found.estimates) == 2 * len(found.all_contrasts) + 3
+    assert len(found.estimates) == 2 * len(found.all_contrasts) + 2
     assert len(found.table()) == len(found.formatted_table()) == len(found.all_contrasts)
     assert {"one", "other", "p", "p_low"} <= set(found.table())
     assert "<script" not in found._repr_html_() and found._repr_html_().count("<tr>") - 1 == len(found.all_contrasts)

@@ -9,7 +9,7 @@ from simulations import simulated_surveys
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.methods.distance import straight_lines
-from wanbench.methods.regions.unordered_pairs import unordered
+from wanbench.methods.regions.pairs import unordered
 
 
 def test_the_simulated_survey_is_a_valid_table():
@@ -165,7 +165,7 @@ def test_a_higher_level_is_wider_and_said():
 def test_an_estimate_shows_itself_and_becomes_a_finding():
     fit = straight_lines.fit_rtt(simulated_surveys.survey(12, seed=15, region_ms=5))
     text = fit.slope._repr_html_()
-    for part in ("Method", "Imbens", "Assumption", "Taking pairs as independent", "region bootstrap"):
+    for part in ("Method", "Imbens", "Assumption", "Naive interval", "region bootstrap"):
         assert part in text
     finding = fit.slope.finding("rtt-slope", page="02-intercloud-throughput")
     assert str(finding) == str(fit.slope) and finding.cautions == fit.slope.warnings

@@ -11,7 +11,7 @@ from simulations import simulated_surveys
 
 from wanbench import regions
 from wanbench.errors import ParameterError
-from wanbench.pages.grids_and_predictions import conformal, prediction, prediction_fits, region_effects
+from wanbench.pages.grids_and_predictions import prediction, prediction_fits
 from wanbench.pages.grids_and_predictions.prediction_coverage import prediction_coverage
 
 PAIRS = simulated_surveys.survey(18, seed=3, region_ms=6, pair_ms=3, region_log_sd=0.2)
@@ -25,7 +25,7 @@ def fitted(seed=0, n=9):
     x = rng.uniform(0, 12, len(first))
     u = rng.normal(0, 5, n)
     y = 10 + 12 * x + u[first] + u[second] + rng.normal(0, 2, len(first))
-    return region_effects.fit(np.column_stack([np.ones_like(x), x]), first, second, n, y), first, second
+    return prediction_fits.fit_effects(np.column_stack([np.ones_like(x), x]), first, second, n, y), first, second
 
 
 def again(fit, kept):
@@ -73,30 +73,30 @@ def test_without_effects_it_is_hubers_line():
     x = rng.uniform(0, 12, len(first))
     y = 10 + 12 * x + rng.standard_t(3, len(first))
     y[:4] += 200
-    fit = region_effects.fit(np.column_stack([np.ones_like(x), x]), first, second, 16, y)
+    fit = prediction_fits.fit_effects(np.column_stack([np.ones_like(x), x]), first, second, 16, y)
     peer = sm.RLM(y, sm.add_constant(x), M=sm.robust.norms.HuberT(1.345)).fit()
     np.testing.assert_allclose(fit.coefficients[:2], peer.params, rtol=0.03)
 
 
 def test_weighted_ends_count_the_unit_at_infinity():
     values = np.arange(1.0, 20.0)[None, :]
-    weights = conformal.unit_weights(np.arange(19))
-    assert conformal.upper(values, weights, 0.9)[0] == 18
-    assert conformal.lower(values, weights, 0.9)[0] == 2
-    assert conformal.upper(values, weights, 0.96)[0] == np.inf
-    shared = conformal.unit_weights(np.array([0, 0, 0, 1]))
+    weights = prediction_fits.unit_weights(np.arange(19))
+    assert prediction_fits.upper(values, weights, 0.9)[0] == 18
+    assert prediction_fits.lower(values, weights, 0.9)[0] == 2
+    assert prediction_fits.upper(values, weights, 0.96)[0] == np.inf
+    shared = prediction_fits.unit_weights(np.array([0, 0, 0, 1]))
     np.testing.assert_allclose(shared, [1 / 9, 1 / 9, 1 / 9, 1 / 3])
     with_gap = np.array([[1.0, np.nan, 3.0, 4.0]])
-    assert conformal.upper(with_gap, np.full(4, 0.2), 0.5)[0] == 3.0
+    assert prediction_fits.upper(with_gap, np.full(4, 0.2), 0.5)[0] == 3.0
 
 
 def test_jackknife_plus_without_a_model_is_the_order_statistic():
     """With the same fit everywhere and one scale the interval is centre plus the 90 % score."""
     deviation = np.linspace(-1, 1, 40)
-    scale = conformal.spread(deviation, np.zeros(40))
+    scale = prediction_fits.spread(deviation, np.zeros(40))
     assert scale.up == pytest.approx(scale.down)
     scores = scale.scores(deviation, np.zeros(40))
-    ends = conformal.upper(5 + scores[None, :] * scale.up * scale.of([0.0]), np.full(40, 1 / 41), 0.9)
+    ends = prediction_fits.upper(5 + scores[None, :] * scale.up * scale.of([0.0]), np.full(40, 1 / 41), 0.9)
     assert ends[0] == pytest.approx(5 + np.sort(np.abs(deviation))[36])
 
 
@@ -106,7 +106,8 @@ def test_each_situation_knows_what_it_knows(situation):
     gone = {"both": [], "one": [one], "none": [one, other]}[situation]
     pairs = PAIRS[~PAIRS.from_region.isin(gone) & ~PAIRS.to_region.isin(gone)]
     truth = PAIRS[(PAIRS.from_region == one) & (PAIRS.to_region == other)].iloc[0]
-    found = prediction.what_if(pairs, one, other, distance_km=truth.distance_km)
+    apart = ~(pairs.from_region.isin([one, other]) & pairs.to_region.isin([one, other]))
+    found = prediction.fit_predictor(pairs[apart]).predict(one, other, distance_km=truth.distance_km)
     assert found.situation == situation
     assert found.rtt.low <= truth.rtt_ms <= found.rtt.high
     assert found.throughput.low <= truth.throughput_bps <= found.throughput.high
@@ -146,8 +147,6 @@ def test_catalogue_regions_can_be_asked_for():
     assert found.situation == "one" and found.throughput is None
     assert found.distance_km == pytest.approx(regions.distance_km(names[0], "azure:westeurope"))
     assert found.rtt.estimate == pytest.approx(3 + 1.6 * found.light_rtt_ms, rel=0.1)
-    elsewhere = pd.DataFrame({"name": ["lab:here"], "latitude_deg": [52.0], "longitude_deg": [5.0]})
-    assert prediction.what_if(pairs, "lab:here", names[1], regions=elsewhere).situation == "one"
 
 
 def test_unknown_regions_are_named_with_what_is_allowed():
@@ -159,7 +158,7 @@ def test_unknown_regions_are_named_with_what_is_allowed():
     with pytest.raises(ParameterError, match="give distance_km"):
         prediction.what_if(sparse, NAMES[0], NAMES[1])
     with pytest.raises(ParameterError, match="distance_km is -1; allowed: a number from 0 to"):
-        prediction.what_if(sparse, NAMES[0], NAMES[1], distance_km=-1)
+        prediction.fit_predictor(sparse).predict(NAMES[0], NAMES[1], distance_km=-1)
     few = PAIRS[PAIRS.from_region.isin(NAMES[:4]) & PAIRS.to_region.isin(NAMES[:4])]
     with pytest.raises(ParameterError, match="at least 5 regions"):
         prediction.fit_predictor(few)
@@ -226,17 +225,6 @@ def test_figures_carry_the_prediction():
     shown = coverage()
     assert shown.figure().layout.meta["csv"].startswith("measured,situation")
     assert "90 %" in shown._repr_html_()
-
-
-def test_a_measured_pair_is_said_to_be_left_out_only_where_it_is():
-    one, other = NAMES[:2]
-    whole, apart = prediction.fit_predictor(PAIRS).predict(one, other), prediction.what_if(PAIRS, one, other)
-    assert whole.in_use and not apart.in_use
-    assert "used for the prediction" in str(whole) and "left out" not in str(whole)
-    assert "left out of the prediction" in str(apart)
-    assert "also used" in whole.figure().layout.meta["caption"]
-    assert "not used" in apart.figure().layout.meta["caption"]
-    assert not prediction.fit_predictor(PAIRS).predict("aws:eu-central-1", one, distance_km=500.0).in_use
 
 
 def test_each_left_out_throughput_is_that_of_its_own_direction():

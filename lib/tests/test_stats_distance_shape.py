@@ -7,7 +7,7 @@ import statsmodels.api as sm
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.methods.regions.unordered_pairs import Sample
+from wanbench.methods.regions.pairs import Sample
 from wanbench.pages.intercloud_2022 import shape
 
 PAIRS = simulated_surveys.survey(14, seed=1, intercept_ms=5, pair_ms=2)
@@ -82,49 +82,32 @@ def test_intervals_of_equally_good_lines_cover_where_naive_ones_fail():
         sample = Sample("x", frame, frame.iloc[:0])
         squares = {name: shape._score(x, y, sample)[1] for name, x in zip("ab", near, strict=True)}
         texts = {"quantity": "ratio", "claim": "{}", "unit": "times"}
-        ratio = shape._estimate({"a": 0.5, "b": -0.5}, squares, sample, 0.95, (), change=np.exp, **texts)
+        ratio = shape._estimate({"a": 0.5, "b": -0.5}, squares, sample, (), change=np.exp, **texts)
         hits += ratio.low <= 1 <= ratio.high
         naive += ratio.naive.low <= 1 <= ratio.naive.high
     assert hits >= 0.86 * 60
     assert naive <= 0.8 * 60
 
 
-def test_near_pairs_and_pairs_without_rtt_are_counted():
+def test_near_pairs_and_pairs_without_rtt_are_counted(monkeypatch):
     pairs = PAIRS.assign(rtt_ms=PAIRS.rtt_ms.mask(PAIRS.from_region == PAIRS.from_region[0]))
     minimum = PAIRS.distance_km.quantile(0.2)
-    found = shape.compare_shapes(pairs, min_distance_km=minimum)
+    monkeypatch.setattr(shape, "NEAREST_KM", minimum)
+    found = shape.compare_shapes(pairs)
     message = str(found.errors["distance"])
     near = int((PAIRS.distance_km < minimum).sum() / 2)
     assert f"{near} pairs nearer than" in message and "without rtt_ms" in message
-    reasons = found.left_out.reason.value_counts()
-    assert reasons[f"nearer than {minimum:g} km"] == 2 * near
-    assert len(found.pairs) * 2 + reasons[f"nearer than {minimum:g} km"] == len(PAIRS)
-    without = shape.compare_shapes(PAIRS, rtt_column=None)
-    assert list(without.errors) == ["distance", "log distance"] and len(without.ratios) == 1
+    assert 2 * (len(found.pairs) + near) == len(PAIRS)
 
 
 def test_too_little_is_refused():
     with pytest.raises(ParameterError, match="at least 4 regions"):
         shape.compare_shapes(simulated_surveys.survey(3, seed=1))
-    with pytest.raises(ParameterError, match="min_distance_km is 0"):
-        shape.compare_shapes(PAIRS, min_distance_km=0)
     star = PAIRS[(PAIRS.from_region == PAIRS.from_region[0]) | (PAIRS.to_region == PAIRS.from_region[0])]
     with pytest.raises(ParameterError, match="without aws:region-000: the pairs are too few"):
         shape.compare_shapes(star)
 
 
-def test_fitted_values_and_figure():
+def test_every_line_is_in_the_tables():
     found = shape.compare_shapes(PAIRS)
-    np.testing.assert_allclose(found.fitted("distance", found.pairs.distance_km), found.pairs.distance_bps)
-    np.testing.assert_allclose(found.fitted("log RTT", found.pairs.rtt_ms), found.pairs.log_rtt_bps)
-    with pytest.raises(ParameterError, match="line is 'knee'; allowed: 'distance'"):
-        found.fitted("knee", [1])
-    figure = found.figure()
-    assert [trace.name for trace in figure.data if trace.mode == "lines"] == [
-        "on distance",
-        "on log distance",
-        "on log RTT",
-    ]
-    assert figure.layout.meta["name"] == "throughput-lines-compared"
     assert len(found.table()) == 6 and "AIC" in found._repr_html_()
-    assert len(shape.compare_shapes(PAIRS, rtt_column=None).figure().data) > 2

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from simulations import simulated_surveys
 
-from wanbench.methods.regions import leave_one_out, mean_freedom, variance_components
-from wanbench.methods.regions.variance_components import Components, Sums
+from wanbench.methods.regions import jackknife
+from wanbench.methods.regions.jackknife import Components, Sums
 
 
 def table(n_regions=9, seed=0, **effects):
@@ -35,7 +35,7 @@ def test_the_equations_equal_the_dense_ones():
     design, y, first, second, one = table(**EFFECTS)
     forms = np.array([[[1, 0], [0, 0]], [[0, 1], [1, 0]], [[0, 0], [0, 1]]], dtype=float)
     sums = Sums.of(design, y, first, second, 9)
-    matrix, right = variance_components._equations(sums, WORKING.pair, WORKING.region, forms)
+    matrix, right = jackknife._equations(sums, WORKING.pair, WORKING.region, forms)
     inverse = np.linalg.inv(covariance(design, one))
     p = inverse - inverse @ design @ np.linalg.inv(design.T @ inverse @ design) @ design.T @ inverse
     spread = [one * design[:, [k]] for k in range(2)]
@@ -48,7 +48,7 @@ def test_the_equations_equal_the_dense_ones():
 
 def test_leaving_out_equals_the_dense_formulas():
     design, y, first, second, one = table(**EFFECTS)
-    left = leave_one_out.leave_out(Sums.of(design, y, first, second, 9), WORKING)
+    left = jackknife.leave_out(Sums.of(design, y, first, second, 9), WORKING)
     rows = []
     for region in range(9):
         keep = np.where(one[:, region] == 0)[0]
@@ -69,7 +69,7 @@ def test_scale_makes_the_jackknife_unbiased_and_its_freedom_is_that_of_its_scatt
     rng, slope, found = np.random.default_rng(0), (0.0, 1.0), []
     for _ in range(1500):
         sums = Sums.of(design, root @ rng.normal(size=len(design)), first, second, 10)
-        found.append(leave_one_out.leave_out(sums, WORKING))
+        found.append(jackknife.leave_out(sums, WORKING))
     variances = np.array([each.spread(slope)[0] for each in found])
     slopes = np.array([each.coefficients[1] for each in found])
     freedom = found[0].spread(slope)[1]
@@ -84,16 +84,16 @@ def test_known_components_are_recovered():
     effects = rng.multivariate_normal([0, 0], [[4.0, 1.0], [1.0, 2.0]], 60)
     y = design @ [3.0, 5.0] + rng.normal(0, 1.5, len(y))
     y = y + ((one[:, :, None] * design[:, None, :]) * effects).sum(axis=(1, 2))
-    found = variance_components.reml(Sums.of(design, y, first, second, 60))
+    found = jackknife.reml(Sums.of(design, y, first, second, 60))
     assert found.pair == pytest.approx(1.5**2, rel=0.1)
     np.testing.assert_allclose(found.region, np.cov(effects.T), rtol=0.35, atol=0.3)
 
 
 def test_no_scatter_and_no_regions_are_no_components():
     design, y, first, second, _ = table(**EFFECTS)
-    assert (variance_components.reml(Sums.of(design, design @ [1.0, 2.0], first, second, 9)).region == 0).all()
+    assert (jackknife.reml(Sums.of(design, design @ [1.0, 2.0], first, second, 9)).region == 0).all()
     noise = np.random.default_rng(2).normal(size=len(y))
-    found = variance_components.reml(Sums.of(design, noise, first, second, 9))
+    found = jackknife.reml(Sums.of(design, noise, first, second, 9))
     assert np.trace(found.region) < 0.2 and found.pair == pytest.approx(1.0, abs=0.4)
     assert np.linalg.eigvalsh(found.region)[0] >= -1e-12
 
@@ -103,7 +103,7 @@ def test_share_and_freedom_of_a_mean():
     rng, shares, freedoms = np.random.default_rng(4), [], []
     for spread in (0.0, 1.0):
         found = [
-            mean_freedom.share_and_freedom(
+            jackknife.share_and_freedom(
                 (spread * (u := rng.normal(size=30)))[first] + spread * u[second] + rng.normal(size=len(first)),
                 first + 7,
                 second + 7,
@@ -114,5 +114,5 @@ def test_share_and_freedom_of_a_mean():
         freedoms.append(np.median([freedom for _, freedom in found]))
     assert shares[0] > 0.95 and shares[1] == pytest.approx(1 / 3, abs=0.08)
     assert freedoms == pytest.approx([29, 29], abs=2)
-    assert mean_freedom.share_and_freedom(np.zeros(3), np.array([0, 0, 1]), np.array([1, 2, 2]))[0] == 1.0
-    assert np.isnan(mean_freedom.share_and_freedom(np.ones(2), np.array([0, 0]), np.array([1, 1]))[1])
+    assert jackknife.share_and_freedom(np.zeros(3), np.array([0, 0, 1]), np.array([1, 2, 2]))[0] == 1.0
+    assert np.isnan(jackknife.share_and_freedom(np.ones(2), np.array([0, 0]), np.array([1, 1]))[1])

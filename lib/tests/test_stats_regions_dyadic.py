@@ -8,7 +8,7 @@ from scipy import stats
 from simulations import simulated_surveys
 
 from wanbench.methods.regions import dyadic, line
-from wanbench.methods.regions.unordered_pairs import unordered
+from wanbench.methods.regions.pairs import unordered
 
 
 def loose_pairs(n_regions=9, seed=0):

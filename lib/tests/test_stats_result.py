@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from math import nan
 
 import pandas as pd
-import pytest
 
 from wanbench.methods.result import Estimate, Interval, Result, RowsResult
 from wanbench.methods.result.means import ratio_estimate
@@ -66,11 +65,6 @@ def test_the_finding_has_the_text_and_the_numbers_of_the_first_estimate():
     )
 
 
-def test_a_result_that_nothing_draws_has_no_figure():
-    with pytest.raises(AttributeError, match="Pair has no figure"):
-        PAIR.figure()
-
-
 def test_an_unknown_estimate_says_what_is_known_of_it():
     assert estimate("delay", nan, low=nan, high=nan).sentence == "Delay cannot be estimated (4 runs)."
     open_ended = estimate("delay", nan, low=3.0, high=float("inf")).sentence
@@ -94,8 +88,8 @@ def test_the_interval_of_a_ratio_may_end_beyond_the_largest_float():
 
 def test_a_range_is_not_rounded_past_its_estimate():
     price = estimate("price", 0.0288, low=0.02815, high=0.02947)
-    assert price.spell(Interval("worst", 0.02815, 0.2434)) == "0.0282 to 0.243"
-    assert price.spell(Interval("worst", 0.02614, 0.03152)) == "0.0261 to 0.0315"
+    assert price.formatted_other(Interval("worst", 0.02815, 0.2434)) == "0.0282 to 0.243"
+    assert price.formatted_other(Interval("worst", 0.02614, 0.03152)) == "0.0261 to 0.0315"
 
 
 def test_the_interval_that_ignores_dependence_is_in_the_table_and_not_in_the_sentence():

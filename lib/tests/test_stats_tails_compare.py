@@ -8,8 +8,8 @@ import pytest
 
 from wanbench import folders
 from wanbench.methods.tails import quantile_intervals
-from wanbench.pages import tail_latency as tails
-from wanbench.pages.tail_latency.quantiles import compare_tails, difference
+from wanbench.pages.tail_latency.latencies import of_benchmark, of_values
+from wanbench.pages.tail_latency.quantiles import compare_tails, difference, quantiles
 from wanbench.read.ingest import openmessaging
 
 SHARED = folders.shared_folder() / "omb"
@@ -42,8 +42,8 @@ def benchmark(latencies, windows=20):
 
 def test_a_benchmarks_result_gives_its_quantiles_back():
     latencies = np.random.default_rng(8).lognormal(3, 0.5, 20_000)
-    tail = tails.of_benchmark(*benchmark(latencies))
-    exact = tails.of_values([np.round(latencies)])
+    tail = of_benchmark(*benchmark(latencies))
+    exact = of_values([np.round(latencies)])
     assert tail.n == 20_000
     for q in (0.5, 0.9, 0.99, 0.999):
         assert tail.quantile(q) == exact.quantile(q)
@@ -58,14 +58,14 @@ def test_a_quantile_that_is_stated_is_given_back_between_the_ticks_of_the_histog
     rows = [(0.499, 52_400.0), (0.5, 52_820.0), (0.501, 53_222.0), (0.99, 60_000.0), (1.0, 70_000.0)]
     stated = pd.DataFrame(rows, columns=["quantile", "latency_ms"]).assign(what="publish", window=np.nan)
     windows = pd.DataFrame({"window": [0], "publish_records_per_s": [n / 10], "max_latency_ms": [7e4]})
-    tail = tails.of_benchmark(stated, windows, what="publish")
+    tail = of_benchmark(stated, windows, what="publish")
     assert tail.n == n and [tail.quantile(q) for q, _ in rows[:-1]] == [value for _, value in rows[:-1]]
 
 
 def test_windows_that_differ_make_a_benchmark_worth_less():
     rng = np.random.default_rng(9)
     apart = np.concatenate([rng.lognormal(3 + shift, 0.2, 1_000) for shift in rng.normal(0, 0.2, 40)])
-    assert tails.of_benchmark(*benchmark(apart, 40)).effective_n(0.5) < 400
+    assert of_benchmark(*benchmark(apart, 40)).effective_n(0.5) < 400
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no results of others beside this checkout")
@@ -73,8 +73,8 @@ def test_windows_that_differ_make_a_benchmark_worth_less():
 @pytest.mark.parametrize("what", ["end to end", "publish"])
 def test_results_of_others_have_quantiles_with_intervals(path, what):
     found = openmessaging.read(path)
-    tail = tails.of_benchmark(found["quantiles"], found["benchmark_windows"], what=what)
-    at = tails.quantiles(tail)
+    tail = of_benchmark(found["quantiles"], found["benchmark_windows"], what=what)
+    at = quantiles(tail)
     stated = found["quantiles"].query("what == @what and window.isna()").set_index("quantile").latency_ms
     for q in (0.5, 0.75, 0.95, 0.99, 0.999, 0.9999):
         assert tail.quantile(q) == stated[q]
@@ -88,14 +88,14 @@ def test_results_of_others_have_quantiles_with_intervals(path, what):
 
 def test_the_same_agree_and_others_differ():
     rng = np.random.default_rng(10)
-    probe_like = tails.of_values([rng.lognormal(3, 0.3, 4_000)], "the probe")
-    same = tails.of_benchmark(*benchmark(rng.lognormal(3, 0.3, 20_000)), name="the benchmark")
+    probe_like = of_values([rng.lognormal(3, 0.3, 4_000)], "the probe")
+    same = of_benchmark(*benchmark(rng.lognormal(3, 0.3, 20_000)), name="the benchmark")
     found = compare_tails(probe_like, same, (0.5, 0.9, 0.99))
-    assert found.table().agree.tolist() == [True] * 3 and found.table().overlap.all()
+    assert found.agree == [True] * 3
     assert found.sentence == ("the benchmark and the probe agree within the intervals of both at p50, p90, p99.")
-    slower = tails.of_values([rng.lognormal(3.5, 0.3, 4_000)], "the other")
+    slower = of_values([rng.lognormal(3.5, 0.3, 4_000)], "the other")
     found = compare_tails(probe_like, slower, (0.5, 0.99))
-    assert found.table().agree.tolist() == [False] * 2 and found.differences[0].low > 5
+    assert found.agree == [False] * 2 and found.differences[0].low > 5
     assert (
         "differ at p50, p99" in str(found) and "minus that of the probe" in found.differences[0].finding("x").sentence
     )
@@ -114,15 +114,15 @@ def test_what_is_not_known_is_not_compared():
     rng = np.random.default_rng(14)
     values, lost = rng.lognormal(3, 0.3, (2, 1_000))
     lost[::2] = inf
-    found = compare_tails(tails.of_values([lost], "a"), tails.of_values([values], "b"), (0.1, 0.9))
-    assert found.table().agree.tolist() == [False, None]
+    found = compare_tails(of_values([lost], "a"), of_values([values], "b"), (0.1, 0.9))
+    assert found.agree == [False, None]
     assert found.sentence == "b and a differ at p10; cannot be compared at 1 quantile."
 
 
 def test_an_open_end_is_no_agreement():
     """Of 1,000 records p99.9 has no upper limit: that speaks against what is slower by far, and for nothing."""
     rng = np.random.default_rng(13)
-    short, long = (tails.of_values([rng.lognormal(3, 0.3, n)], "it") for n in (1_000, 10_000))
-    slow = tails.of_values([rng.lognormal(9, 0.3, 1_000)], "slow")
-    assert compare_tails(long, short, (0.999,)).table().agree.tolist() == [None]
-    assert compare_tails(long, slow, (0.999,)).table().agree.tolist() == [False]
+    short, long = (of_values([rng.lognormal(3, 0.3, n)], "it") for n in (1_000, 10_000))
+    slow = of_values([rng.lognormal(9, 0.3, 1_000)], "slow")
+    assert compare_tails(long, short, (0.999,)).agree == [None]
+    assert compare_tails(long, slow, (0.999,)).agree == [False]

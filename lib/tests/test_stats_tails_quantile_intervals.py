@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from wanbench.errors import ParameterError
 from wanbench.methods.tails import quantile_intervals
-from wanbench.pages import tail_latency as tails
+from wanbench.pages.tail_latency.latencies import of_values
 from wanbench.pages.tail_latency.quantiles import compare_tails
 
 
@@ -42,7 +42,7 @@ def test_an_effective_number_that_is_the_number_changes_nothing():
 @pytest.mark.parametrize("wrong", [0, 1, 1.5, True, "p99", float("nan")])
 def test_a_quantile_lies_between_0_and_1(wrong):
     with pytest.raises(ParameterError, match="allowed: a number between 0 and 1"):
-        tails.of_values([np.arange(10.0)]).quantile(wrong)
+        of_values([np.arange(10.0)]).quantile(wrong)
 
 
 @pytest.mark.parametrize(("r", "q"), [(0.0, 0.5), (0.7, 0.5), (0.7, 0.99), (0.9, 0.9)])
@@ -50,7 +50,7 @@ def test_intervals_of_dependent_values_cover_where_naive_ones_do_not(r, q):
     rng, tries, truth = np.random.default_rng(7), 60, float(np.exp(norm.ppf(q)))
     inside = naive = 0
     for _ in range(tries):
-        tail = tails.of_values([autocorrelated(rng, 3_000, r)])
+        tail = of_values([autocorrelated(rng, 3_000, r)])
         low, high = tail.interval(q)
         inside += low <= truth <= high
         low, high = tail.independent_interval(q)
@@ -65,7 +65,7 @@ def test_runs_that_differ_are_the_unit():
     inside = naive = 0
     for _ in range(tries):
         runs = [np.exp(rng.normal(shift, 1, 400)) for shift in rng.normal(0, 0.3, 8)]
-        tail = tails.of_values(runs)
+        tail = of_values(runs)
         low, high = tail.interval(0.5)
         inside += low <= 1 <= high
         low, high = tail.independent_interval(0.5)
@@ -74,7 +74,7 @@ def test_runs_that_differ_are_the_unit():
 
 
 def test_the_bootstrap_stands_beside():
-    tail = tails.of_values([autocorrelated(np.random.default_rng(1), 2_000, 0.9)])
+    tail = of_values([autocorrelated(np.random.default_rng(1), 2_000, 0.9)])
     found = tail.estimate(0.9)
     [other] = found.others
     assert "stationary bootstrap" in other.method and other.low < found.estimate < other.high
@@ -83,7 +83,7 @@ def test_the_bootstrap_stands_beside():
 
 
 def test_an_interval_is_known_at_any_level_with_its_standard_error():
-    found = tails.of_values([np.random.default_rng(0).exponential(20, 20_000)]).estimate(0.9)
+    found = of_values([np.random.default_rng(0).exponential(20, 20_000)]).estimate(0.9)
     assert found.conf_int() == found.conf_int(0.95) == (found.low, found.high)
     low, high = found.conf_int(0.5)
     assert found.low < low < found.estimate < high < found.high
@@ -91,7 +91,7 @@ def test_an_interval_is_known_at_any_level_with_its_standard_error():
     with pytest.raises(ParameterError, match="level is 95"):
         found.conf_int(95)
     apart = compare_tails(
-        *(tails.of_values([np.random.default_rng(k).exponential(20, 500)]) for k in (0, 9)), (0.5,)
+        *(of_values([np.random.default_rng(k).exponential(20, 500)]) for k in (0, 9)), (0.5,)
     ).differences[0]
     assert apart.conf_int(0.5)[1] < apart.high
 

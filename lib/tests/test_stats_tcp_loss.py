@@ -192,22 +192,3 @@ def test_a_sender_after_rfc_9438_keeps_a_window_a_tenth_larger_than_linux_does()
     assert means["cubic"] * 0.1 == pytest.approx(1.24, rel=0.02)  # sqrt(loss) = 0.1
     assert means[simulated.BY_RFC] / means["cubic"] == pytest.approx(1.11, abs=0.02)
     assert "RFC 9438" in estimate_loss(transfers()).method
-
-
-def test_what_the_table_lacks_can_be_given():
-    rows = transfers()
-    columns = ["mean_rtt_ms", "mss_bytes", "congestion_control"]
-    own = {name: rows[name].iloc[0].item() if name != "congestion_control" else "cubic" for name in columns}
-    same = rows.assign(**own)
-    found = estimate_loss(
-        rows.drop(columns=columns), rtt_ms=own["mean_rtt_ms"], mss_bytes=own["mss_bytes"], congestion_control="cubic"
-    )
-    assert found.estimate == estimate_loss(same).estimate
-    with pytest.raises(ParameterError, match="mss_bytes is 0; allowed: a number above 0"):
-        estimate_loss(rows, mss_bytes=0)
-
-
-def test_a_start_up_that_was_left_in_is_a_caution():
-    rows = transfers(n=1, seconds=30)
-    assert "leave the window of slow start" in str(estimate_loss(rows, omitted_s=0.1))
-    assert "slow start" not in str(estimate_loss(rows, omitted_s=1000))

@@ -9,7 +9,7 @@ from trial_tables import together, trial
 
 from wanbench.designs import factorial
 from wanbench.errors import ParameterError
-from wanbench.methods.tcp.mathis import RANDOM, mathis_bps
+from wanbench.methods.tcp.models import RANDOM, mathis_bps
 from wanbench.methods.trials.limits import limits, window_batches_per_s
 from wanbench.methods.trials.rates import trial_rates
 from wanbench.pages.private_vs_internet.fit import fit_factorial

@@ -25,7 +25,7 @@ def tables(per_s, *, until_s=20, warmup_s=5.0, **more):
 
 def test_every_second_has_a_role():
     used = {
-        roles.BUSY: 1.6, roles.INTERRUPTS: 0.1, roles.DRIVER: 0.02, "kafka.Kafka": 0.8, "open_loop_producer": 0.06,
+        roles.BUSY: 1.6, roles.INTERRUPTS: 0.1, "driver": 0.02, "kafka.Kafka": 0.8, "open_loop_producer": 0.06,
         "io.openmessaging.benchmark.Benchmark": 0.04, "lab_supervisor": 0.1, "sar": 0.02, "program": 0.02,
     }  # fmt: skip
     [row] = roles.by_trial(tables(used)).to_dict("records")

@@ -121,5 +121,5 @@ def test_trials_on_a_machine_of_two_cores():
 
 
 def test_every_number_is_drawn():
-    figure = fit_scalability(made(), "mb_per_s", unit="MB/s").figure(note="A check.")
+    figure = fit_scalability(made(), "mb_per_s", unit="MB/s").figure()
     assert figure.layout.meta["csv"].startswith("producers,fitted") and len(figure.data) == 4

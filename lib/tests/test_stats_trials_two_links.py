@@ -55,7 +55,7 @@ def test_a_steady_drift_is_taken_off():
     assert found.drift.estimate == pytest.approx(np.exp(0.1), rel=2e-3)
     assert found.drift_free.estimate == pytest.approx(2.25, rel=2e-3)
     assert found.drift_free.low < 2.25 < found.drift_free.high
-    width = [each.high - each.low for each in (found.drift_free, found.ratio, found.by_trial.means)]
+    width = [each.high - each.low for each in (found.drift_free, found.ratio, found.by_trial.ratio)]
     assert width[0] < width[1] / 5 and width[1] < width[2]
 
 
@@ -148,8 +148,8 @@ def test_inside_the_trials():
     within = found.within().rows.set_index("link")
     assert (within.sd_between_trials > 3 * within.sd_if_independent).all()
     assert (within.autocorrelation.abs() < 0.4).all()
-    naive = found.by_trial.means.naive
-    assert naive.high - naive.low < (found.by_trial.means.high - found.by_trial.means.low) / 3
+    naive = found.by_trial.ratio.naive
+    assert naive.high - naive.low < (found.by_trial.ratio.high - found.by_trial.ratio.low) / 3
 
 
 def test_settings_may_be_patterns():

@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+from importlib import import_module
 from types import ModuleType
 
 import fault_tables
@@ -16,7 +17,7 @@ from test_stats_time_detection import made_up
 from wanbench import methods
 from wanbench.change_detection import DetectorSettings
 from wanbench.errors import ParameterError, WanbenchError
-from wanbench.methods import cost, lab, tails, tcp
+from wanbench.methods import cost, lab
 from wanbench.methods.result import Result
 from wanbench.methods.result.means import median_of, share_of
 from wanbench.pages import (
@@ -28,9 +29,12 @@ from wanbench.pages import (
     private_vs_internet,
     region_loss,
     rolling_and_degraded,
-    tail_latency,
 )
-from wanbench.pages.tail_latency.quantiles import percentile_plot
+from wanbench.pages.tail_latency.best_rates import searched_rate
+from wanbench.pages.tail_latency.latencies import of_benchmark, of_open_loop, of_values
+from wanbench.pages.tail_latency.quantiles import percentile_plot, quantiles
+from wanbench.pages.tail_latency.trials import TailTrials
+from wanbench.pages.tail_latency.verdicts import verdict
 from wanbench.read.plausibility.rules import report
 from wanbench.tables import from_rows
 
@@ -56,22 +60,13 @@ OF_PAGES = {
     private_vs_internet: ("fit_factorial",),
     region_loss: ("episodes", "losses", "recovery"),
     rolling_and_degraded: ("detection",),
-    tail_latency: (
-        "TailTrials",
-        "best_rate",
-        "causes",
-        "compare_tails",
-        "of_benchmark",
-        "of_open_loop",
-        "of_values",
-        "per_second",
-        "quantiles",
-        "searched_rate",
-        "verdict",
-        "verdicts",
-    ),
+    import_module("wanbench.pages.tail_latency.latencies"): ("of_benchmark", "of_open_loop", "of_values"),
+    import_module("wanbench.pages.tail_latency.quantiles"): ("compare_tails", "quantiles"),
+    import_module("wanbench.pages.tail_latency.best_rates"): ("best_rate", "searched_rate"),
+    import_module("wanbench.pages.tail_latency.pauses"): ("causes", "per_second"),
+    import_module("wanbench.pages.tail_latency.verdicts"): ("verdict", "verdicts"),
+    import_module("wanbench.pages.tail_latency.trials"): ("TailTrials",),
 }
-FORMULAS = {"buffer_bytes", "advertised_window_bytes", "bytes_sent", "transfer_time_s"}
 PAIRS = simulated_surveys.survey(8, seed=3, region_ms=6, pair_ms=4)
 QUICK = {"resamples": 40}
 SHORT = DetectorSettings(learn_s=10, window_s=0.5)
@@ -79,13 +74,13 @@ ABOUT = {"quantity": "outage", "claim": "It lasted {}"}
 
 
 def public():
-    """The public functions, but formulas, which take any array, and result classes, which nobody makes."""
-    rooms = {room: room.__all__ for room in (methods, cost, lab, tails, tcp)} | OF_PAGES
+    """The public functions, but not the classes of results, which nobody makes."""
+    rooms = {room: room.__all__ for room in (methods, cost, lab)} | OF_PAGES
     for room, names in rooms.items():
         for name in names:
             one = getattr(room, name)
-            kept = not isinstance(one, ModuleType | type) or one is tail_latency.TailTrials
-            if kept and name not in FORMULAS and not name.endswith("_bps"):
+            kept = not isinstance(one, ModuleType | type) or one is TailTrials
+            if kept:
                 yield f"{room.__name__.removeprefix('wanbench.')}.{name}", one
 
 
@@ -107,9 +102,7 @@ FITS = {
     "envelope": intercloud_2022.lower_envelope,
     "inflation": methods.path_inflation,
     "series": lambda pairs, **settings: methods.compare_series(pairs.rtt_ms, pairs.rtt_ms.to_numpy()[::-1], **settings),
-    "quantile": lambda pairs, **settings: tail_latency.quantiles(
-        tail_latency.of_values([pairs.rtt_ms]), 0.5, **settings
-    ),
+    "quantile": lambda pairs, **settings: quantiles(of_values([pairs.rtt_ms]), 0.5, **settings),
 }
 
 
@@ -131,7 +124,7 @@ def test_rtts_in_seconds_caution_about_units(fit):
 def test_a_search_takes_flags_and_positive_rates(met, rate, name):
     steps = pd.DataFrame({"search": 1, "rate_records_per_s": [50.0, rate], "met": [True, met]}).astype({"met": object})
     with pytest.raises(ParameterError, match=f"{name}.* of search 1 is"):
-        tail_latency.searched_rate(steps, 50.0)
+        searched_rate(steps, 50.0)
 
 
 def surface():
@@ -141,7 +134,7 @@ def surface():
 
 
 def lost():
-    return tail_latency.quantiles(tail_latency.of_values([np.full(50, np.inf)]), 0.5)
+    return quantiles(of_values([np.full(50, np.inf)]), 0.5)
 
 
 REFUSED = {
@@ -155,9 +148,7 @@ REFUSED = {
         "table tests lacks columns",
     ),
     "a verdict at 1": (
-        lambda: tail_latency.verdict(
-            *[tail_latency.TailTrials("a", [tail_latency.of_values([np.arange(9.0)])])] * 2, at=1
-        ),
+        lambda: verdict(*[TailTrials("a", [of_values([np.arange(9.0)])])] * 2, at=1),
         "quantile is 1; allowed",
     ),
     "a median of text": (lambda: median_of(["a"], **ABOUT), "values is .*; allowed: numbers"),
@@ -168,8 +159,8 @@ REFUSED = {
     "no flags": (lambda: methods.with_and_without(methods.fit_rtt, PAIRS, None), "table flags is 'NoneType'"),
     "no analysis": (lambda: methods.with_and_without(None, PAIRS, from_rows("flags", [])), "analysis is 'NoneType'"),
     "a report of nothing": (lambda: report(None), "table flags is 'NoneType'"),
-    "closed-loop tests": (lambda: tail_latency.of_open_loop(PAIRS), "table open_loop_histograms lacks columns"),
-    "histograms as quantiles": (lambda: tail_latency.of_benchmark(PAIRS, PAIRS), "table quantiles lacks columns"),
+    "closed-loop tests": (lambda: of_open_loop(PAIRS), "table open_loop_histograms lacks columns"),
+    "histograms as quantiles": (lambda: of_benchmark(PAIRS, PAIRS), "table quantiles lacks columns"),
 }
 
 
@@ -188,15 +179,16 @@ def test_flags_of_columns_without_a_name_are_kept():
 
 
 def test_a_lost_tail_leaves_the_figure_to_the_others():
-    other = tail_latency.quantiles(tail_latency.of_values([np.arange(1.0, 99.0)], "other"), 0.5)
+    other = quantiles(of_values([np.arange(1.0, 99.0)], "other"), 0.5)
     assert len(percentile_plot([lost(), other]).data) == len(percentile_plot([other]).data)
 
 
 def test_a_short_baseline_is_cautioned():
     assert not DetectorSettings().cautions
     assert "learned for 10 s only" in SHORT.cautions[0]
-    found = rolling_and_degraded.detection(made_up(200, []), settings=SHORT)
-    assert "learned for 10 s only" in str(found)
+    made = made_up(200, [])
+    runs = made["detection_runs"].assign(learn_s=SHORT.learn_s, window_s=SHORT.window_s)
+    assert "learned for 10 s only" in str(rolling_and_degraded.detection(made | {"detection_runs": runs}))
 
 
 def rates():
@@ -210,12 +202,12 @@ def benchmark():
         for q in (0.5, 0.9)
     ]
     windows = pd.DataFrame({"window": [0], "consume_records_per_s": 100.0, "max_end_to_end_ms": 20.0})
-    return tail_latency.of_benchmark(pd.DataFrame(rows), windows)
+    return of_benchmark(pd.DataFrame(rows), windows)
 
 
 def open_loop():
     load = tail_tables.trial(0, "plain", 100, 6, 1, np.random.default_rng(0))
-    return tail_latency.of_open_loop(tail_tables.made("open_loop_histograms", load["open_loop_histograms"]))
+    return of_open_loop(tail_tables.made("open_loop_histograms", load["open_loop_histograms"]))
 
 
 RESULTS = {
@@ -232,16 +224,12 @@ RESULTS = {
     "cost": lambda: cost.cluster_cost(
         cost.Deployment(brokers=1, instance_usd_per_hour=(0.5, 1, 2), messages_per_s=9, message_bytes=1000)
     ),
-    "quantiles of runs": lambda: tail_latency.quantiles(tail_latency.of_values([np.arange(1.0, 99.0)] * 2), 0.5),
-    "benchmark": lambda: tail_latency.quantiles(benchmark(), 0.5),
-    "pooled trials": lambda: tail_latency.quantiles(
-        tail_latency.TailTrials("a", [benchmark(), lost().tail]).pooled, 0.5
-    ),
-    "verdict": lambda: tail_latency.verdict(
-        *[tail_latency.TailTrials("a", [tail_latency.of_values([np.arange(9.0)])])] * 2, at=0.5
-    ),
+    "quantiles of runs": lambda: quantiles(of_values([np.arange(1.0, 99.0)] * 2), 0.5),
+    "benchmark": lambda: quantiles(benchmark(), 0.5),
+    "pooled trials": lambda: quantiles(TailTrials("a", [benchmark(), lost().tail]).pooled, 0.5),
+    "verdict": lambda: verdict(*[TailTrials("a", [of_values([np.arange(9.0)])])] * 2, at=0.5),
     "outages": lambda: region_loss.recovery(region_loss.episodes(fault_tables.together([fault_tables.episode()]))),
-    "open loop": lambda: tail_latency.quantiles(open_loop(), 0.5),
+    "open loop": lambda: quantiles(open_loop(), 0.5),
 }
 
 

@@ -132,7 +132,7 @@ def test_records_sent_again_are_those_of_the_seconds_of_a_restart(made, measured
 def test_each_restart_has_what_was_added_to_it(measured):
     found = study.restarts(measured)
     assert found.rows.excess_p99_ms.tolist() == pytest.approx([480, 880], rel=0.01)
-    assert found.rows.back_s.tolist() == [3.0, 2.0] and not found.rows.back_censored.any()
+    assert found.rows.back_s.tolist() == [3.0, 2.0] and not found.rows.back_s_censored.any()
     assert found.rows.under_replicated_s.tolist() == [3.0, 0.0]
     assert found.of("restart", "excess_p99_ms").estimate == pytest.approx(680, rel=0.01)
     assert "In 2 of 2 restarts p99 of a second left its earlier interval" in str(found)
@@ -263,7 +263,7 @@ def test_plans_say_what_is_wrong_with_a_disturbance():
     for wrong, why in (
         ({"share": 0.1}, "has no kind"),
         ({"kind": "kill", "node_id": 1}, "node_id; allowed"),
-        ({"kind": "kill", "load": {"rate": 1}}, "changes rate"),
+        ({"kind": "kill", "load": {"rate": 1}}, "the load of “x” has rate"),
     ):
         with pytest.raises(ParameterError, match=why):
             rolls(load, {"x": wrong}, calm_s=1)

@@ -12,14 +12,14 @@ __version__ = "0.1.0"
 
 def submodules(package, names):
     """Return `__getattr__` and `__dir__` for a package that loads its submodules when they are first named."""
-    known = names.split()
+    allowed = names.split()
 
     def __getattr__(name):
-        if name in known:
+        if name in allowed:
             return import_module(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(known)}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(allowed)}")
 
-    return __getattr__, lambda: known
+    return __getattr__, lambda: allowed
 
 
 __getattr__, __dir__ = submodules(

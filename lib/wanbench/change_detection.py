@@ -1,26 +1,21 @@
 """
 Detect a rise of each broker's latency online: one-sided CUSUM (Page 1954) or EWMA (Roberts 1959).
 
-Each window of time gives one value per broker: the median of the logarithms of its latencies. Values are
-standardised by a baseline, which is learned first: median and MAD of the values of the first `learn_s`. A
-window moves the chart by at most a share of its limit, so that a burst in one window raises no alarm.
+Each window of time gives one value per broker: the median of the logarithms of its latencies, standardised by a
+baseline (median and MAD of the values of the first `learn_s`). A window moves the chart by at most a share of its
+limit, so that a burst in one window raises no alarm.
 
-The limit follows from the allowed false alarm rate. The run length of the chart is computed as that of a
-Markov chain (Brook & Evans 1972) for normal values; the lag-1 autocorrelation phi of the baseline enters
-as for Brownian motion with the long-run variance (Johnson & Bagshaw 1974): values are divided by
-sqrt((1 + phi) / (1 - phi)). The allowance of the CUSUM is half of the shift worth detecting (Moustakides
-1986). The baseline is only an estimate: so the limit of the CUSUM is computed for an allowance two standard
-errors smaller, and the EWMA subtracts two standard errors from every value.
+The limit follows from the allowed rate of false alarms. The run length is that of a Markov chain (Brook & Evans 1972)
+for normal values; the lag-1 autocorrelation phi of the baseline enters as for Brownian motion with the long-run
+variance (Johnson & Bagshaw 1974): values are divided by sqrt((1 + phi) / (1 - phi)). The allowance of the CUSUM is half
+of the shift worth detecting (Moustakides 1986). As the baseline is an estimate, the limit of the CUSUM is computed for
+an allowance two standard errors smaller, and the EWMA subtracts two standard errors from every value.
 
-The rate of false alarms was simulated (`make validity`, data/validity/detection.csv). With 0.5 an hour
-allowed, 61 % of hours should have none; 95 to 100 % have none, up to an autocorrelation of 0.9 between
-latencies a tenth of a second apart. Two baselines are too short: one of a minute at 0.99 (with a CUSUM, 78 %
-of hours have no false alarm, yet 9 % have more than four), and one of 20 windows in 10 s at 0.9 (16 % have
-more than two). A system that stalls for seconds 20 times an hour raises alarms, as these are shifts: raise
-`least_windows` or `window_s` to ignore them. The baseline is learned once: a level that drifts, as with the
-load over a day, raises alarms too.
-
-Used while measuring (online, during a load) and while analysing (later, on stored latencies).
+Simulated (`make validity`, data/validity/detection.csv): with 0.5 false alarms an hour allowed, 61 % of hours should
+have none, and 95 to 100 % have none, up to an autocorrelation of 0.9 between latencies a tenth of a second apart. Two
+baselines are too short: one of a minute at 0.99 (78 % of hours without a false alarm, 9 % with more than four), and one
+of 20 windows in 10 s at 0.9 (16 % with more than two). Stalls of seconds 20 times an hour raise alarms, as these are
+shifts: raise `least_windows` or `window_s` to ignore them. A level that drifts over a day raises alarms too.
 """
 
 from __future__ import annotations
@@ -41,8 +36,8 @@ METHODS = ("cusum", "ewma")
 FEWEST = 20  # windows of a baseline: fewer cannot tell autocorrelation from chance
 LONG_ENOUGH_S = 60.0  # a shorter baseline raised ten times the allowed false alarms in simulation
 MOST_PHI = 0.9  # a larger autocorrelation cannot be learned from a baseline of minutes
+# Minimum spread of logarithms, 2 %: a quieter baseline would raise alarms for irrelevant changes.
 SMALLEST_SPREAD = 0.02
-"""Minimum spread of logarithms, 2 %: a quieter baseline would raise alarms for irrelevant changes."""
 STATES = 80  # states of the Markov chain: run lengths differ by some per cent from those with 400
 MAD_TO_SPREAD = 1.4826
 SMALLEST_MS = 1e-3
@@ -70,8 +65,7 @@ class DetectorSettings:
     limit_ms : float
         A longer latency counts as this, and is known as soon as it exceeds it.
     least_windows : int
-        Minimum number of windows for an alarm: a window moves the chart by at most 1 / `least_windows` of its limit. So
-        a shorter rise raises no alarm, and a longer one does, whatever its cause.
+        Minimum number of windows for an alarm: a window moves the chart by at most 1 / `least_windows` of its limit.
 
     Examples
     --------
@@ -140,13 +134,10 @@ class Alarm:
 
     Attributes
     ----------
-    at_s : float
-        Time of the value that closed the window.
-    broker : int
+    at_s, since_s : float
+        Time of the value that closed the window, and an estimate of when the rise began.
     statistic, limit : float
         Value and limit of the chart, in spreads of the baseline.
-    since_s : float
-        Start of the window since which the chart was above 0: an estimate of when the rise began.
     ratio : float
         Median latency since then over that of the baseline.
     n_alarmed : int
@@ -164,8 +155,6 @@ class Alarm:
 
 @dataclass
 class _Chart:
-    """The state of one broker."""
-
     first_s: float
     window: int = 0
     values: list[float] = field(default_factory=list)
@@ -184,8 +173,6 @@ class Detector:
 
     After an alarm a broker stays in alarm until its chart is back at 0; only then can it call the next.
 
-    Examples
-    --------
     >>> detector = Detector(DetectorSettings(learn_s=30))
     >>> times = [n / 10 for n in range(600)]
     >>> alarms = [detector.update(at, 1, (10 + n % 7) * (3 if at > 45 else 1)) for n, at in enumerate(times)]
@@ -199,14 +186,9 @@ class Detector:
 
     def update(self, at_s: float, broker: int, value_ms: float) -> Alarm | None:
         """
-        Add a latency known since `at_s`; returns the alarm that it completes, if any.
+        Add a latency known since `at_s` (s of any clock, not decreasing); returns the alarm that it completes, if any.
 
-        Parameters
-        ----------
-        at_s : float
-            Unix s, or any clock; not earlier than that of the broker's value before.
-        value_ms : float
-            One beyond `limit_ms`, infinity included, counts as that.
+        A latency beyond `limit_ms`, infinity included, counts as that.
         """
         if isnan(value_ms):
             raise refusal("value_ms", value_ms, "a number, infinite for a latency beyond the limit")
@@ -226,7 +208,6 @@ class Detector:
         return chart and chart.baseline
 
     def alarmed(self) -> list[int]:
-        """The brokers in alarm."""
         return [broker for broker, chart in self._charts.items() if chart.alarmed]
 
     def _close(self, broker: int, chart: _Chart, at_s: float) -> Alarm | None:
@@ -261,7 +242,7 @@ class Detector:
 
 
 def learned(values: list[float], settings: DetectorSettings) -> Baseline:
-    """The baseline of logarithms of window medians, and the chart for it."""
+    """Return the baseline of logarithms of window medians, and the chart for it."""
     x = np.asarray(values, dtype=float)
     centre = float(np.median(x))
     spread = max(MAD_TO_SPREAD * float(np.median(np.abs(x - centre))), SMALLEST_SPREAD)
@@ -281,12 +262,7 @@ def learned(values: list[float], settings: DetectorSettings) -> Baseline:
 
 
 def autocorrelation(x: np.ndarray) -> float:
-    """
-    Lag-1 autocorrelation, corrected for its bias (Marriott & Pope 1954), from 0 to `MOST_PHI`.
-
-    >>> autocorrelation(np.tile([1.0, -1.0], 50))
-    0.0
-    """
+    """Compute the lag-1 autocorrelation, corrected for its bias (Marriott & Pope 1954), from 0 to `MOST_PHI`."""
     n, centred = len(x), x - x.mean()
     if centred @ centred <= 1e-24 * max(float(x @ x), 1e-300):
         return 0.0
@@ -297,7 +273,7 @@ def autocorrelation(x: np.ndarray) -> float:
 @cache
 def limit_for(method: str, allowance: float, weight: float, run_length: float) -> float:
     """
-    The limit of a chart of independent normal values with this average run length; at least 1 of a CUSUM.
+    Return the limit of a chart of independent normal values with this average run length; at least 1 of a CUSUM.
 
     >>> round(limit_for("cusum", 0.5, 1.0, 938), 1)  # 5: Brook & Evans 1972
     5.0
@@ -314,8 +290,9 @@ def limit_for(method: str, allowance: float, weight: float, run_length: float) -
 
 def average_run_length(method: str, allowance: float, weight: float, limit: float, shift: float = 0.0) -> float:
     """
-    Windows until a chart that starts at 0 exceeds its limit, for independent normal values with this mean, by a Markov
-    chain of `STATES` (Brook & Evans 1972). The limited effect of a window, which makes runs longer, is ignored.
+    Compute the windows until a chart that starts at 0 exceeds its limit, for independent normal values with this mean,
+    by a Markov chain of `STATES` (Brook & Evans 1972). The limited effect of a window, which makes runs longer, is
+    ignored.
     """
     width = 2 * limit / (2 * STATES - 1)
     centres = np.arange(STATES) * width

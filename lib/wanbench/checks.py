@@ -26,23 +26,9 @@ def check_number(
     above: bool = False,
 ):
     """
-    A number from `low` to `high`; never a bool, never NaN. Returns Python's own int or float, which JSON can hold.
+    Check a number from `low` to `high`, or (`above`) above `low`; never a bool, never NaN. Returns Python's own int or
+    float, which JSON can hold.
 
-    Parameters
-    ----------
-    name : str
-        What the caller knows the parameter as.
-    low, high : float
-        Both allowed; infinity where there is no bound.
-    whole : bool
-        It must be a whole number.
-    optional : bool
-        None is allowed.
-    above : bool
-        `low` itself is not allowed.
-
-    Examples
-    --------
     >>> check_number("count", 3, 1, 10, whole=True)
     3
     >>> check_number("share", 0, 0, 1, above=True)
@@ -64,7 +50,7 @@ def check_number(
 
 def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False):
     """
-    One of the allowed values.
+    Check that a value is one of those allowed.
 
     >>> check_choice("value", "loss", ("throughput_bps", "rtt_ms"))
     Traceback (most recent call last):
@@ -78,14 +64,7 @@ def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False)
 
 
 def check_name(name: str, value) -> str:
-    """
-    One line of non-empty text without surrounding spaces.
-
-    >>> check_name("system", " ")
-    Traceback (most recent call last):
-        ...
-    wanbench.errors.ParameterError: system is ' '; allowed: one line of text, without spaces around it.
-    """
+    """Check one line of non-empty text without surrounding spaces."""
     if not isinstance(value, str) or not value or not value.isprintable() or value != value.strip():
         raise refusal(name, value, "one line of text, without spaces around it")
     return value
@@ -93,7 +72,7 @@ def check_name(name: str, value) -> str:
 
 def check_flag(name: str, value, *, optional: bool = False):
     """
-    True or False only, nothing that merely equals them.
+    Check for True or False, not for what merely equals them.
 
     >>> check_flag("drain", 1)
     Traceback (most recent call last):
@@ -109,24 +88,8 @@ def check_fields(
     settings: object, *bounds: tuple[str, float, float], whole: bool = False, optional: Collection[str] = ()
 ) -> None:
     """
-    Numbers that are fields of an object: int and float only, as settings are kept in JSON.
-
-    Parameters
-    ----------
-    bounds : tuples of (str, float, float)
-        A field's name, its smallest and its largest value.
-    whole : bool
-        They must be whole numbers.
-    optional : collection of str
-        Names of fields that may be None.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> check_fields(SimpleNamespace(count=3), ("count", 1, 2), whole=True)
-    Traceback (most recent call last):
-        ...
-    wanbench.errors.ParameterError: SimpleNamespace count is 3; allowed: a whole number from 1 to 2.
+    Check numbers that are fields of an object, each given as name, smallest and largest value: int and float only, as
+    settings are kept in JSON. Fields named in `optional` may be None.
     """
     for name, low, high in bounds:
         value, label = getattr(settings, name), f"{type(settings).__name__} {name}"
@@ -136,27 +99,20 @@ def check_fields(
 
 
 def check_level(level: float) -> float:
-    """The confidence level, between 0 and 1."""
+    """Check a confidence level, between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
         raise refusal("level", level, "a confidence level between 0 and 1, such as 0.95")
     return float(level)
 
 
 def check_resamples(resamples: int, seed: int) -> None:
-    """Number and seed of the resamples of a bootstrap."""
+    """Check number and seed of the resamples of a bootstrap."""
     check_number("resamples", resamples, FEWEST_RESAMPLES, whole=True)
     check_number("seed", seed, 0, whole=True)
 
 
 def check_kind(name: str, value, kind: type):
-    """
-    A value of this class.
-
-    >>> check_kind("tail", None, dict)
-    Traceback (most recent call last):
-        ...
-    wanbench.errors.ParameterError: tail is 'NoneType'; allowed: dict.
-    """
+    """Check that a value is of this class."""
     if not isinstance(value, kind):
         raise refusal(name, type(value).__name__, kind.__name__)
     return value
@@ -164,7 +120,7 @@ def check_kind(name: str, value, kind: type):
 
 def check_columns(table: str, frame, names: Collection[str]):
     """
-    A DataFrame that has these columns.
+    Check that a table is a DataFrame with these columns.
 
     >>> import pandas as pd
     >>> check_columns("links", pd.DataFrame({"a": [1]}), ["a", "b"])
@@ -183,21 +139,14 @@ def check_columns(table: str, frame, names: Collection[str]):
 
 
 def check_table(name: str, tables: Mapping):
-    """
-    The table of this name among several.
-
-    >>> check_table("sources", {"tests": None})
-    Traceback (most recent call last):
-        ...
-    wanbench.errors.ParameterError: table sources is missing; there are tests.
-    """
+    """Return the table of this name among several."""
     if name not in check_kind("tables", tables, Mapping):
         raise ParameterError(f"table {name} is missing; there are {', '.join(map(str, tables)) or 'none'}.")
     return tables[name]
 
 
 def refusal(name: str, value, allowed: str) -> ParameterError:
-    """The error for an invalid parameter; the value is cut after 200 characters."""
+    """Return the error for an invalid parameter; the value is cut after 200 characters."""
     given = repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # numpy's numbers: plain
     return ParameterError(f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}.")
 

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from .errors import ParameterError, WanbenchError
@@ -21,14 +22,12 @@ LOCAL, SAMPLES, USUAL = "local", "samples", "quick"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """
-    Run one command.
+    Run one command; returns its status.
 
-    Returns
-    -------
-    int
-        0 on success; 1 if a page failed or something needed is missing; 2 if the request cannot be
-        fulfilled; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP (the terminal was closed).
+    0 on success; 1 if a page failed or something needed is missing; 2 if the request cannot be fulfilled; 130 after
+    Ctrl-C, 143 after SIGTERM, 129 after SIGHUP (the terminal was closed).
     """
+    sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for seconds
     arguments = parser().parse_args(argv)
     terminated = []
 
@@ -46,8 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         with suppress(OSError):  # the terminal may be gone
-            told = "\nwanbench: interrupted; what was measured is kept, and the next start goes on."
-            print(told, file=sys.stderr)
+            print("\nwanbench: interrupted; what was measured is kept, and the next start goes on.", file=sys.stderr)
         return 128 + terminated[0] if terminated else 130
     finally:
         for number, handler in before.items():
@@ -118,8 +116,7 @@ def report_command(arguments: argparse.Namespace) -> int:
     from .publish.site import Job
 
     _tell_kernels(arguments)
-    top = root()
-    jobs = []
+    top, jobs = root(), []
     for notebook in [find_notebook(name, top) for name in arguments.notebook] or notebook_paths(top):
         preset = find_preset(notebook.stem, arguments.preset, top)
         source = str(preset.relative_to(top)) if preset else ""
@@ -132,39 +129,42 @@ def report_command(arguments: argparse.Namespace) -> int:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """`wanbench run`: one notebook with parameters from a file and the command line, which takes precedence."""
-    from .publish.notebooks import find_notebook, read_notebook
-    from .publish.parameters import declared_parameters, parse_assignment, read_parameters
+    from .publish.notebooks import find_notebook
+    from .publish.parameters import parse_assignment, read_parameters
     from .publish.site import Job
 
     _tell_kernels(arguments)
     notebook = find_notebook(arguments.notebook, root())
-    declared = declared_parameters(read_notebook(notebook), notebook.name)
     given = read_parameters(arguments.file) if arguments.file else {}
-    typed = [parse_assignment(text, declared) for text in arguments.parameter]
+    typed = [parse_assignment(text, _declared(notebook)) for text in arguments.parameter]
     names = [name for name, _ in typed]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
     given |= dict(typed)
-    source, remark = str(arguments.file or ""), _own_parameters(notebook.stem, declared, given)
-    given = _located(notebook, given, source)
-    return _publish([Job(notebook, given, source, remark=remark)], arguments.replay)
+    source, remark = str(arguments.file or ""), _own_parameters(notebook, given)
+    return _publish([Job(notebook, _located(notebook, given, source), source, remark=remark)], arguments.replay)
+
+
+def _declared(notebook: Path) -> dict:
+    from .publish.notebooks import read_notebook
+    from .publish.parameters import declared_parameters
+
+    return declared_parameters(read_notebook(notebook), notebook.name)
 
 
 def _located(notebook: Path, given: dict, source: str) -> dict:
     """Parameters with resolved paths; relative ones start here, or else at the top of the checkout."""
-    from .publish.notebooks import read_notebook
-    from .publish.parameters import declared_parameters, located
+    from .publish.parameters import located
 
-    declared = declared_parameters(read_notebook(notebook), notebook.name)
-    return located(given, declared, notebook, [Path.cwd(), root()], root(), source)
+    return located(given, _declared(notebook), notebook, [Path.cwd(), root()], root(), source)
 
 
-def _own_parameters(name: str, declared, given) -> str | None:
+def _own_parameters(notebook: Path, given: dict) -> str | None:
     """Parameters that differ from the page's usual preset, as a sentence; None if none does."""
     from .publish.parameters import preset_paths, read_parameters
 
-    usual = {one.name: one.default for one in declared.values()}
-    preset = preset_paths(name, root()).get(USUAL)
+    preset = preset_paths(notebook.stem, root()).get(USUAL)
+    usual = {parameter.name: parameter.default for parameter in _declared(notebook).values()}
     usual |= read_parameters(preset) if preset else {}
     own = [f"{key} = {value!r}" for key, value in given.items() if usual.get(key) != value]
     return f"This page was made with its own parameters: {', '.join(own)}." if own else None
@@ -172,7 +172,8 @@ def _own_parameters(name: str, declared, given) -> str | None:
 
 def sweep_command(arguments: argparse.Namespace) -> int:
     """`wanbench sweep`: delete leftovers on clouds, after confirmation; 1 if anything remains."""
-    from .measure.labs.rented.sweep import CLOUDS, sweep_clouds
+    from .measure.labs import CLOUDS
+    from .measure.labs.rented.sweep import sweep_clouds
 
     if strange := sorted(set(arguments.cloud) - set(CLOUDS)):
         raise ParameterError(f"cloud is {strange[0]!r}; allowed: {', '.join(CLOUDS)}.")
@@ -191,9 +192,10 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 def _tell_kernels(arguments: argparse.Namespace) -> None:
     """Pass --yes, --fresh and --retry-failed to the notebooks' kernels."""
     from .measure.campaign.start import AGAIN_VARIABLE
-    from .measure.labs.spending import YES_VARIABLE
 
     if arguments.yes:
+        from .measure.labs.rented.costs import YES_VARIABLE
+
         os.environ[YES_VARIABLE] = "1"
     if arguments.fresh or arguments.retry_failed:
         os.environ[AGAIN_VARIABLE] = "fresh" if arguments.fresh else "retry-failed"
@@ -203,10 +205,10 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     """`wanbench doctor`: what is installed and what is missing, here or on the hosts of an inventory."""
     from .doctor import checks, checks_of_hosts
 
-    found = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
-    for check in found:
+    results = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
+    for check in results:
         print(check)
-    return 0 if all(check.found for check in found) else 1
+    return 0 if all(check.found for check in results) else 1
 
 
 def _publish(jobs, replay: bool, again: bool = True) -> int:
@@ -221,21 +223,23 @@ def _publish(jobs, replay: bool, again: bool = True) -> int:
     return 1 if failed else 0
 
 
+def _lab(job) -> str | None:
+    declared = _declared(job.notebook)
+    return job.given.get("lab", declared["lab"].default) if "lab" in declared else job.given.get("lab")
+
+
+def _replayed(job, reason: str):
+    return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason)
+
+
 def _recorded(job):
     """The job with the committed recording instead of the local lab, if its notebook's tag asks for that."""
-    from dataclasses import replace
-
     from .publish.notebooks import RECORDED, read_notebook, title_tags
-    from .publish.parameters import declared_parameters
 
-    notebook = read_notebook(job.notebook)
-    declared = declared_parameters(notebook, job.notebook.name)
-    lab = job.given.get("lab", declared["lab"].default if "lab" in declared else None)
-    if RECORDED not in title_tags(notebook) or lab != LOCAL:
+    if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):
         return job
     number = job.notebook.stem.partition("-")[0]
-    reason = f"measuring here takes minutes more; run 'wanbench report {number}'."
-    return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason)
+    return _replayed(job, f"measuring here takes minutes more; run 'wanbench report {number}'.")
 
 
 def _measured_or_replayed(job, replay: bool):
@@ -243,36 +247,20 @@ def _measured_or_replayed(job, replay: bool):
     The job unchanged, or with the samples: instead of any lab if that is asked for, and instead of a local one that
     cannot run here.
     """
-    from dataclasses import replace
-
-    from .publish.notebooks import read_notebook
-    from .publish.parameters import declared_parameters
-
-    declared = declared_parameters(read_notebook(job.notebook), job.notebook.name)
+    declared, lab = _declared(job.notebook), _lab(job)
     if "lab" not in declared:
         return job
-    lab = job.given.get("lab", declared["lab"].default)
     if lab == SAMPLES:
         return replace(job, replay_reason=job.replay_reason or "the parameter lab asks for them.")
-    reason = None
-    if replay:
-        reason = "asked for with --replay."
-    elif lab == LOCAL:
-        reason = _why_not_here(any(map(_is_of_brokers, declared)))
-    return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason) if reason else job
-
-
-def _is_of_brokers(name: str) -> bool:
-    """Whether a parameter indicates that a study needs Kafka: `brokers`, `brokers_per_region`."""
-    return name.startswith("brokers")
+    reason = "asked for with --replay." if replay else None
+    if lab == LOCAL and not replay:
+        reason = _why_not_here(needs_kafka=any(name.startswith("brokers") for name in declared))
+    return _replayed(job, reason) if reason else job
 
 
 def _why_not_here(needs_kafka: bool) -> str | None:
     """Why this machine cannot measure a notebook; None if it can."""
+    from .measure import kafka
     from .measure.labs.local import LocalLab
 
-    if reason := LocalLab.unavailable():
-        return reason
-    from .measure import kafka
-
-    return kafka.unavailable() if needs_kafka else None
+    return LocalLab.unavailable() or (kafka.unavailable() if needs_kafka else None)

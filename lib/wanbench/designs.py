@@ -14,13 +14,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import qmc
 
-from .checks import check_choice, check_flag, check_number, refusal
+from .checks import check_flag, check_number, refusal
 from .errors import ParameterError
 
+# More runs than any campaign can measure; a design beyond it is a slip in `factors` or `replicates`.
 MAXIMUM_RUNS = 100_000
-"""More runs than any campaign can measure; a design beyond it is a slip in `factors` or `replicates`."""
 RESERVED = ("order", "replicate", "block", "setting")  # columns of the plans, so no factor may have these names
-FILLINGS = ("latin hypercube", "sobol")
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,8 @@ class Range:
     """
     The values of a factor of `space_filling`, from `low` to `high`.
 
-    Attributes
-    ----------
-    log : bool
-        Filled evenly in logarithms; its middle is the geometric mean. For factors whose doubling is one step.
-    whole : bool
-        Rounded to whole numbers.
+    With `log` it is filled evenly in logarithms, and its middle is the geometric mean: for factors whose doubling is
+    one step. With `whole` values are rounded to whole numbers.
     """
 
     low: float
@@ -54,7 +49,6 @@ class Range:
             raise refusal("low", self.low, "a number above 0, as the range is filled in logarithms")
 
     def at(self, share):
-        """The values at these shares of the range, 0 to 1."""
         share = np.asarray(share, dtype=float)
         if self.log:
             values = np.exp((1 - share) * np.log(self.low) + share * np.log(self.high))
@@ -73,15 +67,15 @@ def factorial(
     seed: int = 0,
 ) -> pd.DataFrame:
     """
-    A factorial design: one row per run, with `order` (from 1), `replicate` (from 1), and a column per factor.
+    Plan a factorial design: one row per run, with `order` (from 1), `replicate` (from 1), and a column per factor.
 
     Every replicate is a block: all combinations once, in random order, so that drift favours none of them.
 
     Parameters
     ----------
     factors : mapping of sequences
-        The levels of each factor, all numbers (in its unit) or all text, the lowest first:
-        `{"delay_ms": [10, 40, 160], "acks": ["1", "all"]}`.
+        The levels of each factor, all numbers (in its unit) or all text, the lowest first: `{"delay_ms": [10, 40,
+        160], "acks": ["1", "all"]}`.
     replicates : int
         Measurements of each combination; a single one leaves no estimate of pure error.
     fraction : mapping
@@ -125,19 +119,13 @@ def factorial(
 
 def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.DataFrame:
     """
-    Interleaved settings: one row per run, with `order` (from 1), `block` (from 1) and `setting`.
+    Plan interleaved settings: one row per run, with `order` (from 1), `block` (from 1) and `setting`.
 
     A block holds the settings in some order and then in reverse (A B B A), so a steady drift affects all settings
     equally. Every second block is the mirror image of the one before (B A A B), so an accelerating drift does, too.
-    `seed` draws the order at the start of every two blocks.
+    `seed` draws the order at the start of every two blocks. ParameterError for fewer than two settings, a repeated
+    setting, or fewer than one block.
 
-    Raises
-    ------
-    ParameterError
-        For fewer than two settings, a repeated setting, or fewer than one block.
-
-    Examples
-    --------
     >>> " ".join(interleaved(["A", "B"], 4, seed=0).setting)
     'A B B A B A A B A B B A B A A B'
     """
@@ -157,41 +145,19 @@ def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.Da
 
 
 def space_filling(
-    factors: Mapping[str, Range | Sequence[float | str]],
-    runs: int,
-    seed: int = 0,
-    *,
-    centres: int = 4,
-    filling: str = "latin hypercube",
+    factors: Mapping[str, Range | Sequence[float | str]], runs: int, seed: int = 0, *, centres: int = 4
 ) -> pd.DataFrame:
     """
-    A space-filling design: one row per run, with `order` (from 1), `replicate` (from 1) and a column per factor.
+    Plan a space-filling design (a Latin hypercube of low centred discrepancy): one row per run, with `order` (from 1),
+    `replicate` (from 1) and a column per factor.
 
-    Every `Range` takes as many different values as there are runs (fewer if rounded to whole numbers),
-    evenly spread, so that a surface can be fitted, which two levels do not allow. All but one combination
-    are measured once. The exception is the centre, which is measured `centres` times, evenly spaced over the
-    plan: these replicates show pure error and a drift.
+    Every `Range` takes as many different values as there are `runs` (fewer if rounded to whole numbers), evenly spread,
+    so that a surface can be fitted, which two levels do not allow; choices (two or more numbers or texts) are shared
+    out as evenly as can be. Each combination is measured once, except for the centre (the middle of every range, and
+    the first of every choice), which is measured `centres` times more, evenly spaced over the plan: these replicates
+    show pure error and a drift. `seed` is that of the points and their order. ParameterError for impossible ranges or
+    choices, or too many runs.
 
-    Parameters
-    ----------
-    factors : mapping
-        A `Range`, or a sequence of choices (two or more numbers or texts), which runs share out as evenly as they can.
-    runs : int
-        Number of runs, without those at the centre.
-    seed : int
-        Seed of the points and their order.
-    centres : int
-        Runs at the centre: the middle of every range, and the first of every choice. 0 for none.
-    filling : "latin hypercube" or "sobol"
-        A Latin hypercube of low centred discrepancy, or a scrambled Sobol sequence, whose runs must be a power of 2.
-
-    Raises
-    ------
-    ParameterError
-        For impossible ranges or choices, or too many runs.
-
-    Examples
-    --------
     >>> plan = space_filling({"batch_bytes": Range(16_384, 1_048_576, log=True), "acks": ["1", "all"]}, 8, seed=1)
     >>> len(plan), plan.acks.value_counts().to_dict(), int(plan.replicate.max())
     (12, {'1': 8, 'all': 4}, 4)
@@ -199,15 +165,9 @@ def space_filling(
     _check_factors({name: (0, 1) if isinstance(values, Range) else values for name, values in factors.items()})
     check_number("runs", runs, 1, whole=True)
     check_number("centres", centres, 0, whole=True)
-    check_choice("filling", filling, FILLINGS)
     _check_runs(runs + centres)
-    if filling == "sobol" and runs & (runs - 1):
-        raise refusal("runs", runs, "a power of 2, which a Sobol sequence needs to be balanced")
     rng = np.random.default_rng(seed)
-    if filling == "sobol":
-        points = qmc.Sobol(len(factors), rng=rng).random(runs)
-    else:
-        points = qmc.LatinHypercube(len(factors), optimization="random-cd", rng=rng).random(runs)
+    points = qmc.LatinHypercube(len(factors), optimization="random-cd", rng=rng).random(runs)
     points = points[rng.permutation(runs)]
     filled = pd.DataFrame({name: _at(factors[name], points[:, k]) for k, name in enumerate(factors)})
     middle = {name: _at(of, np.array([0.5 if isinstance(of, Range) else 0.0])) for name, of in factors.items()}

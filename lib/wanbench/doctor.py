@@ -69,44 +69,40 @@ def checks_of_hosts(inventory: Path) -> list[Check]:
 
 
 def _checks_of(host) -> list[Check]:
-    from .measure.labs.ssh import facts as about
+    from .measure.labs.ssh import lab as about
 
-    found, everything = [], f"everything in {host.region}"
+    checks, everything = [], f"everything in {host.region}"
     try:
         with host:
             python = host.connection.hello["python"]
             facts = about.facts_of(host, python)
     except LabError as error:
         return [Check(f"{host.name}: SSH", everything, None, (str(error),))]
-    found.append(Check(f"{host.name}: SSH", everything, f"Linux {facts['kernel']}, Python {facts['python']}"))
+    checks.append(Check(f"{host.name}: SSH", everything, f"Linux {facts['kernel']}, Python {facts['python']}"))
     own = "the host's own" if facts["has_address"] else None
     remedy = "the host itself must have it, so that servers can listen on it"
-    found.append(Check(f"{host.name}: {host.address}", about.PATHS, own, (remedy,)))
+    checks.append(Check(f"{host.name}: {host.address}", about.PATHS, own, (remedy,)))
     lacking = [name for purpose in (about.PATHS, about.KAFKA) for name in about.lacking(facts, purpose)]
     for name, purpose in about.NEEDS.items():
         there = None if name in lacking else facts["tools"][name]
-        found.append(Check(f"{host.name}: {name}", purpose, there, (about.install_command(facts, [name]),)))
+        checks.append(Check(f"{host.name}: {name}", purpose, there, (about.install_command(facts, [name]),)))
     for name, package in about.MODULES.items():
         there = f"module {name}" if name in facts["modules"] else None
         remedy = about.module_command(python, [name])
-        found.append(Check(f"{host.name}: {package}", about.KAFKA, there, (remedy,)))
-    return found
+        checks.append(Check(f"{host.name}: {package}", about.KAFKA, there, (remedy,)))
+    return checks
 
 
 def _program(row: dict[str, str]) -> Check:
-    found = _browser() if row["needed_for"] == FIGURES else find_program(row["program"])
+    from .publish.figures import browser
+
+    path = browser() if row["needed_for"] == FIGURES else find_program(row["program"])
     remedy = (
         f"Debian, Ubuntu:  apt-get install {row['debian']}",
         f"Fedora:          dnf install {row['fedora']}",
         f"macOS:           {row['macos']}",
     )
-    return Check(row["program"].split()[0], row["needed_for"], found, remedy)
-
-
-def _browser() -> str | None:
-    from .publish.figures import browser
-
-    return browser()
+    return Check(row["program"].split()[0], row["needed_for"], path, remedy)
 
 
 def _local_lab() -> Check:
@@ -114,8 +110,8 @@ def _local_lab() -> Check:
 
     reason = LocalLab.unavailable()
     remedy = (f"{reason}", "`wanbench report` replays the committed samples instead.") if reason else ()
-    found = "can run here; a relay in user space makes its links, the same on every kernel"
-    return Check("local lab", MEASURING, None if reason else found, remedy)
+    able = "can run here; a relay in user space makes its links, the same on every kernel"
+    return Check("local lab", MEASURING, None if reason else able, remedy)
 
 
 def _kafka() -> Check:
@@ -123,5 +119,5 @@ def _kafka() -> Check:
     from .measure.kafka import unavailable
 
     reason = unavailable()
-    found = None if reason else f"can run here, with the jars in {kafka_jars()}"
-    return Check("Kafka", KAFKA, found, (f"{reason}",) if reason else ())
+    able = None if reason else f"can run here, with the jars in {kafka_jars()}"
+    return Check("Kafka", KAFKA, able, (f"{reason}",) if reason else ())

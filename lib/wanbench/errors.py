@@ -11,18 +11,8 @@ class ParameterError(WanbenchError, ValueError):
 
 class RawDataError(WanbenchError, ValueError):
     """
-    A raw file is invalid.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    line_number : int or None
-        From 1; None for a fault of the whole file.
-    found : str
-        What is there; kept to its first `MAX_FOUND` characters.
-    expected : str
-        What was expected; kept to its first `MAX_EXPECTED` characters.
+    A raw file is invalid: at `line_number` (from 1; None for a fault of the whole file) stands `found` instead of
+    `expected`; both are kept to their first characters.
     """
 
     MAX_FOUND = 120  # a damaged file may be one long line
@@ -57,8 +47,8 @@ class CommandError(LabError):
     """
     A command on a host ended with a status that was not allowed, or timed out.
 
-    `completed` (a `wanbench.measure.labs.base.Completed`) holds all that the command printed; if it still runs, the
-    output so far and status -9. None: unknown.
+    `completed` (a `wanbench.measure.labs.base.Completed`) holds all that it printed; if it still runs, the output so
+    far and status -9. None: unknown.
     """
 
     completed = None

@@ -33,29 +33,12 @@ class Finding:
     """
     A sentence of a page and the numbers in it.
 
-    Parameters
-    ----------
-    name : str
-        Short name in small letters, digits and hyphens; also the name of its file.
-    sentence : str
-        The finding as a sentence, computed from the numbers.
-    estimate, low, high : float or None
-        The estimate and its interval, in `unit`; None for a number that is not known. An interval with one end None is
-        open there: `low` 1800 and `high` None is "at least 1800".
-    unit : str
-        Unit of the three numbers; "" for a pure number.
-    n, n_regions : int or None
-        Units of replication, and the regions they come from.
-    method, assumption : str
-        How the numbers were computed, and what would break them.
-    page : str
-        The page that holds it.
-    answer : bool
-        Whether it answers the question of its page: the front page shows it.
-    place : int
-        Its place among the findings of its page, from 1, in the order in which the page states them; 0 on no page.
-    cautions : tuple of str
-        What a reader must know before quoting it, without a full stop.
+    `name` (small letters, digits and hyphens) is also that of its file. `estimate`, `low` and `high` are in `unit` (""
+    for pure numbers), None where not known; an interval with one end None is open there: `low` 1800 and `high` None is
+    "at least 1800". `n` counts units of replication, `n_regions` the regions they come from. `method` and `assumption`
+    say how the numbers were computed, and what would break them. The front page shows it if `answer`, as it then
+    answers the question of its page; `place` is its place there, from 1 (0: on no page). `cautions` say what a reader
+    must know before quoting it, each without a full stop.
     """
 
     name: str

@@ -15,15 +15,10 @@ ROOT_MARK = "papermill-params"  # only the root of a checkout has a folder of th
 
 def root(start: Path | str = ".") -> Path:
     """
-    The root of the checkout: the nearest folder at or above `start` that holds `papermill-params`.
+    Return the root of the checkout: the nearest folder at or above `start` that holds `papermill-params`.
 
     A notebook therefore finds the same data under JupyterLab, papermill or a script. Outside any checkout, it is the
-    one that this package was installed from.
-
-    Raises
-    ------
-    WanbenchError
-        There is no checkout at or above `start`, and the package was not installed in place.
+    one that this package was installed from. WanbenchError if there is none.
     """
     start = Path(start).resolve()
     for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):
@@ -34,7 +29,7 @@ def root(start: Path | str = ".") -> Path:
 
 def data_folder(top: Path | None = None) -> Path:
     """
-    Where measuring and analysing write: `data/` of the checkout (`top`, by default `root()`), or the folder that
+    Return where measuring and analysing write: `data/` of the checkout (`top`, by default `root()`), or the folder that
     the environment variable WANBENCH_DATA names (a relative one from the root of the checkout).
     """
     return (top or root()) / (os.environ.get(DATA_VARIABLE) or "data")
@@ -52,8 +47,8 @@ def published_folder() -> Path:
 
 def downloads_folder() -> Path:
     """
-    Where `importers.fetch` keeps original files: `data/external` of the checkout, or the folder that the environment
-    variable WANBENCH_DOWNLOADS names (a relative one from the root of the checkout).
+    Return where `importers.fetch` keeps original files: `data/external` of the checkout, or the folder that
+    WANBENCH_DOWNLOADS names (a relative one from the root of the checkout).
     """
     chosen = os.environ.get(DOWNLOADS_VARIABLE)
     return root() / chosen if chosen else data_folder() / "external"
@@ -61,15 +56,15 @@ def downloads_folder() -> Path:
 
 def kafka_jars() -> Path:
     """
-    Where Kafka's jars are: `.kafka/jars` of the checkout, where `make setup` puts them, or the folder that the
-    environment variable WANBENCH_KAFKA names (a relative one from the root of the checkout). It need not exist.
+    Return where Kafka's jars are: `.kafka/jars` of the checkout, where `make setup` puts them, or the folder that
+    WANBENCH_KAFKA names (a relative one from the root of the checkout). It need not exist.
     """
     return root() / (os.environ.get(KAFKA_VARIABLE) or Path(".kafka", "jars"))
 
 
 def shared_folder() -> Path:
     """
-    `shared/data` next to the checkout: original files that several checkouts on one machine share. It need not
+    Return `shared/data` next to the checkout: original files that several checkouts on one machine share. It need not
     exist, and nothing is written there.
     """
     return root().parent / "shared" / "data"

@@ -22,31 +22,26 @@ class _Loader(yaml.SafeLoader):
             )
         return super().compose_node(parent, index)
 
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict:
-    loader.flatten_mapping(node)
-    result = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        try:
-            seen = key in result
-        except TypeError:
-            raise yaml.constructor.ConstructorError(None, None, "this cannot be a key", key_node.start_mark) from None
-        if seen:
-            raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands here twice", key_node.start_mark)
-        result[key] = loader.construct_object(value_node, deep=True)
-    return result
+    def construct_mapping(self, node, deep=False):
+        keys = []
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in keys:
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands here twice", key_node.start_mark)
+            keys.append(key)
+        return super().construct_mapping(node, deep=True)
 
 
 # YAML 1.1 takes 1e8 for text; whoever writes it means the number.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+"), list("-+0123456789")
 )
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def read_yaml(path, what: str) -> object:
-    """Plain data from a YAML file of at most `MAX_CHARACTERS`; ParameterError as of `parse_yaml`, or if unreadable."""
+    """
+    Read plain data from a YAML file of at most `MAX_CHARACTERS`; ParameterError as of `parse_yaml`, or if unreadable.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(MAX_CHARACTERS + 1)
@@ -60,12 +55,8 @@ def read_yaml(path, what: str) -> object:
 
 def parse_yaml(text: str, place: str) -> object:
     """
-    Plain data from YAML text.
-
-    Raises
-    ------
-    ParameterError
-        It is not YAML, has a key twice or an alias, or asks for anything but plain data; names `place` and the line.
+    Parse plain data from YAML text; ParameterError, with `place` and the line, if it is not YAML, has a key twice or an
+    alias, or asks for anything but plain data.
     """
     try:
         return yaml.load(text, Loader=_Loader)

@@ -23,7 +23,6 @@ import pandas as pd
 from .checks import check_choice, refusal
 from .errors import ParameterError, RawDataError
 
-CLOUDS = ("aws", "gcp", "azure", "ibm")
 SPEED_OF_LIGHT_KM_PER_S = 299_792.458  # in vacuum, exact by definition of the metre
 FIBRE_INDEX = 1.468  # group index of standard single-mode fibre (ITU-T G.652) at 1550 nm
 LIGHT_RTT_MS_PER_KM = 2 * FIBRE_INDEX / SPEED_OF_LIGHT_KM_PER_S * 1000
@@ -36,6 +35,34 @@ _NUMBERS = {"latitude_deg": (-90.0, 90.0), "longitude_deg": (-180.0, 180.0), "pr
 
 
 @dataclass(frozen=True)
+class Cloud:
+    """How a cloud is called and drawn: its usual name, its colour in all figures, and other names in lower case."""
+
+    name: str
+    colour: str
+    aliases: tuple[str, ...] = ()
+
+
+CLOUDS = {
+    "aws": Cloud("AWS", "#C44E00", ("amazon web services", "amazon")),
+    "gcp": Cloud("Google Cloud", "#009E73", ("google cloud platform", "google")),
+    "azure": Cloud("Azure", "#0072B2", ("microsoft azure", "microsoft")),
+    "ibm": Cloud("IBM Cloud", "#6B0F1A", ("ibm",)),
+}
+"""The clouds of the catalogue, by the prefix of their regions' names."""
+
+
+def cloud_title(cloud: str) -> str:
+    """
+    The usual name of a cloud; of one that is not in the catalogue, what is given.
+
+    >>> cloud_title("gcp"), cloud_title("oci")
+    ('Google Cloud', 'oci')
+    """
+    return CLOUDS[cloud].name if cloud in CLOUDS else cloud
+
+
+@dataclass(frozen=True)
 class Region:
     """
     One public region of a cloud (at IBM also one data centre).
@@ -44,8 +71,6 @@ class Region:
     ----------
     name : str
         "<cloud>:<code>", such as "aws:eu-west-1".
-    cloud, code : str
-        "aws", "gcp", "azure" or "ibm", and the region's name in that cloud.
     city, country : str
         The place of the coordinates, and its country or territory.
     latitude_deg, longitude_deg : float
@@ -75,9 +100,9 @@ _COLUMNS = [field.name for field in fields(Region)]
 
 def load(path) -> pd.DataFrame:
     """
-    Read a file of regions: one row per region, columns as the attributes of `Region`.
+    Read a CSV file of regions: a header and a line per region, with the attributes of `Region` but `name`, which is
+    derived from cloud and code.
 
-    The file is CSV with a header and a line per region, without `name`, which is derived from cloud and code.
     Raises RawDataError with the line of the first text that is empty or padded, number that is missing or out of range,
     unknown cloud, or repeated region.
     """
@@ -119,7 +144,7 @@ def _regions() -> dict[str, Region]:
 
 def catalogue() -> pd.DataFrame:
     """
-    All regions as table `regions`: a column per attribute of `Region`, without the display name.
+    Return all regions as table `regions`: a column per attribute of `Region`, without the display name.
 
     >>> sorted(catalogue()["cloud"].unique())
     ['aws', 'azure', 'gcp', 'ibm']
@@ -134,10 +159,8 @@ def _catalogue() -> pd.DataFrame:
 
 def select(clouds: Iterable[str] | None = None, names: Iterable[str] | None = None) -> pd.DataFrame:
     """
-    The rows of the catalogue with these clouds and names; None selects all.
-
-    Rows follow the order of `names`, otherwise that of the catalogue. Raises ParameterError for an unknown cloud or
-    region, a repeated name, and a string in place of a list.
+    Return the rows of the catalogue with these clouds and names, in the order of `names`; None selects all.
+    ParameterError for an unknown cloud or region, a repeated name, and a string in place of a list.
 
     >>> select(clouds=["gcp"], names=["gcp:us-east1", "aws:eu-west-1"])["city"].tolist()
     ['Moncks Corner']
@@ -153,7 +176,7 @@ def select(clouds: Iterable[str] | None = None, names: Iterable[str] | None = No
 
 def region(name: str) -> Region:
     """
-    The region with this name. The ParameterError for an unknown name suggests similar ones.
+    Return the region with this name. The ParameterError for an unknown name suggests similar ones.
 
     >>> region("gcp:europe-west1").city
     'Saint-Ghislain'
@@ -167,7 +190,7 @@ def region(name: str) -> Region:
 
 
 def _similar_names(name: str, names: Iterable[str]) -> list[str]:
-    """Suggestions for a wrong name: the same code in any cloud, the region of a zone, then the closest spelling."""
+    """Suggest names for a wrong one: the same code in any cloud, the region of a zone, then the closest spelling."""
     wanted = name.strip().lower().replace("_", "-")
     code = wanted.partition(":")[2] or wanted
     codes = {other: other.partition(":")[2] for other in names}
@@ -186,7 +209,7 @@ def _listed(name: str, values: Iterable[str]) -> list[str]:
 
 
 def _distinct_names(names: Iterable[str]) -> list[str]:
-    """The names as a list, each in the catalogue and given once."""
+    """Return the names as a list, each in the catalogue and given once."""
     names = [region(name).name for name in _listed("names", names)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -196,10 +219,9 @@ def _distinct_names(names: Iterable[str]) -> list[str]:
 
 def geodesic_km(point: tuple[float, float], other: tuple[float, float]) -> float:
     """
-    Length in km of the shortest path over the WGS-84 ellipsoid between two points (latitude and longitude in degrees).
-
-    The same in both directions, to the last digit. geopy computes it after Karney (2013), Algorithms for geodesics,
-    https://doi.org/10.1007/s00190-012-0578-z. Raises ValueError for a latitude beyond the poles.
+    Compute the length in km of the shortest path over the WGS-84 ellipsoid between two points (latitude, longitude in
+    degrees), by geopy after Karney (2013), https://doi.org/10.1007/s00190-012-0578-z. The same in both directions, to
+    the last digit. ValueError for a latitude beyond the poles.
     """
     return _geodesic_km(*sorted((tuple(point), tuple(other))))
 
@@ -213,9 +235,8 @@ def _geodesic_km(point, other):
 
 def distance_km(a: str, b: str) -> float:
     """
-    Length in km of the shortest path over the WGS-84 ellipsoid between two regions, given by name.
-
-    The same in both directions; its uncertainty is the `precision_km` of both ends.
+    Compute the length in km of the shortest path over the WGS-84 ellipsoid between two regions, given by name; its
+    uncertainty is the `precision_km` of both ends.
 
     >>> round(distance_km("aws:eu-west-1", "gcp:us-east4"))
     5475
@@ -225,11 +246,11 @@ def distance_km(a: str, b: str) -> float:
 
 def light_rtt_ms(distance_km):
     """
-    Round-trip time in ms of light in fibre over a distance in km: 2 d n / c, n = 1.468, c = 299792.458 km/s.
+    Compute the round-trip time in ms of light in fibre over a distance in km: 2 d n / c, n = 1.468, c = 299792.458
+    km/s.
 
     No RTT measured through fibre can be smaller, because no cable is shorter than the geodesic. Takes a number, an
-    array or a Series, and returns the same kind; NaN stays NaN. Raises ParameterError for a negative or infinite
-    distance.
+    array or a Series, and returns the same kind; NaN stays NaN. ParameterError for a negative or infinite distance.
 
     >>> round(light_rtt_ms(1000), 4)
     9.7934

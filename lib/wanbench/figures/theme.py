@@ -14,6 +14,7 @@ from pandas.api.types import is_numeric_dtype
 
 from wanbench.checks import refusal
 from wanbench.formatting import quantity
+from wanbench.regions import CLOUDS, cloud_title
 
 NAME = "wanbench"
 FONT = "DejaVu Sans, Verdana, sans-serif"
@@ -22,27 +23,18 @@ HEIGHT_PX = 520
 TEXT = "#1F2933"
 MUTED = "#5B6770"
 GRID = "#E3E7EB"
-# Reference lines, such as light in fibre.
-LIGHT = "#6B7280"
-# Fitted lines and estimates.
-FIT = "#1F2933"
+LIGHT = "#6B7280"  # Reference lines, such as light in fibre.
+FIT = "#1F2933"  # Fitted lines and estimates.
 LAND = "#9AA5B1"
+# The three verdicts of a check; blue and orange differ with any colour blindness.
 WITHIN = "#0072B2"
 OUTSIDE = "#C44E00"
-# The three verdicts of a check; blue and orange differ with any colour blindness.
 UNKNOWN = "#8A949E"
 
-CLOUD_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM Cloud"}
 # One colour per cloud and per pair of clouds, distinct with any common colour blindness (a test checks).
 COLOURS = {
-    "aws": "#C44E00",
-    "azure": "#0072B2",
-    "gcp": "#009E73",
-    "ibm": "#6B0F1A",
-    "aws-aws": "#C44E00",
-    "azure-azure": "#0072B2",
-    "gcp-gcp": "#009E73",
-    "ibm-ibm": "#6B0F1A",
+    **{name: cloud.colour for name, cloud in sorted(CLOUDS.items())},
+    **{f"{name}-{name}": cloud.colour for name, cloud in sorted(CLOUDS.items())},
     "aws-azure": "#882288",
     "aws-gcp": "#D9A300",
     "azure-gcp": "#62B9EA",
@@ -70,29 +62,13 @@ LEGEND_ON_TOP = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yref":
 
 
 def _template() -> go.layout.Template:
-    axis = {
-        "gridcolor": GRID,
-        "linecolor": MUTED,
-        "zerolinecolor": GRID,
-        "ticks": "outside",
-        "tickcolor": MUTED,
-        "ticklen": 4,
-        "title": {"standoff": 10, "font": {"size": 13}},
-        "automargin": True,
-    }
+    axis = {"gridcolor": GRID, "linecolor": MUTED, "zerolinecolor": GRID, "automargin": True}
+    axis |= {"title": {"standoff": 10, "font": {"size": 13}}, "ticks": "outside", "tickcolor": MUTED, "ticklen": 4}
+    title = {"x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"}
+    title |= {"pad": {"t": 14, "l": 14}, "font": {"size": 18}, "subtitle": {"font": {"size": 12, "color": MUTED}}}
     layout = {
         "font": {"family": FONT, "size": 13, "color": TEXT},
-        "title": {
-            "x": 0,
-            "xref": "container",
-            "xanchor": "left",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"t": 14, "l": 14},
-            "font": {"size": 18},
-            "subtitle": {"font": {"size": 12, "color": MUTED}},
-        },
+        "title": title,
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "margin": {"l": 70, "r": 20, "t": 90, "b": 60},
@@ -131,7 +107,7 @@ def cloud_name(name: str) -> str:
     >>> cloud_name("gcp"), cloud_name("aws-gcp"), cloud_name("aws-aws")
     ('Google Cloud', 'AWS – Google Cloud', 'within AWS')
     """
-    names = [CLOUD_NAMES.get(part, part) for part in name.split("-")]
+    names = [cloud_title(part) for part in name.split("-")]
     return f"within {names[0]}" if len(names) == 2 and names[0] == names[1] else " – ".join(names)
 
 
@@ -141,34 +117,15 @@ def plain(text: object) -> str:
 
 
 def finish(
-    figure: go.Figure,
-    *,
-    name: str,
-    title: str,
-    subtitle: str,
-    alt: str,
-    caption: str,
-    table: pd.DataFrame,
-    note: str = "",
-    headroom_px: int = 0,
+    figure: go.Figure, *, name, title, subtitle, alt, caption, table: pd.DataFrame, note="", headroom_px=0
 ) -> go.Figure:
     """
     Set the template and title of a figure, and in `layout.meta` its name, alt text, caption and numbers.
 
-    Parameters
-    ----------
-    name : str
-        File stem: small letters, digits and hyphens.
-    title, subtitle : str
-        The subject, and what points, lines and bands are.
-    alt : str
-        A text to read out in place of the figure.
-    table : DataFrame
-        The numbers drawn; floats are written with six significant digits.
-    note : str
-        Added to subtitle and caption, such as "the data are a check of the pipeline".
-    headroom_px : int
-        Room between the subtitle and the axes; `PANEL_TITLES_PX` for titles of panels.
+    `name` is a file stem: small letters, digits and hyphens. `subtitle` says what points, lines and bands are, `alt` is
+    read out in place of the figure, `table` holds the numbers drawn (floats are written with six significant digits).
+    `note` is added to subtitle and caption, such as "the data are a check of the pipeline". `headroom_px` is the room
+    between subtitle and axes: `PANEL_TITLES_PX` for titles of panels.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise refusal("name", name, "small letters and digits, joined by single hyphens")

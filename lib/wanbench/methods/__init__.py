@@ -8,14 +8,14 @@ and two arms), `tails` (latency quantiles), `factorial` (designed experiments), 
 Nothing here imports a lab, a study or a page.
 """
 
-from . import cost, lab, tails
+from . import cost, lab
 from .distance.ceiling import fit_with_ceiling
 from .distance.clouds import compare_clouds
 from .distance.inflation import path_inflation, physics_check
 from .distance.straight_lines import fit_rtt, fit_throughput
-from .regions.permutation import mantel
+from .regions.mantel import mantel
 from .regions.sensitivity import with_and_without
-from .tcp import fit_model
+from .tcp.fit_model import fit_model
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.limits import limits
@@ -40,7 +40,6 @@ __all__ = [
     "path_inflation",
     "physics_check",
     "processor_roles",
-    "tails",
     "trial_rates",
     "with_and_without",
 ]

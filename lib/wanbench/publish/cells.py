@@ -150,27 +150,13 @@ def clean(html: str) -> str:
 
 
 EMPTY = Markup("")
-PRIORITY = (
-    MIME,
-    provenance.MIME,
-    "text/html",
-    "text/markdown",
-    "image/svg+xml",
-    "image/png",
-    "image/jpeg",
-    "text/latex",
-    "text/plain",
-)
+FORMATS = "text/html text/markdown image/svg+xml image/png image/jpeg text/latex text/plain"
+PRIORITY = (MIME, provenance.MIME, *FORMATS.split())
 
 
 @dataclass
 class Part:
-    """
-    One part of a page, in reading order.
-
-    `kind` is "text" (with `html`), "code" (with `html`: the highlighted source) or "output" (with `html`,
-    or with `figure`).
-    """
+    """One part of a page: "text", "code" (highlighted) or "output", as HTML or as a figure."""
 
     kind: str
     html: Markup = EMPTY
@@ -203,15 +189,10 @@ class Parts:
 
 def read_cells(notebook: NotebookNode) -> Parts:
     """
-    The parts of a page.
+    Split a notebook into the parts of its page; RawDataError if one of its figures cannot be read.
 
     Standard error is dropped: it shows progress, which differs between runs. Code cells without output are joined with
     the next code. Sections that are left out are listed at the end, with their reasons.
-
-    Raises
-    ------
-    RawDataError
-        A figure of the notebook cannot be read.
     """
     renderer = TextRenderer()
     highlight = Highlight2HTML(pygments_lexer="ipython3")

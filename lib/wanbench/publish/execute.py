@@ -35,12 +35,12 @@ SAVE_EVERY_S = 5.0  # A kill loses the outputs of this period; measurements are 
 
 class Client(PapermillNotebookClient):
     """
-    Runs the cells.
+    Runs the cells, and passes Ctrl-C on.
 
-    A kernel runs in its own session, so a Ctrl-C in the terminal would kill it in the middle of its
-    work. Here the first Ctrl-C goes to the notebook, which gets time to clean up (close a lab, a journal);
-    no further cell starts. The second only prints that the notebook is cleaning up, because a lab needs a
-    minute or more to give rented hosts back; the third kills the notebook.
+    A kernel runs in its own session, so a Ctrl-C in the terminal would kill it in the middle of its work. Here the
+    first Ctrl-C goes to the notebook, which gets time to clean up (close a lab, a journal); no further cell starts. The
+    second only prints that the notebook is cleaning up, because a lab needs a minute or more to give rented hosts back;
+    the third kills the notebook.
     """
 
     interrupted = 0
@@ -128,6 +128,8 @@ def saved_at_times(manager: NotebookExecutionManager) -> Iterator[None]:
 INJECTED = "injected-parameters"
 SHORT, SOCKETS = Path("/tmp"), "wanbench-kernel-"
 STARTUP = """
+__import__("sys").modules["rfc3987_syntax"] = None  # jsonschema would build its unused grammar for seconds
+
 import pandas
 
 pandas.set_option("display.max_colwidth", None)
@@ -142,16 +144,10 @@ class NotebookError(WanbenchError, RuntimeError):
 @dataclass(frozen=True)
 class Executed:
     """
-    A notebook that has run to its end.
+    A notebook that has run to its end, with all outputs.
 
-    Parameters
-    ----------
-    name : str
-        The file name without its ending; also the name of the page.
-    notebook : NotebookNode
-        With all outputs.
-    parameters : tuple of (name, value, comment)
-        Every parameter with the value it had, defaults included.
+    `name` is the file's without its ending, and that of the page; `parameters` holds every parameter with the value it
+    had, defaults included, and its comment.
     """
 
     name: str
@@ -163,25 +159,13 @@ def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextI
     """
     Run a whole notebook, in its own folder as in JupyterLab.
 
-    Parameters
-    ----------
-    path : Path
-        The notebook.
-    given : mapping
-        Parameters by name; the others keep their defaults.
-    output : Path
-        Where the executed notebook is kept, also when it fails.
-    stream : text file
-        Gets the progress, and what the notebook prints on its standard error; default sys.stderr.
+    `given` holds parameters by name; the others keep their defaults. `output` is where the executed notebook is kept,
+    also when it fails. `stream` (default sys.stderr) gets the progress, and what the notebook prints on its standard
+    error.
 
-    Raises
-    ------
-    ParameterError
-        A parameter is unknown or of the wrong kind; nothing has run.
-    NotebookError
-        A cell failed, or the kernel died; names the cell and says why.
-    KeyboardInterrupt
-        There was a Ctrl-C; the notebook was interrupted and has cleaned up.
+    Raises ParameterError if a parameter is unknown or of the wrong kind (nothing has run then), NotebookError if a cell
+    failed or the kernel died (it names the cell and says why), and KeyboardInterrupt after a Ctrl-C, when the notebook
+    has cleaned up.
     """
     source = read_notebook(path)
     accepted = check_parameters(source, given, path.name)
@@ -220,17 +204,7 @@ def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextI
 
 
 class Progress:
-    """
-    Reports the running cell and its heading, and passes on the notebook's standard error.
-
-    Parameters
-    ----------
-    name : str
-        The notebook.
-    cells : int
-        How many it has; the cell that papermill adds is not counted.
-    stream : text file
-    """
+    """Reports the running cell and its heading, and passes on the notebook's standard error, indented."""
 
     def __init__(self, name: str, cells: int, stream: TextIO):
         self.name, self.cells, self.stream = name, cells, stream
@@ -277,9 +251,7 @@ class Progress:
 def kernel_environment() -> Iterator[str]:
     """
     Environment of kernels: figures as plain data, fixed hash seed, no user settings of IPython; and tables with full
-    texts, so that a page shows why each test failed.
-
-    Yields a new private folder for sockets, with a path short enough on every system.
+    texts, so that a page shows why each test failed. Yields a new private folder for sockets, with a short path.
     """
     _remove_leftovers()
     with tempfile.TemporaryDirectory(prefix=f"{SOCKETS}{os.getpid()}-", dir=SHORT) as folder:
@@ -306,7 +278,6 @@ def kernel_environment() -> Iterator[str]:
 
 
 def _remove_leftovers() -> None:
-    """Remove folders of processes that were killed before cleaning up."""
     for folder in SHORT.glob(f"{SOCKETS}*-*"):
         owner = folder.name.removeprefix(SOCKETS).partition("-")[0]
         if owner.isdecimal() and folder.stat().st_uid == os.getuid() and not _runs(int(owner)):

@@ -40,18 +40,9 @@ class Figure:
     """
     One figure of a page.
 
-    Parameters
-    ----------
-    name : str
-        Small letters, digits and hyphens; unique on the page.
-    title, subtitle, alt, caption : str
-        Plain text.
-    csv : str or None
-        The numbers behind it, with a header line.
-    data, layout : list, dict
-        Data and layout of the Plotly figure, without the numbers in `layout.meta`.
-    frames : tuple
-        Frames of an animated figure; `data` and `layout` are those of its static files.
+    Its name (small letters, digits and hyphens) is unique on the page; title, subtitle, alt and caption are plain text;
+    `csv` holds the numbers behind it, with a header line. `data` and `layout` are Plotly's, without what `layout.meta`
+    held; those of an animated figure, which has `frames`, are for its static files.
     """
 
     name: str
@@ -91,21 +82,10 @@ class Figure:
 
 def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
     """
-    The figure in a notebook's output.
+    Read the figure in a notebook's output, which holds Plotly's JSON.
 
-    Parameters
-    ----------
-    content : dict
-        Plotly's JSON.
-    number : int
-        The figure's number on the page, from 1; names it if nothing else does.
-    taken : set of str
-        Names of the figures before it; its own is added.
-
-    Raises
-    ------
-    RawDataError
-        The content is not a figure, or its numbers are not CSV.
+    `number` (from 1) names the figure if nothing else does; its name is added to those `taken`. RawDataError if the
+    content is not a figure, or its numbers are not CSV.
     """
     place = f"figure {number}"
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
@@ -163,7 +143,6 @@ def _check_csv(numbers: object, place: str) -> None:
 
 
 def _plain(text: object) -> str:
-    """The text of a title, without Plotly's markup."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", text)).split()) if isinstance(text, str) else ""
 
 
@@ -203,18 +182,13 @@ class Renderer:
     """
     Draws figures in one browser, which starts with the first figure; a context manager that stops it.
 
-    Parameters
-    ----------
-    kept : Path or None
-        A folder for copies of what was drawn, so that a figure is drawn again only when it, the browser or
-        Kaleido has changed; None draws every time.
+    The folder `kept` holds copies of what was drawn, so that a figure is drawn again only when it, the browser or
+    Kaleido has changed; None draws every time.
     """
 
     def __init__(self, kept: Path | None = None):
-        self.kept = kept
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._kaleido = None
+        self.kept, self._kaleido = kept, None
+        self._loop = self._thread = None  # the loop must run between figures, too: the browser talks then
 
     def __enter__(self) -> Renderer:
         return self
@@ -229,19 +203,9 @@ class Renderer:
 
     def write(self, figure: Figure, folder: Path, page: str = "") -> list[Path]:
         """
-        Write all static files of a figure into a folder.
+        Write all static files of a figure into a folder; `page` and the figure's name are the name of its kept copy.
 
-        Parameters
-        ----------
-        figure : Figure
-        folder : Path
-        page : str
-            The page it stands on; with the figure's name, the name of its kept copy.
-
-        Raises
-        ------
-        StaticFilesError
-            The browser is missing, does not start, or cannot draw the figure.
+        StaticFilesError if the browser is missing, does not start, or cannot draw the figure.
         """
         names = static_names(figure.name)
         if self.kept is None:
@@ -297,9 +261,7 @@ class Renderer:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, name="static figures", daemon=True)
             self._thread.start()
-        page = kaleido.PageGenerator(mathjax=False)
-        drawer = self._wait(_opened(page, path), START_S)
-        self._kaleido = drawer
+        self._kaleido = self._wait(_opened(path), START_S)
 
     def _wait(self, coroutine, timeout_s: float):
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -332,7 +294,8 @@ def _is_kept(drawing: Path, key: str, names: list[str]) -> bool:
         return False
 
 
-async def _opened(page: kaleido.PageGenerator, path: str) -> kaleido.Kaleido:
+async def _opened(path: str) -> kaleido.Kaleido:
+    page = kaleido.PageGenerator(mathjax=False)
     drawer = kaleido.Kaleido(n=1, page_generator=page, path=path, timeout=RENDER_S)
     await drawer.open()
     return drawer

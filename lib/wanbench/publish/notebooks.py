@@ -18,12 +18,9 @@ def notebook_paths(root: Path) -> list[Path]:
 
 def find_notebook(name: str, root: Path) -> Path:
     """
-    The notebook for a path, a full name ("02-intercloud-throughput"), its start ("02"), or any unique part ("private").
+    Find a notebook by path, full name ("02-intercloud-throughput"), its start ("02"), or any unique part ("private").
 
-    Raises
-    ------
-    ParameterError
-        No notebook, or more than one, is meant; the message lists those there are.
+    ParameterError if no notebook, or more than one, is meant; the message lists those there are.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         return Path(name).resolve()
@@ -31,8 +28,8 @@ def find_notebook(name: str, root: Path) -> Path:
     stem = Path(name).stem if name.endswith(".ipynb") else name
     if stem in paths:
         return paths[stem]
-    starting = [path for known, path in paths.items() if stem and known.startswith(stem)]
-    meant = starting or [path for known, path in paths.items() if stem and stem in known]
+    starting = [path for name, path in paths.items() if stem and name.startswith(stem)]
+    meant = starting or [path for name, path in paths.items() if stem and stem in name]
     if len(meant) == 1:
         return meant[0]
     near = difflib.get_close_matches(stem, paths, n=1)
@@ -42,14 +39,7 @@ def find_notebook(name: str, root: Path) -> Path:
 
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:
-    """
-    Read a notebook in format 4.
-
-    Raises
-    ------
-    RawDataError
-        The file is not a notebook.
-    """
+    """Read a notebook in format 4; RawDataError if the file is not one."""
     try:
         return nbformat.read(path, as_version=4)
     except OSError as error:

@@ -50,11 +50,8 @@ class Page:
 
 def versions() -> tuple[tuple[str, str], ...]:
     """Versions of this package, of Python and of the main packages, by name."""
-    return (
-        ("wanbench", __version__),
-        ("Python", platform.python_version()),
-        *((name, version(name)) for name in PACKAGES),
-    )
+    own = (("wanbench", __version__), ("Python", platform.python_version()))
+    return (*own, *((name, version(name)) for name in PACKAGES))
 
 
 def templates() -> jinja2.Environment:
@@ -71,34 +68,13 @@ def templates() -> jinja2.Environment:
     return environment
 
 
-def make_page(
-    executed: Executed,
-    site: Path,
-    renderer: Renderer | None,
-    *,
-    replay_reason: str | None = None,
-    remark: str | None = None,
-) -> Page:
+def make_page(executed: Executed, site: Path, renderer: Renderer | None, *, replay_reason=None, remark=None) -> Page:
     """
-    Write a page and the files of its figures.
+    Write a page and the files of its figures, and return it.
 
-    Parameters
-    ----------
-    executed : Executed
-        A notebook that ran to its end.
-    site : Path
-        The folder of the site.
-    renderer : Renderer or None
-        Draws the static files; None leaves them out, and the page says so.
-    replay_reason : str or None
-        Why the page shows the committed samples; stands at its top.
-    remark : str or None
-        Stands at its top as well.
-
-    Raises
-    ------
-    RawDataError
-        A figure of the notebook cannot be read; nothing is written.
+    `renderer` draws the static files; None leaves them out, and the page says so. `replay_reason`, why the page shows
+    the committed samples, and `remark` stand at its top. RawDataError if a figure cannot be read; nothing is written
+    then.
     """
     cells = read_cells(executed.notebook)
     drawn, note = set(), None
@@ -120,14 +96,11 @@ def make_page(
         name=executed.name,
         title=cells.title or executed.name,
         lead=cells.lead,
-        headings=tuple(cells.headings),
-        parts=tuple(cells.parts),
-        figures=tuple(cells.figures),
+        **{name: tuple(getattr(cells, name)) for name in ("headings", "parts", "figures", "runs")},
         drawn=frozenset(drawn),
         cover=_cover(cells, drawn),
         kind=kind(executed.notebook),
         parameters=executed.parameters,
-        runs=tuple(cells.runs),
         replay_reason=replay_reason,
         remark=remark,
         static_note=note,
@@ -141,7 +114,6 @@ def make_page(
 
 
 def _cover(cells: Parts, drawn: set[str]) -> str:
-    """The name of the figure for the front page; "" if none."""
     wanted = [cells.cover] if cells.cover else cells.figures
     return next((figure.name for figure in wanted if figure.name in drawn), "")
 

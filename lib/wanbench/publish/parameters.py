@@ -14,8 +14,13 @@ import io
 import os
 import tokenize
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
+from types import NoneType, UnionType
+from typing import Literal, Optional, Union, get_args, get_origin
 
 import nbformat
 
@@ -25,155 +30,104 @@ from wanbench.plain_yaml import parse_yaml, read_yaml
 
 from .notebooks import read_notebook
 
-SCALARS = {"str": str, "int": int, "float": float, "bool": bool, "None": type(None)}
+SCALARS = (str, int, float, bool, NoneType)
+ANNOTATIONS = {one.__name__: one for one in (str, int, float, bool, list, dict)}
+ANNOTATIONS |= {"Literal": Literal, "Optional": Optional}
+# What an annotation may consist of: nothing that runs code.
+PLAIN = (ast.Name, ast.Load, ast.Constant, ast.Subscript, ast.Tuple, ast.BinOp, ast.BitOr, ast.UnaryOp, ast.USub)
 
 
 class Misfit(ValueError):
     """A value of the wrong kind; the message says where inside the value, and what was found."""
 
 
-@dataclass(frozen=True)
-class Kind:
+def kind_text(kind) -> str:
     """
-    One kind of value.
+    Describe a kind: a plain type, a list, dict, Literal or union of such, or `object` for anything.
 
-    Parameters
-    ----------
-    name : str
-        "str", "int", "float", "bool", "None", "list", "dict", "one of" (of `parts`), "literal" or "anything".
-    parts : tuple of Kind
-        Elements of a list; keys and values of a dict; the alternatives of "one of".
-    values : tuple
-        The values allowed by a literal.
+    >>> kind_text(list[float] | None)
+    'list of float or None'
     """
-
-    name: str
-    parts: tuple[Kind, ...] = ()
-    values: tuple = ()
-
-    def __str__(self) -> str:
-        match self.name:
-            case "list":
-                return f"list of {self.parts[0]}"
-            case "dict":
-                return f"dict of {self.parts[0]} to {self.parts[1]}"
-            case "one of":
-                return " or ".join(str(part) for part in self.parts)
-            case "literal":
-                return " or ".join(repr(value) for value in self.values)
-        return self.name
-
-    def accept(self, value: object, place: str = "") -> object:
-        """The value, with ints converted to float if required. Misfit if it is of another kind."""
-        match self.name:
-            case "anything":
-                return value
-            case "literal":
-                if any(type(value) is type(allowed) and value == allowed for allowed in self.values):
-                    return value
-            case "one of":
-                for part in sorted(self.parts, key=lambda part: part.name == "float"):
-                    try:
-                        return part.accept(value, place)
-                    except Misfit:
-                        continue
-            case "list":
-                if isinstance(value, (list, tuple)):
-                    return [self.parts[0].accept(element, f"{place}[{i}]") for i, element in enumerate(value)]
-            case "dict":
-                if isinstance(value, dict):
-                    key, element = self.parts
-                    return {
-                        key.accept(name, f"{place} key"): element.accept(one, f"{place}[{name!r}]")
-                        for name, one in value.items()
-                    }
-            case "float":
-                if isinstance(value, (int, float)) and not isinstance(value, bool):
-                    return float(value)
-            case _:
-                if type(value) is SCALARS[self.name]:
-                    return value
-        where = f" at {place}" if place else ""
-        raise Misfit(f"must be {self}{where}, not {value!r} ({type(value).__name__})")
+    origin, parts = get_origin(kind) or kind, get_args(kind) or (object, object)
+    if origin is Literal:
+        return " or ".join(map(repr, parts))
+    if origin in (Union, UnionType):
+        return " or ".join(map(kind_text, parts))
+    if origin in (list, dict):
+        return f"{origin.__name__} of " + " to ".join(map(kind_text, parts[: 1 if origin is list else 2]))
+    if kind not in (*SCALARS, object):
+        raise TypeError(f"{kind!r} is no kind of plain values")
+    return {object: "anything", NoneType: "None"}.get(kind) or kind.__name__
 
 
-ANYTHING = Kind("anything")
+def accept(kind, value: object, place: str = "") -> object:
+    """
+    Check plain data, as from YAML, against a kind; Misfit if it is of another.
+
+    An int is converted to float if required; a bool is not a number; nothing else is converted.
+    """
+    origin, parts = get_origin(kind) or kind, get_args(kind) or (object, object)
+    if origin is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if kind is object or type(value) is kind:
+        return value
+    if origin is Literal and any(type(value) is type(allowed) and value == allowed for allowed in parts):
+        return value
+    if origin is list and isinstance(value, list | tuple):
+        return [accept(parts[0], element, f"{place}[{i}]") for i, element in enumerate(value)]
+    if origin is dict and isinstance(value, dict):
+        pairs = [(accept(parts[0], key, f"{place} key"), key) for key in value]
+        return {name: accept(parts[1], value[key], f"{place}[{key!r}]") for name, key in pairs}
+    if origin in (Union, UnionType):
+        wanted = [part for part in parts if part is not int or float not in parts]
+        for part in sorted(wanted, key=lambda part: part is float):
+            with suppress(Misfit):
+                return accept(part, value, place)
+    where = f" at {place}" if place else ""
+    raise Misfit(f"must be {kind_text(kind)}{where}, not {value!r} ({type(value).__name__})")
 
 
-def one_of(kinds) -> Kind:
-    """The union of these kinds; "anything" if there are none."""
-    unique = list(dict.fromkeys(kinds))
-    if Kind("float") in unique and Kind("int") in unique:
-        unique.remove(Kind("int"))
-    if not unique:
-        return ANYTHING
-    return unique[0] if len(unique) == 1 else Kind("one of", tuple(unique))
-
-
-def kind_of_value(value: object) -> Kind:
+def kind_of_value(value: object):
     """
     The kind of a default value.
 
-    >>> str(kind_of_value([1, 2.5]))
+    >>> kind_text(kind_of_value([1, 2.5]))
     'list of float'
     """
-    if isinstance(value, (list, tuple)):
-        return Kind("list", (one_of(kind_of_value(element) for element in value),))
+
+    def union(values):
+        kinds = list(map(kind_of_value, values))
+        kinds = [kind for kind in kinds if kind is not int] if float in kinds else kinds  # an int is a float, too
+        return reduce(or_, kinds) if kinds else object
+
+    if isinstance(value, list | tuple):
+        return list[union(value)]
     if isinstance(value, dict):
-        keys = one_of(kind_of_value(key) for key in value)
-        return Kind("dict", (keys, one_of(kind_of_value(element) for element in value.values())))
-    for name, scalar in SCALARS.items():
-        if type(value) is scalar:
-            return Kind(name)
-    raise Misfit(f"{value!r} ({type(value).__name__}) is not a plain value")
+        return dict[union(list(value)), union(list(value.values()))]
+    if type(value) not in SCALARS:
+        raise Misfit(f"{value!r} ({type(value).__name__}) is not a plain value")
+    return type(value)
 
 
-def kind_of_annotation(node: ast.expr) -> Kind:
+def kind_of_annotation(node: ast.expr):
     """
-    The kind of an annotation.
+    The kind of an annotation: str, int, float, bool, None, list[...], dict[..., ...], Literal[...], Optional[...], `|`.
 
-    Supported: str, int, float, bool, None, list[...], dict[..., ...], Literal[...], Optional[...] and `|`.
-
-    >>> str(kind_of_annotation(ast.parse("list[str] | None", mode="eval").body))
+    >>> kind_text(kind_of_annotation(ast.parse("list[str] | None", mode="eval").body))
     'list of str or None'
-
-    Raises
-    ------
-    Misfit
-        The annotation is something else.
     """
-    match node:
-        case ast.Constant(value=None):
-            return Kind("None")
-        case ast.Name(id="list"):
-            return Kind("list", (ANYTHING,))
-        case ast.Name(id="dict"):
-            return Kind("dict", (ANYTHING, ANYTHING))
-        case ast.Name(id=name) if name in SCALARS:
-            return Kind(name)
-        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            sides = [kind_of_annotation(left), kind_of_annotation(right)]
-            return one_of(part for side in sides for part in (side.parts if side.name == "one of" else (side,)))
-        case ast.Subscript(value=ast.Name(id="Optional"), slice=part):
-            return one_of([kind_of_annotation(part), Kind("None")])
-        case ast.Subscript(value=ast.Name(id="list"), slice=part):
-            return Kind("list", (kind_of_annotation(part),))
-        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[key, element])):
-            return Kind("dict", (kind_of_annotation(key), kind_of_annotation(element)))
-        case ast.Subscript(value=ast.Name(id="Literal"), slice=part):
-            return Kind("literal", values=_literals(part))
-    raise Misfit(
-        f"annotation {ast.unparse(node)!r} is not supported; use str, int, float, bool, None, list[...], "
-        "dict[..., ...], Literal[...] or |"
-    )
-
-
-def _literals(node: ast.expr) -> tuple:
     try:
-        value = ast.literal_eval(node)
-    except ValueError:
-        raise Misfit(f"Literal[{ast.unparse(node)}] holds something other than plain values") from None
-    return value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(one, PLAIN) for one in ast.walk(node)):
+            raise TypeError
+        kind = eval(ast.unparse(node), {"__builtins__": {}}, ANNOTATIONS)
+        kind = NoneType if kind is None else kind
+        kind_text(kind)
+    except (TypeError, NameError):
+        raise Misfit(
+            f"annotation {ast.unparse(node)!r} is not supported; use str, int, float, bool, None, list[...], "
+            "dict[..., ...], Literal[...] or |"
+        ) from None
+    return kind
 
 
 TAG = "parameters"
@@ -185,25 +139,16 @@ class Parameter:
 
     name: str
     default: object
-    kind: Kind
+    kind: object
     comment: str
 
 
 def declared_parameters(notebook: nbformat.NotebookNode, name: str) -> dict[str, Parameter]:
     """
-    The parameters in the cell tagged `parameters`, by name, in order.
+    The parameters in the cell tagged `parameters`, by name, in order; messages call the notebook `name`.
 
-    Parameters
-    ----------
-    notebook : NotebookNode
-    name : str
-        How error messages call the notebook, such as its path.
-
-    Raises
-    ------
-    ParameterError
-        Two cells carry the tag, or the cell holds anything but assignments of plain literals, or a default
-        that its annotation does not allow, or a default of None that no annotation explains.
+    Raises ParameterError if two cells carry the tag, or the cell holds anything but assignments of plain literals, or a
+    default that its annotation does not allow, or a default of None that no annotation explains.
     """
     cells = [
         cell for cell in notebook.cells if cell.cell_type == "code" and TAG in cell.get("metadata", {}).get("tags", ())
@@ -217,22 +162,10 @@ def check_parameters(
     notebook: nbformat.NotebookNode, given: Mapping[str, object], name: str, source: str = ""
 ) -> dict[str, object]:
     """
-    Check given values against the notebook; converts ints to float if required.
+    Check given values by parameter name against the notebook, which messages call `name`.
 
-    Parameters
-    ----------
-    notebook : NotebookNode
-    given : mapping
-        Values by parameter name; parameters left out keep their default.
-    name : str
-        How error messages call the notebook.
-    source : str
-        Where the values come from, such as the path of a preset; named in messages.
-
-    Raises
-    ------
-    ParameterError
-        A name is unknown or a value of the wrong kind. All faults are listed, with what is allowed.
+    `source` says in messages where the values come from, such as the path of a preset. Raises ParameterError if a name
+    is unknown or a value of the wrong kind: it lists all faults, with what is allowed.
     """
     declared = declared_parameters(notebook, name)
     faults, accepted = [], {}
@@ -243,7 +176,7 @@ def check_parameters(
             faults.append(f"unknown parameter {key!r}{hint}; it has {', '.join(declared) or 'no parameters'}")
             continue
         try:
-            accepted[key] = declared[key].kind.accept(value)
+            accepted[key] = accept(declared[key].kind, value)
         except Misfit as misfit:
             faults.append(f"parameter {key!r} {misfit}")
     if faults:
@@ -261,7 +194,7 @@ def parse_assignment(text: str, declared: Mapping[str, Parameter]) -> tuple[str,
     """
     Parse "name=value" from a command line: the value is YAML, or plain text for text parameters.
 
-    >>> count = Parameter("count", 20, Kind("int"), "")
+    >>> count = Parameter("count", 20, int, "")
     >>> parse_assignment("count=5", {"count": count})
     ('count', 5)
     """
@@ -269,7 +202,7 @@ def parse_assignment(text: str, declared: Mapping[str, Parameter]) -> tuple[str,
     name = name.strip()
     if not equals or not name:
         raise ParameterError(f"{text!r} is not a parameter; write name=value.")
-    if name in declared and declared[name].kind == Kind("str"):
+    if name in declared and declared[name].kind is str:
         return name, value
     return name, parse_yaml(value, f"the value of {name!r}")
 
@@ -302,7 +235,7 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
             raise ParameterError(f"{place}: {key!r} is None; give its other type, as in `{key}: int | None = None`.")
         try:
             kind = kind_of_value(default) if annotation is None else kind_of_annotation(annotation)
-            kind.accept(default)
+            accept(kind, default)
         except Misfit as misfit:
             raise ParameterError(f"{place}: {key!r}: {misfit}.") from None
         parameters[key] = Parameter(key, default, kind, _comment_for(statement, comments))
@@ -330,12 +263,7 @@ def _comment_for(statement: ast.stmt, comments: dict[int, tuple[str, bool]]) -> 
 
 def read_parameters(path: Path) -> dict[str, object]:
     """
-    Parameters by name from a YAML file.
-
-    Raises
-    ------
-    ParameterError
-        The file is missing, or holds something other than names with values.
+    Read parameters by name from a YAML file; ParameterError if it is missing, or holds something else.
     """
     data = read_yaml(path, "parameters")
     if data is None:
@@ -356,10 +284,7 @@ def find_preset(notebook: str, preset: str, root: Path) -> Path | None:
     """
     The file of a preset; None for a notebook without presets, which runs with its defaults.
 
-    Raises
-    ------
-    ParameterError
-        The notebook has presets, but not this one.
+    Raises ParameterError if the notebook has presets, but not this one.
     """
     presets = preset_paths(notebook, root)
     if preset in presets:
@@ -377,37 +302,15 @@ ENDING = "_file"
 
 
 def located(
-    given: Mapping[str, object],
-    declared: Collection[str],
-    notebook: Path,
-    starts: Sequence[Path],
-    top: Path,
-    source: str = "",
+    given: Mapping, declared: Collection[str], notebook: Path, starts: Sequence[Path], top: Path, source: str = ""
 ) -> dict[str, object]:
     """
-    The parameters, with paths converted to the notebook's folder.
+    Convert the paths among given parameters to the notebook's folder.
 
-    A relative path starts in the first of `starts` that has the file. Inside the checkout, paths become relative to the
-    notebook's folder, so that a page is the same on every machine; others become absolute.
-
-    Parameters
-    ----------
-    given : mapping
-        Parameters by name. An empty path or None stays.
-    declared : collection of str
-        The notebook's parameters; what it does not have is left to `check_parameters`.
-    notebook : Path
-    starts : sequence of Path
-        The folder in which the command was typed comes first.
-    top : Path
-        The checkout.
-    source : str
-        Where the values come from; named in messages.
-
-    Raises
-    ------
-    ParameterError
-        There is no such file; names the parameter and every place that was tried.
+    A relative path starts in the first of `starts` that has the file; the folder in which the command was typed comes
+    first. Inside the checkout `top`, paths become relative to the notebook's folder, so that a page is the same on
+    every machine; others become absolute. An empty path or None stays, as does what is not `declared`. Raises
+    ParameterError if there is no such file: it names the parameter, every place that was tried, and `source`.
     """
 
     def find(name: str, text: str) -> str:

@@ -16,15 +16,10 @@ MIME = "application/vnd.wanbench.provenance+json"
 
 
 @dataclass(frozen=True)
-class Colophon:
+class Provenance:
     """
-    The runs a notebook used.
-
-    Parameters
-    ----------
-    runs : tuple of dict
-        One per run, plain data: run_id, campaign, lab, started_at_utc, ended_at_utc (None while unfinished),
-        tests (a sentence), tools (version by name), commit.
+    The runs a notebook used, each as plain data: run_id, campaign, lab, started_at_utc, ended_at_utc (None while
+    unfinished), tests (a sentence), tools (version by name), commit.
     """
 
     runs: tuple[dict, ...]
@@ -47,21 +42,14 @@ class Colophon:
         return {"text/plain": str(self), "text/html": html, MIME: {"runs": list(self.runs)}}
 
 
-def provenance(*runs) -> Colophon:
+def provenance(*runs) -> Provenance:
     """
-    The runs that a notebook used, as its last expression.
+    State the runs that a notebook used (none for a page that rests on no run), as its last expression.
 
-    Parameters
-    ----------
-    *runs : wanbench.runs.Run
-        None where the page rests on no run.
-
-    Examples
-    --------
     >>> provenance()
     No run was read.
     """
-    return Colophon(tuple(_facts(run) for run in runs))
+    return Provenance(tuple(_facts(run) for run in runs))
 
 
 def _facts(run) -> dict:

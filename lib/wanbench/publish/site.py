@@ -66,7 +66,6 @@ def _library() -> str:
 
 
 def _campaign(notebook: Path, given: dict) -> str | None:
-    """Prefix of a notebook's campaign names; None if it measures nothing."""
     declared = declared_parameters(read_notebook(notebook), notebook.name).get("campaign")
     return given.get("campaign", declared.default) if declared else None
 
@@ -96,8 +95,8 @@ class Record:
     """
     The state of a page.
 
-    `outcome` is "published", "failed" (with `reason`) or "not made"; `kind` is that of `tags.kind`; `thumbnail` is a
-    path in the site, `basis` says where its data come from, `lead` is HTML, `made_from` a hash of the page's sources.
+    `outcome` is "published", "failed" (with `reason`) or "not made"; `kind` is that of `notebooks.kind`; `thumbnail` is
+    a path in the site, `basis` says where its data come from, `lead` is HTML, `made_from` a hash of the page's sources.
     """
 
     name: str
@@ -115,16 +114,8 @@ class Record:
 @dataclass(frozen=True)
 class Site:
     """
-    The folders of a site.
-
-    Parameters
-    ----------
-    root : Path
-        The checkout: notebooks and findings are read from it.
-    folder : Path
-        Where pages go.
-    build : Path
-        Where executed notebooks and the records of pages are kept.
+    The folders of a site: the checkout `root` with notebooks and findings, `folder` for pages, `build` for executed
+    notebooks and the records of pages.
     """
 
     root: Path
@@ -142,19 +133,10 @@ class Site:
 
     def record_published(self, page: Page, made_from: str = "") -> None:
         """Record that a page was published, and its sources."""
-        self._write(
-            Record(
-                page.name,
-                "published",
-                kind=page.kind,
-                title=page.title,
-                lead=str(page.lead),
-                thumbnail=f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else "",
-                basis=_basis(page),
-                remark=page.remark or "",
-                made_from=made_from,
-            )
-        )
+        about = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
+        thumbnail = f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else ""
+        record = Record(page.name, "published", **about, thumbnail=thumbnail, basis=_basis(page), made_from=made_from)
+        self._write(record)
 
     def record_failed(self, name: str, reason: str) -> None:
         """Record that a page failed, and remove files of an earlier build."""
@@ -233,14 +215,12 @@ class Site:
 
 
 def _basis(page: Page) -> str:
-    """The origin of a page's data, as a sentence."""
     if page.replay_reason:
         return f"Replayed from the committed recording: {page.replay_reason}"
     return "Measured on this machine." if page.runs else "Published or simulated data; nothing is measured."
 
 
 def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
-    """The sentences that answer each page's question."""
     answers: dict[str, list[str]] = {}
     for row in found[found.answer].itertuples():
         answers.setdefault(row.page, []).append(row.sentence)
@@ -250,19 +230,10 @@ def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
 @dataclass(frozen=True)
 class Job:
     """
-    A notebook to publish.
+    A notebook to publish with these parameters; `source` says in messages where they come from.
 
-    Parameters
-    ----------
-    notebook : Path
-    given : mapping
-        Parameters by name.
-    source : str
-        Where the parameters come from; named in error messages.
-    replay_reason : str or None
-        Why it shows the committed samples; None if it does not.
-    remark : str or None
-        What a reader of the page must know before anything else.
+    `replay_reason` says why it shows the committed samples (None if it does not), `remark` what a reader of the page
+    must know before anything else.
     """
 
     notebook: Path
@@ -274,26 +245,10 @@ class Job:
 
 def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True) -> list[Record]:
     """
-    Run notebooks and publish their pages; a failed page does not stop the others.
+    Run notebooks and publish their pages; a failed page does not stop the others. Returns what became of each job.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-    site : Site
-    stream : text file
-        Gets the progress; default sys.stderr.
-    again : bool
-        Whether to remake pages even if nothing that they are made from has changed.
-
-    Returns
-    -------
-    list of Record
-        What became of each job, in their order.
-
-    Raises
-    ------
-    ParameterError
-        The parameters of any job do not fit; nothing has run then.
+    The progress goes to `stream`, by default sys.stderr. Without `again`, pages are kept if nothing that they are made
+    from has changed. Raises ParameterError if the parameters of any job do not fit; nothing has run then.
     """
     stream = stream or sys.stderr
     for job in jobs:
@@ -314,7 +269,6 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
 
 
 def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
-    """Publish one page; returns the reason if it failed, else None."""
     try:
         executed = execute(job.notebook, job.given, site.executed_path(job.notebook.stem), stream)
         page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason, remark=job.remark)

@@ -77,9 +77,7 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
         yield Attempt(
             test_id=key[0],
             attempt=key[1],
-            round=start["round"],
-            from_region=start["from_region"],
-            to_region=start["to_region"],
+            **{name: start[name] for name in ("round", "from_region", "to_region")},
             outcome="interrupted" if end is None else "failed" if failed else "done",
             failed_experiment=end["experiment"] if failed else None,
             reason=end["reason"] if failed else None,

@@ -50,9 +50,7 @@ def now_utc() -> str:
 
 @dataclass(frozen=True)
 class Lines:
-    """
-    Events of a journal in order, each with its line number under "line_number"; and an unfinished line left by a kill.
-    """
+    """Events of a journal in order, each with its "line_number", and an unfinished line left by a kill."""
 
     events: tuple[dict, ...]
     torn: bytes
@@ -60,12 +58,7 @@ class Lines:
 
 
 def read(path: Path) -> Lines:
-    """
-    Read a journal.
-
-    A truncated last line, from a killed writer, is kept as `torn`. Anything else that is not an event raises
-    RawDataError with its line.
-    """
+    """Read a journal; a truncated last line, from a killed writer, is kept as `torn`. RawDataError names a bad line."""
     content = Path(path).read_bytes()
     whole_bytes = content.rfind(b"\n") + 1
     events = []
@@ -97,7 +90,6 @@ def _event(path, number, line):
 
 
 def _is_text(value):
-    """Whether it is valid in UTF-8 (no lone surrogates)."""
     return value == value.encode("utf-8", "replace").decode()
 
 

@@ -36,7 +36,6 @@ class RawFile:
     ended_at_utc: str
 
     def as_dict(self) -> dict:
-        """The same in JSON types."""
         return {**dataclasses.asdict(self), "command": list(self.command)}
 
 
@@ -52,12 +51,9 @@ def write_raw(
     ended_at_utc: str,
 ) -> RawFile:
     """
-    Write `content` to <run folder>/<experiment>/<name>, whole or not at all, and never over an existing file.
+    Write `content` to <run folder>/<experiment>/<name>, whole or not at all.
 
-    Raises
-    ------
-    ParameterError
-        If `experiment` or `name` is not a plain file name, or the file is there already.
+    ParameterError if `experiment` or `name` is not a plain file name, or the file is there already.
     """
     for part in (experiment, name):
         if not _PART.fullmatch(part):
@@ -85,7 +81,6 @@ def write_raw(
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

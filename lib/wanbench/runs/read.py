@@ -28,13 +28,8 @@ class Run:
     """
     A run folder: its plan, the outcome of each test, and the raw files.
 
-    Attributes
-    ----------
-    folder : Path
-    manifest : dict or None
-        None where the run is not finished.
-    torn : bytes
-        What a killed writer left of a last journal line; b"" otherwise. It counts for nothing.
+    `manifest` is None where the run is not finished. `torn` is what a killed writer left of a last journal line, b""
+    otherwise; it counts for nothing.
     """
 
     def __init__(self, folder: Path, manifest: dict | None, lines: journal.Lines):
@@ -47,12 +42,8 @@ class Run:
         """
         Read the journal, and the manifest if there is one.
 
-        Raises
-        ------
-        ParameterError
-            If the folder has no journal: it is not a run folder.
-        RawDataError
-            If journal or manifest are damaged, of another schema version, or not as they were when the run finished.
+        ParameterError if the folder has no journal: it is not a run folder. RawDataError if journal or manifest are
+        damaged, of another schema version, or not as they were when the run finished.
         """
         folder = Path(folder)
         path = folder / journal.NAME
@@ -108,17 +99,14 @@ class Run:
 
     @property
     def run_id(self) -> str:
-        """Name of the run, which is its folder's."""
         return self._start().get("run_id", self.folder.name)
 
     @property
     def campaign(self) -> str:
-        """Name of the campaign."""
         return self._start().get("campaign", self.folder.parent.name)
 
     @property
     def parameters(self) -> dict:
-        """The parameters that the run was started with."""
         return self._start().get("parameters", {})
 
     @property
@@ -166,13 +154,7 @@ class Run:
         return {a.test_id: a for a in self._attempts if a.outcome == "failed" and a.test_id not in done}
 
     def tests(self) -> pd.DataFrame:
-        """
-        Table `tests`: one row per attempt, failed and interrupted ones included.
-
-        Columns run_id, test_id, attempt, round, setting (null: only trials and imports have one), from_region,
-        to_region, outcome ("done", "failed", "interrupted"), failed_experiment, reason, started_at_utc, ended_at_utc
-        (null where interrupted).
-        """
+        """Table `tests`: one row per attempt, failed and interrupted ones included; null where not known."""
         rows = [{"run_id": self.run_id, **{n: getattr(a, n) for n in TEST_COLUMNS[1:]}} for a in self._attempts]
         table = pd.DataFrame(rows, columns=TEST_COLUMNS)
         for column in ("attempt", "round"):
@@ -196,9 +178,8 @@ class Run:
     def raw_files(self) -> list[dict]:
         """
         Every raw file in the journal, in order, as `RawFile.as_dict` with test_id, attempt, round, from_region,
-        to_region and outcome of the test (None for files of the lab itself).
-
-        Files of interrupted attempts are left out, as they may be incomplete.
+        to_region and outcome (None for files of the lab itself). Those of interrupted attempts, which may be
+        incomplete, are left out.
         """
         context = ("test_id", "attempt", "round", "from_region", "to_region", "outcome")
         out = []
@@ -214,10 +195,7 @@ class Run:
         """
         Check the SHA-256 of every raw file, and of all that the manifest lists; a finished run has no other files.
 
-        Raises
-        ------
-        RawDataError
-            Naming the first file that is missing, not what was recorded, or not listed.
+        RawDataError names the first file that is missing, not what was recorded, or not listed.
         """
         known = {file["path"]: file["sha256"] for file in self.raw_files()}
         if self.manifest is not None:
@@ -241,12 +219,41 @@ class Run:
                 raise RawDataError(file, None, f"SHA-256 {found}", f"SHA-256 {recorded}")
 
     def __str__(self) -> str:
-        return as_text(self)
+        return f"Run {self.run_id}\n" + "\n".join(f"  {name:<9} {text}" for name, text in self._facts().items())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        left = "style='text-align:left'"
+        rows = "".join(
+            f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(text)}</td></tr>"
+            for name, text in self._facts().items()
+        )
+        return f"<table><caption>Run {html.escape(self.run_id)}</caption>{rows}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        """What a page shows of the run."""
+        started = _to_the_second(self._events[0]["at_utc"]) if self._events else "not yet"
+        state = f"finished {_to_the_second(self.manifest['ended_at_utc'])}" if self.finished else "not finished"
+        done = {a.test_id for a in self._attempts if a.outcome == "done"}
+        planned, expected_s = self.plan.get("tests"), self.plan.get("expected_s")
+        n_planned = len(planned) if isinstance(planned, list) else 0
+        time = "in several sessions" if self.measured_s is None else f"{self.measured_s:.0f} s of measuring"
+        if isinstance(expected_s, int | float):
+            time += f"; the plan expected {expected_s:.0f} s"
+        times = [pd.Timestamp(event["at_utc"]) for event in self._events]
+        back_s = max(((a - b).total_seconds() for a, b in pairwise(times)), default=0.0)
+        if back_s > 0:  # "finished" may stand before "started"
+            time += f"; the clock was set back by {back_s:,.1f} s meanwhile: times are wrong"
+        kind, emulator = self.lab.get("kind", "not known"), self.lab.get("emulator")
+        return {
+            "campaign": self.campaign,
+            "started": f"{started}, {state}",
+            "tests": f"{len(done)} of {n_planned} done, {len(self.failures())} failed",
+            "time": time,
+            "lab": f"{kind}, links by {emulator}" if emulator else str(kind),
+            "folder": "/".join(self.folder.resolve().parts[-3:]),
+        }
 
 
 def _check_version(path, line_number, version):
@@ -272,15 +279,10 @@ def _manifest(folder):
 
 def overlaps(run: Run) -> pd.DataFrame:
     """
-    Pairs of tests that used one region at the same time. There must be none: they would compete.
+    List pairs of tests that used one region at the same time. There must be none: they would compete.
 
-    Start and end are those of the journal; an interrupted attempt is taken to last until its session's last
-    line.
-
-    Returns
-    -------
-    DataFrame
-        Columns region, test_id, attempt, other_test_id, other_attempt, overlap_s.
+    Start and end are those of the journal; an interrupted attempt is taken to last until its session's last line.
+    Columns region, test_id, attempt, other_test_id, other_attempt, overlap_s.
     """
     spans: dict[str, list[tuple]] = {}
     for a in run.attempts():
@@ -301,9 +303,7 @@ def overlaps(run: Run) -> pd.DataFrame:
 
 def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     """
-    All runs under <data folder>/raw, or all of one campaign, oldest first.
-
-    Folders without a journal (a run that ended before its first line) are skipped.
+    Find all runs under <data folder>/raw, or those of a campaign, oldest first; folders without a journal are none.
     """
     pattern = f"{campaign or '*'}/*/{journal.NAME}"
     folders = [path.parent for path in (Path(data_folder) / "raw").glob(pattern)]
@@ -323,66 +323,5 @@ class RawOutput:
     __repr__ = __str__
 
 
-def as_text(run) -> str:
-    """A `Run` in a few lines."""
-    return f"Run {run.run_id}\n" + "\n".join(f"  {name:<9} {text}" for name, text in _facts(run))
-
-
-def as_html(run) -> str:
-    """A `Run` as a small table."""
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-        for name, text in _facts(run)
-    )
-    return f"<table><caption>Run {html.escape(run.run_id)}</caption>{rows}</table>"
-
-
-def to_the_second(at_utc: str | None) -> str:
-    """
-    A time of a journal as pages show it; "" for None.
-
-    >>> to_the_second("2026-11-21T13:40:54.480257+00:00")
-    '2026-11-21 13:40:54 UTC'
-    """
-    return f"{pd.Timestamp(at_utc):%Y-%m-%d %H:%M:%S} UTC" if at_utc else ""
-
-
-def _facts(run):
-    events = run.events()
-    started = to_the_second(events[0].get("at_utc") if events else None) or "not yet"
-    state = f"finished {to_the_second(run.manifest['ended_at_utc'])}" if run.finished else "not finished"
-    return [
-        ("campaign", run.campaign),
-        ("started", f"{started}, {state}"),
-        ("tests", _tests(run)),
-        ("time", _time(run) + _stepped_back(events)),
-        ("lab", _lab(run)),
-        ("folder", "/".join(run.folder.resolve().parts[-3:])),
-    ]
-
-
-def _tests(run):
-    done = {a.test_id for a in run.attempts() if a.outcome == "done"}
-    planned = run.plan.get("tests")
-    n_planned = len(planned) if isinstance(planned, list) else 0
-    return f"{len(done)} of {n_planned} done, {len(run.failures())} failed"
-
-
-def _time(run):
-    expected_s = run.plan.get("expected_s")
-    expected = f"; the plan expected {expected_s:.0f} s" if isinstance(expected_s, int | float) else ""
-    measured = "in several sessions" if run.measured_s is None else f"{run.measured_s:.0f} s of measuring"
-    return measured + expected
-
-
-def _stepped_back(events):
-    """A remark if the clock was set back between two lines of the journal: "finished" may stand before "started"."""
-    times = [pd.Timestamp(event["at_utc"]) for event in events]
-    back_s = max(((a - b).total_seconds() for a, b in pairwise(times)), default=0.0)
-    return f"; the clock was set back by {back_s:,.1f} s meanwhile: times are wrong" if back_s > 0 else ""
-
-
-def _lab(run):
-    kind, emulator = run.lab.get("kind", "not known"), run.lab.get("emulator")
-    return f"{kind}, links by {emulator}" if emulator else str(kind)
+def _to_the_second(at_utc: str) -> str:
+    return f"{pd.Timestamp(at_utc):%Y-%m-%d %H:%M:%S} UTC"

@@ -37,28 +37,12 @@ def claim(
     retry_failed: bool = False,
 ) -> Run | RunWriter:
     """
-    The run in which to measure a plan: the newest of the campaign with the same parameters, plan and lab
+    Claim the run in which to measure a plan: the newest of the campaign with the same parameters, plan and lab
     settings.
 
-    Parameters
-    ----------
-    data_folder : path
-        Run folders are <data folder>/raw/<campaign>/<run id>.
-    campaign : str
-        Letters, digits, '.', '_' and '-'.
-    parameters, plan, lab_settings : dict
-        In JSON types. Of the plan, only tests, experiments and seed are compared.
-    fresh : bool
-        Make a new run whatever there is.
-    retry_failed : bool
-        Reopen a finished run in which tests failed.
-
-    Returns
-    -------
-    Run
-        If that run is finished: there is nothing to measure.
-    RunWriter
-        Holding that run if it is not finished, to be resumed, or a new one.
+    All are in JSON types; of the plan, only tests, experiments and seed are compared. `fresh` makes a new run whatever
+    there is; `retry_failed` reopens a finished run in which tests failed. Returns the `Run` if it is finished, and
+    otherwise a `RunWriter` that holds it, or a new one, under <data folder>/raw/<campaign>/<run id>.
 
     Raises
     ------
@@ -115,11 +99,7 @@ class RunWriter:
     """
     A run folder held for writing by one process; made by `claim`. A context manager that releases it.
 
-    Attributes
-    ----------
-    folder : Path
-    before : Run or None
-        What earlier sessions left, None if this is the first.
+    `before` is the `Run` that earlier sessions left, None if this is the first.
     """
 
     def __init__(self, folder: Path, start: dict):
@@ -180,19 +160,13 @@ class RunWriter:
         return self._journal is not None
 
     def record(self, *events: dict) -> None:
-        """Append events to the journal; they are on the disk when this returns."""
         self._journal.append(*events)
 
     def keep(self, experiment: str, name: str, content: bytes, **about) -> RawFile:
-        """Write a raw file into the run folder; see `write_raw`."""
         return write_raw(self.folder, experiment, name, content, **about)
 
     def finish(self) -> Run:
-        """
-        Journal "run-finished" and write the manifest: under a temporary name, then moved.
-
-        The manifest lists every file of the folder with its SHA-256, those of interrupted attempts included.
-        """
+        """Journal "run-finished" and write the manifest, which lists every file of the folder with its SHA-256."""
         self._open_journal()
         run = Run.open(self.folder)
         if run.events()[-1]["event"] != "run-finished":
@@ -267,10 +241,7 @@ def _new_folder(parent, full_hash):
 
 def origin() -> dict:
     """
-    wanbench's version, and commit and dirtiness of the git checkout that it runs from (None where it is in
-    none).
-
-    Only a checkout that tracks this file counts, not one that merely contains an installed package.
+    wanbench's version, and the commit of the git checkout that tracks this file, and whether it is dirty, or None.
     """
     here = Path(__file__).resolve()
     commit = dirty = None

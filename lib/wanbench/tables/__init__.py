@@ -80,10 +80,9 @@ def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
 
 def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """
-    The frame with the table's columns, in order, each of its exact dtype.
-
-    Only lossless conversions are made: whole floats to integers, ISO 8601 text with a zone to times.
-    ParameterError names table, column, the first bad row (0 is the first) and what is allowed.
+    Check a frame and give the table's columns, in order, each of its exact dtype, by lossless conversions only: whole
+    floats to integers, ISO 8601 text with a zone to times. ParameterError names table, column, first bad row and what
+    is allowed.
     """
     declared = table(name)
     missing = [column for column in declared.names if column not in frame.columns]

@@ -78,11 +78,7 @@ class Column:
         return pa.field(self.name, KINDS[self.type][2], nullable=self.nullable, metadata=metadata)
 
     def check(self, values: pd.Series, table: str) -> pd.Series:
-        """
-        The values in the column's exact dtype; ParameterError names the first bad row and what is allowed.
-
-        Only conversions that lose nothing are made: see `tables.validate`.
-        """
+        """Bring values to the column's exact dtype without loss; ParameterError names the first bad row."""
         if not len(values):
             return pd.Series([], dtype=self.dtype, name=self.name)
         # With thousands of short columns every step costs time: steps that change nothing are skipped.
@@ -126,7 +122,6 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns, in order."""
         return [column.name for column in self.columns]
 
     def arrow_schema(self) -> pa.Schema:
@@ -140,7 +135,6 @@ def _is_counted(index: pd.Index) -> bool:
 
 
 def _smallest(values: pd.Series):
-    """The smallest that is not null, or null."""
     plain = values.dtype == np.float64
     return np.fmin.reduce(values.to_numpy()) if plain else values.array.min()
 
@@ -151,12 +145,10 @@ def _largest(values: pd.Series):
 
 
 def _is_true(compared) -> bool:
-    """Whether a comparison came out true; one with null did not."""
     return compared is not pd.NA and bool(compared)
 
 
 def _with(values, null, nothing):
-    """Values with `nothing` in place of every null."""
     return values.where(~null, nothing) if null.any() else values
 
 

@@ -43,40 +43,27 @@ def measure(
     watched: Sequence = (),
 ) -> Run:
     """
-    Measure a plan on a lab, into a run folder; or resume an interrupted run.
+    Measure a plan on a lab, into the run folder <data folder>/raw/<campaign>/<run id>; or resume an interrupted run.
 
-    The newest run of the campaign with the same parameters, plan and lab decides: if it is finished, it is
-    returned and nothing is measured; if it was interrupted, it is resumed, and tests that are done are not
-    repeated.
+    The newest run of the campaign with the same parameters, plan and lab decides: if it is finished, it is returned and
+    nothing is measured; if it was interrupted, it is resumed, without the tests that are done. The lab, not yet
+    entered, is opened only if there is something to measure, and closed whatever happens. Tests that failed in every
+    attempt are in the run's table of tests, with the reason.
 
     Parameters
     ----------
-    plan : Plan
-    lab : Lab
-        Not yet entered. It is opened only if there is something to measure, and closed whatever happens.
-    data_folder : path
-        The run folder is <data folder>/raw/<campaign>/<run id>.
-    campaign : str
-        Name of the campaign.
     parameters : dict, optional
         Parameters of the caller, in JSON types; stored in the manifest.
     retries : int
         How often a failed test is tried again, in extra rounds after those of the plan.
-    progress : bool
-        Show tests done, failed and left on stderr.
     fresh : bool
         Make a new run even if there is one with these parameters.
     retry_failed : bool
         Also measure tests again that failed in every attempt of earlier sessions, in the same run.
     watched : sequence
-        Other observers of the measurement, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`: at the end of a session,
-        `keep(run folder, stem, start of the session in UTC, event)` of each returns its raw files; at once when the
-        event is set, as somebody interrupts.
-
-    Returns
-    -------
-    Run
-        The finished run. Tests that failed in every attempt are in its table of tests, with the reason.
+        Other observers, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`: at the end of a session, `keep(run
+        folder, stem, start of the session in UTC, event)` of each returns its raw files; at once when the event is set,
+        as somebody interrupts.
 
     Raises
     ------
@@ -88,11 +75,9 @@ def measure(
         If another process is measuring the same run.
     LabError
         If the lab cannot be opened, or does not answer after a round in which all tests failed; or if tests failed
-        because of the machine, or all tests failed: the run stays open, and the next call tries them again. (Any other
-        command that fails on a host is a failed test, not an exception.)
+        because of the machine, or all tests failed: the run stays open, and the next call tries them again.
     KeyboardInterrupt, SystemExit
-        After SIGINT, SIGTERM or SIGHUP (in the main thread), once everything is stopped and journalled. The next call
-        resumes the run.
+        After SIGINT, SIGTERM or SIGHUP, once everything is stopped and journalled. The next call resumes the run.
     """
     check_number("retries", retries, 0, whole=True)
     pairs = Counter((test.from_region, test.to_region) for test in plan.tests if not test.experiments)
@@ -192,11 +177,11 @@ class _Session:
         """Number attempts and this session after all that raw files name: a journal that was cut names fewer."""
         ids = {test.id for test in self.plan.tests}
         for name in (path.name for path in self.writer.folder.glob("*/[!.]*")):
-            for found in re.finditer(r"\.(\d+)\.", name):
-                if (test_id := name[: found.start()]) in ids:
-                    self.attempts[test_id] = max(self.attempts[test_id], int(found[1]))
-            if found := _OF_SESSION.match(name):
-                self.number = max(self.number, 1 + int(found[1] or found[2] or 1))
+            for match in re.finditer(r"\.(\d+)\.", name):
+                if (test_id := name[: match.start()]) in ids:
+                    self.attempts[test_id] = max(self.attempts[test_id], int(match[1]))
+            if match := _OF_SESSION.match(name):
+                self.number = max(self.number, 1 + int(match[1] or match[2] or 1))
 
     def check_failures(self) -> None:
         """LabError, and the run stays open, if tests failed because of the machine, or all tests failed."""
@@ -427,19 +412,10 @@ _MOST_PAUSE_S = 60.0
 
 class Progress:
     """
-    Shows how many tests are done, failed and left, and the expected time left.
+    Shows how many tests are done, failed and left, and the expected time left; `shown` False prints nothing.
 
     If stderr is not a terminal, a line is printed at the end and after each tenth of the tests, at intervals of at
     least 10 and at most 60 s.
-
-    Parameters
-    ----------
-    total : int
-        Number of tests in the plan.
-    done, failed : int
-        Number of tests that are already done, or have failed.
-    shown : bool
-        False prints nothing.
     """
 
     def __init__(self, total: int, *, done: int = 0, failed: int = 0, shown: bool = True):

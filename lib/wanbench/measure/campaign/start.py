@@ -7,22 +7,27 @@ import inspect
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from wanbench.checks import check_choice
+from wanbench.checks import check_choice, check_number
 from wanbench.errors import ParameterError
 from wanbench.folders import data_folder, samples_folder
+from wanbench.measure.experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaFault, KafkaTrial
+from wanbench.measure.experiments.base import Load
+from wanbench.measure.experiments.broker_acts import NO_DISK_RATE
+from wanbench.measure.experiments.kafka_fault import ON_BROKERS
+from wanbench.measure.experiments.kafka_trial import region_and_number
 from wanbench.measure.kafka.lab import KafkaLab
+from wanbench.measure.kafka.placement import sizes_by_broker
 from wanbench.measure.labs import LABS
+from wanbench.measure.labs.base import Lab
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Plan
 from wanbench.runs import Run, find
 
-from .check_trials import check_trials
 from .execute import measure
 
-SAMPLES = "samples"
-"""Name that selects the recording committed under `data/samples` instead of a lab."""
+SAMPLES = "samples"  # Name that selects the recording committed under `data/samples` instead of a lab.
 
 AGAIN_VARIABLE = "WANBENCH_AGAIN"
 """
@@ -50,31 +55,25 @@ def run(
 
     Parameters
     ----------
-    plan : Plan
     links : {(from, to): LinkSettings}
         Requested settings of each direction, if the lab emulates the network.
     lab : str
-        One of `wanbench.measure.labs.LABS`, such as "local" (network namespaces on this machine); or "samples": open the
-        recording that is committed under `data/samples`.
-    campaign : str
-    parameters : dict, optional
-        Parameters of the caller, stored in the manifest.
-    sysctls
-        See `LocalLab`.
+        One of `wanbench.measure.labs.LABS`, such as "local" (network namespaces on this machine); or "samples": open
+        the recording that is committed under `data/samples`.
     brokers : sequence of str
         Regions of the brokers of a Kafka cluster on the lab; none by default.
     cluster : mapping, optional
         Further parameters of `wanbench.measure.kafka.Cluster`.
     external : mapping of str to mappings, optional
-        Parameters of `wanbench.measure.kafka.ExternalCluster` by the cluster's name, for trials that name it as `cluster`;
-        without `brokers`, a single external cluster is for all trials. Secrets are in environment variables, which
-        parameters ending in `_from` name; other values, such as `bootstrap`, are in the manifest if `parameters` has
-        them. The lab's hosts must reach its brokers: hosts of a local lab reach nothing outside it.
+        Parameters of `wanbench.measure.kafka.ExternalCluster` by the cluster's name, for trials that name it as
+        `cluster`; without `brokers`, a single external cluster is for all trials. Secrets are in environment variables,
+        which parameters ending in `_from` name. The lab's hosts must reach its brokers.
     lab_options : mapping, optional
-        Further options of this kind of lab, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of
-        "aws", "gcp" and "azure", or a mapping for each cloud of "aws+gcp"; see its class.
-    **options
-        `retries`, `progress`, `fresh`, `retry_failed`, `watched` of `measure`.
+        Further options of this kind of lab, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of a
+        cloud, or a mapping for each cloud of "aws+gcp"; see its class.
+    parameters, sysctls, **options
+        `parameters`, `retries`, `progress`, `fresh`, `retry_failed`, `watched` as in `measure`; `sysctls` as in
+        `LocalLab`.
 
     Raises
     ------
@@ -138,8 +137,8 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
 def _is_asked_for(recorded, wanted):
     """Whether a recording has these settings; a setting newer than the recording must be None."""
     if isinstance(recorded, dict) and isinstance(wanted, dict):
-        known = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
-        return known and all(value is None for name, value in wanted.items() if name not in recorded)
+        same = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
+        return same and all(value is None for name, value in wanted.items() if name not in recorded)
     if isinstance(recorded, list) and isinstance(wanted, list):
         return len(recorded) == len(wanted) and all(map(_is_asked_for, recorded, wanted))
     return recorded == wanted
@@ -165,3 +164,112 @@ def _most_in_a_region(brokers, controllers):
 def _within(links, plan):
     wanted = set(plan.regions)
     return {pair: link for pair, link in links.items() if set(pair) <= wanted}
+
+
+MIN_INSYNC = "min.insync.replicas"
+SYSCTLS = {"receive": "net.core.rmem_max", "send": "net.core.wmem_max"}  # The kernel's limits of socket buffers.
+
+
+def check_trials(
+    plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping, external: Collection[str] = ()
+) -> None:
+    """
+    Raise ParameterError for the first trial that the lab, not yet entered, or the cluster cannot run, with its setting.
+
+    `brokers` are the regions of the brokers, `cluster` further parameters of the cluster, and `external` the names of
+    external clusters.
+    """
+    for test in plan.tests:
+        for experiment in plan.experiments_of(test):
+            trial = KafkaTrial(experiment) if isinstance(experiment, Load) else experiment
+            if isinstance(trial, KafkaTrial | KafkaFault):
+                for objection in _objections(trial, lab, len(brokers), cluster, external):
+                    raise ParameterError(f"trial {test.setting or test.id}{objection}")
+
+
+def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
+    """Why a trial cannot be measured: each the rest of a sentence that begins with its name."""
+    name, names = getattr(trial, "cluster", None), ", ".join(map(repr, external)) or "none is given"
+    is_external = name is not None or not brokers
+    if name is not None and name not in external:
+        yield f" is on the cluster {name!r}; allowed: external clusters ({names}){' or None' if brokers else ''}."
+    if name is None and not brokers and len(external) != 1:
+        yield (
+            " names no cluster, and the lab has none of its own; allowed: regions as brokers, or one of the external "
+            f"clusters ({names}) named as cluster."
+        )
+    if is_external and (asked := _needs_own_cluster(trial)):
+        yield (
+            f" asks an external cluster for {', '.join(asked)}; allowed: settings of clients only, because its brokers "
+            "run elsewhere."
+        )
+    if isinstance(trial, KafkaFault):
+        return
+    load, can_set_links = trial.load, hasattr(lab, "set_link")
+    for client in trial.client_regions or ():
+        region, number = region_and_number(client)
+        if region not in lab.hosts or (number and number >= len(lab.hosts[region])):
+            yield f" has clients in {client}; allowed: regions of the lab: {', '.join(lab.hosts)}."
+    settings = {} if is_external else {**(cluster.get("settings") or {}), **dict(trial.broker_settings or ())}
+    if not is_external:
+        if load.replication > brokers:
+            yield f" has a replication of {load.replication}; allowed: at most {brokers}, the number of brokers."
+        # The settings of a topic go over those of brokers, whose default is 1.
+        minimum = {**settings, **dict(load.topic_settings)}.get(MIN_INSYNC, 1)
+        if not str(minimum).isdigit() or not 1 <= int(minimum) <= load.replication:
+            yield (
+                f" has {MIN_INSYNC} {minimum}; allowed: 1 to {load.replication}, the replication, because otherwise no "
+                "record with acks=all is ever acknowledged."
+            )
+    yield from _large_buffers(load, settings, lab.socket_buffer_limits())
+    if not is_external:
+        for action in (
+            action for part in trial.alongside if isinstance(part, BrokerActions) for action in part.actions
+        ):
+            if action.node_id is not None and action.node_id > brokers:
+                yield f": “{action}”; allowed: brokers 1 to {brokers}."
+            if action.kind == "link" and not can_set_links:
+                yield f": “{action}”, and links of a {lab.kind} lab cannot be changed."
+        if trial.broker_sizes is not None:
+            sizes = sizes_by_broker(trial.broker_sizes, brokers)
+            if any(size is not None and size.disk_bps is not None for size in sizes):
+                yield f" asks for a disk rate: {NO_DISK_RATE}; allowed: None."
+    if trial.path is not None and trial.path not in lab.path_names:
+        paths = ", ".join(lab.path_names) or "None, as hosts of this lab have one path"
+        yield f" is over the path {trial.path!r}; allowed: {paths}."
+    if trial.link is not None and trial.path is None and not can_set_links:
+        yield f" sets a link, and links of a {lab.kind} lab cannot be changed."
+    if trial.gateway_bps and not hasattr(lab, "set_gateway"):
+        yield (
+            f" has gateway_bps {trial.gateway_bps:g}, and links of a {lab.kind} lab cannot share a gateway; allowed: "
+            "None."
+        )
+
+
+def _needs_own_cluster(trial) -> list[str]:
+    if isinstance(trial, KafkaFault):
+        asked = ["broker_settings"] * bool(trial.broker_settings)
+        return asked + [f"the fault {trial.fault}"] * (trial.fault in ON_BROKERS)
+    asked = trial.restarts + ["broker_sizes"] * (trial.broker_sizes is not None)
+    only_own = BrokerActions | BrokerMetrics | BrokerProcessors
+    return asked + [part.name for part in trial.alongside if isinstance(part, only_own)]
+
+
+def _large_buffers(load, settings, limits) -> Iterator[str]:
+    of = {"brokers": settings, "producers": dict(load.producer_settings), "consumers": dict(load.consumer_settings)}
+    for whose, name, value in ((whose, *item) for whose, its in of.items() if limits for item in its.items()):
+        ends = [end for end in SYSCTLS if name.endswith(f"{end}.buffer.bytes")]
+        if not ends:
+            continue
+        sysctl = SYSCTLS[ends[0]]
+        try:
+            size = check_number(name, int(value), -1, whole=True)
+        except ValueError:
+            yield f": {name} of {whose} is {value!r}; allowed: bytes, or -1."
+            continue
+        if size > limits[sysctl]:
+            yield (
+                f": {name} of {whose} is {size:,}; allowed: at most {limits[sysctl]:,} bytes, this kernel's {sysctl}, "
+                "which holds for all its network namespaces; or -1, which leaves it to the kernel. To allow more, as "
+                f"root: sysctl -w {sysctl}={size}."
+            )

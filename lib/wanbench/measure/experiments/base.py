@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from wanbench.checks import check_choice, check_fields, check_flag
 from wanbench.errors import CommandError
 from wanbench.measure.labs.base import Completed, Host
 from wanbench.runs import RawFile, write_raw
 
 PROCESS_S = 0.02
 """
-Time to start and end a command on a local lab; measured together with `wanbench.measure.experiments.iperf3.HANDSHAKE_RTTS`.
+Time to start and end a command on a local lab; measured together with `HANDSHAKE_RTTS` of iperf3.
 """
 
 _STACK_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
@@ -44,23 +46,15 @@ class Experiment(Protocol):
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Measure from `source` to `target`; returns the raw files, written with `wanbench.runs.write_raw`.
+        Measure from `source` to `target`, hosts of an open lab; returns the raw files, written with
+        `wanbench.runs.write_raw`.
 
-        Parameters
-        ----------
-        source, target : Host
-            Hosts of an open lab. The lab may offer emulated links (`source.links`) or a Kafka cluster
-            (`source.cluster`); an experiment that needs them asks by `links_of` and `cluster_of`.
-        folder : Path
-            The run folder. Files go to <folder>/<name>/<stem>.<what>.
-        stem : str
-            Names the test and the attempt; no file with this stem exists yet.
+        Files go to <folder>/<name>/<stem>.<what> of the run folder; `stem` names the test and the attempt, and no file
+        with it exists yet. An experiment that needs emulated links or a Kafka cluster asks by `links_of` and
+        `cluster_of`.
 
-        Raises
-        ------
-        ExperimentError
-            If it failed, with the raw files that it left. Any LabError is a failed test, which is tried again; any
-            other exception ends the campaign. Nothing that it started may run on afterwards.
+        Raises ExperimentError if it failed, with the raw files that it left. Any LabError is a failed test, which is
+        tried again; any other exception ends the campaign. Nothing that it started may run on afterwards.
         """
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
@@ -80,10 +74,7 @@ class ConcurrentExperiment(Experiment, Protocol):
         """
         Measure while the block runs; the yielded list holds the raw files once the block is left.
 
-        Raises
-        ------
-        ExperimentError
-            If it cannot start or fails; never in place of an exception of the block.
+        Raises ExperimentError if it cannot start or fails; never in place of an exception of the block.
         """
 
 
@@ -92,12 +83,7 @@ class Load(Experiment, Protocol):
     """
     An experiment that loads a Kafka cluster; the load of a `KafkaTrial`.
 
-    Attributes
-    ----------
-    topics, partitions, replication : int
-        Topics that it makes, partitions of each, replicas of each partition.
-    topic_settings, producer_settings, consumer_settings : tuple of (str, str)
-        Further settings, by the names that its clients use.
+    `topics`, `partitions` and `replication` are what it makes; the settings are by the names that its clients use.
     """
 
     topics: int
@@ -106,11 +92,6 @@ class Load(Experiment, Protocol):
     topic_settings: Mapping[str, object]
     producer_settings: Mapping[str, object]
     consumer_settings: Mapping[str, object]
-
-    def run(
-        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
-    ) -> list[RawFile]:
-        """Like `Experiment.run`; `when_sending` is called once, as soon as all producers send."""
 
     def run_on(
         self,
@@ -121,7 +102,41 @@ class Load(Experiment, Protocol):
         *,
         when_sending: Callable[[], None] | None = None,
     ) -> list[RawFile]:
-        """The same as `run`, with producers and consumers spread over several hosts."""
+        """
+        Like `run`, which also has `when_sending`, with producers and consumers spread over several hosts in turn;
+        `when_sending` is called once, as soon as all producers send.
+        """
+
+
+class ClientLoad:
+    """Base of loads by clients on hosts: a subclass defines `session`."""
+
+    name: ClassVar[str]
+
+    def run(
+        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
+    ) -> list[RawFile]:
+        """Load the cluster from `source` (producers) and `target` (consumers): see `session`."""
+        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
+
+    def run_on(
+        self,
+        producers: Sequence[Host],
+        consumers: Sequence[Host],
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
+        """The same with clients spread over several hosts; ExperimentError if there is no cluster."""
+        if not producers or not consumers:
+            raise ExperimentError(f"{self.name} needs at least one host for its producers and one for its consumers")
+        cluster = cluster_of(*producers, *consumers)
+        return self.session(cluster, producers, consumers, folder, stem, when_sending).run()
+
+    def session(self, *where):
+        """The session that runs it; `where` are the arguments of a `ClientSession` after the first."""
+        raise NotImplementedError
 
 
 class ExperimentError(CommandError):
@@ -133,6 +148,33 @@ class ExperimentError(CommandError):
 
     def __reduce__(self):
         return ExperimentError, (str(self), self.files)
+
+
+def bounded(default: object, low: float, high: float):
+    """A numeric field of an experiment with its limits, both allowed; without default if that is MISSING."""
+    return field(default=default, metadata={"limits": (low, high)})
+
+
+def one_of(default: object, allowed: Collection):
+    """A field of an experiment that has one of some values; without default if that is MISSING."""
+    return field(default=default, metadata={"allowed": allowed})
+
+
+def check_declared(settings: object) -> None:
+    """Check all fields that are `bounded`, `one_of` or flags; numbers are whole if declared as int."""
+    for each in fields(settings):
+        value, label, is_optional = (
+            getattr(settings, each.name),
+            f"{type(settings).__name__} {each.name}",
+            "None" in each.type,
+        )
+        if "limits" in each.metadata:
+            optional = (each.name,) if is_optional else ()
+            check_fields(settings, (each.name, *each.metadata["limits"]), whole="int" in each.type, optional=optional)
+        elif "allowed" in each.metadata:
+            check_choice(label, value, each.metadata["allowed"], optional=is_optional)
+        elif each.type.startswith("bool"):
+            check_flag(label, value, optional=is_optional)
 
 
 def links_of(host: Host):
@@ -157,10 +199,7 @@ def reaching(host: Host, cluster: str | None) -> Host:
     """
     The host, using the named external cluster; None: the lab's own cluster.
 
-    Raises
-    ------
-    ExperimentError
-        If the lab can reach no cluster of that name.
+    Raises ExperimentError if the lab can reach no cluster of that name.
     """
     if cluster is None:
         return host
@@ -170,22 +209,21 @@ def reaching(host: Host, cluster: str | None) -> Host:
     return host.clusters[cluster].seen_from(host)
 
 
+def about(done: Completed) -> dict[str, object]:
+    """A command as `write_raw` keeps it with a file."""
+    return {name: getattr(done, name) for name in ("command", "returncode", "started_at_utc", "ended_at_utc")}
+
+
 def keep(folder: Path, experiment: str, stem: str, extension: str, done: Completed) -> list[RawFile]:
     """
     Write stdout to <experiment>/<stem>.<extension>, and stderr, if there is any, to
     <experiment>/<stem>.stderr.txt (<stem>.server.stderr.txt if the extension is "server.txt").
     """
-    about = {
-        "command": done.command,
-        "returncode": done.returncode,
-        "started_at_utc": done.started_at_utc,
-        "ended_at_utc": done.ended_at_utc,
-    }
-    files = [write_raw(folder, experiment, f"{stem}.{extension}", done.stdout, **about)]
+    files = [write_raw(folder, experiment, f"{stem}.{extension}", done.stdout, **about(done))]
     if done.stderr:
         prefix = extension.rpartition(".")[0]
         name = f"{stem}.{prefix}.stderr.txt" if prefix else f"{stem}.stderr.txt"
-        files.append(write_raw(folder, experiment, name, done.stderr, **about))
+        files.append(write_raw(folder, experiment, name, done.stderr, **about(done)))
     return files
 
 

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, check_flag, check_number, refusal
-from wanbench.errors import LabError, ParameterError
+from wanbench.checks import check_number, refusal
+from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .base import ExperimentError
+from .base import bounded, check_declared, one_of
 from .broker_actions_session import ActionsSession
 
 RESTARTS = ("restart", "kill")
 PASSING = ("slow", "link")
 LEADERS = ("demote", "restore", "skew", "rebalance")
 KINDS = (*RESTARTS, *PASSING, *LEADERS)
-LASTING = ("kill", *PASSING)
-"""Kinds of actions that last for `for_s`."""
-_RESTART_S, _LEADERS_S = 12.0, 2.0
-"""Expected duration, measured on two busy processors."""
+LASTING = ("kill", *PASSING)  # Kinds of actions that last for `for_s`.
+_RESTART_S, _LEADERS_S = 12.0, 2.0  # Expected duration, measured on two busy processors.
 
 
 @dataclass(frozen=True)
@@ -36,25 +34,19 @@ class BrokerAction:
     kind : str
         "restart": the broker hands over its leadership and stops (controlled shutdown), and is started again at once.
         "kill": its process is killed (SIGKILL), and started after `for_s`. "slow": for `for_s` its process has `share`
-        of one processor, by a quota of the kernel or else by SIGSTOP duty cycles (see
-        `wanbench.measure.kafka.programs.processor_share`); the table says which. "link": for `for_s` all links of its region
-        have the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps`, which affects other brokers of the region too.
-        "demote": it becomes the last in the replicas of every partition that it leads or is preferred for, and the
-        first that is in sync leads; no data move. (Kafka has no command that takes a broker out of the in-sync
-        replicas: a demoted broker goes on following, and acknowledgements "all" still wait for it.) "restore": brings
-        back the order of replicas before its latest "demote" or "skew"; for all brokers, the original order, which also
-        undoes demotions by a concurrent `Detection`. "skew": it leads every partition that it has. "rebalance": all
-        brokers lead equally many partitions of each topic.
+        of one processor, by a quota of the kernel or else by SIGSTOP duty cycles; the table says which. "link": for
+        `for_s` all links of its region have the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps`.
 
-        The last four apply to all topics that exist at the time, including Kafka's own.
+        Four kinds apply to all topics, including Kafka's own. "demote": it becomes the last in the replicas of every
+        partition that it leads or is preferred for, and the first that is in sync leads; it goes on following, and
+        acknowledgements "all" still wait for it. "restore": brings back the order of replicas before its latest
+        "demote" or "skew"; for all brokers, the original order, which also undoes demotions by a concurrent
+        `Detection`. "skew": it leads every partition that it has. "rebalance": all brokers lead equally many partitions
+        of each topic.
     node_id : int or None
         The broker. None for "rebalance", for a "restore" of all brokers, and in a rolling schedule.
     at_s : float
         Due time in seconds since the load sends or, in a rolling schedule, since the broker's turn began.
-    for_s : float
-        Duration of the action.
-    share : float
-        Share of one processor.
     delay_ms, jitter_ms, loss, rate_bps : float or None
         New settings of the links, one way. None: unchanged.
 
@@ -64,25 +56,20 @@ class BrokerAction:
     slow broker 2 to 0.1 processors at 10 s for 20 s
     """
 
-    kind: str
+    kind: str = one_of(MISSING, KINDS)
     node_id: int | None = None
-    at_s: float = 0.0
-    for_s: float = 10.0
-    share: float = 0.2
-    delay_ms: float | None = None
-    jitter_ms: float | None = None
-    loss: float | None = None
-    rate_bps: float | None = None
+    at_s: float = bounded(0.0, 0, 86_400)
+    for_s: float = bounded(10.0, 0.1, 86_400)
+    share: float = bounded(0.2, 0.01, 0.99)
+    delay_ms: float | None = bounded(None, 0, 60_000)
+    jitter_ms: float | None = bounded(None, 0, 60_000)
+    loss: float | None = bounded(None, 0, 1)
+    rate_bps: float | None = bounded(None, 1000, 1e12)
 
     def __post_init__(self):
-        check_choice("BrokerAction kind", self.kind, KINDS)
         check_number("BrokerAction node_id", self.node_id, 1, 1_000_000, whole=True, optional=True)
-        check_fields(self, ("at_s", 0, 86_400), ("for_s", 0.1, 86_400), ("share", 0.01, 0.99))
+        check_declared(self)
         links = ("delay_ms", "jitter_ms", "loss", "rate_bps")
-        check_fields(
-            self, ("delay_ms", 0, 60_000), ("jitter_ms", 0, 60_000), ("loss", 0, 1), ("rate_bps", 1000, 1e12),
-            optional=links,
-        )  # fmt: skip
         given = [name for name in links if getattr(self, name) is not None]
         if given and self.kind != "link":
             raise ParameterError(
@@ -112,24 +99,20 @@ class BrokerActions:
     """
     A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile.
 
-    It belongs in `KafkaTrial.alongside`; times then count from when the load sends. Actions begin in the order of their
-    times, and an unfinished one delays the next; "slow", "link" and the gap of a "kill" overlap with others. When the
-    load ends, lasting actions are cut short and later ones skipped; the table records both. At the end everything is
-    restored, whatever happened: broker speed, links, order of replicas, and preferred leaders. The file lists what had
-    to be undone.
+    It belongs in `KafkaTrial.alongside`; times then count from when the load sends. Actions begin in the order of
+    their times, and an unfinished one delays the next; "slow", "link" and the gap of a "kill" overlap with others. When
+    the load ends, lasting actions are cut short and later ones skipped; the table records both. At the end everything
+    is restored, whatever happened, and the file lists what had to be undone.
 
     A broker slowed by duty cycles cannot be restarted or killed; its row has the error.
 
     Parameters
     ----------
-    actions : sequence of BrokerAction
     rolling : bool
-        Every broker has its turn, in the order of node ids. In a turn, all `actions` run one after the
-        other; they have no node_id. The next action waits until all brokers are present and no partition of
-        any topic is under-replicated.
+        Every broker has its turn, in the order of node ids. In a turn, all `actions`, which have no node_id, run one
+        after the other. The next waits until all brokers are present and no partition of any topic is under-replicated.
     patience_s : float
-        Timeout of that wait; the row of the action then has an error, and the schedule goes on.
-        Also the timeout for a started broker to answer.
+        Timeout of that wait, and for a started broker to answer; the row of the action then has an error.
     pause_s : float
         Pause between two turns.
     watch_interval_s : float
@@ -145,10 +128,10 @@ class BrokerActions:
 
     actions: tuple[BrokerAction, ...]
     rolling: bool = False
-    patience_s: float = 90.0
-    pause_s: float = 2.0
-    watch_interval_s: float = 0.5
-    duration_s: float = 60.0
+    patience_s: float = bounded(90.0, 1, 3600)
+    pause_s: float = bounded(2.0, 0, 3600)
+    watch_interval_s: float = bounded(0.5, 0.25, 60)
+    duration_s: float = bounded(60.0, 1, 86_400)
 
     name: ClassVar[str] = "broker_actions"
     waits_for_load: ClassVar[bool] = True
@@ -162,14 +145,7 @@ class BrokerActions:
         if not actions or not all(isinstance(each, BrokerAction) for each in actions):
             raise refusal("BrokerActions actions", self.actions, "at least one BrokerAction")
         object.__setattr__(self, "actions", actions)
-        check_flag("BrokerActions rolling", self.rolling)
-        check_fields(
-            self,
-            ("patience_s", 1, 3600),
-            ("pause_s", 0, 3600),
-            ("watch_interval_s", 0.25, 60),
-            ("duration_s", 1, 86_400),
-        )
+        check_declared(self)
         for each in actions:
             needs = each.kind not in ("restore", "rebalance")
             if self.rolling and (each.node_id is not None or each.kind == "rebalance"):
@@ -182,57 +158,21 @@ class BrokerActions:
     def __str__(self) -> str:
         return ("every broker in turn: " if self.rolling else "") + ", ".join(map(str, self.actions))
 
-    @contextmanager
     def concurrently(
         self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
-    ) -> Iterator[list[RawFile]]:
+    ) -> AbstractContextManager[list[RawFile]]:
         """
         Run the schedule while the block runs; the yielded list holds the raw files once the block is left:
         broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
 
-        Parameters
-        ----------
-        sending : callable, optional
-            Returns True once the load sends, or False if it never will. None: times count from the start.
-
-        Raises
-        ------
-        ExperimentError
-            If the cluster's brokers cannot be restarted, if it has no such broker or is not healthy, or if something
-            could not be undone. Never in place of an exception of the block.
+        `sending` returns True once the load sends, or False if it never will; None: times count from the start. Raises
+        ExperimentError if it cannot start, or could not undo something; never in place of an exception of the block.
         """
-        session = ActionsSession(self, source, folder, stem, sending)
-        try:
-            session.start()
-        except LabError as error:
-            session.end()
-            raise ExperimentError(f"{self.name} cannot start: {error}", session.files) from error
-        except BaseException:
-            session.end()
-            raise
-        succeeded = False
-        try:
-            yield session.files
-            succeeded = True
-        finally:
-            faults = session.end()
-            if faults and succeeded:
-                raise ExperimentError(f"{self.name}: {'; '.join(faults)}", session.files)
+        return ActionsSession(self, source, folder, stem, sending).beside()
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """Run the schedule without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
-        session = ActionsSession(self, source, folder, stem, None)
-        faults = []
-        try:
-            session.start()
-            session.wait(self.duration_s)
-        except LabError as error:
-            faults = [str(error)]
-        finally:
-            faults += session.end()
-        if faults:
-            raise ExperimentError(f"{self.name}: {'; '.join(faults)}", session.files)
-        return session.files
+        return ActionsSession(self, source, folder, stem).run()
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration of all actions on three brokers; during a load, the load's."""

@@ -22,33 +22,25 @@ from wanbench.measure.labs.programs import program_command
 from .base import ExperimentError, cluster_of, ended_with, links_of
 
 _START_S = 30.0
-_END_S = 30.0
-"""Timeout for a program to start or end, on a busy machine."""
+_END_S = 30.0  # Timeout for a program to start or end, on a busy machine.
 
 
 class Slowness:
     """
     A broker that is slowed until `end`, by `wanbench.measure.kafka.programs.processor_share` on its host.
 
-    Attributes
-    ----------
-    about : dict
-        The program's report: the method ("by"), "share", "period_s".
-
-    Raises
-    ------
-    ExperimentError
-        If the program cannot slow it.
+    `about` is the program's report: the method ("by"), "share", "period_s". Raises ExperimentError if it cannot be
+    slowed.
     """
 
-    def __init__(self, cluster: Cluster, node_id: int, share: float, way: str | None = None):
+    def __init__(self, cluster: Cluster, node_id: int, share: float):
         self.cluster, self.node_id = cluster, node_id
         [self._host] = [each.host for each in cluster.placements if each.node_id == node_id]
         self._stop_file = f"{self._host.scratch}/share-{uuid.uuid4().hex[:8]}.stop"
         pid_file = str(Path(cluster.log_folder(node_id)).parent / "pid")
-        words = program_command(self._host, Path(processor_share.__file__))
-        words += ["--pid-file", pid_file, "--share", f"{share:g}", "--stop-file", self._stop_file]
-        self._process = self._host.start([*words, *(["--way", way] if way else [])])
+        command = program_command(self._host, Path(processor_share.__file__))
+        command += ["--pid-file", pid_file, "--share", f"{share:g}", "--stop-file", self._stop_file]
+        self._process = self._host.start(command)
         try:
             self._process.wait_for_output("\n", _START_S)
             self.about = json.loads(self._process.printed().splitlines()[0])
@@ -89,14 +81,8 @@ LOOK_S = 0.05
 
 class Acts:
     """
-    Actions on the brokers of `cluster`; `undo` reverts all that have not ended.
-
-    Parameters
-    ----------
-    host : Host
-        Host from which the cluster is queried.
-    patience_s : float
-        Timeout for a broker to be back.
+    Actions on the brokers of `cluster`, which is queried from `host`; `undo` reverts all that have not ended. A broker
+    must be back within `patience_s`.
     """
 
     def __init__(self, cluster: Cluster, host: Host, patience_s: float):
@@ -109,19 +95,8 @@ class Acts:
 
     def begin(self, action, view: list[dict], row: dict) -> Callable[[], None] | None:
         """
-        Begin an action; complete it at once if it does not last.
-
-        Parameters
-        ----------
-        view : list of dict
-            The current topics.
-        row : dict
-            Its `in_force_at_s` and `how` are filled in.
-
-        Returns
-        -------
-        callable or None
-            A function that ends the action.
+        Begin an action on the current topics (`view`); complete it at once if it does not last, or return a function
+        that ends it. `in_force_at_s` and `how` of `row` are filled in.
         """
         return getattr(self, f"_{action.kind}")(action, view, row)
 
@@ -147,14 +122,6 @@ class Acts:
             leadership.forget(self.cluster.first_order, self._originals)
             self._originals = {}
         return undone, faults
-
-    def elect(self) -> list[str]:
-        """Elect preferred leaders; returns failures as sentences."""
-        try:
-            self.cluster.ask(self.host, "elect")
-        except LabError as error:
-            return [str(error)]
-        return []
 
     # Restarts
 
@@ -278,13 +245,10 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     """
     Apply these broker sizes while the block runs.
 
-    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor deletes
-    the control groups of a killed lab.
+    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor
+    deletes the control groups of a killed lab.
 
-    Raises
-    ------
-    ExperimentError
-        If the cluster, the links or the kernel cannot apply the sizes.
+    Raises ExperimentError if the cluster, the links or the kernel cannot apply the sizes.
     """
     cluster = cluster_of(source)
     if not hasattr(cluster, "pid_file"):

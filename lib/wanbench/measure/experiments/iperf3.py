@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_fields, refusal
+from wanbench.checks import refusal
 from wanbench.errors import CommandError, ParameterError
 from wanbench.measure.labs.base import Completed, Host
 from wanbench.runs import RawFile
 
-from .base import PROCESS_S, ExperimentError, keep, last_line, run_to_end
+from .base import PROCESS_S, ExperimentError, bounded, check_declared, keep, last_line, run_to_end
 
 HANDSHAKE_RTTS = 7.5
 """
@@ -24,16 +24,12 @@ round trip until the server has ended. Measured as the slope of the duration of 
 (iperf3 3.12) over the RTT, 1 to 300 ms on a local lab without a rate: 7.46, of which the client 6.96; the
 rest was 0.04 s.
 """
-INITIAL_WINDOW_BYTES = 10 * 1448
-"""First flight of Linux TCP (RFC 6928)."""
-WINDOW_BYTES = 3 * 2**20
-"""Usual maximum bytes in flight: half of Linux's default tcp_rmem maximum of 6 MiB."""
-_PORTS = 3800
-"""Number of ports from `first_port` on: by default they end below those of Kafka's brokers, from 9092 on."""
+INITIAL_WINDOW_BYTES = 10 * 1448  # First flight of Linux TCP (RFC 6928).
+WINDOW_BYTES = 3 * 2**20  # Usual maximum bytes in flight: half of Linux's default tcp_rmem maximum of 6 MiB.
+_PORTS = 3800  # Number of ports from `first_port` on: by default they end below those of Kafka's brokers, from 9092 on.
 _MARGIN_S = 30.0
 """Added to the transfer's duration for control messages on a bad path; a client that takes longer hangs."""
-_SLOWEST_RATE_BPS = 250_000.0
-"""A slower byte-limited transfer is stopped. Paths between clouds carry more."""
+_SLOWEST_RATE_BPS = 250_000.0  # A slower byte-limited transfer is stopped. Paths between clouds carry more.
 
 
 @dataclass(frozen=True)
@@ -46,58 +42,46 @@ class Iperf3:
     duration_s : float or None
         Whole seconds to send (iperf3 reads 0.5 as 0, which means forever); give either this or `transfer_bytes`.
     transfer_bytes : int or None
-        Bytes to send. iperf3 ends when all bytes are handed to the kernel, not when they have arrived: the receiver
-        does not count those still in flight (10 MB at 200 ms: a third). Its rate is correct nevertheless; the sender's
-        is too high.
-    streams : int
-        Number of concurrent connections; `transfer_bytes` is their total.
-    reverse : bool
-        The server sends.
-    udp : bool
-        UDP datagrams at `rate_bps`, which must then be given.
+        Bytes to send, over all `streams`. iperf3 ends when all bytes are handed to the kernel, not when they have
+        arrived: the receiver does not count those still in flight. Its rate is correct nevertheless; the sender's is
+        too high.
     rate_bps : float or None
-        Maximum rate per stream.
-    window_bytes : int or None
-        Socket buffers; None leaves the kernel's autotuning.
-    congestion_control : str or None
-        Such as "cubic" or "bbr"; None is the host's own.
+        Maximum rate per stream; required for `udp`.
+    window_bytes, congestion_control
+        Socket buffers, and "cubic" or "bbr"; None leaves them to the host.
     block_bytes : int or None
         Length of one write, for UDP of one datagram.
     interval_s : float
         Interval of reports: 0.1 s or more; 0: no reports.
     omit_s : float
         Whole seconds at the start to leave out of the result (sent in addition).
-    connect_timeout_s : float
-        Timeout for the start of the server, and for the control connection.
-    timeout_s : float or None
-        Timeout of the client. None: `duration_s` + `omit_s` + 30 s, or the time to send `transfer_bytes` at 250 kbit/s
-        + 30 s.
+    connect_timeout_s, timeout_s : float
+        Timeouts for the start of the server and for the control connection, and of the client; None: 30 s more than
+        `duration_s` + `omit_s`, or than the time to send `transfer_bytes` at 250 kbit/s.
     first_port : int
-        First port. Each test and attempt uses another port from here on, so that a server left by a failed test does
-        not disturb the next.
+        Each test and attempt uses another port from here on, so that a server left by a failed test does not disturb
+        the next.
 
     Examples
     --------
-    >>> Iperf3(duration_s=None, transfer_bytes=10_000_000).name
-    'iperf3'
     >>> Iperf3(duration_s=2.0).expected_bytes(80.0, rate_bps=100e6)
     25000000.0
     """
 
-    duration_s: float | None = 2.0
-    transfer_bytes: int | None = None
-    streams: int = 1
+    duration_s: float | None = bounded(2.0, 1, 86_400)
+    transfer_bytes: int | None = bounded(None, 1, 2**50)
+    streams: int = bounded(1, 1, 128)
     reverse: bool = False
     udp: bool = False
-    rate_bps: float | None = None
-    window_bytes: int | None = None
+    rate_bps: float | None = bounded(None, 1, 1e13)
+    window_bytes: int | None = bounded(None, 1024, 2**29)
     congestion_control: str | None = None
-    block_bytes: int | None = None
-    interval_s: float = 0.5
-    omit_s: float = 0
-    connect_timeout_s: float = 5.0
-    timeout_s: float | None = None
-    first_port: int = 5201
+    block_bytes: int | None = bounded(None, 16, 2**20)
+    interval_s: float = bounded(0.5, 0, 60)
+    omit_s: float = bounded(0, 0, 60)
+    connect_timeout_s: float = bounded(5.0, 0.1, 600)
+    timeout_s: float | None = bounded(None, 0.1, 1e6)
+    first_port: int = bounded(5201, 1024, 65_535 - _PORTS)
 
     name: ClassVar[str] = "iperf3"
 
@@ -107,26 +91,7 @@ class Iperf3:
                 f"Iperf3 needs exactly one of duration_s ({self.duration_s!r}) and transfer_bytes "
                 f"({self.transfer_bytes!r})."
             )
-        check_fields(
-            self,
-            ("transfer_bytes", 1, 2**50),
-            ("streams", 1, 128),
-            ("window_bytes", 1024, 2**29),
-            ("block_bytes", 16, 2**20),
-            ("first_port", 1024, 65_535 - _PORTS),
-            whole=True,
-            optional=("transfer_bytes", "window_bytes", "block_bytes"),
-        )
-        check_fields(
-            self,
-            ("duration_s", 1, 86_400),
-            ("rate_bps", 1, 1e13),
-            ("interval_s", 0, 60),
-            ("omit_s", 0, 60),
-            ("connect_timeout_s", 0.1, 600),
-            ("timeout_s", 0.1, 1e6),
-            optional=("duration_s", "rate_bps", "timeout_s"),
-        )
+        check_declared(self)
         for name in ("duration_s", "omit_s"):
             if (value := getattr(self, name)) is not None and value != int(value):
                 raise refusal(f"Iperf3 {name}", value, "whole seconds, as iperf3 does not accept fractions")
@@ -179,11 +144,8 @@ class Iperf3:
         Start a server on `target`, the client on `source`; leave iperf3/<stem>.json (the client's output) and
         iperf3/<stem>.server.txt in the run folder. The server is always stopped.
 
-        Raises
-        ------
-        ExperimentError
-            If the server does not listen, the client takes too long, or iperf3 reports an error; what was
-            printed is kept.
+        Raises ExperimentError if the server does not listen, the client takes too long, or iperf3 reports an error;
+        what was printed is kept.
         """
         port = self.port(stem)
         server = target.start(self.server_command(target.address, port))

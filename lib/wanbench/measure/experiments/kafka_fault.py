@@ -2,27 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, refusal
+from wanbench.checks import refusal
 from wanbench.errors import ParameterError
+from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.programs.clients import HEAD
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .kafka_fault_session import FaultSession
-from .kafka_faults import CONSUMERS, CONTROLLER, FAULTS, KINDS, NONE
+from .base import ExperimentError, bounded, check_declared, links_of, one_of
+from .kafka_fault_session import CONSUMERS, CONTROLLER, FaultSession
 from .kafka_loads import ACKS, check_settings, setting_pairs
+
+NONE = "none"
+ON_LINKS = ("cut", "cut-out", "cut-in", "slow")
+ON_BROKERS = ("kill", "freeze")
+FAULTS = (*ON_LINKS, *ON_BROKERS, NONE)
+SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05  # Delay one way, and the share of packets lost.
+
+
+class Fault:
+    """
+    A fault at some regions, of which `nodes` are the brokers: `begin`, then `heal`, which undoes whatever `begin` did,
+    even if that failed half-way. A second call retries only what failed or was interrupted in the first.
+
+    Raises ExperimentError if the lab has no emulated links, or the cluster's brokers cannot be killed or frozen.
+    """
+
+    def __init__(self, kind: str, host: Host, regions: Sequence[str], nodes: Sequence[int]):
+        self.kind, self.regions, self.nodes = kind, tuple(regions), tuple(nodes)
+        self._cluster, self._undo = host.cluster, []
+        check_possible(kind, host)
+        self._links = links_of(host) if kind in ON_LINKS else None
+
+    def begin(self) -> None:
+        """Begin the fault; returns once the lab has confirmed it."""
+        if self.kind == "cut":
+            self._at_each(self.regions, self._links.cut_region, self._links.heal_region)
+        elif self.kind in ("cut-out", "cut-in"):
+            one_way = {"one_way": True}
+            self._at_each(
+                self._pairs(),
+                lambda pair: self._links.cut(*pair, **one_way),
+                lambda pair: self._links.heal(*pair, **one_way),
+            )
+        elif self.kind == "slow":
+            before = {pair: asdict(self._links.links[pair]) for pair in self._pairs()}
+            self._at_each(
+                list(before),
+                lambda pair: self._links.set_link(*pair, delay_ms=SLOW_DELAY_MS, loss=SLOW_LOSS),
+                lambda pair: self._links.set_link(*pair, **before[pair]),
+            )
+        elif self.kind == "kill":
+            self._at_each(self.nodes, self._cluster.kill, self._start)
+        elif self.kind == "freeze":
+            self._at_each(self.nodes, self._cluster.freeze, self._cluster.thaw)
+
+    def heal(self) -> None:
+        """Undo everything; errors are raised only after all was tried."""
+        errors = []
+        for undo in list(self._undo):
+            try:
+                undo()
+            except BaseException as error:
+                errors.append(error)
+            else:
+                self._undo.remove(undo)
+        if errors:
+            raise min(errors, key=lambda error: isinstance(error, Exception))  # an interruption first
+
+    def _at_each(self, things, do: Callable, undo: Callable) -> None:
+        """Run `do` on all of them at once, because two regions are to fail together; `undo` is for `heal`."""
+        self._undo += [lambda thing=thing: undo(thing) for thing in things]
+        if things:
+            with ThreadPoolExecutor(len(things)) as threads:
+                for done in [threads.submit(do, thing) for thing in things]:
+                    done.result()
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        """The affected directions of links: leaving the regions, entering them, or (slow) both."""
+        leaving = [pair for pair in self._links.links if pair[0] in self.regions]
+        entering = [pair for pair in self._links.links if pair[1] in self.regions]
+        if self.kind == "slow":
+            return list(dict.fromkeys([*leaving, *entering]))
+        return leaving if self.kind == "cut-out" else entering
+
+    def _start(self, node_id: int) -> None:
+        if not self._cluster.runs(node_id):
+            self._cluster.start(node_id, wait=False)
+
+
+def check_possible(kind: str, host: Host) -> None:
+    """ExperimentError if the lab or its cluster cannot produce this kind of fault."""
+    if kind in ON_LINKS:
+        links_of(host)
+    if kind in ON_BROKERS and not isinstance(host.cluster, Cluster):
+        raise ExperimentError(
+            f"the brokers of {host.name}'s cluster cannot be {'killed' if kind == 'kill' else 'frozen'}: it was not "
+            "started by this lab"
+        )
+
+
+KINDS = ("drop", "duplicate", "reorder", "alter")
+_RECEIVED = b'["received"'
+
+
+def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
+    """
+    A consumer's output with one record dropped, duplicated, swapped with the next of its producer and partition, or
+    altered; and that record. None if no record qualifies.
+
+    The record is from the middle and was received once.
+
+    >>> damaged(b'["received",0,5,1,7,100,false]\\n', "alter")
+    (b'["received",null,null,1,7,100,true]\\n', {'kind': 'alter', 'producer': 0, 'sequence': 5})
+    """
+    lines = printed.splitlines(keepends=True)
+    receipts = {
+        n: json.loads(line) for n, line in enumerate(lines) if line.startswith(_RECEIVED) and line.endswith(b"\n")
+    }
+    times = {}
+    for receipt in receipts.values():
+        times[_record(receipt)] = times.get(_record(receipt), 0) + 1
+    once = [n for n, receipt in receipts.items() if times[_record(receipt)] == 1 and receipt[1] is not None]
+    for n in once[len(once) // 2 :] + once[: len(once) // 2]:
+        receipt = receipts[n]
+        about = {"kind": kind, "producer": receipt[1], "sequence": receipt[2]}
+        if kind == "drop":
+            lines[n] = b""
+        elif kind == "duplicate":
+            lines[n] *= 2
+        elif kind == "alter":
+            lines[n] = _line([receipt[0], None, None, *receipt[3:6], True])
+        else:
+            later = (m for m in once if m > n and _stream(receipts[m]) == _stream(receipt))
+            if (m := next(later, None)) is None:
+                continue
+            lines[n], lines[m] = lines[m], lines[n]
+        return b"".join(lines), about
+    return printed, None
+
+
+def _record(receipt):
+    return tuple(receipt[1:3])
+
+
+def _stream(receipt):
+    """Producer and partition of a record: within them order is kept."""
+    return receipt[1], receipt[3]
+
+
+def _line(value):
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
 
 _START_S, _END_S = 6.0, 6.0
 """Overhead before the first record and after the end of traffic; measured on two processors."""
 _HEAL_S = 7.0
 """Time from healing to the end of traffic; measured 4 to 11 s after faults of 8 s, longest with a region cut."""
-_OVERHEAD_BYTES = 150
-"""Approximate headers of TCP, IP, request and record batch, for one record."""
+_OVERHEAD_BYTES = 150  # Approximate headers of TCP, IP, request and record batch, for one record.
 _OWNED = dict.fromkeys(
     ("acks", "bootstrap.servers", "client.id", "enable.idempotence", "group.id", "request.required.acks")
 )
@@ -34,8 +178,8 @@ class KafkaFault:
     One episode: steady traffic, a fault, healing, recovery, and reading back the log.
 
     Producers in every region of the lab send numbered, checksummed records on a schedule to a new topic; consumers of
-    one group in every region receive them. All clients log times, answers and errors. Every region watches the cluster.
-    All clients use librdkafka; producers with acks "all" are idempotent.
+    one group in every region receive them. All clients use librdkafka, and log times, answers and errors; producers
+    with acks "all" are idempotent. Every region watches the cluster.
 
     The cluster must be healthy before an episode starts: all replicas in sync. Preferred leaders of Kafka's own topics
     are then elected, so that every episode starts balanced. The traffic ends once replicas are in sync again, every
@@ -46,34 +190,23 @@ class KafkaFault:
     Parameters
     ----------
     fault : str
-        "cut": all links of the region. "cut-out", "cut-in": only what leaves it, or only what enters
-        it. "slow": its links take 2 s one way and lose 5 %. "kill": its brokers are killed, and started
-        again to heal. "freeze": its brokers are suspended. "none": nothing happens.
+        "cut": all links of the region. "cut-out", "cut-in": only what leaves it, or only what enters it. "slow": its
+        links take 2 s one way and lose 5 %. "kill": its brokers are killed, and started again to heal. "freeze": its
+        brokers are suspended. "none": nothing happens.
     at : str
-        A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region
-        whose consumers have most of the partitions. Empty for the fault "none".
+        A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region whose
+        consumers have most of the partitions. Empty for the fault "none".
     before_s, fault_s : float
         Duration of traffic before the fault, and of the fault.
-    after_s : float
+    after_s, quiet_s : float
         Timeout for a healthy cluster after healing. The traffic ends then, or `quiet_s` after the cluster is healthy.
-    quiet_s : float
-        Duration of traffic after the cluster is healthy again.
-    producers_per_region, consumers_per_region : int
     records_per_s : float
         Rate of each producer.
-    record_bytes : int
-        Size of a record's value.
-    partitions, replication : int
-        Number of partitions of the topic, and of replicas of each.
-    acks : "0", "1" or "all"
-    topic_settings : mapping of str
-        Settings of the topic, such as {"min.insync.replicas": 2, "unclean.leader.election.enable": True}.
     client_settings : mapping of str
-        librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; settings
-        that only producers (or only consumers) have reach only these.
+        librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; settings that only
+        producers (or only consumers) have reach only these.
     broker_settings : mapping of str, optional
-        Settings for `Cluster.reconfigure` before the episode: brokers restart unless they already have them. None: the
-        cluster's own.
+        Settings for `Cluster.reconfigure` before the episode. None: the cluster's own.
     watch_interval_s : float
         Interval of watching leaders and in-sync replicas.
     drain_s : float
@@ -87,51 +220,30 @@ class KafkaFault:
     fault: cut at eu for 8 s, acks all
     """
 
-    fault: str
+    fault: str = one_of(MISSING, FAULTS)
     at: str = ""
-    before_s: float = 6.0
-    fault_s: float = 8.0
-    after_s: float = 30.0
-    quiet_s: float = 2.0
-    producers_per_region: int = 1
-    consumers_per_region: int = 1
-    records_per_s: float = 30.0
-    record_bytes: int = 256
-    partitions: int = 9
-    replication: int = 3
-    acks: str = "all"
+    before_s: float = bounded(6.0, 0.5, 3600)
+    fault_s: float = bounded(8.0, 0.1, 3600)
+    after_s: float = bounded(30.0, 1, 3600)
+    quiet_s: float = bounded(2.0, 0, 3600)
+    producers_per_region: int = bounded(1, 1, 64)
+    consumers_per_region: int = bounded(1, 1, 64)
+    records_per_s: float = bounded(30.0, 0.1, 1_000)
+    record_bytes: int = bounded(256, HEAD.size, 900_000)
+    partitions: int = bounded(9, 1, 1_000)
+    replication: int = bounded(3, 1, 9)
+    acks: str = one_of("all", ACKS)
     topic_settings: Mapping[str, object] = ()
     client_settings: Mapping[str, object] = ()
     broker_settings: Mapping[str, object] | None = None
-    watch_interval_s: float = 0.25
-    drain_s: float = 15.0
-    damage: str | None = None
+    watch_interval_s: float = bounded(0.25, 0.25, 60)
+    drain_s: float = bounded(15.0, 0, 600)
+    damage: str | None = one_of(None, KINDS)
 
     name: ClassVar[str] = "kafka_fault"
 
     def __post_init__(self):
-        check_choice("KafkaFault fault", self.fault, FAULTS)
-        check_choice("KafkaFault acks", self.acks, ACKS)
-        check_choice("KafkaFault damage", self.damage, KINDS, optional=True)
-        check_fields(
-            self,
-            ("producers_per_region", 1, 64),
-            ("consumers_per_region", 1, 64),
-            ("record_bytes", HEAD.size, 900_000),
-            ("partitions", 1, 1_000),
-            ("replication", 1, 9),
-            whole=True,
-        )
-        check_fields(
-            self,
-            ("before_s", 0.5, 3600),
-            ("fault_s", 0.1, 3600),
-            ("after_s", 1, 3600),
-            ("quiet_s", 0, 3600),
-            ("records_per_s", 0.1, 1_000),
-            ("watch_interval_s", 0.25, 60),
-            ("drain_s", 0, 600),
-        )
+        check_declared(self)
         for name in ("topic_settings", "client_settings", "broker_settings"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, setting_pairs(self, name))
@@ -169,12 +281,23 @@ class KafkaFault:
         ParameterError
             If the lab has no such region, or the cluster fewer brokers than `replication`.
         ExperimentError
-            If there is no cluster, the lab or the cluster cannot have this fault, the cluster is not healthy at first,
-            a program fails before the fault has begun, or the lab cannot begin or heal the fault; measurements so far
-            are kept. A later failure is part of the result, `incomplete` in the file: a program or a broker that ends
-            early, a producer that does not end, a log that cannot be read, consumers that do not receive all records.
+            If the lab or the cluster cannot have this fault, the cluster is not healthy at first, or a program fails
+            before the fault has begun; measurements so far are kept. Later failures are part of the result,
+            `incomplete` in the file.
         """
         return FaultSession(self, source, folder, stem).run()
+
+    def check_possible(self, host: Host) -> None:
+        """ExperimentError if the lab or its cluster cannot have this fault."""
+        check_possible(self.fault, host)
+
+    def on(self, host: Host, regions: Sequence[str], nodes: Sequence[int]) -> Fault:
+        """The fault on regions of a host's lab, and the brokers there."""
+        return Fault(self.fault, host, regions, nodes)
+
+    def damaged(self, printed: bytes) -> tuple[bytes, dict | None]:
+        """A consumer's output with the damage that `damage` asks for; and the damaged record, if any."""
+        return damaged(printed, self.damage) if self.damage else (printed, None)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration on two processors; a restart for other `broker_settings` adds about 10 s."""

@@ -5,50 +5,51 @@ from __future__ import annotations
 import json
 import re
 import time
-import uuid
-from collections.abc import Callable
+from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.cluster import Cluster
+from wanbench.measure.kafka.programs import fault_consumer, fault_producer, log_reader
 from wanbench.measure.labs.base import Host
-from wanbench.runs import RawFile, write_raw
+from wanbench.runs import RawFile
 from wanbench.runs.journal import now_utc
 
 from .base import ExperimentError, cluster_of
-from .kafka_faults import CONSUMERS, CONTROLLER, Fault, check_possible, damaged
 from .sampling import ProcessorUse
-from .session import Program, kept, kept_log, start_clients, start_log_reader, stop_all
+from .session import Program, Session, as_json, client_command
 
-LOOK_S = 0.1
-READY_S = 120.0
-"""Timeout for clients to be ready, on a busy machine."""
-HEALTHY_S = 120.0
-"""Timeout for a healthy cluster before an episode: the previous one may have ended in recovery."""
+CONTROLLER, CONSUMERS = "controller", "consumers"
+"""
+Roles instead of names of regions: the region of the active controller, and the region whose consumers have the most
+partitions.
+"""
+READY_S = 120.0  # Timeout for clients to be ready, on a busy machine.
+HEALTHY_S = 120.0  # Timeout for a healthy cluster before an episode: the previous one may have ended in recovery.
 MARGIN_S = 30.0
-SHOWN = 500
-"""Maximum number of characters of a reason."""
-LOG_S = 120.0
-"""Timeout for reading back the log."""
-COMPLETE_S = 60.0
-"""Timeout for consumers to read the remaining records."""
+MAX_REASON = 500  # Maximum number of characters of a reason.
+LOG_S = 120.0  # Timeout for reading back the log.
+COMPLETE_S = 60.0  # Timeout for consumers to read the remaining records.
 REPLICATED_S = 45.0
 """Timeout for replicas to catch up or to leave the in-sync set: replica.lag.time.max.ms defaults to 30 s."""
-HOLDS_S = 1.5
-"""Health must last this long to count: a broker whose session expired may still be fenced after healing."""
+HOLDS_S = 1.5  # Health must last this long to count: a broker whose session expired may still be fenced after healing.
+_TELLING = re.compile(
+    rb"Fencing broker \d+|to unfence has been granted|Becoming the active controller|Shrinking ISR|ISR updated to"
+    rb"|\] Leader \S+ .*starts at leader epoch"
+)
+_SECONDS = len("2026-11-22T09:52:29")
 
 
-class FaultSession:
+class FaultSession(Session):
     """An episode of `settings` (a KafkaFault) on the lab of `source`."""
 
     def __init__(self, settings, source: Host, folder: Path, stem: str):
-        self.settings, self.host = settings, source
-        self.folder, self.stem = folder, stem
-        self.files: list[RawFile] = []
-        self._topic = f"fault-{re.sub('[^A-Za-z0-9._-]', '-', stem)[:150]}-{uuid.uuid4().hex[:8]}"
+        super().__init__(settings, folder, stem)
+        self.host = source
+        self._topic = self._unique("fault")
         self._replicas: list[list[int]] = []
         self._times: dict[str, float] = {}
         self._regions: list[str] = []
@@ -57,40 +58,25 @@ class FaultSession:
         self._log: Program | None = None
         self._done_damage = None
         self._incomplete: list[str] = []
-        self._started_at_utc = now_utc()
+        self._sampled: list[RawFile] = []
         self._health: Health | None = None
 
-    def run(self) -> list[RawFile]:
-        """See `KafkaFault.run`."""
-        self._check()
-        error, sampled = None, []
-        try:
-            with ExitStack() as stack:
-                use = ProcessorUse().concurrently(self.host, self.host, self.folder, self.stem)
-                sampled = stack.enter_context(use)
-                self._begin(stack)
-                self._episode()
-                self._end()
-        except LabError as failed:
-            error = str(failed)
-        except BaseException as failed:
-            error = f"{type(failed).__name__}: {failed}"
-            raise
-        finally:
-            stop_all([*self._clients, *self._watchers, *([self._log] if self._log else [])])
-            self._delete_topic()
-            self.files += sampled
-            self._keep(error)
-        if error is not None:
-            raise ExperimentError(error, self.files)
-        return self.files
+    def _measure(self) -> None:
+        with ExitStack() as stack:
+            use = ProcessorUse().concurrently(self.host, self.host, self.folder, self.stem)
+            self._sampled = stack.enter_context(use)
+            self._begin(stack)
+            self._episode()
+            self._end()
+
+    def _programs(self) -> list[Program]:
+        return [*self._clients, *self._watchers, *([self._log] if self._log else [])]
 
     # Before
 
     def _check(self) -> None:
-        """Reject impossible settings before anything starts."""
         self._cluster = cluster_of(self.host)
-        check_possible(self.settings.fault, self.host)
+        self.settings.check_possible(self.host)
         self._hosts = [hosts for hosts in self._cluster.lab.hosts.values() if hosts]
         regions = [hosts[0].region for hosts in self._hosts]
         self._at = self.settings.at.split("+") if self.settings.at else []
@@ -107,40 +93,43 @@ class FaultSession:
             )
 
     def _begin(self, stack: ExitStack) -> None:
-        """Wait for a healthy cluster, make the topic, start watchers and clients."""
         settings = self.settings
         if isinstance(self._cluster, Cluster):
             self._cluster.reconfigure(dict(settings.broker_settings or ()))
-        self._await_healthy_cluster()
+        self._await(self._unhealthy, HEALTHY_S, "the cluster is not healthy after")
         with suppress(AnswerError):  # of Kafka's own topics: that of the episode is new, and balanced
             self._ask("elect")
-        about = self._ask(
-            "create_topic",
-            name=self._topic,
-            partitions=settings.partitions,
-            replication=settings.replication,
-            settings=dict(settings.topic_settings),
-        )
+        topic = {name: getattr(settings, name) for name in ("partitions", "replication")}
+        about = self._ask("create_topic", name=self._topic, settings=dict(settings.topic_settings), **topic)
         self._replicas = [partition["replicas"] for partition in about["partitions"]]
         longest_s = settings.before_s + settings.fault_s + settings.after_s + READY_S + MARGIN_S
         for number, hosts in enumerate(self._hosts):
-            process = stack.enter_context(
-                self._cluster.watching(
-                    hosts[0],
-                    longest_s,
-                    interval_s=settings.watch_interval_s,
-                    topics=[self._topic],
-                    members=[self._topic],
-                )
-            )
-            self._watchers.append(Program("watch", number, hosts[0], process))
-        firsts = [hosts[0] for hosts in self._hosts]
-        self._clients = start_clients(settings, self._topic, firsts, self._stop_file)
+            names = {"topics": [self._topic], "members": [self._topic]}
+            watch = self._cluster.watching(hosts[0], longest_s, interval_s=settings.watch_interval_s, **names)
+            self._watchers.append(Program("watch", number, hosts[0], stack.enter_context(watch)))
+        self._start_clients()
         self._health = Health([*self._clients, *self._watchers], self._replicas)
 
         if not self._until(lambda: not self._health.awaited(), READY_S):
             raise ExperimentError(f"after {READY_S:g} s {'; '.join(self._health.awaited())}")
         self._note("started_at_s")
+
+    def _start_clients(self) -> None:
+        settings, hosts = self.settings, [hosts[0] for hosts in self._hosts]
+        common = {"topic": self._topic, "settings": json.dumps(dict(settings.client_settings))}
+        for number, host in enumerate(hosts * settings.consumers_per_region):
+            ended_file = f"{self._stop_file(host)}.ended"
+            command = client_command(
+                host, fault_consumer, group=self._topic, number=number, ended_file=ended_file, **common
+            )
+            self._clients.append(Program("consumer", number, host, host.start(command)))
+        for number, host in enumerate(hosts * settings.producers_per_region):
+            command = client_command(
+                host, fault_producer, partitions=settings.partitions, number=number, acks=settings.acks,
+                interval_ns=round(1e9 / settings.records_per_s), record_bytes=settings.record_bytes,
+                stop_file=self._stop_file(host), drain_s=settings.drain_s, **common,
+            )  # fmt: skip
+            self._clients.append(Program("producer", number, host, host.start(command)))
 
     # The fault
 
@@ -148,13 +137,13 @@ class FaultSession:
         settings, begun_s = self.settings, time.monotonic()
         self._regions = self._hit()
         nodes = [row["node_id"] for row in self._ask("cluster")["brokers"] if row["rack"] in self._regions]
-        fault = Fault(settings.fault, self.host, self._regions, nodes)
-        self._look_for(settings.before_s - (time.monotonic() - begun_s))
+        fault = settings.on(self.host, self._regions, nodes)
+        self._until(lambda: False, settings.before_s - (time.monotonic() - begun_s))
         try:
             self._note("fault_at_s")
             fault.begin()
             self._note("fault_done_at_s")
-            self._look_for(settings.fault_s)
+            self._until(lambda: False, settings.fault_s)
         finally:
             self._note("heal_at_s")
             self._heal(fault)
@@ -162,7 +151,7 @@ class FaultSession:
         self._await_health()
         self._note("ended_at_s")
 
-    def _heal(self, fault: Fault) -> None:
+    def _heal(self, fault) -> None:
         """Undo the fault; retry once if that fails or is interrupted."""
         try:
             fault.heal()
@@ -173,7 +162,6 @@ class FaultSession:
             raise
 
     def _hit(self) -> list[str]:
-        """The regions to be hit."""
         if self._at == [CONSUMERS]:
             self._health.look()
             return [self._health.region_of_most()]
@@ -221,8 +209,9 @@ class FaultSession:
                 with self._noting():
                     client.wait(self.settings.drain_s + MARGIN_S)
         with self._noting():
-            self._await_replicated()
-        self._log = start_log_reader(self.host, self._topic, self.settings.partitions, LOG_S)
+            self._await(self._unreplicated, REPLICATED_S, "replicas do not have all of these partitions after")
+        reader = {"topic": self._topic, "partitions": self.settings.partitions, "timeout_s": LOG_S}
+        self._log = Program("log", 0, self.host, self.host.start(client_command(self.host, log_reader, **reader)))
         with self._noting():
             self._log.wait(LOG_S + MARGIN_S)
         self._tell(".ended")
@@ -234,19 +223,9 @@ class FaultSession:
             self._incomplete.append(f"consumers did not read partitions {unread} up to their ends in {COMPLETE_S:g} s")
         self._check_nodes()
 
-    def _await_replicated(self) -> None:
-        """Return once consumers can read all of the log; ExperimentError if that takes too long."""
-        end_s = time.monotonic() + REPLICATED_S
-        while True:
-            rows = self._ask("log_ends", topic=self._topic)
-            behind = [str(row["partition"]) for row in rows if row["high_watermark"] < row["end"]]
-            if not behind:
-                return
-            if time.monotonic() > end_s:
-                raise ExperimentError(
-                    f"replicas do not have all of partitions {', '.join(behind)} after {REPLICATED_S:g} s"
-                )
-            time.sleep(LOOK_S)
+    def _unreplicated(self) -> str:
+        rows = self._ask("log_ends", topic=self._topic)
+        return ", ".join(str(row["partition"]) for row in rows if row["high_watermark"] < row["end"])
 
     def _check_nodes(self) -> None:
         """Note and restart nodes that ended unexpectedly, as one may soon after its thaw."""
@@ -259,60 +238,38 @@ class FaultSession:
                 with self._noting():
                     self._cluster.start(placement.node_id, wait=False)
 
-    def _await_healthy_cluster(self) -> None:
-        """Return once all replicas of all topics are in sync; ExperimentError if that takes too long."""
-        end_s, state = time.monotonic() + HEALTHY_S, "it was not asked"
-        while time.monotonic() < end_s:
-            try:
-                topics = self._ask("topics", internal=True)
-            except AnswerError as error:
-                state = str(error)
-                continue
-            short = [
-                f"{topic['name']} {partition['partition']}"
-                for topic in topics
-                for partition in topic["partitions"]
-                if set(partition["isr"]) != set(partition["replicas"]) or partition["leader"] is None
-            ]
-            if not short:
-                return
-            state = f"replicas of {', '.join(short[:5])} are not in sync"
-            time.sleep(LOOK_S)
-        raise ExperimentError(f"the cluster is not healthy after {HEALTHY_S:g} s: {state}")
+    def _unhealthy(self) -> str:
+        try:
+            topics = self._ask("topics", internal=True)
+        except AnswerError as error:
+            return str(error)
+        short = [
+            f"{topic['name']} {partition['partition']}"
+            for topic in topics
+            for partition in topic["partitions"]
+            if set(partition["isr"]) != set(partition["replicas"]) or partition["leader"] is None
+        ]
+        return f"replicas of {', '.join(short[:5])} are not in sync" if short else ""
 
-    def _delete_topic(self) -> None:
+    def _clean_up(self) -> None:
         if self._replicas:
             with suppress(LabError):
                 self._ask("delete_topic", name=self._topic)
 
     def _keep(self, error: str | None) -> None:
-        """Write every program's output, and the file that the reader starts from."""
+        self.files += self._sampled
+        contents = {"watch": compact_samples, "consumer": self._damage}
         described = []
-        programs = [*self._clients, *self._watchers, *([self._log] if self._log else [])]
-        for program in programs:
+        for program in self._programs():
             if program.done is None:
                 continue
-            content = bytes
             if program.role == "watch":
-                of_groups = replace(program, role="groups", done=replace(program.done, stderr=b""))
-                files, named = kept(self.folder, self.settings.name, self.stem, of_groups, group_samples)
-                self.files += files
-                described.append(of_groups.describe() | {"file": named})
-                content = compact_samples
-            elif program.role == "consumer" and self.settings.damage and self._done_damage is None:
-                content = self._damage
-            files, named = kept(self.folder, self.settings.name, self.stem, program, content)
-            self.files += files
-            described.append(program.describe() | {"file": named})
+                described.append(self._keep_program(program, group_samples, role="groups"))
+            described.append(self._keep_program(program, contents.get(program.role, bytes)))
         logs = []
-        if isinstance(self._cluster, Cluster):
-            for placement in self._cluster.placements:
-                with suppress(LabError):
-                    file, described_log = kept_log(
-                        self.folder, self.settings.name, self.stem, self._cluster, placement, self._started_at_utc
-                    )
-                    self.files.append(file)
-                    logs.append(described_log)
+        for placement in self._cluster.placements if isinstance(self._cluster, Cluster) else ():
+            with suppress(LabError):
+                logs.append(self._keep_log(placement))
         about = {
             "format": 1,
             "settings": asdict(self.settings),
@@ -327,13 +284,25 @@ class FaultSession:
             "programs": described,
             "logs": logs,
         }
-        content = json.dumps(about, indent=1).encode() + b"\n"
-        ends = {"started_at_utc": self._started_at_utc, "ended_at_utc": now_utc()}
-        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.fault.json", content, **ends))
+        self._write("fault.json", about)
+
+    def _keep_log(self, placement) -> dict:
+        """Keep the lines of a node's log that report fencing, leaders and in-sync replicas; returns its entry."""
+        since = self.started_at_utc[:_SECONDS].encode()
+        lines = [
+            line
+            for line in self._cluster.log(placement.node_id).splitlines(keepends=True)
+            if line[:_SECONDS] >= since and line[:2] == b"20" and _TELLING.search(line)
+        ]
+        times = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
+        file = self._keep_packed(f"node-{placement.node_id}.log.gz", b"".join(lines), **times)
+        return {"node_id": placement.node_id, "region": placement.host.region, "file": file}
 
     def _damage(self, printed: bytes) -> bytes:
-        altered, self._done_damage = damaged(printed, self.settings.damage)
-        return altered
+        """A consumer's output; that of the first with a suitable record is damaged, if the settings ask for it."""
+        if self._done_damage is None:
+            printed, self._done_damage = self.settings.damaged(printed)
+        return printed
 
     # Small things
 
@@ -344,7 +313,6 @@ class FaultSession:
         return f"{host.scratch}/{self._topic}.stop"
 
     def _tell(self, more: str = "") -> None:
-        """Create the file that clients wait for, on every host."""
         for host in {client.host.name: client.host for client in self._clients}.values():
             with self._noting():
                 host.run(["touch", self._stop_file(host) + more], timeout_s=MARGIN_S)
@@ -357,44 +325,22 @@ class FaultSession:
         except LabError as error:
             if "fault_done_at_s" not in self._times:
                 raise
-            self._incomplete.append(str(error)[:SHOWN])
+            self._incomplete.append(str(error)[:MAX_REASON])
 
     def _look(self) -> None:
-        with self._noting():
-            self._health.look()
+        """Read new output; until the fault has begun, ExperimentError as soon as a program fails."""
+        if self._health is not None:
+            with self._noting():
+                self._health.look()
 
     def _note(self, name: str) -> None:
         self._times[name] = time.time()
 
-    def _look_for(self, lasts_s: float) -> None:
-        """Sleep; until the fault has begun, ExperimentError as soon as a program fails."""
-        end_s = time.monotonic() + lasts_s
-        while (left_s := end_s - time.monotonic()) > 0:
-            time.sleep(min(left_s, LOOK_S))
-            self._look()
-
-    def _until(self, condition: Callable[[], object], timeout_s: float) -> bool:
-        """Wait for a condition; False on timeout."""
-        end_s = time.monotonic() + timeout_s
-        while True:
-            self._look()
-            if condition():
-                return True
-            if time.monotonic() > end_s:
-                return False
-            time.sleep(LOOK_S)
-
 
 class Health:
     """
-    Current state of partitions, group and traffic; `look` updates it.
-
-    Parameters
-    ----------
-    programs : list of Program
-        Clients and watchers.
-    replicas : list of list of int
-        The replicas of each partition, the preferred leader first.
+    Current state of partitions, group and traffic, from the output of clients and watchers; `look` updates it.
+    `replicas` are those of each partition, the preferred leader first.
     """
 
     def __init__(self, programs: list[Program], replicas: list[list[int]]):
@@ -422,13 +368,9 @@ class Health:
 
     def awaited(self) -> list[str]:
         """What still prevents an episode from beginning, a sentence each; empty once it can."""
-        of_role = {
-            role: [program for program in self.programs if program.role == role]
-            for role in ("producer", "consumer", "watch")
-        }
-        sentences = [
-            f"{program} has not begun to send" for program in of_role["producer"] if program.number not in self._sending
-        ]
+        of_role = {role: [p for p in self.programs if p.role == role] for role in ("producer", "consumer", "watch")}
+        idle = [program for program in of_role["producer"] if program.number not in self._sending]
+        sentences = [f"{program} has not begun to send" for program in idle]
         if self.group_since() is None:
             held = ", ".join(f"{program} {sorted(self._assigned[program.number])}" for program in of_role["consumer"])
             sentences.append(
@@ -479,10 +421,10 @@ class Health:
 
     def region_of_most(self) -> str:
         """The region whose consumers hold the most partitions; the first in a tie."""
-        held: dict[str, int] = {}
+        held: Counter = Counter()
         for program in self.programs:
             if program.role == "consumer":
-                held[program.host.region] = held.get(program.host.region, 0) + len(self._assigned[program.number])
+                held[program.host.region] += len(self._assigned[program.number])
         return max(held, key=held.get)
 
     def _seen_by(self, watcher: int) -> str:
@@ -491,19 +433,15 @@ class Health:
         return str([p["isr"] for p in partitions]) if partitions else "nothing"
 
     def _all_see(self, after_s, holds) -> float | None:
-        seen = []
-        for program in self.programs:
-            if program.role != "watch":
-                continue
-            at_s, partitions = self._views.get(program.number, (0.0, None))
+        views = [self._views.get(p.number, (0.0, None)) for p in self.programs if p.role == "watch"]
+        for at_s, partitions in views:
             if at_s < after_s or partitions is None or len(partitions) != len(self.replicas):
                 return None
             if not all(
                 holds(p["isr"], p["leader"], replicas) for p, replicas in zip(partitions, self.replicas, strict=True)
             ):
                 return None
-            seen.append(at_s)
-        return max(seen, default=None)
+        return max((at_s for at_s, _ in views), default=None)
 
     def _saw(self, number, sample):
         if "group" in sample:
@@ -530,19 +468,16 @@ def compact_samples(printed: bytes) -> bytes:
     replicas] of each partition in order, or null if unchanged; [at_s, took_s, kind, message] of a failed one.
     """
     lines, before = [], None
-    for text in printed[: printed.rfind(b"\n") + 1].splitlines():
-        sample = json.loads(text)
-        if "group" in sample:
-            continue
-        times = [round(sample["at_s"], 6), sample["took_s"]]
-        if "error" in sample:
-            lines.append([*times, sample["error"]["kind"], sample["error"]["message"][:200]])
-            continue
-        topics = sample["topics"]
-        state = [[p["leader"], p["isr"]] for p in topics[0]["partitions"]] if topics else []
-        lines.append([*times, sample["node_id"], None if state == before else state])
-        before = state
-    return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+    for sample in _samples(printed):
+        if "group" not in sample:
+            line = [round(sample["at_s"], 6), sample["took_s"], *_error(sample)]
+            if "error" not in sample:
+                topics = sample["topics"]
+                state = [[p["leader"], p["isr"]] for p in topics[0]["partitions"]] if topics else []
+                line += [sample["node_id"], None if state == before else state]
+                before = state
+            lines.append(line)
+    return b"".join(map(as_json, lines))
 
 
 def group_samples(printed: bytes) -> bytes:
@@ -551,17 +486,19 @@ def group_samples(printed: bytes) -> bytes:
     failed sample. Consumers are those of the episode, whose client.id ends in their number.
     """
     lines = []
-    for text in printed[: printed.rfind(b"\n") + 1].splitlines():
-        sample = json.loads(text)
-        if "group" not in sample:
-            continue
-        line = [round(sample["at_s"], 6), sample["group"]]
-        if "error" in sample:
-            line += [sample["error"]["kind"], sample["error"]["message"][:200]]
-        else:
-            members = [
-                [int(member["client_id"].rpartition("-")[2]), len(member["partitions"])] for member in sample["members"]
-            ]
-            line += [sample["state"], sorted(members)]
-        lines.append(line)
-    return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+    for sample in _samples(printed):
+        if "group" in sample:
+            line = [round(sample["at_s"], 6), sample["group"], *_error(sample)]
+            if "error" not in sample:
+                members = [(member["client_id"], len(member["partitions"])) for member in sample["members"]]
+                line += [sample["state"], sorted([int(name.rpartition("-")[2]), n] for name, n in members)]
+            lines.append(line)
+    return b"".join(map(as_json, lines))
+
+
+def _samples(printed: bytes) -> list[dict]:
+    return [json.loads(line) for line in printed[: printed.rfind(b"\n") + 1].splitlines()]
+
+
+def _error(sample: dict) -> list[str]:
+    return [sample["error"]["kind"], sample["error"]["message"][:200]] if "error" in sample else []

@@ -2,117 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, check_flag, refusal
+from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.java_commands import checked_flags
-from wanbench.measure.labs.base import Host
-from wanbench.runs import RawFile
 
-from .base import ExperimentError, cluster_of
-from .kafka_load_session import Session
-from .kafka_loads import ACKS, MADE, SMALLEST_RECORD_BYTES, check_placement, check_rack, check_settings, setting_pairs
+from .base import ClientLoad, bounded, check_declared, one_of
+from .kafka_load_session import LoadSession
+from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 
-START_S = 3.0
-"""Time to start one tool; n tools take about sqrt(n) times as long."""
-AROUND_S = 4.0
-"""Time to make and delete topics, and to count batches."""
+START_S = 3.0  # Time to start one tool; n tools take about sqrt(n) times as long.
+AROUND_S = 4.0  # Time to make and delete topics, and to count batches.
+TIMESTAMPS = ("LogAppendTime", "CreateTime")
+PAYLOADS = ("letters", *MADE)
 
 
 @dataclass(frozen=True)
-class KafkaLoad:
+class KafkaLoad(ClientLoad):
     """
     Producers and consumers of Kafka's own perf tools, started together.
 
     Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers` each:
     with one producer per topic and three groups of one consumer this is the fan-out 1:3.
 
-    How a load ends, and how its warm-up is separated:
+    A load ends in one of three ways:
 
-    - `records` per producer, after `warmup_records` that the tool sums up separately (``--warmup-records``).
-    Unthrottled, its summary of the later records starts while the warm-up is still in the producer's buffer, so the
-    rate in it is too low.
-    - `duration_s` at `target_records_per_s`: the corresponding number of records; then as above.
-    - `duration_s` unthrottled: the tool has no time limit. It gets more records than it can send, and is stopped
-    `warmup_s` + `duration_s` after the last producer's first window. The producers' summary line and metrics are then
-    missing; windows and the log's batches remain.
+    - after `records` per producer, following `warmup_records` that the tool sums up separately. Unthrottled, the rate
+      in its summary is too low, because the summary starts while the warm-up is still in the producer's buffer;
+    - with `duration_s` and `target_records_per_s`, after the corresponding number of records, in the same way;
+    - with `duration_s` unthrottled, when the tools are stopped, `warmup_s` + `duration_s` after the last producer's
+      first window. The producers' summary line and metrics are then missing; windows and the log's batches remain.
 
-    Tools take a second or more to start. ``<stem>.times.json`` says when all of them were sending, and which period
-    counts; analysis uses windows and batches of that period.
+    ``<stem>.times.json`` says when all tools were sending, and which period counts.
 
     Parameters
     ----------
     topics, partitions, replication : int
         Topics, partitions of each, replicas of each partition.
     placement : tuple of tuple of int, optional
-        The node ids of each partition's replicas, the preferred leader first, the same for every topic; None: Kafka
-        places them.
-    topic_settings : mapping of str
-        Settings of the topics, such as {"min.insync.replicas": 2}. Nothing is deleted from the topics during the load,
-        unless `retention.ms` or `retention.bytes` is set here.
-    timestamps : str
-        Kind of time stamps in the topics: "LogAppendTime", when the broker had the batch, or "CreateTime", set by the
-        producer, earlier by the time that a record waited in its buffer (unthrottled: many seconds).
+        The node ids of each partition's replicas, the preferred leader first, the same for every topic.
+    topic_settings, producer_settings, consumer_settings : mapping of str
+        Further settings. Nothing is deleted from the topics during the load, unless `retention.ms` or `retention.bytes`
+        is set here. Secrets belong to the cluster.
+    timestamps : "LogAppendTime" or "CreateTime"
+        Time stamps of the broker, or of the producer, earlier by the time that a record waited in its buffer.
     producers : int
-        Number of producer processes, at least the number of topics.
-    consumer_groups, consumers : int
-        Number of groups, each of which reads all of a topic, and of consumer processes in each group.
-    acks : str
-        "0", "1" or "all".
+        Producer processes, at least the number of topics.
     batch_bytes, linger_ms, compression, buffer_bytes, max_in_flight
-        batch.size, linger.ms, compression.type ("none", "gzip", "snappy", "lz4", "zstd"), buffer.memory and
-        max.in.flight.requests.per.connection of the producers.
+        batch.size, linger.ms, compression.type, buffer.memory and max.in.flight.requests.per.connection.
     idempotence : bool or None
         None: Kafka's default, which is True if acks is "all".
-    record_bytes : int
-        Size of the payload of one record.
     target_records_per_s : float or None
         Rate of each producer; None: unthrottled.
-    records : int or None
-        Records of each producer, without the warm-up; give either this or `duration_s`.
-    duration_s : float or None
-        Duration of the counted period.
-    warmup_s, warmup_records
-        Warm-up before that: `warmup_s` with `duration_s`, `warmup_records` with `records`.
     payload : str
-        "letters": the tool's own random letters, which hardly compress. "json", "log", "random": generated records, see
-        `wanbench.measure.experiments.kafka_loads`. The log shows how well they compress: its bytes in table `batches`
-        against its records times `record_bytes`.
-    payload_seed : int
-        Seed of the generated records.
-    reporting_interval_s : float
-        Interval of the windows that the tools print.
+        "letters": the tool's own random letters, which hardly compress. "json", "log", "random": see
+        `wanbench.measure.experiments.kafka_loads.records`.
     consumer_windows : bool
         Whether consumers print windows. The tool then prints no summary; its metrics say how much it read.
-    print_metrics : bool
-        Whether the tools print their metrics at the end.
     consumer_timeout_s : float
-        A consumer ends after this time without a record. Choose it longer than any gap in the load, such as a cut link.
-        The only consumer of a group ends with the last record if the number of records is known beforehand.
+        A consumer ends after this time without a record: choose it longer than any gap in the load.
     drain : bool
-        Whether consumers read all records and print their final output. False: they are stopped when the producers have
-        ended, which saves `consumer_timeout_s` in loads that are stopped.
-    heap_mb, jvm
-        Java's heap and flags of each tool.
-    producer_settings, consumer_settings : mapping of str
-        Further settings of the clients. Secrets belong to the cluster.
+        Whether consumers read all records and print their final output, or are stopped when the producers have ended.
     client_rack : str or None
         client.rack of the consumers, which then read from a replica in that rack: a name, or "region" for each
-        consumer's own region, which is the rack of a lab's brokers. None: they read from leaders.
+        consumer's own region. None: they read from leaders.
     most_bytes : float
-        Maximum total payload of the producers.
-    start_timeout_s : float
-        Timeout for all producers to print their first window, in an unthrottled load of `duration_s`.
+        Maximum total payload.
     timeout_s : float or None
-        Timeout for all producers to end. Producers still running then are stopped, and the records sent so far are the
-        result: <stem>.times.json names them in `unfinished`, and column behind_s of their windows shows how far they
-        fell behind and when. None: a minute more than twice `duration_s` + `warmup_s`, or than sending `records` at 1
-        Mbit/s.
+        Timeout for all producers to end. Those still running then are stopped; <stem>.times.json names them in
+        `unfinished`, and column behind_s of their windows shows how far they fell behind. None: a minute more than
+        twice `duration_s` + `warmup_s`, or than sending `records` at 1 Mbit/s.
 
     Examples
     --------
@@ -121,53 +84,56 @@ class KafkaLoad:
     (1200, 200, 3600000.0)
     """
 
-    topics: int = 1
-    partitions: int = 3
-    replication: int = 1
+    topics: int = bounded(1, 1, 1000)
+    partitions: int = bounded(3, 1, 10_000)
+    replication: int = bounded(1, 1, 9)
     placement: tuple[tuple[int, ...], ...] | None = None
     topic_settings: Mapping[str, object] = ()
-    timestamps: str = "LogAppendTime"
-    producers: int = 1
-    consumer_groups: int = 1
-    consumers: int = 1
-    acks: str = "all"
-    batch_bytes: int = 16_384
-    linger_ms: float = 5
-    compression: str = "none"
+    timestamps: str = one_of("LogAppendTime", TIMESTAMPS)
+    producers: int = bounded(1, 1, 100)
+    consumer_groups: int = bounded(1, 0, 100)
+    consumers: int = bounded(1, 0, 100)
+    acks: str = one_of("all", ACKS)
+    batch_bytes: int = bounded(16_384, 0, 2**30)
+    linger_ms: float = bounded(5, 0, 60_000)
+    compression: str = one_of("none", COMPRESSIONS)
     idempotence: bool | None = None
-    buffer_bytes: int = 32 << 20
-    max_in_flight: int = 5
-    record_bytes: int = 1000
-    target_records_per_s: float | None = None
-    records: int | None = None
-    duration_s: float | None = 10.0
-    warmup_s: float = 0.0
-    warmup_records: int = 0
-    payload: str = "letters"
-    payload_seed: int = 0
-    reporting_interval_s: float = 1.0
+    buffer_bytes: int = bounded(32 << 20, 1 << 16, 2**36)
+    max_in_flight: int = bounded(5, 1, 1000)
+    record_bytes: int = bounded(1000, 1, 2**28)
+    target_records_per_s: float | None = bounded(None, 0.01, 1e7)
+    records: int | None = bounded(None, 1, 10**12)
+    duration_s: float | None = bounded(10.0, 1, 86_400)
+    warmup_s: float = bounded(0.0, 0, 3600)
+    warmup_records: int = bounded(0, 0, 10**12)
+    payload: str = one_of("letters", PAYLOADS)
+    payload_seed: int = bounded(0, 0, 2**63)
+    reporting_interval_s: float = bounded(1.0, 0.1, 600)
     consumer_windows: bool = True
     print_metrics: bool = True
-    consumer_timeout_s: float = 10.0
+    consumer_timeout_s: float = bounded(10.0, 0.5, 86_400)
     drain: bool = True
-    heap_mb: int = 256
+    heap_mb: int = bounded(256, 64, 2**20)
     jvm: tuple[str, ...] = ()
     producer_settings: Mapping[str, object] = ()
     consumer_settings: Mapping[str, object] = ()
     client_rack: str | None = None
-    most_bytes: float = 20e9
-    start_timeout_s: float = 60.0
-    timeout_s: float | None = None
+    most_bytes: float = bounded(20e9, 1, 2**50)
+    start_timeout_s: float = bounded(60.0, 1, 3600)
+    timeout_s: float | None = bounded(None, 1, 1e6)
 
     name: ClassVar[str] = "kafka_load"
 
     def __post_init__(self):
         object.__setattr__(self, "acks", str(self.acks))
-        for name in ("topic_settings", "producer_settings", "consumer_settings"):
-            object.__setattr__(self, name, setting_pairs(self, name))
-        if isinstance(self.jvm, list):
-            object.__setattr__(self, "jvm", tuple(self.jvm))
-        check_load(self)
+        object.__setattr__(self, "jvm", tuple(self.jvm) if isinstance(self.jvm, list) else self.jvm)
+        check_declared(self)
+        check_clients(self, producer_settings=_OWNED, topic_settings={"message.timestamp.type": "give timestamps"})
+        checked_flags(self.jvm)
+        object.__setattr__(self, "placement", _checked_placement(self))
+        for objection in _objections(self):
+            raise ParameterError(f"KafkaLoad {objection}")
+        check_sent_bytes(self, self._sent_bytes())
 
     def __str__(self) -> str:
         amount = f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.records:,} records each"
@@ -215,42 +181,19 @@ class KafkaLoad:
         """Records that a topic gets if all are sent."""
         return self.records_to_send * len(range(topic, self.producers, self.topics))
 
-    def run(
-        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
-    ) -> list[RawFile]:
+    def session(self, *where) -> LoadSession:
         """
-        Load the cluster of the lab from `source` (producers) and `target` (consumers).
-
-        `when_sending` is called once: when all producers have printed a window, if that is awaited, else when they are
-        started.
+        Load the cluster of the hosts' lab; `when_sending` is called once all producers have printed a window, if that
+        is awaited, else when they are started.
 
         Leaves in kafka_load/ of the run folder, for every tool, <stem>.producer-<n>.txt or
         <stem>.consumer-<group>-<n>.txt (both counted over all topics) with its output, .stderr.txt if it wrote to
         stderr, and .lines.json with the times of its start and of each line; <stem>.times.json; and <stem>.batches.json
         with the counts from the leaders' logs. The topics are made, and deleted at the end.
 
-        Raises
-        ------
-        ExperimentError
-            If there is no cluster, a topic cannot be made, or a tool dies or sends nothing; with the tool's last line,
-            and the error of a broker if one has died. What was printed is kept.
+        `run` raises ExperimentError, with what was printed, if a topic cannot be made or a tool dies or sends nothing.
         """
-        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
-
-    def run_on(
-        self,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
-    ) -> list[RawFile]:
-        """The same as `run`, with producers and consumers distributed over several hosts."""
-        hosts = [*consumers, *producers]
-        if not producers or (self.n_consumers and not consumers):
-            raise ExperimentError("a load needs at least one host for its producers and one for its consumers")
-        return Session(self, cluster_of(*hosts), producers, consumers, folder, stem, when_sending).run()
+        return LoadSession(self, *where)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
@@ -293,160 +236,78 @@ class KafkaLoad:
         return 60.0 + self._sent_bytes() * 8 / 1e6
 
 
-COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
-TIMESTAMPS = ("LogAppendTime", "CreateTime")
-PAYLOADS = ("letters", *MADE)
 REQUEST_BYTES = 1 << 20
 """Default max.request.size of a producer and, to within a few bytes, message.max.bytes of a broker."""
-RECORD_MARGIN_BYTES = 1024
-"""Headers of record and batch, with a margin."""
-_HEAP_MARGIN_MB = 64
-"""Heap that the tool needs besides its buffers."""
+RECORD_MARGIN_BYTES = 1024  # Headers of record and batch, with a margin.
+_HEAP_MARGIN_MB = 64  # Heap that the tool needs besides its buffers.
 _MOST_PROCESSES = 200
 """Maximum number of tools: each is a Java process, and more would load the machine before they load a cluster."""
-_WHOLE = (
-    ("topics", 1, 1000),
-    ("partitions", 1, 10_000),
-    ("replication", 1, 9),
-    ("producers", 1, 100),
-    ("consumer_groups", 0, 100),
-    ("consumers", 0, 100),
-    ("batch_bytes", 0, 2**30),
-    ("buffer_bytes", 1 << 16, 2**36),
-    ("max_in_flight", 1, 1000),
-    ("record_bytes", 1, 2**28),
-    ("records", 1, 10**12),
-    ("warmup_records", 0, 10**12),
-    ("payload_seed", 0, 2**63),
-    ("heap_mb", 64, 2**20),
-)
-_NUMBERS = (
-    ("linger_ms", 0, 60_000),
-    ("target_records_per_s", 0.01, 1e7),
-    ("duration_s", 1, 86_400),
-    ("warmup_s", 0, 3600),
-    ("reporting_interval_s", 0.1, 600),
-    ("consumer_timeout_s", 0.5, 86_400),
-    ("most_bytes", 1, 2**50),
-    ("start_timeout_s", 1, 3600),
-    ("timeout_s", 1, 1e6),
-)
-_OPTIONAL = ("target_records_per_s", "records", "duration_s", "timeout_s")
 _TRANSACTIONS = (
     "a load does not use transactions: their markers in the log would be counted as batches, and producers of one "
     "transactional.id fence each other off"
 )
 _OWNED = {
-    "producer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "key.serializer": None,
-        "value.serializer": None,
-        "transactional.id": _TRANSACTIONS,
-        "acks": "give acks",
-        "batch.size": "give batch_bytes",
-        "linger.ms": "give linger_ms",
-        "compression.type": "give compression",
-        "enable.idempotence": "give idempotence",
-        "buffer.memory": "give buffer_bytes",
-        "max.in.flight.requests.per.connection": "give max_in_flight",
-    },
-    "consumer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "group.id": None,
-        "key.deserializer": None,
-        "value.deserializer": None,
-        "auto.offset.reset": None,
-        "client.rack": "give client_rack",
-    },
-    "topic_settings": {"message.timestamp.type": "give timestamps"},
+    "transactional.id": _TRANSACTIONS,
+    "buffer.memory": "give buffer_bytes",
+    "max.in.flight.requests.per.connection": "give max_in_flight",
 }
 
 
-def check_load(load) -> None:
-    """Raise ParameterError, with what is allowed, for invalid parameters of a load."""
-    check_fields(load, *_WHOLE, whole=True, optional=_OPTIONAL)
-    check_fields(load, *_NUMBERS, optional=_OPTIONAL)
+def _objections(load) -> Iterator[str]:
+    """What is wrong with a load, in order: each the rest of a sentence that begins with its name."""
+    producer, topic = dict(load.producer_settings), dict(load.topic_settings)
     if load.linger_ms != int(load.linger_ms):
-        raise refusal("KafkaLoad linger_ms", load.linger_ms, "whole milliseconds, as in Kafka")
-    for name, allowed in (
-        ("acks", ACKS),
-        ("compression", COMPRESSIONS),
-        ("timestamps", TIMESTAMPS),
-        ("payload", PAYLOADS),
-    ):
-        check_choice(f"KafkaLoad {name}", getattr(load, name), allowed)
-    for name in ("idempotence", "consumer_windows", "print_metrics", "drain"):
-        check_flag(f"KafkaLoad {name}", getattr(load, name), optional=name == "idempotence")
-    check_placement(load)
-    check_rack(load)
-    checked_flags(load.jvm)
-    for name in _OWNED:
-        check_settings(load, name, _OWNED[name])
-    _check_amount(load)
-    _check_together(load)
-
-
-def _check_amount(load):
+        yield f"linger_ms is {load.linger_ms!r}; allowed: whole milliseconds, as in Kafka."
     if (load.duration_s is None) == (load.records is None):
-        raise ParameterError(
-            f"KafkaLoad needs exactly one of duration_s ({load.duration_s!r}) and records ({load.records!r})."
-        )
+        yield f"needs exactly one of duration_s ({load.duration_s!r}) and records ({load.records!r})."
     if load.warmup_records and load.records is None:
-        raise ParameterError("KafkaLoad warmup_records is for loads by records; with duration_s give warmup_s.")
+        yield "warmup_records is for loads by records; with duration_s give warmup_s."
     if load.warmup_s and load.duration_s is None:
-        raise ParameterError("KafkaLoad warmup_s is for loads by duration_s; with records give warmup_records.")
+        yield "warmup_s is for loads by duration_s; with records give warmup_records."
     if load.producers < load.topics:
-        raise ParameterError(
-            f"KafkaLoad has {load.producers} producers for {load.topics} topics; each topic needs one."
-        )
+        yield f"has {load.producers} producers for {load.topics} topics; each topic needs one."
     if load.producers + load.n_consumers > _MOST_PROCESSES:
-        raise ParameterError(
-            f"KafkaLoad has {load.producers} producers and {load.n_consumers} consumers (topics x groups x consumers "
-            f"of each); allowed: {_MOST_PROCESSES} processes."
+        yield (
+            f"has {load.producers} producers and {load.n_consumers} consumers (topics x groups x consumers of each); "
+            f"allowed: {_MOST_PROCESSES} processes."
         )
     if load.consumer_groups and not 1 <= load.consumers <= load.partitions:
-        raise ParameterError(
-            f"KafkaLoad has {load.consumers} consumers in each group for {load.partitions} partitions of a topic; each "
-            "consumer needs one, and each group a consumer (or give consumer_groups 0)."
+        yield (
+            f"has {load.consumers} consumers in each group for {load.partitions} partitions of a topic; each consumer "
+            "needs one, and each group a consumer (or give consumer_groups 0)."
         )
     if load.records_to_send < 1:
-        raise ParameterError(f"KafkaLoad most_bytes {load.most_bytes:g} is less than a record of each producer.")
-    sent_bytes = load.records_to_send * load.producers * load.record_bytes
-    if sent_bytes > load.most_bytes:
-        raise ParameterError(
-            f"KafkaLoad would send {sent_bytes:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send less or "
-            "raise it."
-        )
-
-
-def _check_together(load):
-    producer, topic = dict(load.producer_settings), dict(load.topic_settings)
+        yield f"most_bytes {load.most_bytes:g} is less than a record of each producer."
     if load.idempotence and (load.acks != "all" or load.max_in_flight > 5):
-        raise ParameterError(
-            f"KafkaLoad idempotence needs acks 'all' and max_in_flight of at most 5; given were {load.acks!r} and "
+        yield (
+            f"idempotence needs acks 'all' and max_in_flight of at most 5; given were {load.acks!r} and "
             f"{load.max_in_flight}."
         )
     if load.buffer_bytes < load.batch_bytes:
-        raise ParameterError(
-            f"KafkaLoad buffer_bytes is {load.buffer_bytes}, less than one batch of {load.batch_bytes}."
-        )
-    if load.heap_mb < load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB:
-        raise ParameterError(
-            f"KafkaLoad heap_mb is {load.heap_mb}; buffers of {load.buffer_bytes} bytes need "
-            f"{load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB:.0f} at least."
-        )
-    for name, size, margin in (
-        ("batch_bytes", load.batch_bytes, 0),
-        ("record_bytes", load.record_bytes, RECORD_MARGIN_BYTES),
-    ):
-        if size + margin > REQUEST_BYTES and not ("max.request.size" in producer and "max.message.bytes" in topic):
-            raise ParameterError(
-                f"KafkaLoad {name} is {size}; above {REQUEST_BYTES - margin} it takes producer_settings "
+        yield f"buffer_bytes is {load.buffer_bytes}, less than one batch of {load.batch_bytes}."
+    needed_mb = load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB
+    if load.heap_mb < needed_mb:
+        yield f"heap_mb is {load.heap_mb}; buffers of {load.buffer_bytes} bytes need {needed_mb:.0f} at least."
+    for name, margin in (("batch_bytes", 0), ("record_bytes", RECORD_MARGIN_BYTES)):
+        too_large = getattr(load, name) + margin > REQUEST_BYTES
+        if too_large and not ("max.request.size" in producer and "max.message.bytes" in topic):
+            yield (
+                f"{name} is {getattr(load, name)}; above {REQUEST_BYTES - margin} it takes producer_settings "
                 "max.request.size and topic_settings max.message.bytes."
             )
-    if load.payload == "json" and load.record_bytes < SMALLEST_RECORD_BYTES:
-        raise ParameterError(
-            f"KafkaLoad record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_RECORD_BYTES}."
-        )
+
+
+def _checked_placement(load) -> tuple[tuple[int, ...], ...] | None:
+    """The placement as tuples, if it names a node id per replica of each partition."""
+    placement, partitions, replication = load.placement, load.partitions, load.replication
+    if placement is None:
+        return None
+    if (
+        not isinstance(placement, list | tuple)
+        or len(placement) != partitions
+        or not all(isinstance(nodes, list | tuple) and len(nodes) == replication for nodes in placement)
+        or not all(type(node) is int for nodes in placement for node in nodes)
+    ):
+        allowed = f"{replication} node ids for each of {partitions} partitions"
+        raise refusal("KafkaLoad placement", placement, allowed)
+    return tuple(map(tuple, placement))

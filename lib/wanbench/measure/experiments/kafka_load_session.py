@@ -1,68 +1,218 @@
-"""One run of a load: make topics, run the tools, count batches, keep raw files, delete topics."""
+"""One run of a load by Kafka's perf tools: topics, tools with time-stamped output, batches, raw files."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from wanbench.errors import ClusterError, CommandError, LabError
 from wanbench.measure.kafka.programs import count_batches as batch_counter
-from wanbench.measure.labs.base import Host
+from wanbench.measure.kafka.programs import line_times
+from wanbench.measure.labs.base import Completed, Host
 from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile, write_raw
-from wanbench.runs.journal import now_utc
 
-from .base import ExperimentError, ended_with, last_line
-from .kafka_loads import put_records
-from .perf_tools import (
-    CONSUMER,
-    PRODUCER,
-    Tool,
-    consumer_arguments,
-    producer_arguments,
-    recorders,
-    stop_all,
-    topic_name,
-)
+from .base import ended_with, keep, last_line
+from .kafka_loads import put_records, rack_of
+from .session import ClientSession, as_json
 
-UNANSWERED = ("Unreachable", "Timeout")
-"""Kinds of `AnswerError` that mean no broker answered."""
-CHECK_S = 2.0
-"""Interval of checks for dead brokers."""
-TOO_FEW = b"Exiting before consuming"
-"""Text in the consumer tool's message when it times out without records."""
+
+class Tool:
+    """
+    A running tool on a host, started by `recorder` (see `recorders`), which time-stamps its output.
+
+    Its raw files are <stem>.<what>.txt and so on; `what` is, for example, "producer-0".
+    """
+
+    def __init__(self, host: Host, recorder: Sequence[str], command: Sequence[str], stem: str, what: str):
+        self.host, self.stem, self.what = host, stem, what
+        self._times = f"{host.scratch}/{stem}.{what}.lines"
+        self.process = host.start([*recorder, self._times, *command])
+        self.done: Completed | None = None
+        self._arrivals: list[float] | None = None
+
+    @property
+    def name(self) -> str:
+        """The tool's name and its host."""
+        return f"{self.what} on {self.host.name}"
+
+    def wait(self, timeout_s: float) -> Completed:
+        """Wait for its end; CommandError after `timeout_s`."""
+        self.done = self.process.wait(timeout_s)
+        return self.done
+
+    def so_far(self) -> Completed:
+        """The output so far."""
+        return self.done or self.process.so_far()
+
+    def stop(self) -> Completed:
+        """End it, if it still runs."""
+        if self.done is None:
+            self.done = self.process.stop()
+        return self.done
+
+    def arrivals(self) -> list[float]:
+        """Unix times of its start, then of every line; empty if the file with the times cannot be fetched."""
+        if self._arrivals is None:
+            self._arrivals = []
+            with tempfile.TemporaryDirectory() as folder, suppress(LabError, OSError, ValueError):
+                copy = Path(folder, "lines")
+                self.host.get(self._times, copy)
+                self._arrivals = [float(line) for line in copy.read_text().splitlines()]
+        return self._arrivals
+
+    def line_times(self) -> list[tuple[float, bytes]]:
+        """Every line of its output with its time."""
+        return list(zip(self.arrivals()[1:], lines(self.stop().stdout), strict=False))
+
+    def keep(self, folder: Path, experiment: str) -> list[RawFile]:
+        """
+        Keep its complete output as <stem>.<what>.txt, its stderr, and <stem>.<what>.lines.json: an object with
+        `started_at_s` and, for every line of the output, its time in `lines`.
+        """
+        done = self.stop()
+        files = keep(folder, experiment, f"{self.stem}.{self.what}", "txt", done)
+        times = self.arrivals()
+        if times:
+            content = {"started_at_s": times[0], "lines": times[1 : len(lines(done.stdout)) + 1]}
+            text = json.dumps(content).encode() + b"\n"
+            ends = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
+            files.append(write_raw(folder, experiment, f"{self.stem}.{self.what}.lines.json", text, **ends))
+        return files
+
+
+def recorders(hosts: Iterable[Host]) -> dict[str, list[str]]:
+    """The command that time-stamps output lines, by host name, after putting the program there."""
+    return {host.name: program_command(host, Path(line_times.__file__)) for host in hosts}
+
+
+def lines(printed: bytes) -> list[bytes]:
+    r"""
+    The lines of an output, each with its time in lines.json; the last may lack its end.
+
+    >>> lines(b"one\r\ntwo\nthr")
+    [b'one\r', b'two', b'thr']
+    """
+    parts = printed.split(b"\n")
+    return parts if parts[-1] else parts[:-1]
+
+
+def stop_all(tools: Iterable[Tool]) -> None:
+    """Stop all tools at the same time."""
+    tools = list(tools)
+    if tools:
+        with ThreadPoolExecutor(len(tools)) as pool:
+            list(pool.map(Tool.stop, tools))
+
+
+PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
+CONSUMER = "org.apache.kafka.tools.ConsumerPerformance"
+CONSUMER_OPTIONS = {"receive.buffer.bytes": "--socket-buffer-size", "max.partition.fetch.bytes": "--fetch-size"}
+"""Consumer settings that the tool accepts as options only, and overrides elsewhere."""
+
+
+def producer_arguments(
+    load, *, bootstrap: str, topic: str, number: int, payload: str | None, client_file: str | None
+) -> list[str]:
+    """
+    Arguments of the producer tool; `payload` is the file of records on its host, None: the tool's own random letters.
+    """
+    rate = load.target_records_per_s
+    arguments = ["--bootstrap-server", bootstrap, "--topic", topic]
+    arguments += ["--num-records", str(load.records_to_send)]
+    arguments += ["--throughput", "-1" if rate is None else f"{rate:.15g}"]
+    arguments += ["--record-size", str(load.record_bytes)] if payload is None else ["--payload-file", payload]
+    arguments += ["--warmup-records", str(load.records_to_warm)] if load.records_to_warm else []
+    arguments += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
+    arguments += ["--print-metrics"] if load.print_metrics else []
+    arguments += ["--command-config", client_file] if client_file else []
+    settings = {
+        "client.id": f"load-producer-{number}",
+        "acks": load.acks,
+        "batch.size": load.batch_bytes,
+        "linger.ms": f"{load.linger_ms:g}",
+        "compression.type": load.compression,
+        "buffer.memory": load.buffer_bytes,
+        "max.in.flight.requests.per.connection": load.max_in_flight,
+    }
+    if load.idempotence is not None:
+        settings["enable.idempotence"] = str(load.idempotence).lower()
+    return [*arguments, "--command-property", *assigned(settings), *assigned(dict(load.producer_settings))]
+
+
+def consumer_arguments(
+    load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
+) -> list[str]:
+    """Arguments of the consumer tool, which ends after the topic's records, or when none arrive for a while."""
+    arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group]
+    arguments += ["--num-records", str(load.records_of_topic(topic_number(topic)))]
+    arguments += ["--timeout", str(round(load.consumer_timeout_s * 1000))]
+    arguments += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
+    arguments += ["--show-detailed-stats"] if load.consumer_windows else []
+    arguments += ["--print-metrics"] if load.print_metrics else []
+    arguments += ["--command-config", client_file] if client_file else []
+    settings = {"client.id": f"load-consumer-{number}", **dict(load.consumer_settings)}
+    if rack := rack_of(load.client_rack, region):
+        settings["client.rack"] = rack
+    for name, option in CONSUMER_OPTIONS.items():
+        if name in settings:
+            arguments.append(f"{option}={settings.pop(name)}")
+    for setting in assigned(settings):
+        arguments += ["--command-property", setting]
+    return arguments
+
+
+def assigned(settings: Mapping[str, object]) -> list[str]:
+    """
+    Settings in the tools' syntax.
+
+    >>> assigned({"acks": "all", "batch.size": 16384})
+    ['acks=all', 'batch.size=16384']
+    """
+    return [f"{name}={value}" for name, value in settings.items()]
+
+
+def topic_name(stem: str, number: int) -> str:
+    """
+    A load's topic name, from the stem of its raw files.
+
+    >>> topic_name("0001-eu-us.1", 0)
+    'load-0001-eu-us.1-0'
+    """
+    return f"load-{stem}-{number}"
+
+
+def topic_number(name: str) -> int:
+    """The number at the end of a topic name."""
+    return int(name.rpartition("-")[2])
+
+
+UNANSWERED = ("Unreachable", "Timeout")  # Kinds of `AnswerError` that mean no broker answered.
+CHECK_S = 1.0  # Interval of checks for dead brokers.
+TOO_FEW = b"Exiting before consuming"  # Text in the consumer tool's message when it times out without records.
 _NO_RECORDS = b"0 records sent, "
-_DRAIN_S = 60.0
-"""Time for consumers to read the backlog, beyond their own timeout."""
-_LONG_S = 1e6
-"""Practically no time limit: stopping the tool ends the wait."""
+_DRAIN_S = 60.0  # Time for consumers to read the backlog, beyond their own timeout.
+_RUN_S = 30.0
+WINDOW = b"records/sec ("  # Text in every line of figures from the producer tool.
+_STEADY = b"teady state"
+_COUNT_S = 300.0  # Timeout for counting a broker's batches, in logs of many GB.
+_CONNECT_S = 5.0  # Timeout for connecting to a broker, which has just been serving.
 
 
-class Session:
-    """
-    One run of `load` (a KafkaLoad) on `cluster`, its clients spread over the hosts round-robin.
+class LoadSession(ClientSession):
+    """One run of `settings` (a KafkaLoad) on `cluster`, its clients spread over the hosts round-robin."""
 
-    `run` does all of it; see `KafkaLoad.run`.
-    """
-
-    def __init__(
-        self,
-        load,
-        cluster,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        when_sending: Callable[[], None] | None = None,
-    ):
-        self.load, self.cluster, self.folder, self.stem = load, cluster, folder, stem
-        self.when_sending = when_sending or (lambda: None)
+    def __init__(self, load, *where):
+        super().__init__(load, *where)
+        producers, consumers = self.producer_hosts, self.consumer_hosts
         self.asker = [*producers, *consumers][0]
-        self.topics = [topic_name(stem, number) for number in range(load.topics)]
+        self.topics = [topic_name(self.stem, number) for number in range(load.topics)]
         self.producer_hosts = [producers[n % len(producers)] for n in range(load.producers)]
         self.consumer_hosts = [consumers[n % len(consumers)] for n in range(load.n_consumers)]
         self.made: list[str] = []
@@ -72,207 +222,143 @@ class Session:
         self.unfinished: str | None = None
         self.missing: list[str] = []
         self.payload: dict | None = None
-        self.started_at_utc = now_utc()
+        self.counted: dict | None = None
         self.started_at_s, self.stop_at_s = time.time(), None
+        self._checked_s = -CHECK_S
 
-    def run(self) -> list[RawFile]:
-        """Returns the raw files; ExperimentError, with the files so far, if anything failed."""
-        files: list[RawFile] = []
-        reason = counted = None
+    def _measure(self) -> None:
+        self._make_topics()
+        fault = None
         try:
-            try:
-                self._make_topics()
-                self._start()
-                with ThreadPoolExecutor(len(self.producers) + len(self.consumers)) as pool:
-                    self._follow(pool)
-            except LabError as error:
-                reason = str(error)
-            finally:
-                stop_all([*self.producers, *self.consumers])
-            if self.made and self.producers:
-                counted, fault = count_batches(self.cluster, self.asker, self.made, self.load.timestamps)
-                reason = reason or fault
+            self._start()
+            self._follow()
+        except LabError as error:
+            fault = error
         finally:
-            undeleted = self._delete_topics()
-            files += self._keep(counted)
-        if reason := reason or undeleted:
-            raise ExperimentError(reason, files)
-        return files
+            self._stop()
+        if self.producers:
+            self.counted, uncounted = count_batches(self.cluster, self.asker, self.made, self.settings.timestamps)
+            fault = fault or (uncounted and CommandError(uncounted))
+        if fault:
+            raise fault
 
-    def _make_topics(self):
-        load = self.load
-        settings = {"message.timestamp.type": load.timestamps, "retention.ms": "-1", "retention.bytes": "-1"}
+    def _tools(self) -> list[Tool]:
+        return [*self.producers, *self.consumers]
+
+    def _stop(self) -> None:
+        stop_all(self._tools())
+
+    def _make_topics(self) -> None:
+        load = self.settings
+        kept = {"message.timestamp.type": load.timestamps, "retention.ms": "-1", "retention.bytes": "-1"}
+        about = {name: getattr(load, name) for name in ("partitions", "replication", "placement")}
         for topic in self.topics:
-            self.cluster.create_topic(
-                topic,
-                partitions=load.partitions,
-                replication=load.replication,
-                settings={**settings, **dict(load.topic_settings)},
-                placement=load.placement,
-            )
+            self.cluster.create_topic(topic, settings={**kept, **dict(load.topic_settings)}, **about)
             self.made.append(topic)
 
-    def _start(self):
-        load, cluster = self.load, self.cluster
+    def _start(self) -> None:
+        load, cluster = self.settings, self.cluster
         payloads = {}
         if load.payload != "letters":
-            payloads, self.payload = put_records(
-                load.payload, load.record_bytes, load.payload_seed, self.producer_hosts
-            )
-        tools = [
-            (
-                host,
-                PRODUCER,
-                producer_arguments(
-                    load,
-                    bootstrap=cluster.bootstrap,
-                    topic=self._topic(number),
-                    number=number,
-                    payload=payloads.get(host.name),
-                    client_file=cluster.client_file(host),
-                ),
-                f"producer-{number}",
-            )
-            for number, host in enumerate(self.producer_hosts)
-        ]
+            payloads, self.payload = put_records(load, self.producer_hosts)
+        recorder = recorders([*self.producer_hosts, *self.consumer_hosts])
+
+        def start(host: Host, main_class: str, what: str, arguments: Callable, **options) -> Tool:
+            options |= {"bootstrap": cluster.bootstrap, "client_file": cluster.client_file(host)}
+            arguments = arguments(load, **options)
+            command = cluster.java(host, main_class, *arguments, heap_mb=load.heap_mb, jvm=load.jvm)
+            return Tool(host, recorder[host.name], command, self.stem, what)
+
+        for number, host in enumerate(self.producer_hosts):
+            options = {"topic": self._topic(number), "number": number, "payload": payloads.get(host.name)}
+            self.producers.append(start(host, PRODUCER, f"producer-{number}", producer_arguments, **options))
         # A consumer that was stopped stays a member until its session is over, and would hold up a group of its name.
         unique = uuid.uuid4().hex[:8]
         for number, host in enumerate(self.consumer_hosts):
             group, topic = self._group(number)
-            arguments = consumer_arguments(
-                load,
-                bootstrap=cluster.bootstrap,
-                topic=topic,
-                group=f"{topic}-group-{group}-{unique}",
-                number=number,
-                client_file=cluster.client_file(host),
-                region=host.region,
-            )
-            tools.append((host, CONSUMER, arguments, f"consumer-{group}-{number}"))
-        recorder = recorders([*self.producer_hosts, *self.consumer_hosts])
-        for host, main_class, arguments, what in tools:
-            command = cluster.java(host, main_class, *arguments, heap_mb=load.heap_mb, jvm=load.jvm)
-            started = self.producers if main_class == PRODUCER else self.consumers
-            started.append(Tool(host, recorder[host.name], command, self.stem, what))
+            options = {"topic": topic, "group": f"{topic}-group-{group}-{unique}", "number": number}
+            options |= {"region": host.region}
+            self.consumers.append(start(host, CONSUMER, f"consumer-{group}-{number}", consumer_arguments, **options))
 
-    def _topic(self, producer):
-        return self.topics[producer % self.load.topics]
+    def _topic(self, producer: int) -> str:
+        return self.topics[producer % self.settings.topics]
 
-    def _group(self, consumer):
+    def _group(self, consumer: int) -> tuple[int, str]:
         """The number of a consumer's group, over all topics, and its topic."""
-        group = consumer // self.load.consumers
-        return group, self.topics[group // self.load.consumer_groups]
+        group = consumer // self.settings.consumers
+        return group, self.topics[group // self.settings.consumer_groups]
 
-    def _follow(self, pool):
-        """Wait for the producers to end or time out, then for the consumers."""
-        try:
-            ends = {pool.submit(tool.wait, _LONG_S): tool for tool in (*self.producers, *self.consumers)}
-            if self.load.is_stopped:
-                self._await_windows(ends)
-                self.when_sending()
-                self._watch(ends, time.monotonic() + self.load.warmup_s + self.load.duration_s, early=True)
-                self.missing.append("summary lines and metrics of the producers: they were stopped on schedule")
-                self._stop_producers(self.producers)
-            else:
-                self.when_sending()
-                late = self._watch(ends, time.monotonic() + self.load.time_limit_s(), early=False)
-                if late:
-                    self._stop_unfinished([ends[end] for end in late])
-            self._drain(ends)
-        finally:
-            stop_all([*self.producers, *self.consumers])
+    def _follow(self) -> None:
+        load = self.settings
+        if load.is_stopped:
+            if not self._until(lambda: all(map(_has_figures, self.producers)), load.start_timeout_s):
+                raise self._no_figures(self.producers, load.start_timeout_s)
+            self.when_sending()
+            self._until(lambda: False, load.warmup_s + load.duration_s)
+            self.missing.append("summary lines and metrics of the producers: they were stopped on schedule")
+            self._stop_producers(self.producers)
+        else:
+            self.when_sending()
+            if not self._until(lambda: all(tool.done for tool in self.producers), load.time_limit_s()):
+                self._stop_unfinished()
+        self._drain()
 
-    def _stop_producers(self, producers):
+    def _stop_producers(self, producers: Sequence[Tool]) -> None:
         self.stop_at_s = time.time()
         self.stopped = list(producers)
         stop_all(producers)
 
-    def _stop_unfinished(self, producers):
+    def _stop_unfinished(self) -> None:
         """
         Stop producers that did not finish in time: the system is saturated, which is a result. A producer without any
         figures is an error.
         """
-        limit_s, producers = self.load.time_limit_s(), sorted(producers, key=self.producers.index)
-        for tool in producers:
-            if WINDOW.encode() not in tool.so_far().stdout:
-                raise self._cause(f"{tool.name} printed no figures within {limit_s:g} s: {last_line(tool.so_far())}")
+        limit_s, producers = self.settings.time_limit_s(), [tool for tool in self.producers if not tool.done]
+        if not all(map(_has_figures, producers)):
+            raise self._no_figures(producers, limit_s)
         self.unfinished = (
-            f"{len(producers)} of {self.load.producers} producers had not sent all their "
-            f"{self.load.records_to_send:,} records after {limit_s:g} s and were stopped: "
+            f"{len(producers)} of {self.settings.producers} producers had not sent all their "
+            f"{self.settings.records_to_send:,} records after {limit_s:g} s and were stopped: "
             f"{', '.join(tool.what for tool in producers)}"
         )
         self.missing.append("summary lines and metrics of the producers that were stopped")
         self._stop_producers(producers)
 
-    def _await_windows(self, ends):
-        """Wait until every producer has printed a window."""
-        limit_s = self.load.start_timeout_s
-        with ThreadPoolExecutor(len(self.producers)) as others:
-            windows = {others.submit(tool.process.wait_for_output, WINDOW, limit_s): tool for tool in self.producers}
-            try:
-                if self._watch(ends, time.monotonic() + limit_s + CHECK_S, early=True, until=windows):
-                    raise self._cause(f"producers printed no figures within {limit_s:g} s")
-            except BaseException:
-                stop_all(self.producers)
-                raise
+    def _no_figures(self, producers: Sequence[Tool], limit_s: float) -> LabError:
+        tool = next(tool for tool in producers if not _has_figures(tool))
+        return self._cause(f"{tool.name} printed no figures within {limit_s:g} s: {last_line(tool.so_far())}")
 
-    def _watch(
-        self, ends: dict[Future, Tool], deadline: float, *, early: bool, until: dict[Future, Tool] | None = None
-    ) -> set[Future]:
-        """
-        Wait for all of `until` (the producers' ends); returns those unfinished at the deadline.
-
-        CommandError if a tool fails, a broker dies or, with `early`, a producer ends.
-        """
-        waiting = set(until or [end for end, tool in ends.items() if tool in self.producers])
-        watched = set(ends) | waiting
-        while waiting:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                break
-            done, watched = wait(watched, timeout=min(left_s, CHECK_S), return_when=FIRST_COMPLETED)
-            waiting -= done
-            for end in done & set(ends):
-                self._examine(end, ends[end], waiting, early=early)
-            for window in done - set(ends):
-                self._examine_window(window, until[window])
+    def _look(self) -> None:
+        for tool in self._tools():
+            if tool.done is None and not tool.process.is_running():
+                tool.wait(_RUN_S)
+                self._examine(tool)
+        if time.monotonic() - self._checked_s > CHECK_S:
+            self._checked_s = time.monotonic()
             self.cluster.check()
-        return waiting
 
-    def _examine_window(self, window, tool):
-        """CommandError if a producer did not print the awaited window."""
-        if window.exception() is None:
-            return
-        try:
-            done = tool.wait(1.0)
-        except CommandError:
-            raise self._cause(
-                f"{tool.name} printed no figures within {self.load.start_timeout_s:g} s: {last_line(tool.so_far())}"
-            ) from None
-        raise self._cause(ended_with(tool.name, done))
-
-    def _examine(self, end, tool, waiting, *, early):
+    def _examine(self, tool: Tool) -> None:
         """CommandError if a tool failed, or ended too early."""
-        done = end.result()
+        done, load = tool.done, self.settings
         if done.returncode:
             raise self._cause(ended_with(tool.name, done))
         if tool in self.producers:
             if any(line.startswith(_NO_RECORDS) for line in done.stdout.splitlines()):
                 raise self._cause(f"{tool.name} sent no record: {last_line(done)}")
-            if WINDOW.encode() not in done.stdout:
+            if not _has_figures(tool):
                 raise self._cause(f"{tool.name} ended without figures: {last_line(done)}")
-            if early:
+            if load.is_stopped:
                 raise self._cause(
-                    f"{tool.name} had sent all its records, {self.load.records_to_send:,}, before the scheduled end; "
-                    f"raise most_bytes"
+                    f"{tool.name} had sent all its records, {load.records_to_send:,}, before the scheduled end; "
+                    "raise most_bytes"
                 )
-        elif waiting and TOO_FEW in done.stdout:
+        elif TOO_FEW in done.stdout and not all(tool.done for tool in self.producers):
             raise self._cause(
-                f"{tool.name} ended before the producers did, after {self.load.consumer_timeout_s:g} s without a "
+                f"{tool.name} ended before the producers did, after {load.consumer_timeout_s:g} s without a "
                 "record; raise consumer_timeout_s"
             )
 
-    def _cause(self, reason):
+    def _cause(self, reason: str) -> LabError:
         """The error of a failed tool, preceded by any broker's death."""
         try:
             self.cluster.check()
@@ -280,71 +366,59 @@ class Session:
             return ClusterError(f"{str(error).removesuffix('.')}. Then: {reason}", error.log)
         return CommandError(reason)
 
-    def _drain(self, ends):
+    def _drain(self) -> None:
         """If `drain` is set, wait until the consumers have read all records."""
-        if self.consumers and not self.load.drain:
+        if self.consumers and not self.settings.drain:
             self.missing.append("the ends of the consumers: they were stopped when the producers had ended")
             stop_all(self.consumers)
-            return
-        left = {end for end, tool in ends.items() if tool in self.consumers}
-        _, late = wait(left, timeout=self.load.consumer_timeout_s + _DRAIN_S)
-        for end in left - late:
-            done = end.result()
-            if done.returncode:
-                raise self._cause(ended_with(ends[end].name, done))
-        self.missing += [f"the end of {ends[end].name}: it still read, and was stopped" for end in late]
+        elif not self._until(
+            lambda: all(tool.done for tool in self.consumers), self.settings.consumer_timeout_s + _DRAIN_S
+        ):
+            late = [tool.name for tool in self.consumers if not tool.done]
+            self.missing += [f"the end of {name}: it still read, and was stopped" for name in late]
 
-    def _delete_topics(self) -> str | None:
-        """Delete the topics; returns errors."""
-        why = None
+    def _clean_up(self) -> str | None:
+        undeleted = None
         for topic in self.made:
             try:
                 self.cluster.delete_topic(topic)
             except LabError as error:
-                why = f"topic {topic} could not be deleted: {error}"
+                undeleted = f"topic {topic} could not be deleted: {error}"
                 if getattr(error, "kind", None) in UNANSWERED:
                     break
-        return why
+        return undeleted
 
-    def _keep(self, counted) -> list[RawFile]:
-        files = [file for tool in (*self.producers, *self.consumers) for file in tool.keep(self.folder, self.load.name)]
-        documents = {"batches": counted} if counted else {}
+    def _keep(self, error: str | None) -> None:
+        for tool in (*self.producers, *self.consumers):
+            self.files += tool.keep(self.folder, self.settings.name)
+        if self.counted:
+            self._write("batches.json", as_json(self.counted))
         if self.producers:
-            times = {"started_at_s": self.started_at_s, "asked_to_stop_at_s": self.stop_at_s}
-            times |= times_that_count(self.load, self.producers, self.stopped, self.stop_at_s)
-            if times["counts_from_s"] is None:
-                self.missing.append("a time in which all producers sent after their warm-up")
-            documents["times"] = {**times, "ended_at_s": time.time(), **self._about()}
-        for name, content in documents.items():
-            text = json.dumps(content, separators=(",", ":")).encode() + b"\n"
-            about = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
-            files.append(write_raw(self.folder, self.load.name, f"{self.stem}.{name}.json", text, **about))
-        return files
+            self._write("times.json", as_json(self._times()))
 
-    def _about(self):
-        """The contents of <stem>.times.json other than times."""
+    def _times(self) -> dict:
+        times = times_that_count(self.settings, self.producers, self.stopped, self.stop_at_s)
+        if times["counts_from_s"] is None:
+            self.missing.append("a time in which all producers sent after their warm-up")
+        consumers = [(host, *self._group(number)) for number, host in enumerate(self.consumer_hosts)]
         return {
+            "started_at_s": self.started_at_s,
+            "asked_to_stop_at_s": self.stop_at_s,
+            **times,
+            "ended_at_s": time.time(),
             "producers": [
                 {"host": host.name, "topic": self._topic(number)} for number, host in enumerate(self.producer_hosts)
             ],
-            "consumers": [
-                {"host": host.name, "topic": self._group(number)[1], "group": self._group(number)[0]}
-                for number, host in enumerate(self.consumer_hosts)
-            ],
+            "consumers": [{"host": host.name, "topic": topic, "group": group} for host, group, topic in consumers],
             "payload": self.payload,
-            "target_records_per_s": self.load.target_records_per_s,
+            "target_records_per_s": self.settings.target_records_per_s,
             "unfinished": self.unfinished,
             "missing": self.missing,
         }
 
 
-WINDOW = "records/sec ("
-"""Text in every line of figures from the producer tool."""
-_STEADY = b"teady state"
-_COUNT_S = 300.0
-"""Timeout for counting a broker's batches, in logs of many GB."""
-_CONNECT_S = 5.0
-"""Timeout for connecting to a broker, which has just been serving."""
+def _has_figures(tool: Tool) -> bool:
+    return WINDOW in tool.so_far().stdout
 
 
 def times_that_count(
@@ -353,21 +427,13 @@ def times_that_count(
     """
     The period in Unix s in which all producers sent after their warm-up; None if unknown.
 
-    Parameters
-    ----------
-    stopped, stopped_at_s
-        The producers that were stopped, and the time.
-
-    Returns
-    -------
-    dict
-        `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: the end of the warm-up
-        after that, or when the last producer reported its steady state. `counts_until_s`: when producers were stopped
-        or the first one printed its last figures, at the latest after `duration_s`, because producers that fall behind
-        their rate send for longer.
+    `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: the end of the warm-up after
+    that, or when the last producer reported its steady state. `counts_until_s`: when producers were `stopped`, at
+    `stopped_at_s`, or the first one printed its last figures, at the latest after `duration_s`, because producers that
+    fall behind their rate send for longer.
     """
     lines = [tool.line_times() for tool in producers]
-    windows = [[at_s for at_s, line in tool if WINDOW.encode() in line] for tool in lines]
+    windows = [[at_s for at_s, line in tool if WINDOW in line] for tool in lines]
     times: dict[str, float | None] = dict.fromkeys(("all_sending_at_s", "counts_from_s", "counts_until_s"))
     if not all(windows):
         return times
@@ -391,17 +457,11 @@ def times_that_count(
 
 def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
     """
-    Record batches of topics per second, each partition counted in its leader's log.
+    Count record batches of topics per second, each partition in its leader's log; returns the counts, and an error.
 
-    Returns
-    -------
-    dict
-        `timestamps`, the kind that the topics keep; `rows` of [broker, topic, partition, second, batches, records,
-        bytes]; `cut_bytes` of batches that were not whole; `without_leader`, partitions that could not be counted;
-        `replicas`, rows of [topic, partition, leader, replicas, in-sync replicas] and `regions`, pairs of [broker,
-        region]. Or only `left_out`: why the logs cannot be reached.
-    str or None
-        An error at one of the brokers.
+    `rows` of [broker, topic, partition, second, batches, records, bytes]; `cut_bytes` of batches that were not whole;
+    `without_leader`, partitions that could not be counted; `replicas`, rows of [topic, partition, leader, replicas,
+    in-sync replicas] and `regions`, pairs of [broker, region]. Or only `left_out`: why the logs cannot be reached.
     """
     try:
         described = [

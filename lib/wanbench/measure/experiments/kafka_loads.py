@@ -17,38 +17,52 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import put_whole
 
 ACKS = ("0", "1", "all")
-REGION = "region"
-"""Value of client_rack for the client's own region: clusters of a lab name racks after regions."""
-APART = "apart"
-"""Name of a placement: on brokers that lead no partition of another topic."""
+REGION = "region"  # Value of client_rack for the client's own region: clusters of a lab name racks after regions.
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+_OWNED: dict[str, dict[str, str | None]] = {
+    "producer_settings": {
+        **dict.fromkeys(("bootstrap.servers", "client.id", "key.serializer", "value.serializer")),
+        "acks": "give acks",
+        "batch.size": "give batch_bytes",
+        "linger.ms": "give linger_ms",
+        "compression.type": "give compression",
+        "enable.idempotence": "give idempotence",
+    },
+    "consumer_settings": {
+        **dict.fromkeys(("bootstrap.servers", "client.id", "group.id", "auto.offset.reset")),
+        **dict.fromkeys(("key.deserializer", "value.deserializer")),
+        "client.rack": "give client_rack",
+    },
+    "topic_settings": {},
+}
+"""Settings that a load sets itself, and what to give instead."""
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
-def check_placement(experiment: object, apart: bool = False) -> None:
+def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
     """
-    Check that a placement names a node id per replica of each partition; store it as tuples.
-
-    With `apart`, "apart" is allowed too.
+    Check what all loads of clients share, and store settings as pairs; `owned` are further settings that the load sets
+    itself, by parameter, as in `check_settings`.
     """
-    placement, partitions, replication = experiment.placement, experiment.partitions, experiment.replication
-    if placement is None or (apart and placement == APART):
-        return
-    if (
-        not isinstance(placement, list | tuple)
-        or len(placement) != partitions
-        or not all(isinstance(nodes, list | tuple) and len(nodes) == replication for nodes in placement)
-        or not all(type(node) is int for nodes in placement for node in nodes)
-    ):
-        allowed = f"{replication} node ids for each of {partitions} partitions{f', or {APART!r}' if apart else ''}"
-        raise refusal(f"{type(experiment).__name__} placement", placement, allowed)
-    object.__setattr__(experiment, "placement", tuple(map(tuple, placement)))
-
-
-def check_rack(experiment: object) -> None:
-    """Check that client_rack is None or one line of text."""
-    rack = experiment.client_rack
+    kind, rack = type(load).__name__, load.client_rack
     if rack is not None and (not isinstance(rack, str) or not rack or not rack.isprintable()):
-        raise refusal(f"{type(experiment).__name__} client_rack", rack, f"None, {REGION!r} or the name of a rack")
+        raise refusal(f"{kind} client_rack", rack, f"None, {REGION!r} or the name of a rack")
+    for name, common in _OWNED.items():
+        object.__setattr__(load, name, setting_pairs(load, name))
+        check_settings(load, name, {**common, **owned.get(name, {})})
+    if load.payload == "json" and load.record_bytes < SMALLEST_RECORD_BYTES:
+        raise ParameterError(
+            f"{kind} record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_RECORD_BYTES}."
+        )
+
+
+def check_sent_bytes(load: object, sent_bytes: int) -> None:
+    """Refuse a load that sends more than its `most_bytes`."""
+    if sent_bytes > load.most_bytes:
+        raise ParameterError(
+            f"{type(load).__name__} would send {sent_bytes:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send "
+            "less or raise it."
+        )
 
 
 def rack_of(client_rack: str | None, region: str) -> str | None:
@@ -87,12 +101,10 @@ def check_settings(experiment: object, parameter: str, owned: Mapping[str, str |
             raise ParameterError(f"{label} has {key!r}; {owned[key] or 'the load sets it itself'}.")
 
 
-LARGEST_FILE_BYTES = 8 << 20
-"""Maximum size of the file: the tool holds all its records in memory."""
+LARGEST_FILE_BYTES = 8 << 20  # Maximum size of the file: the tool holds all its records in memory.
 MOST_RECORDS = 10_000
 """Maximum number of records: enough that a batch rarely repeats one, which would compress better than real data."""
-SMALLEST_RECORD_BYTES = 150
-"""Size of the fields without the note."""
+SMALLEST_RECORD_BYTES = 150  # Size of the fields without the note.
 _RUN_S = 30.0
 
 _REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
@@ -116,35 +128,28 @@ _SEVEN_BITS = bytes(11 if byte & 127 == 10 else byte & 127 for byte in range(256
 
 
 def records(payload: str, record_bytes: int, seed: int) -> bytes:
-    """
-    Lines of exactly `record_bytes` each, up to `LARGEST_FILE_BYTES` and `MOST_RECORDS`.
+    r"""
+    Lines of exactly `record_bytes` each, up to `LARGEST_FILE_BYTES` and `MOST_RECORDS`; the perf tool reads them as
+    UTF-8.
 
-    Parameters
-    ----------
-    payload : str
-        "json": names and structure repeat as in an application's records; numbers, identifiers and words differ.
-        "log": lines as servers log them, several to a record, joined by tabs.
-        "random": any ASCII characters, which carry 7 bits per byte; longer characters of UTF-8, which the
-        tool reads, carry fewer. zstd and gzip compress them by a factor of 1.14, lz4 and snappy not at all.
+    "json": names and structure repeat as in an application's records; numbers, identifiers and words differ. "log":
+    lines as servers log them, several to a record, joined by tabs. "random": any ASCII characters, which carry 7 bits
+    per byte; zstd and gzip compress them by a factor of 1.14, lz4 and snappy not at all.
 
     Examples
     --------
-    >>> lines = records("json", 200, seed=0).split(b"\\n")[:-1]
+    >>> lines = records("json", 200, seed=0).split(b"\n")[:-1]
     >>> len(lines), {len(line) for line in lines}
     (10000, {200})
-    >>> records("log", 200, seed=0) == records("log", 200, seed=0)
-    True
     """
     rng = random.Random(seed)
     n = max(1, min(MOST_RECORDS, LARGEST_FILE_BYTES // (record_bytes + 1)))
     return b"".join(_MAKERS[payload](rng, record_bytes) + b"\n" for _ in range(n))
 
 
-def put_records(
-    payload: str, record_bytes: int, seed: int, hosts: Sequence[Host]
-) -> tuple[dict[str, str], dict[str, object]]:
-    """Put the records on hosts, once per content; returns each host's path by name, and metadata to record."""
-    content = records(payload, record_bytes, seed)
+def put_records(load, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, object]]:
+    """Put a load's records on hosts, once per content; returns each host's path by name, and metadata to record."""
+    content = records(load.payload, load.record_bytes, load.payload_seed)
     sha256 = hashlib.sha256(content).hexdigest()
     paths = {}
     with tempfile.NamedTemporaryFile() as file:
@@ -203,5 +208,4 @@ def _note(rng, length):
 
 
 _MAKERS = {"json": _json_record, "log": _log_record, "random": _random_record}
-MADE = tuple(_MAKERS)
-"""The available payloads."""
+MADE = tuple(_MAKERS)  # The available payloads.

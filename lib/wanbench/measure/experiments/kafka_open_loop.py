@@ -1,57 +1,34 @@
-"""A Kafka load on a fixed schedule, with the latency of every record. Read by `wanbench.read.ingest.kafka_open_loop`."""
+"""A load on a fixed schedule, with the latency of every record. Read by `wanbench.read.ingest.kafka_open_loop`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, check_flag
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.programs.clients import HEAD, n_records
-from wanbench.measure.labs.base import Host
-from wanbench.runs import RawFile
 
-from .base import ExperimentError, cluster_of
-from .kafka_load import COMPRESSIONS
-from .kafka_loads import ACKS, MADE, SMALLEST_RECORD_BYTES, check_rack, check_settings, setting_pairs
+from .base import ClientLoad, bounded, check_declared, one_of
+from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 from .kafka_open_loop_session import OpenLoopSession
 
-START_S, END_S = 7.0, 2.0
-"""Overhead before the first record and after the last answer; measured on two processors."""
+START_S, END_S = 7.0, 2.0  # Overhead before the first record and after the last answer; measured on two processors.
 MOST_RECORDS = 50_000_000
 """Maximum number of records: each consuming process holds a byte for each record of the schedule."""
 MOST_CLIENTS = 200
 """Maximum number of clients: each has several threads, and more would load the machine before they load a cluster."""
 _OWNED = {
-    "producer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "partitioner": "records go to the partitions in turn",
-        "transactional.id": "an open-loop load does not use transactions",
-        "acks": "give acks",
-        "request.required.acks": "give acks",
-        "linger.ms": "give linger_ms",
-        "queue.buffering.max.ms": "give linger_ms",
-        "batch.size": "give batch_bytes",
-        "compression.type": "give compression",
-        "compression.codec": "give compression",
-        "enable.idempotence": "give idempotence",
-    },
-    "consumer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "group.id": None,
-        "auto.offset.reset": None,
-        "client.rack": "give client_rack",
-    },
-    "topic_settings": {},
+    "partitioner": "records go to the partitions in turn",
+    "transactional.id": "an open-loop load does not use transactions",
+    "request.required.acks": "give acks",
+    "queue.buffering.max.ms": "give linger_ms",
+    "compression.codec": "give compression",
 }
 
 
 @dataclass(frozen=True)
-class KafkaOpenLoop:
+class KafkaOpenLoop(ClientLoad):
     """
     Producers on a fixed schedule, and the latency of every record from when it was due.
 
@@ -60,59 +37,40 @@ class KafkaOpenLoop:
     acknowledgement ("publish"), and to the first receipt by each consumer group ("end to end"). Latencies are kept as a
     histogram for each second of the schedule.
 
-    All clients use librdkafka. Records have no key and go to the partitions round-robin. Producers are
-    spread over the hosts round-robin, those of a host in one process. Each group reads every topic, in
-    one process; groups are spread over their hosts round-robin. The name of group g is that of the topic
-    followed by g.
+    All clients use librdkafka. Records have no key and go to the partitions round-robin. Producers of a host are in one
+    process, and so is each group, which reads every topic.
 
-    The generator has limits. On two otherwise idle processors, with mock brokers on the same machine, one producer and
-    three groups kept the schedule at 10,000 records/s of 2 KB (99 % handed over within 1.1 ms); at 20,000 the groups
-    fell behind (``python benchmarks/open_loop.py``). Its loop wakes every millisecond, so if more than one record is
-    due in a millisecond, a record is handed over 0.5 ms late on average; latencies include this. Its programs ask the
-    kernel for priority.
+    On two otherwise idle processors, with mock brokers on the same machine, one producer and three groups kept the
+    schedule at 10,000 records/s of 2 KB (99 % handed over within 1.1 ms); at 20,000 the groups fell behind
+    (``python benchmarks/open_loop.py``). The loop wakes every millisecond, so if more than one record is due in a
+    millisecond, a record is handed over 0.5 ms late on average; latencies include this.
 
     `fell_behind` in table open_loop_loads means that the generator, not the system, was late: see `wanbench.open_loop`.
-    A full producer queue is due to the system: records wait, and count from when they were due; `blocked_s` is the time
-    without room.
+    A full producer queue is due to the system: records wait, and count from when they were due.
 
     Parameters
     ----------
     rate_records_per_s : float
         Rate of all producers together.
-    record_bytes : int
-        Size of a record's value.
-    topics, partitions, replication : int
-        Topics, partitions of each, replicas of each partition.
     producers : int
         Number of producers per topic.
     groups, consumers : int
-        Number of consumer groups of each topic, each of which receives all records, and of members of a group.
-    acks : "0", "1" or "all"
-    linger_ms, batch_bytes, compression
-        linger.ms, batch.size and compression.type of the producers.
+        Consumer groups of each topic, each of which receives all records, and members of a group.
     idempotence : bool
-        Whether producers are idempotent. librdkafka's then have one batch in flight to a partition, as it compares
-        records in flight with a limit of five requests, and a thread spins while records wait for that batch
-        (``python benchmarks/generators.py``). Not idempotent, they have five batches in flight for each partition, as
-        Kafka's own idempotent producers; a record that is sent again may then be stored twice, or out of order.
+        Whether producers are idempotent. librdkafka's then have one batch in flight to a partition
+        (``python benchmarks/generators.py``). Not idempotent, they have five for each partition, as Kafka's own
+        idempotent producers; a record that is sent again may then be stored twice, or out of order.
     topic_settings, producer_settings, consumer_settings : mapping of str
-        Further settings of the topics, and of librdkafka's clients. Nothing is deleted from the topics unless
-        `retention.ms` or `retention.bytes` is set here. The queue of a producer is limited to 32 MiB, as in Kafka's own
-        clients, unless `queue.buffering.max.kbytes` is set here.
+        Further settings. Nothing is deleted from the topics unless `retention.ms` or `retention.bytes` is set here. The
+        queue of a producer is limited to 32 MiB, unless `queue.buffering.max.kbytes` is set here.
     duration_s, warmup_s : float
-        The schedule lasts `warmup_s` and then `duration_s`, which counts. The warm-up is kept, and marked.
+        The schedule lasts `warmup_s`, which is kept and marked, and then `duration_s`, which counts.
     drain_s : float
-        Timeout for answers, and then for receipts, after the schedule. Records that have not arrived by then count as
-        lost.
-    payload : "json", "log" or "random"
-        See `wanbench.measure.experiments.kafka_loads`.
-    payload_seed : int
-    client_rack : str or None
-        client.rack of the consumers: see `KafkaLoad`.
+        Timeout for answers, and then for receipts, after the schedule. Later records count as lost.
+    payload, client_rack
+        See `KafkaLoad`.
     most_bytes : float
-        Maximum total payload of the producers.
-    start_timeout_s : float
-        Timeout for all clients to be ready.
+        Maximum total payload.
 
     Examples
     --------
@@ -121,93 +79,55 @@ class KafkaOpenLoop:
     (24000, 49152000.0)
     """
 
-    rate_records_per_s: float
-    record_bytes: int = 2048
-    topics: int = 1
-    partitions: int = 3
-    replication: int = 3
-    producers: int = 1
-    groups: int = 3
-    consumers: int = 1
-    acks: str = "all"
-    linger_ms: float = 10
-    batch_bytes: int = 16_384
-    compression: str = "none"
+    rate_records_per_s: float = bounded(MISSING, 0.1, 1e6)
+    record_bytes: int = bounded(2048, HEAD.size, 900_000)
+    topics: int = bounded(1, 1, 1_000)
+    partitions: int = bounded(3, 1, 10_000)
+    replication: int = bounded(3, 1, 9)
+    producers: int = bounded(1, 1, MOST_CLIENTS)
+    groups: int = bounded(3, 1, 100)
+    consumers: int = bounded(1, 1, MOST_CLIENTS)
+    acks: str = one_of("all", ACKS)
+    linger_ms: float = bounded(10, 0, 60_000)
+    batch_bytes: int = bounded(16_384, 1, 2**30)
+    compression: str = one_of("none", COMPRESSIONS)
     idempotence: bool = False
     topic_settings: Mapping[str, object] = ()
     producer_settings: Mapping[str, object] = ()
     consumer_settings: Mapping[str, object] = ()
-    duration_s: float = 20.0
-    warmup_s: float = 5.0
-    drain_s: float = 10.0
-    payload: str = "random"
-    payload_seed: int = 0
+    duration_s: float = bounded(20.0, 1, 86_400)
+    warmup_s: float = bounded(5.0, 0, 3_600)
+    drain_s: float = bounded(10.0, 0, 600)
+    payload: str = one_of("random", MADE)
+    payload_seed: int = bounded(0, 0, 2**63)
     client_rack: str | None = None
-    most_bytes: float = 20e9
-    start_timeout_s: float = 120.0
+    most_bytes: float = bounded(20e9, 1, 2**50)
+    start_timeout_s: float = bounded(120.0, 1, 3_600)
 
     name: ClassVar[str] = "kafka_open_loop"
 
     def __post_init__(self):
         object.__setattr__(self, "acks", str(self.acks))
-        check_fields(
-            self,
-            ("record_bytes", HEAD.size, 900_000),
-            ("topics", 1, 1_000),
-            ("partitions", 1, 10_000),
-            ("replication", 1, 9),
-            ("producers", 1, MOST_CLIENTS),
-            ("groups", 1, 100),
-            ("consumers", 1, MOST_CLIENTS),
-            ("batch_bytes", 1, 2**30),
-            ("payload_seed", 0, 2**63),
-            whole=True,
-        )
-        check_fields(
-            self,
-            ("rate_records_per_s", 0.1, 1e6),
-            ("linger_ms", 0, 60_000),
-            ("duration_s", 1, 86_400),
-            ("warmup_s", 0, 3_600),
-            ("drain_s", 0, 600),
-            ("most_bytes", 1, 2**50),
-            ("start_timeout_s", 1, 3_600),
-        )
-        for name, allowed in (("acks", ACKS), ("compression", COMPRESSIONS), ("payload", MADE)):
-            check_choice(f"KafkaOpenLoop {name}", getattr(self, name), allowed)
-        check_flag("KafkaOpenLoop idempotence", self.idempotence)
-        check_rack(self)
-        for name, owned in _OWNED.items():
-            object.__setattr__(self, name, setting_pairs(self, name))
-            check_settings(self, name, owned)
-        self._check_together()
+        check_declared(self)
+        check_clients(self, producer_settings=_OWNED)
+        for objection in self._objections():
+            raise ParameterError(f"KafkaOpenLoop {objection}")
+        check_sent_bytes(self, self.n_records * self.record_bytes)
 
-    def _check_together(self):
+    def _objections(self) -> Iterator[str]:
+        """What is wrong with the settings together: each the rest of a sentence."""
         if self.idempotence and self.acks != "all":
-            raise ParameterError(f"KafkaOpenLoop idempotence is True with acks {self.acks!r}; allowed: acks 'all'.")
+            yield f"idempotence is True with acks {self.acks!r}; allowed: acks 'all'."
         if self.consumers > self.partitions:
-            raise ParameterError(
-                f"KafkaOpenLoop consumers is {self.consumers}; allowed: at most {self.partitions}, the "
-                "partitions of a topic, because each member of a group needs one."
+            yield (
+                f"consumers is {self.consumers}; allowed: at most {self.partitions}, the partitions of a topic, "
+                "because each member of a group needs one."
             )
         clients = self.topics * (self.producers + self.groups * self.consumers)
         if clients > MOST_CLIENTS:
-            raise ParameterError(
-                f"KafkaOpenLoop has {clients} clients (topics x (producers + groups x consumers)); allowed: "
-                f"{MOST_CLIENTS}."
-            )
-        if self.payload == "json" and self.record_bytes < SMALLEST_RECORD_BYTES:
-            raise ParameterError(
-                f"KafkaOpenLoop record_bytes is {self.record_bytes}; JSON records have at least "
-                f"{SMALLEST_RECORD_BYTES}."
-            )
+            yield f"has {clients} clients (topics x (producers + groups x consumers)); allowed: {MOST_CLIENTS}."
         if self.n_records > MOST_RECORDS:
-            raise ParameterError(f"KafkaOpenLoop would send {self.n_records:,} records; allowed: {MOST_RECORDS:,}.")
-        if self.n_records * self.record_bytes > self.most_bytes:
-            raise ParameterError(
-                f"KafkaOpenLoop would send {self.n_records * self.record_bytes:,} bytes; most_bytes allows "
-                f"{self.most_bytes:,.0f}. Send less or raise it."
-            )
+            yield f"would send {self.n_records:,} records; allowed: {MOST_RECORDS:,}."
 
     def __str__(self) -> str:
         topics = "" if self.topics == 1 else f"{self.topics} topics, "
@@ -226,44 +146,19 @@ class KafkaOpenLoop:
         """Records of the schedule, including the warm-up."""
         return n_records(self.rate_records_per_s, self.length_s)
 
-    def run(
-        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
-    ) -> list[RawFile]:
+    def session(self, *where, step: int | None = None) -> OpenLoopSession:
         """
-        Load the cluster of the lab from `source` (producers) and `target` (consumers); `when_sending` is called once,
-        when the schedule starts.
+        Load the cluster of the hosts' lab; `when_sending` is called when the schedule starts. `step` is the number of
+        this load if it is one of several.
 
         Leaves kafka_open_loop/<stem>.load.json, which names the rest: <stem>.producer-<n>.jsonl.gz of each producing
         process, <stem>.consumer-<group>.jsonl.gz, exchanges of time stamps if hosts have different clocks, and stderr
         if there is any. The topics are made, and deleted at the end.
 
-        Raises
-        ------
-        ExperimentError
-            If there is no cluster, a topic cannot be made, clients are not ready in time, or a program or a broker
-            fails; what was measured is kept.
+        `run` raises ExperimentError, with what was measured, if a topic cannot be made, clients are not ready in time,
+        or a program or a broker fails.
         """
-        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
-
-    def run_on(
-        self,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
-        step: int | None = None,
-    ) -> list[RawFile]:
-        """
-        The same as `run`, with producers and groups spread over several hosts. `step` is the number of this load if it
-        is one of several.
-        """
-        if not producers or not consumers:
-            raise ExperimentError("an open-loop load needs hosts for its producers and its consumers")
-        cluster = cluster_of(*producers, *consumers)
-        session = OpenLoopSession(self, cluster, producers, consumers, folder, stem, when_sending, step)
-        return session.run()
+        return OpenLoopSession(self, *where, step=step)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration if every record arrives."""

@@ -6,42 +6,33 @@ import json
 import re
 import tempfile
 import time
-import uuid
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from wanbench.errors import CommandError, LabError, WanbenchError
 from wanbench.measure.kafka.programs import clock_echo, open_loop_consumer, open_loop_producer
-from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.clock_offset import Offset, nearest
-from wanbench.measure.labs.programs import module_command, program_command, put_whole
-from wanbench.runs import RawFile, write_raw
-from wanbench.runs.journal import now_utc
+from wanbench.measure.labs.base import Host, Offset, nearest
+from wanbench.measure.labs.programs import program_command, put_whole
+from wanbench.runs import RawFile
 
 from .base import ExperimentError, keep, last_line, run_to_end
 from .kafka_loads import put_records, rack_of
-from .session import Program, kept, stop_all
+from .session import ClientSession, Program, client_command
 
-LOOK_S = 0.05
-CHECK_S = 2.0
-"""Interval of checks for dead brokers."""
-LEAD_S = 1.0
-"""Lead time of the start order: every process must have read it by then, even on a busy machine."""
-MARGIN_S = 30.0
-"""Timeout for a program to end, on a busy machine."""
-SHORTEST_DRAIN_S = 2.0
-"""Wait for the last records in transit, even with drain_s of 0."""
+CHECK_S = 2.0  # Interval of checks for dead brokers.
+LEAD_S = 1.0  # Lead time of the start order: every process must have read it by then, even on a busy machine.
+MARGIN_S = 30.0  # Timeout for a program to end, on a busy machine.
+SHORTEST_DRAIN_S = 2.0  # Wait for the last records in transit, even with drain_s of 0.
 QUEUE_KBYTES = 32_768
 """
 Size of the producer's queue: buffer.memory of Kafka's own producers. librdkafka's default is 1 GB, a backlog of
 minutes.
 """
-QUEUE_RECORDS = 1_000_000
-"""Limit in records, high enough that the limit in bytes applies."""
+QUEUE_RECORDS = 1_000_000  # Limit in records, high enough that the limit in bytes applies.
 IN_FLIGHT = 5
 """
 Requests in flight to a broker, the default of Kafka's own producers. Theirs hold a batch of each of its partitions,
@@ -50,27 +41,16 @@ librdkafka's a batch of one, so it gets as many for each partition that a broker
 _RUN_S = 30.0
 
 
-class OpenLoopSession:
-    """One run of `load` (a KafkaOpenLoop) on `cluster`. The clock of the first producer's host is the reference."""
+class OpenLoopSession(ClientSession):
+    """One run of `settings` (a KafkaOpenLoop) on `cluster`; the clock of the first producer's host is the reference."""
 
-    def __init__(
-        self,
-        load,
-        cluster,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        when_sending: Callable[[], None] | None = None,
-        step: int | None = None,
-    ):
-        self.load, self.cluster, self.folder, self.stem, self.step = load, cluster, folder, stem, step
-        self.when_sending = when_sending or (lambda: None)
-        self.files: list[RawFile] = []
-        unique = f"{re.sub('[^A-Za-z0-9._-]', '-', stem)[:150]}-{uuid.uuid4().hex[:8]}"
-        self.topics = [f"open-loop-{unique}-{number}" for number in range(load.topics)]
-        self.producing = _by_host(producers, load.topics * load.producers)
-        self.consuming = [consumers[group % len(consumers)] for group in range(load.groups)]
+    def __init__(self, load, *where, step: int | None = None):
+        super().__init__(load, *where)
+        self.step = step
+        unique = self._unique("open-loop")
+        self.topics = [f"{unique}-{number}" for number in range(load.topics)]
+        self.producing = _by_host(self.producer_hosts, load.topics * load.producers)
+        self.consuming = [self.consumer_hosts[group % len(self.consumer_hosts)] for group in range(load.groups)]
         self.reference = self.producing[0][0]
         self.made: list[dict] = []
         self.producers: list[Program] = []
@@ -79,48 +59,30 @@ class OpenLoopSession:
         self.start_ns: int | None = None
         self.undeleted: str | None = None
         self.payload: dict | None = None
-        self._started_at_utc = now_utc()
         self._lines: dict[str, list[dict]] = {}
         self._checked_s = time.monotonic()
 
-    def run(self) -> list[RawFile]:
-        """Returns the raw files; ExperimentError, with the files so far, if anything failed."""
-        error = None
-        try:
-            self._make_topics()
-            self._read_clocks("before")
-            self._start()
-            self._await_ready()
-            self._go()
-            self._await_ends()
-            self._read_clocks("after")
-        except LabError as failed:
-            error = str(failed)
-        except BaseException as failed:
-            error = f"{type(failed).__name__}: {failed}"
-            raise
-        finally:
-            stop_all([*self.producers, *self.consumers])
-            self._delete_topics()
-            self._keep(error)
-        if error := error or self.undeleted:
-            raise ExperimentError(error, self.files)
-        return self.files
+    def _measure(self) -> None:
+        self._make_topics()
+        self._read_clocks("before")
+        self._start()
+        self._await(lambda: self._without("ready", self._programs()), self.settings.start_timeout_s, "not ready within")
+        self._go()
+        self._await_ends()
+        self._read_clocks("after")
+
+    def _programs(self) -> list[Program]:
+        return [*self.producers, *self.consumers]
 
     # Before
 
     def _make_topics(self) -> None:
-        load = self.load
+        load = self.settings
+        about = {"partitions": load.partitions, "replication": load.replication}
+        settings = {"retention.ms": "-1", "retention.bytes": "-1", **dict(load.topic_settings)}
         for topic in self.topics:
-            about = self.cluster.ask(
-                self.reference,
-                "create_topic",
-                name=topic,
-                partitions=load.partitions,
-                replication=load.replication,
-                settings={"retention.ms": "-1", "retention.bytes": "-1", **dict(load.topic_settings)},
-            )
-            self.made.append({"name": topic, "partitions": about["partitions"]})
+            made = self.cluster.ask(self.reference, "create_topic", name=topic, settings=settings, **about)
+            self.made.append({"name": topic, "partitions": made["partitions"]})
 
     def _read_clocks(self, when: str) -> None:
         """Offset of every other host's clock from the reference."""
@@ -132,7 +94,7 @@ class OpenLoopSession:
                 continue
             stem = f"{self.stem}.{re.sub('[^A-Za-z0-9-]', '-', name)}.{when}"
             try:
-                offset, files = exchange(self.reference, host, self.folder, self.load.name, stem)
+                offset, files = exchange(self.reference, host, self.folder, self.settings.name, stem)
             except ExperimentError as error:
                 self.files += error.files
                 raise
@@ -140,9 +102,9 @@ class OpenLoopSession:
             readings.append(offset)
 
     def _start(self) -> None:
-        load = self.load
+        load = self.settings
         hosts = [host for host, _ in self.producing]
-        paths, self.payload = put_records(load.payload, load.record_bytes, load.payload_seed, hosts)
+        paths, self.payload = put_records(load, hosts)
         common = {
             "topics": json.dumps(self.topics),
             "partitions": load.partitions,
@@ -151,29 +113,22 @@ class OpenLoopSession:
         }
         for group, host in enumerate(self.consuming):
             offsets_ns = [round(1e6 * self._between(of, host)[0]) for of in hosts]
-            words = self._command(
+            command = client_command(
                 host, open_loop_consumer, number=group, members=load.consumers, end_file=self._file(host, "end"),
                 settings=json.dumps(self._consumer_settings(host)), offsets_ns=json.dumps(offsets_ns), **common,
             )  # fmt: skip
-            self.consumers.append(Program("consumer", group, host, host.start(words)))
+            self.consumers.append(Program("consumer", group, host, host.start(command)))
         for process, (host, numbers) in enumerate(self.producing):
-            words = self._command(
+            command = client_command(
                 host, open_loop_producer, number=process, producers=json.dumps(numbers),
                 producers_in_all=load.topics * load.producers, payload=paths[host.name],
                 record_bytes=load.record_bytes, drain_s=repr(float(load.drain_s)),
                 settings=json.dumps(self._producer_settings()), go_file=self._file(host, "go"), **common,
             )  # fmt: skip
-            self.producers.append(Program("producer", process, host, host.start(words)))
-
-    def _command(self, host: Host, program, **arguments: object) -> list[str]:
-        words = module_command(host, program.__name__, needs="confluent_kafka")
-        words += ["--client", self.cluster.librdkafka_client_file(host)]
-        for name, value in arguments.items():
-            words += [f"--{name.replace('_', '-')}", str(value)]
-        return words
+            self.producers.append(Program("producer", process, host, host.start(command)))
 
     def _producer_settings(self) -> dict:
-        load = self.load
+        load = self.settings
         return {
             "queue.buffering.max.kbytes": QUEUE_KBYTES,
             "queue.buffering.max.messages": QUEUE_RECORDS,
@@ -188,73 +143,54 @@ class OpenLoopSession:
         }
 
     def _most_led(self) -> int:
-        """The largest number of partitions of one topic that a broker leads."""
         leaders = [Counter(part["leader"] for part in topic["partitions"]) for topic in self.made]
         return max(max(led.values()) for led in leaders)
 
     def _consumer_settings(self, host: Host) -> dict:
-        rack = rack_of(self.load.client_rack, host.region)
+        rack = rack_of(self.settings.client_rack, host.region)
         racks = {"client.rack": rack} if rack else {}
-        return {"socket.nagle.disable": True, **dict(self.load.consumer_settings), **racks}
+        return {"socket.nagle.disable": True, **dict(self.settings.consumer_settings), **racks}
 
     def _file(self, host: Host, what: str) -> str:
         return f"{host.scratch}/{self.topics[0]}.{what}.json"
 
     # While it runs
 
-    def _await_ready(self) -> None:
-        programs = [*self.producers, *self.consumers]
-        end_s = time.monotonic() + self.load.start_timeout_s
-        while waiting := [program for program in programs if not self._said(program, "ready")]:
-            if time.monotonic() > end_s:
-                names = ", ".join(map(str, waiting))
-                raise ExperimentError(f"not ready within {self.load.start_timeout_s:g} s: {names}")
-            self._look()
-
     def _go(self) -> None:
-        """Tell each producing process when to start, by its own clock."""
         asked = self.reference.run(["date", "+%s%N"], timeout_s=_RUN_S)
         self.start_ns = int(asked.stdout) + round(1e9 * LEAD_S)
         began_s = time.monotonic()
         for host in {host.name: host for host, _ in self.producing}.values():
             here_ns = self.start_ns + round(1e6 * self.offsets[host.name][0].offset_ms)
             self._put(host, "go", {"start_ns": here_ns})
-        while time.monotonic() < began_s + LEAD_S:
-            self._look()
+        self._until(lambda: False, began_s + LEAD_S - time.monotonic())
         self.when_sending()
 
     def _await_ends(self) -> None:
         """Wait for the producers to end, then for the consumers to receive everything, or for the timeout."""
-        load = self.load
+        load = self.settings
         patience_s = max(load.drain_s, SHORTEST_DRAIN_S)
-        self._await_end(self.producers, load.length_s + 2 * load.drain_s + MARGIN_S)
-        ends = [self._said(program, "ended") for program in self.producers]
-        order = {"expected": sum(end["n_handed"] for end in ends if end), "within_s": patience_s}
+        limit_s = load.length_s + 2 * load.drain_s + MARGIN_S
+        self._await(lambda: self._without("ended", self.producers), limit_s, "not ended after")
+        ends = [self._line(program, "ended") for program in self.producers]
+        order = {"expected": sum(end["n_handed"] for end in ends), "within_s": patience_s}
         for host in {host.name: host for host in self.consuming}.values():
             self._put(host, "end", order)
-        self._await_end(self.consumers, patience_s + MARGIN_S)
-
-    def _await_end(self, programs: list[Program], limit_s: float) -> None:
-        end_s = time.monotonic() + limit_s
-        while waiting := [program for program in programs if not self._said(program, "ended")]:
-            if time.monotonic() > end_s:
-                names = ", ".join(map(str, waiting))
-                raise ExperimentError(f"not ended after {limit_s:g} s: {names}")
-            self._look()
-        for program in programs:
+        self._await(lambda: self._without("ended", self.consumers), patience_s + MARGIN_S, "not ended after")
+        for program in self._programs():
             program.wait(MARGIN_S)
 
+    def _without(self, key: str, programs: list[Program]) -> str:
+        return ", ".join(str(program) for program in programs if not self._line(program, key))
+
     def _look(self) -> None:
-        """Sleep, check that every program runs, and now and then the cluster."""
-        time.sleep(LOOK_S)
-        for program in (*self.producers, *self.consumers):
+        for program in self._programs():
             self._lines.setdefault(str(program), []).extend(line for line in program.news() if "second" not in line)
         if time.monotonic() - self._checked_s > CHECK_S:
             self._checked_s = time.monotonic()
             self.cluster.check()
 
-    def _said(self, program: Program, key: str) -> dict | None:
-        """The output line with this key, once it is there."""
+    def _line(self, program: Program, key: str) -> dict | None:
         return next((line for line in self._lines.get(str(program), ()) if key in line), None)
 
     def _put(self, host: Host, what: str, content: dict) -> None:
@@ -285,26 +221,23 @@ class OpenLoopSession:
             error_ms += max(errors)
         return offset_ms, error_ms
 
-    def _delete_topics(self) -> None:
+    def _clean_up(self) -> str | None:
         for topic in self.made:
             try:
                 self.cluster.ask(self.reference, "delete_topic", name=topic["name"])
             except LabError as error:
                 self.undeleted = f"topic {topic['name']} could not be deleted: {error}"
+        return self.undeleted
 
     def _keep(self, error: str | None) -> None:
-        """Write the programs' output, and the file that the reader starts from."""
         about = {"producers": [], "consumers": []}
-        for program in (*self.producers, *self.consumers):
-            if program.done is None:
-                continue
-            with suppress(WanbenchError):
-                files, file = kept(self.folder, self.load.name, self.stem, program)
-                self.files += files
-                about[f"{program.role}s"].append({**program.describe(), "file": file} | self._clock(program))
+        for program in self._programs():
+            if program.done is not None:
+                with suppress(WanbenchError):
+                    about[f"{program.role}s"].append(self._keep_program(program) | self._clock(program))
         document = {
             "format": 1,
-            "settings": asdict(self.load),
+            "settings": asdict(self.settings),
             "step": self.step,
             "start_s": self.start_ns and self.start_ns / 1e9,
             "error": error,
@@ -313,10 +246,7 @@ class OpenLoopSession:
             "payload": self.payload,
             **about,
         }
-        content = json.dumps(document, indent=1).encode() + b"\n"
-        ends = {"started_at_utc": self._started_at_utc, "ended_at_utc": now_utc()}
-        name = f"{self.stem}.load.json"
-        self.files.append(write_raw(self.folder, self.load.name, name, content, **ends))
+        self._write("load.json", document)
 
     def _clock(self, program: Program) -> dict:
         """For a consumer, the offset applied to the producing host with the least certain clock."""
@@ -334,15 +264,12 @@ def _by_host(hosts: Sequence[Host], n: int) -> list[tuple[Host, list[int]]]:
     return [(host, numbers) for host, numbers in spread if numbers]
 
 
-EXCHANGES = 30
-"""Number of exchanges. Only the shortest counts, and at least one of this many hardly ever queues."""
+EXCHANGES = 30  # Number of exchanges. Only the shortest counts, and at least one of this many hardly ever queues.
 INTERVAL_S = 0.01
 FIRST_PORT, PORTS = 9500, 200
 """First port, and number of ports: above those of brokers and, by default, of iperf3, which may run concurrently."""
 ONE_CLOCK = "one machine, one clock"
-UNKNOWN = "not known"
-_MARGIN_S = 15.0
-"""Time for Python to start on a busy host."""
+_MARGIN_S = 15.0  # Time for Python to start on a busy host.
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -357,25 +284,15 @@ def one_clock(source: Host, target: Host) -> bool:
     return len(boot_ids) == 1
 
 
-def exchange(
-    source: Host, target: Host, folder: Path, experiment: str, stem: str, *, shift_ms: float = 0.0
-) -> tuple[Offset, list[RawFile]]:
+def exchange(source: Host, target: Host, folder: Path, experiment: str, stem: str) -> tuple[Offset, list[RawFile]]:
     """
     Exchange time stamps over UDP; leave <experiment>/<stem>.clock.txt, and stderr if there is any.
 
-    Parameters
-    ----------
-    shift_ms : float
-        To test the exchange: the target's program reads a clock that is ahead by this much.
-
-    Raises
-    ------
-    ExperimentError
-        If there is no answer: the hosts must reach each other by UDP, from port `FIRST_PORT` on.
+    Raises ExperimentError if there is no answer: the hosts must reach each other by UDP, from port `FIRST_PORT` on.
     """
     port = FIRST_PORT + zlib.crc32(stem.encode()) % PORTS
     here, there = (program_command(host, Path(clock_echo.__file__)) for host in (source, target))
-    server = target.start([*there, "answer", target.address, str(port), repr(float(shift_ms))])
+    server = target.start([*there, "answer", target.address, str(port)])
     try:
         server.wait_for_output("listening", _MARGIN_S)
         asking = [*here, "ask", target.address, str(port), str(EXCHANGES), repr(INTERVAL_S)]

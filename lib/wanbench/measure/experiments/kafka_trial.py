@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, check_name, refusal
+from wanbench.checks import check_name, refusal
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.kafka.placement import BrokerSize, checked_sizes
 from wanbench.measure.kafka.security import KINDS
@@ -18,7 +19,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
-from .base import ExperimentError, Load, cluster_of, links_of, reaching
+from .base import ExperimentError, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
 from .broker_acts import sized
 from .iperf3 import Iperf3
 from .kafka_loads import setting_pairs
@@ -30,8 +31,7 @@ RESTART_S = 20.0
 Time until a restarted cluster serves again: three brokers 70 ms apart took 20 to 27 s on two busy processors, against
 14 s for the first start.
 """
-_SET_S = 1.0
-"""Time to set the link."""
+_SET_S = 1.0  # Time to set the link.
 
 
 @dataclass(frozen=True)
@@ -44,38 +44,29 @@ class KafkaTrial:
     load : Load
         For example `KafkaLoad` or `KafkaOpenLoop`.
     link : LinkSettings, optional
-        Settings of both directions of the pair for the trial; None: unchanged. With a `path`, the expected properties
-        of that path; nothing is set.
+        Settings of both directions of the pair; None: unchanged. With a `path`, the expected properties of that path.
     background : Iperf3, optional
-        Traffic from source to target, started when all producers send. It should last slightly longer than the counted
-        period.
+        Traffic from source to target, started when all producers send.
     ping : Ping, optional
         Pings in the same direction.
-    beside : tuple
-        Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. The
-        times of `BrokerActions` count from when the load sends.
+    alongside : tuple of ConcurrentExperiment
+        Further experiments that run at the same time. The times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
-        Producers and consumers are spread in turn over the first hosts of these regions, or over other hosts of a
-        region: "aws:us-east-1/3" is the one after the first three. None: producers run on the source, consumers on the
-        target.
-    broker_settings : mapping of str, optional
-        Settings that replace those of the cluster, which is restarted if it has others. None: its own.
-    security : str, optional
-        "plain", "tls" or "mtls"; replaces that of the cluster in the same way. None: its own.
+        Producers and consumers are spread in turn over the first hosts of these regions; "aws:us-east-1/3" is the host
+        after the first three. None: producers run on the source, consumers on the target.
+    broker_settings, security : optional
+        Settings of brokers, and "plain", "tls" or "mtls", that replace those of the cluster, which is restarted for
+        them.
     gateway_bps : float, optional
-        All links that leave a region share this rate and one queue, in every region: see `LocalLab.set_gateway`. None:
-        each link has its own rate and queue.
+        All links that leave a region share this rate and one queue: see `LocalLab.set_gateway`.
     system : str, optional
-        Name of the system in analyses (see `wanbench.pages.tail_latency.design.systems.System`). It does not affect the trial.
+        Name of the system in analyses. It does not affect the trial.
     cluster : str, optional
-        The name of an external cluster, on which load and concurrent measurements then run. It cannot be restarted, so
-        broker_settings and security must be None. None: the lab's own.
+        The name of an external cluster to run on. It cannot be restarted, so broker_settings and security must be None.
     broker_sizes : BrokerSize or tuple, optional
-        The size of all brokers, or of each in order, with None for a broker without limits. Sizes apply while the load
-        and the experiments beside it run. None: no limits.
+        The size of all brokers, or of each in order, with None for a broker without limits.
     path : str, optional
-        On a lab with several paths between the same hosts, the one to use: see `wanbench.measure.labs.rented.paths`. None: the
-        path of the previous trial.
+        On a lab with several paths between the same hosts, the one to use; None: the path of the previous trial.
     """
 
     load: Load
@@ -85,8 +76,8 @@ class KafkaTrial:
     alongside: tuple = ()
     client_regions: tuple[str, ...] | None = None
     broker_settings: Mapping[str, object] | None = None
-    security: str | None = None
-    gateway_bps: float | None = None
+    security: str | None = one_of(None, KINDS)
+    gateway_bps: float | None = bounded(None, 1000, 1e12)
     system: str | None = None
     cluster: str | None = None
     broker_sizes: BrokerSize | tuple[BrokerSize | None, ...] | None = None
@@ -109,8 +100,7 @@ class KafkaTrial:
             checked_settings(dict(settings))
             object.__setattr__(self, "broker_settings", settings or None)
         object.__setattr__(self, "broker_sizes", checked_sizes(self.broker_sizes))
-        check_choice("KafkaTrial security", self.security, KINDS, optional=True)
-        check_fields(self, ("gateway_bps", 1000, 1e12), optional=("gateway_bps",))
+        check_declared(self)
         for name in ("system", "cluster", "path"):
             if getattr(self, name) is not None:
                 check_name(f"KafkaTrial {name}", getattr(self, name))
@@ -155,11 +145,8 @@ class KafkaTrial:
         """
         Set links and brokers, start concurrent measurements, run the load; returns all raw files.
 
-        Raises
-        ------
-        ExperimentError
-            If the trial needs an emulated link, a gateway, a region, a cluster or a change of the cluster that the lab
-            does not have or allow; or if any part fails. All output is kept.
+        Raises ExperimentError if the trial needs an emulated link, a gateway, a region, a cluster or a change of the
+        cluster that the lab does not have or allow; or if any part fails. All output is kept.
         """
         source, target = (reaching(host, self.cluster) for host in (source, target))
         clients = self._clients(source)
@@ -167,14 +154,16 @@ class KafkaTrial:
         self._set_cluster(source)
         files: list[list[RawFile]] = []
         error, sending = None, _Sending()
-        delayed = [_WhileSending(part, sending) for part in (self.background, self.ping) if part]
+        where = source, target, folder, stem
         try:
             with ExitStack() as stack:
                 if self.broker_sizes is not None:
                     stack.enter_context(sized(source, self.broker_sizes))
-                for part in (ProcessorUse(), *self.alongside, *delayed):
+                for part in (ProcessorUse(), *self.alongside):
                     more = {"sending": sending.wait} if getattr(part, "waits_for_load", False) else {}
-                    files.append(stack.enter_context(part.concurrently(source, target, folder, stem, **more)))
+                    files.append(stack.enter_context(part.concurrently(*where, **more)))
+                for part in filter(None, (self.background, self.ping)):
+                    files.append(stack.enter_context(_while_sending(part, sending, *where)))
                 stack.callback(sending.give_up)
                 ends = (source, target) if clients is None else (clients, clients)
                 run = self.load.run if clients is None else self.load.run_on
@@ -268,34 +257,26 @@ class _Sending:
         return self._began
 
 
-class _WhileSending:
-    """An experiment of fixed duration, run in a thread once the load sends."""
+@contextmanager
+def _while_sending(experiment, sending: _Sending, *where) -> Iterator[list[RawFile]]:
+    """Run an experiment of fixed duration in a thread once the load sends; yields its raw files."""
+    files: list[RawFile] = []
 
-    def __init__(self, experiment, sending: _Sending):
-        self._experiment, self._sending = experiment, sending
+    def run():
+        try:
+            if sending.wait():
+                files.extend(experiment.run(*where))
+        except LabError as error:
+            files.extend(getattr(error, "files", ()))
+            raise
 
-    @contextmanager
-    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
-        files: list[RawFile] = []
-        errors: list[BaseException] = []
-
-        def run():
-            try:
-                if self._sending.wait():
-                    files.extend(self._experiment.run(source, target, folder, stem))
-            except BaseException as error:
-                files.extend(getattr(error, "files", ()))
-                errors.append(error)
-
-        thread = threading.Thread(target=run, name=f"{self._experiment.name} of {stem}", daemon=True)
-        thread.start()
+    with ThreadPoolExecutor(1, f"{experiment.name} of ") as pool:
+        done = pool.submit(run)
         try:
             yield files
         finally:
-            self._sending.give_up()
-            thread.join()
-        if errors:
-            raise errors[0]
+            sending.give_up()
+    done.result()
 
 
 def region_and_number(name: str) -> tuple[str, int]:

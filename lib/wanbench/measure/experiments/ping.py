@@ -7,24 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_fields
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .base import PROCESS_S, ExperimentError, ended_with, keep, run_to_end
+from .base import PROCESS_S, ExperimentError, bounded, check_declared, ended_with, keep, run_to_end
 
-_HEADERS_BYTES = 28
-"""Bytes of headers: 8 of ICMP, 20 of IPv4."""
-_MARGIN_S = 10.0
-"""Added to the longest duration of a ping; one that takes longer hangs."""
+_HEADERS_BYTES = 28  # Bytes of headers: 8 of ICMP, 20 of IPv4.
+_MARGIN_S = 10.0  # Added to the longest duration of a ping; one that takes longer hangs.
 _WAKES_S = 0.01
 """Below this interval ping sends only when a reply arrives or this time is over: one echo, or all that are due."""
-_SLOWER = 1.1
-"""Below `_WAKES_S` a ping takes this many times as long as requested, as it counts whole milliseconds."""
-_TICKS_S = 0.005
-"""From `_WAKES_S` on the kernel rounds the interval up by a timer tick or two: see `expected_s`."""
-_SLOWEST_REPLY_S = 0.5
-"""Timeout per echo; paths between clouds are faster."""
+_SLOWER = 1.1  # Below `_WAKES_S` a ping takes this many times as long as requested, as it counts whole milliseconds.
+_TICKS_S = 0.005  # From `_WAKES_S` on the kernel rounds the interval up by a timer tick or two: see `expected_s`.
+_SLOWEST_REPLY_S = 0.5  # Timeout per echo; paths between clouds are faster.
 
 
 @dataclass(frozen=True)
@@ -34,13 +28,10 @@ class Ping:
 
     Parameters
     ----------
-    count : int
-        Number of echo requests.
     interval_s : float
-        Time between echo requests. For users other than root, iputils allows 0.002 s and more, before 2021
-        0.2 s and more; ping says so and the test fails. Requests are sent whether or not earlier ones were
-        answered: one at a time at intervals of 0.01 s or more, at shorter ones in groups of all that are
-        due.
+        Time between echo requests. For users other than root, iputils allows 0.002 s and more, before 2021 0.2 s and
+        more. Requests are sent whether or not earlier ones were answered: one at a time at intervals of 0.01 s or more,
+        at shorter ones in groups of all that are due.
     payload_bytes : int
         Size without headers (8 bytes ICMP, 20 IPv4). At least 16, because ping stores the time in the payload.
     wait_s : float
@@ -48,22 +39,19 @@ class Ping:
 
     Examples
     --------
-    >>> Ping(count=5).name
-    'ping'
     >>> round(Ping(count=5, interval_s=0.1).expected_s(100.0), 1)
     0.5
     """
 
-    count: int = 20
-    interval_s: float = 0.1
-    payload_bytes: int = 56
-    wait_s: float = 2.0
+    count: int = bounded(20, 1, 10_000_000)
+    interval_s: float = bounded(0.1, 0.001, 3600)
+    payload_bytes: int = bounded(56, 16, 65_507)
+    wait_s: float = bounded(2.0, 0.1, 600)
 
     name: ClassVar[str] = "ping"
 
     def __post_init__(self):
-        check_fields(self, ("count", 1, 10_000_000), ("payload_bytes", 16, 65_507), whole=True)
-        check_fields(self, ("interval_s", 0.001, 3600), ("wait_s", 0.1, 600))
+        check_declared(self)
 
     def __str__(self) -> str:
         return f"ping: {self.count} echoes every {self.interval_s:g} s, {self.payload_bytes} bytes"

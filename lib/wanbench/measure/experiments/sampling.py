@@ -6,30 +6,30 @@ import gzip
 import json
 import os
 import re
+import secrets
+import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_choice, check_fields, check_flag, refusal
-from wanbench.errors import WanbenchError
-from wanbench.measure.kafka import Broker
+from wanbench.checks import refusal
+from wanbench.errors import CommandError, LabError, WanbenchError
 from wanbench.measure.kafka.external import RemoteBrokerHost
 from wanbench.measure.kafka.programs import processor_use, scrape
-from wanbench.measure.labs.base import Host, Process
+from wanbench.measure.labs.base import Completed, Host, Process
 from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .base import ExperimentError, cluster_of, ended_with, keep, links_of
+from .base import ExperimentError, bounded, check_declared, cluster_of, ended_with, keep, links_of, one_of, run_to_end
 
-LONGEST_S = 86_400
-"""Maximum duration, a day: no measurement is meant to be longer."""
+LONGEST_S = 86_400  # Maximum duration, a day: no measurement is meant to be longer.
 
 
 class Sampling(ABC):
@@ -41,6 +41,9 @@ class Sampling(ABC):
 
     name: str
     duration_s: float
+
+    def __post_init__(self):
+        check_declared(self)
 
     @abstractmethod
     def start(self, source: Host, target: Host, ending: ExitStack) -> object:
@@ -58,10 +61,7 @@ class Sampling(ABC):
         """
         Sample while the block runs; the yielded list holds the raw files once the block is left.
 
-        Raises
-        ------
-        ExperimentError
-            If sampling cannot start or fails; never in place of an exception of the block.
+        Raises ExperimentError if sampling cannot start or fails; never in place of an exception of the block.
         """
         files: list[RawFile] = []
         with ExitStack() as ending:
@@ -113,8 +113,26 @@ def file_part(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace(":", "."))
 
 
-_START_S = 30.0
-"""Time for Python to start on a busy host."""
+_START_S = 30.0  # Time for Python to start on a busy host.
+
+
+def _start_programs(
+    program, hosts: dict[object, tuple[Host, dict]], first_output: str, ending: ExitStack
+) -> dict[object, Process]:
+    """Start a sampling program with its settings on hosts, by key; returns once all have printed their first line."""
+    started = {}
+    for key, (host, settings) in hosts.items():
+        command = [*program_command(host, Path(program.__file__)), json.dumps(settings)]
+        started[key] = host.start(command)
+        ending.callback(started[key].stop)
+    for process in started.values():
+        process.wait_for_output(first_output, _START_S)
+    return started
+
+
+def packed(done: Completed) -> Completed:
+    """The same with its output compressed."""
+    return replace(done, stdout=gzip.compress(done.stdout, mtime=0))
 
 
 @dataclass(frozen=True)
@@ -122,71 +140,50 @@ class BrokerMetrics(Sampling):
     """
     Scrapes each broker's exporter on the broker's own host, by `wanbench.measure.kafka.programs.scrape`.
 
-    Answers are kept verbatim, with the time and duration of each scrape.
-
-    A broker that does not answer is recorded as such, and does not hold up the others.
-
-    Parameters
-    ----------
-    interval_s : float
-        Interval between scrapes of one broker.
-    timeout_s : float
-        Timeout for an answer.
-    duration_s : float
-        Duration of `run`; during another experiment, sampling lasts as long as that.
-    compressed : bool, optional
-        Whether to compress the answers, to a tenth or less; None: unchanged.
+    Answers are kept verbatim, with the time and duration of each scrape. A broker that does not answer within
+    `timeout_s` is recorded as such, and does not hold up the others. `compressed` packs the answers, to a tenth or
+    less. Read by `wanbench.read.ingest.broker_metrics`.
     """
 
-    interval_s: float = 5.0
-    timeout_s: float = 4.0
-    duration_s: float = 30.0
+    interval_s: float = bounded(5.0, 0.2, 3600)
+    timeout_s: float = bounded(4.0, 0.1, 600)
+    duration_s: float = bounded(30.0, 0.1, LONGEST_S)
     compressed: bool | None = None
 
     name: ClassVar[str] = "broker_metrics"
 
     def __post_init__(self):
-        check_fields(self, ("interval_s", 0.2, 3600), ("timeout_s", 0.1, 600), ("duration_s", 0.1, LONGEST_S))
-        check_flag("BrokerMetrics compressed", self.compressed, optional=True)
+        super().__post_init__()
         if self.timeout_s > self.interval_s:
             raise refusal("BrokerMetrics timeout_s", self.timeout_s, f"at most interval_s, {self.interval_s!r}")
 
     def __str__(self) -> str:
         return f"metrics of the brokers every {self.interval_s:g} s"
 
-    def command(self, program: Sequence[str], broker: Broker) -> list[str]:
-        """The command that scrapes a broker; `program` is the one that starts `wanbench.measure.kafka.programs.scrape`."""
-        address = broker.host.address
-        address = f"[{address}]" if ":" in address else address
-        settings = {
-            "url": f"http://{address}:{broker.metrics_port}/metrics",
-            "interval_s": self.interval_s,
-            "timeout_s": self.timeout_s,
-            "about": {"node_id": broker.node_id, "host": broker.host.name},
-        }
-        return [*program, json.dumps(settings)]
-
     def start(self, source: Host, target: Host, ending: ExitStack) -> dict[int, Process]:
-        brokers = [broker for broker in cluster_of(source).brokers if broker.metrics_port is not None]
-        if not brokers:
+        hosts = {}
+        for broker in cluster_of(source).brokers:
+            if broker.metrics_port is not None:
+                address = f"[{broker.host.address}]" if ":" in broker.host.address else broker.host.address
+                hosts[broker.node_id] = (
+                    broker.host,
+                    {
+                        "url": f"http://{address}:{broker.metrics_port}/metrics",
+                        "interval_s": self.interval_s,
+                        "timeout_s": self.timeout_s,
+                        "about": {"node_id": broker.node_id, "host": broker.host.name},
+                    },
+                )
+        if not hosts:
             raise ExperimentError("no broker has an exporter; those of a `Cluster` with metrics=True have one.")
-        started = {}
-        for broker in brokers:
-            program = program_command(broker.host, Path(scrape.__file__))
-            started[broker.node_id] = process = broker.host.start(self.command(program, broker))
-            ending.callback(process.stop)
-        for process in started.values():
-            process.wait_for_output("#scrapes", _START_S)
-        return started
+        return _start_programs(scrape, hosts, "#scrapes", ending)
 
     def end(self, started: dict[int, Process], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         with ThreadPoolExecutor(len(started)) as pool:
             ended = list(pool.map(lambda process: process.stop(), started.values()))
         faults = []
         for node_id, done in zip(started, ended, strict=True):
-            extension = "prom.txt"
-            if self.compressed:
-                done, extension = replace(done, stdout=gzip.compress(done.stdout, mtime=0)), "prom.txt.gz"
+            done, extension = (packed(done), "prom.txt.gz") if self.compressed else (done, "prom.txt")
             files += keep(folder, self.name, f"{stem}.{node_id}", extension, done)
             if done.returncode != 0:
                 faults.append(f"{ended_with(f'the program that scrapes broker {node_id}', done)}.")
@@ -196,45 +193,34 @@ class BrokerMetrics(Sampling):
 @dataclass(frozen=True)
 class BrokerProcessors(Sampling):
     """
-    CPU time of each broker process, and time throttled by its quota, by `wanbench.measure.kafka.programs.processor_use`.
+    CPU time of each broker process, and time throttled by its quota.
 
     Limits of the provider, such as burst credits, are invisible from inside; steal time is in `HostMetrics`.
-
-    Parameters
-    ----------
-    interval_s : float
-        Interval between samples.
-    duration_s : float
-        Duration of `run`; during another experiment, sampling lasts as long as that.
     """
 
-    interval_s: float = 5.0
-    duration_s: float = 30.0
+    interval_s: float = bounded(5.0, 0.1, 3600)
+    duration_s: float = bounded(30.0, 0.1, LONGEST_S)
 
     name: ClassVar[str] = "broker_processors"
-
-    def __post_init__(self):
-        check_fields(self, ("interval_s", 0.1, 3600), ("duration_s", 0.1, LONGEST_S))
 
     def __str__(self) -> str:
         return f"processor time of the brokers every {self.interval_s:g} s"
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> dict[int, Process]:
-        cluster, started = cluster_of(source), {}
+        cluster = cluster_of(source)
         if not hasattr(cluster, "pid_file"):
             raise ExperimentError(f"{cluster!r} runs elsewhere: the processes of its brokers cannot be seen")
+        hosts = {}
         for broker in cluster.brokers:
-            settings = {
-                "pid_file": cluster.pid_file(broker.node_id),
-                "interval_s": self.interval_s,
-                "about": {"node_id": broker.node_id, "host": broker.host.name},
-            }
-            program = program_command(broker.host, Path(processor_use.__file__))
-            started[broker.node_id] = process = broker.host.start([*program, json.dumps(settings)])
-            ending.callback(process.stop)
-        for process in started.values():
-            process.wait_for_output("ticks_per_s", _START_S)
-        return started
+            hosts[broker.node_id] = (
+                broker.host,
+                {
+                    "pid_file": cluster.pid_file(broker.node_id),
+                    "interval_s": self.interval_s,
+                    "about": {"node_id": broker.node_id, "host": broker.host.name},
+                },
+            )
+        return _start_programs(processor_use, hosts, "ticks_per_s", ending)
 
     def end(self, started: dict[int, Process], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         faults = []
@@ -258,13 +244,10 @@ class ProcessorUse(Sampling):
     where it runs on a sampled machine, <stem>.<host>.driver.json has its time.
     """
 
-    interval_s: float = 1.0
-    duration_s: float = 10.0
+    interval_s: float = bounded(1.0, 0.1, 3600)
+    duration_s: float = bounded(10.0, 0.1, LONGEST_S)
 
     name: ClassVar[str] = "processor_use"
-
-    def __post_init__(self):
-        check_fields(self, ("interval_s", 0.1, 3600), ("duration_s", 0.1, LONGEST_S))
 
     def __str__(self) -> str:
         return f"processor time by program every {self.interval_s:g} s"
@@ -275,23 +258,18 @@ class ProcessorUse(Sampling):
             boot_id = host.run(["cat", str(_BOOT_ID)], timeout_s=_START_S, ok=None).stdout
             machines.setdefault(boot_id.decode(errors="replace").strip(), host)
         machines.pop("", None)  # no Linux: such a machine has no /proc
-        started = {}
-        for host in machines.values():
-            about = {"interval_s": self.interval_s, "about": {"host": host.name}}
-            process = host.start([*program_command(host, Path(processor_use.__file__)), json.dumps(about)])
-            ending.callback(process.stop)
-            started[host.name] = process
-        for process in started.values():
-            process.wait_for_output("boot_id", _START_S)
-        return started, [_own_time()]
+        hosts = {
+            host.name: (host, {"interval_s": self.interval_s, "about": {"host": host.name}})
+            for host in machines.values()
+        }
+        return _start_programs(processor_use, hosts, "boot_id", ending), [_own_time()]
 
     def end(self, started, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         processes, own_times = started
         own_times.append(_own_time())
         for name, process in processes.items():
             done, part = process.stop(), f"{stem}.{file_part(name)}"
-            compressed = replace(done, stdout=gzip.compress(done.stdout, mtime=0))
-            files += keep(folder, self.name, part, "processors.jsonl.gz", compressed)
+            files += keep(folder, self.name, part, "processors.jsonl.gz", packed(done))
             if _BOOT_ID.exists() and _BOOT_ID.read_bytes().strip() in done.stdout.partition(b"\n")[0]:
                 times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
                 content = json.dumps({"at_s_and_used_s": own_times}).encode() + b"\n"
@@ -306,41 +284,27 @@ def _own_time() -> tuple[float, float]:
 
 FOLDER = "links"
 WHICH = ("pair", "all")
-_AT_ONCE = 6
-"""Number of links per request: the relay forwards no packets while it reads them, see `LinkSamples`."""
-_END_S = 30.0
-"""Timeout for the last sample, from a busy relay."""
+_AT_ONCE = 6  # Number of links per request: the relay forwards no packets while it reads them, see `LinkSamples`.
+_END_S = 30.0  # Timeout for the last sample, from a busy relay.
 
 
 @dataclass(frozen=True)
 class LinkSamples(Sampling):
     """
     Counters of the links, one JSON object per sample: packets and bytes sent, delivered and dropped, backlog, rate.
+    Read by `wanbench.read.ingest.link_samples`.
 
-    Only for labs with emulated links (`Host.links`). The relay forwards no packets while it reads counters, so at most
-    six links are read at once: reading two takes 0.03 to 0.06 ms in the median, six 0.06 to 0.1 ms; all 72 links of
-    nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting
-    lib/tests/test_experiments_link_samples.py``, twice on two processors).
-
-    Parameters
-    ----------
-    interval_s : float
-        Interval between samples.
-    which : "pair" or "all"
-        Both directions of the pair, or all links of the lab.
-    duration_s : float
-        Duration of `run`; during another experiment, sampling lasts as long as that.
+    Only for labs with emulated links (`Host.links`); of both directions of the pair, or all links of the lab. The
+    relay forwards no packets while it reads counters, so at most six links are read at once, in 0.06 to 0.1 ms; all 72
+    links of nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting
+    lib/tests/test_experiments_link_samples.py``, on two processors).
     """
 
-    interval_s: float = 1.0
-    which: str = "pair"
-    duration_s: float = 10.0
+    interval_s: float = bounded(1.0, 0.05, 3600)
+    which: str = one_of("pair", WHICH)
+    duration_s: float = bounded(10.0, 0.1, LONGEST_S)
 
     name: ClassVar[str] = "link_samples"
-
-    def __post_init__(self):
-        check_fields(self, ("interval_s", 0.05, 3600), ("duration_s", 0.1, LONGEST_S))
-        check_choice("LinkSamples which", self.which, WHICH)
 
     def __str__(self) -> str:
         links = "all links" if self.which == "all" else "the links of the pair"
@@ -408,3 +372,111 @@ class _Sampler(threading.Thread):
         gateway_bps = self.links.gateways.get(row["from_region"])
         own_bps = self.links.links[row["from_region"], row["to_region"]].rate_bps
         return {"rate_bps": own_bps if gateway_bps is None else gateway_bps}
+
+
+_C = ["env", "LC_ALL=C"]  # Locale for sysstat, which formats numbers and dates by it.
+_NETWORK = ["-n", "DEV,EDEV,TCP,ETCP"]
+_MACHINE = ["-u", "ALL", "-P", "ALL", "-d", "-r", "-q"]
+_ASK_S = 20.0
+_READ_S = 120.0  # Timeout of sadf: a long recording of a machine with many processors is large.
+
+
+@dataclass(frozen=True)
+class HostMetrics(Sampling):
+    """
+    sysstat on both ends and the brokers' hosts: `sar` in the background, then `sadf -j` of its recording, compressed.
+    Read by `wanbench.read.ingest.host_metrics`.
+
+    A machine or network namespace that several hosts share is measured once: the first host has the file, and
+    <stem>.<host>.hosts.json lists the hosts that share its machine, and those that share its network devices.
+    Processors and disks are always the whole machine's. sysstat has only whole seconds.
+    """
+
+    interval_s: int = bounded(1, 1, 3600)
+    duration_s: float = bounded(10.0, 1, LONGEST_S)
+
+    name: ClassVar[str] = "host_metrics"
+
+    def __str__(self) -> str:
+        return f"sysstat on every host every {self.interval_s} s"
+
+    def start(self, source: Host, target: Host, ending: ExitStack) -> list[_Recorder]:
+        recorders = _recorders(hosts_at_work(source, target))
+        for recorder in recorders:
+            # The name is unique, for sar appends to a file that is there already.
+            recorder.recorded = f"{recorder.host.scratch}/{file_part(recorder.host.name)}-{secrets.token_hex(6)}.sar"
+            recorder.sar = recorder.host.start([*_C, "sar", "-o", recorder.recorded, str(self.interval_s)])
+            ending.callback(recorder.sar.stop)
+        for recorder in recorders:
+            try:
+                recorder.sar.wait_for_output("Linux", _START_S)
+            except CommandError as error:
+                raise ExperimentError(f"{error} (sar and sadf come with sysstat)") from None
+        return recorders
+
+    def end(self, started: list[_Recorder], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
+        faults = []
+        for recorder in started:
+            recorder.sar.stop()
+        for recorder in started:
+            try:
+                faults += self._keep(recorder, folder, stem, files)
+            except LabError as error:
+                faults.append(f"the recording of {recorder.host.name} is lost: {error}")
+        return faults
+
+    def _keep(self, recorder, folder, stem, files) -> list[str]:
+        part = f"{stem}.{file_part(recorder.host.name)}"
+        what = [*(_MACHINE if recorder.machine_hosts else []), *_NETWORK]
+        command = [*_C, "sadf", "-j", recorder.recorded, "--", *what]
+        done, stopped = run_to_end(recorder.host, command, _READ_S)
+        files += keep(folder, self.name, part, "sadf.json.gz", packed(done))
+        about = {"interval_s": self.interval_s, **recorder.stands_for()}
+        times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
+        content = json.dumps(about, indent=1).encode() + b"\n"
+        files.append(write_raw(folder, self.name, f"{part}.hosts.json", content, **times))
+        if not stopped and done.returncode == 0:
+            recorder.host.run(["rm", "-f", recorder.recorded], timeout_s=_ASK_S, ok=None)
+            return []
+        fault = stopped or ended_with(f"sadf on {recorder.host.name}", done)
+        with tempfile.TemporaryDirectory() as here:
+            try:
+                recorder.host.get(recorder.recorded, Path(here, "sar"))
+                files.append(write_raw(folder, self.name, f"{part}.sar", Path(here, "sar").read_bytes(), **times))
+            except (LabError, OSError) as error:
+                fault += f"; and the recording of sar is lost: {error}"
+        return [f"{fault}."]
+
+
+class _Recorder:
+    """A host where sysstat records, and the hosts that its figures apply to."""
+
+    recorded: str
+    sar: Process
+
+    def __init__(self, host: Host):
+        self.host, self.machine_hosts, self.network_hosts = host, [], []
+
+    def stands_for(self) -> dict:
+        return {
+            "host": self.host.name,
+            "machine_of": [host.name for host in self.machine_hosts],
+            "network_of": [host.name for host in self.network_hosts],
+        }
+
+
+def _recorders(hosts: list[Host]) -> list[_Recorder]:
+    """One per network namespace; the first on a machine also covers the machine."""
+    networks: dict[tuple[str, str], _Recorder] = {}
+    machines: dict[str, _Recorder] = {}
+    for host in hosts:
+        machine = _printed(host, ["cat", "/proc/sys/kernel/random/boot_id"])
+        network = _printed(host, ["readlink", "/proc/self/ns/net"])
+        recorder = networks.setdefault((machine, network), _Recorder(host))
+        recorder.network_hosts.append(host)
+        machines.setdefault(machine, recorder).machine_hosts.append(host)
+    return list(networks.values())
+
+
+def _printed(host: Host, command: list[str]) -> str:
+    return host.run(command, timeout_s=_ASK_S).stdout.decode(errors="replace").strip()

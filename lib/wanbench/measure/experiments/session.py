@@ -1,4 +1,4 @@
-"""What the sessions of Kafka's experiments share."""
+"""What the sessions of Kafka's experiments share: programs on hosts, a life from start to kept files, and waiting."""
 
 from __future__ import annotations
 
@@ -6,47 +6,31 @@ import gzip
 import hashlib
 import json
 import re
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from wanbench.errors import CommandError, LabError
-from wanbench.measure.kafka.programs import fault_consumer, fault_producer, log_reader
 from wanbench.measure.labs.base import Completed, Host, Process
 from wanbench.measure.labs.programs import module_command
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .base import ExperimentError, ended_with
+from .base import ExperimentError, about, ended_with
 
-_TELLING = re.compile(
-    rb"Fencing broker \d+|to unfence has been granted|Becoming the active controller|Shrinking ISR|ISR updated to"
-    rb"|\] Leader \S+ .*starts at leader epoch"
-)
-_SECONDS = len("2026-11-22T09:52:29")
-
-
-def command(host: Host, program, topic: str, settings=(), **arguments: object) -> list[str]:
-    """The command of one of the programs, after putting it on the host; `arguments` are its options."""
-    words = module_command(host, program.__name__, needs="confluent_kafka")
-    words += ["--client", host.cluster.librdkafka_client_file(host), "--topic", topic]
-    words += ["--settings", json.dumps(dict(settings))] if settings else []
-    for name, value in arguments.items():
-        words += [f"--{name.replace('_', '-')}", str(value)]
-    return words
+LOOK_S = 0.05
 
 
 @dataclass
 class Program:
     """
-    A running program, identified by `role` and `number`; its output is kept as <stem>.<role>-<number>.jsonl.gz.
+    A running program, identified by `role` and `number`; `done` is its output and status, once it has ended.
 
-    Attributes
-    ----------
-    done : Completed or None
-        Its output and status, once it has ended.
+    Its output is kept as <stem>.<role>-<number>.jsonl.gz.
     """
 
     role: str
@@ -92,7 +76,7 @@ class Program:
             self._has_ended(self.process.stop())
 
     def describe(self) -> dict:
-        """Its entry in the episode's file."""
+        """Its entry in the session's file."""
         return {
             "role": self.role,
             "number": self.number,
@@ -117,81 +101,254 @@ class Program:
         self.done, self.ended_at_s = done, time.time()
 
 
-def kept(
-    folder: Path, experiment: str, stem: str, program: Program, content: Callable[[bytes], bytes] = bytes
-) -> tuple[list[RawFile], dict]:
+def client_command(host: Host, program, **options: object) -> list[str]:
+    """The command of a client program, which is put on the host; `stop_file="a"` becomes ``--stop-file a``."""
+    arguments = module_command(host, program.__name__, needs="confluent_kafka")
+    arguments += ["--client", host.cluster.librdkafka_client_file(host)]
+    for name, value in options.items():
+        arguments += [f"--{name.replace('_', '-')}", str(value)]
+    return arguments
+
+
+def as_json(value: object) -> bytes:
+    """One compact line of JSON."""
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+class Session:
     """
-    Keep an ended program's output, compressed, and its stderr; returns the raw files, and the name of the first for the
-    episode's file. `content` transforms the output.
+    One run of an experiment: `run` measures, stops every program whatever happens, cleans up, and keeps the files.
+
+    A subclass defines `_measure` and `_keep`, and perhaps `_programs` and `_clean_up`; it checks before it starts
+    anything in `_check`.
     """
-    done = program.done
-    about = {
-        "command": done.command,
-        "returncode": done.returncode,
-        "started_at_utc": done.started_at_utc,
-        "ended_at_utc": done.ended_at_utc,
-    }
-    base = f"{stem}.{program.role}-{program.number}"
-    packed = gzip.compress(content(done.stdout), 9, mtime=0)
-    files = [write_raw(folder, experiment, f"{base}.jsonl.gz", packed, **about)]
-    if done.stderr:
-        files.append(write_raw(folder, experiment, f"{base}.stderr.txt", done.stderr[-100_000:], **about))
-    return files, {"name": Path(files[0].path).name, "sha256": hashlib.sha256(packed).hexdigest()}
+
+    def __init__(self, settings, folder: Path, stem: str):
+        self.settings, self.folder, self.stem = settings, folder, stem
+        self.files: list[RawFile] = []
+        self.started_at_utc = now_utc()
+
+    def run(self) -> list[RawFile]:
+        """Returns the raw files; ExperimentError, with the files so far, if anything failed."""
+        error = undeleted = None
+        self._check()
+        try:
+            self._measure()
+        except LabError as failed:
+            error = str(failed)
+        except BaseException as failed:
+            error = f"{type(failed).__name__}: {failed}"
+            raise
+        finally:
+            try:
+                self._stop()
+                undeleted = self._clean_up()
+            finally:
+                self._keep(error)
+        if error := error or undeleted:
+            raise ExperimentError(error, self.files)
+        return self.files
+
+    def _check(self) -> None:
+        """Refuse what is impossible."""
+
+    def _measure(self) -> None:
+        raise NotImplementedError
+
+    def _programs(self) -> Iterable[Program]:
+        """The programs started so far."""
+        return ()
+
+    def _stop(self) -> None:
+        """Stop every program, even if one fails to stop."""
+        for program in self._programs():
+            with suppress(LabError):
+                program.stop()
+
+    def _clean_up(self) -> str | None:
+        """Remove what was made; returns what could not be removed, and why."""
+
+    def _keep(self, error: str | None) -> None:
+        """Write the raw files."""
+
+    def _unique(self, prefix: str) -> str:
+        return f"{prefix}-{re.sub('[^A-Za-z0-9._-]', '-', self.stem)[:150]}-{uuid.uuid4().hex[:8]}"
+
+    def _look(self) -> None:
+        """Read new output."""
+
+    def _is_over(self) -> bool:
+        """Whether waiting is pointless."""
+        return False
+
+    def _until(self, condition: Callable[[], object], timeout_s: float, *, to_the_end: bool = False) -> bool:
+        """Wait for a condition; False on timeout or, unless `to_the_end`, if the session is over."""
+        end_s = time.monotonic() + timeout_s
+        while True:
+            self._look()
+            if condition():
+                return True
+            left_s = end_s - time.monotonic()
+            if left_s <= 0 or (self._is_over() and not to_the_end):
+                return False
+            time.sleep(min(LOOK_S, left_s))
+
+    def _await(self, obstacle: Callable[[], str], timeout_s: float, late: str) -> None:
+        """Wait until there is no obstacle; ExperimentError with `late`, the time and the last obstacle on timeout."""
+        last = ""
+
+        def is_clear():
+            nonlocal last
+            last = obstacle()
+            return not last
+
+        if not self._until(is_clear, timeout_s):
+            raise ExperimentError(f"{late} {timeout_s:g} s: {last}")
+
+    def _write(self, name: str, content: object) -> None:
+        """Keep bytes, or an object as JSON, as <stem>.<name>."""
+        if not isinstance(content, bytes):
+            content = json.dumps(content, indent=1).encode() + b"\n"
+        times = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
+        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.{name}", content, **times))
+
+    def _keep_packed(self, name: str, content: bytes, **times) -> dict:
+        """Keep a compressed file; returns its name and hash, for the session's file."""
+        packed = gzip.compress(content, 9, mtime=0)
+        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.{name}", packed, **times))
+        return {"name": f"{self.stem}.{name}", "sha256": hashlib.sha256(packed).hexdigest()}
+
+    def _keep_program(self, program: Program, content: Callable[[bytes], bytes] = bytes, role: str = "") -> dict:
+        """
+        Keep an ended program's output, transformed by `content`, and its stderr; returns its entry for the session's
+        file. A `role` keeps a second view of the output, without the stderr.
+        """
+        done, name = program.done, f"{role or program.role}-{program.number}"
+        file = self._keep_packed(f"{name}.jsonl.gz", content(done.stdout), **about(done))
+        if done.stderr and not role:
+            errors = f"{self.stem}.{name}.stderr.txt"
+            self.files.append(write_raw(self.folder, self.settings.name, errors, done.stderr[-100_000:], **about(done)))
+        return program.describe() | {"role": role or program.role, "file": file}
 
 
-def kept_log(folder: Path, experiment: str, stem: str, cluster, placement, since_utc: str) -> tuple[RawFile, dict]:
-    """Keep the lines of a node's log since a time that report fencing, leaders and in-sync replicas; as `kept`."""
-    lines = [
-        line
-        for line in cluster.log(placement.node_id).splitlines(keepends=True)
-        if line[:_SECONDS] >= since_utc[:_SECONDS].encode() and line[:2] == b"20" and _TELLING.search(line)
-    ]
-    packed = gzip.compress(b"".join(lines), 9, mtime=0)
-    times = {"started_at_utc": since_utc, "ended_at_utc": now_utc()}
-    name = f"{stem}.node-{placement.node_id}.log.gz"
-    file = write_raw(folder, experiment, name, packed, **times)
-    return file, {
-        "node_id": placement.node_id,
-        "region": placement.host.region,
-        "file": {"name": name, "sha256": hashlib.sha256(packed).hexdigest()},
-    }
+class ClientSession(Session):
+    """A session that loads `cluster` from the hosts of producers and consumers."""
+
+    def __init__(
+        self,
+        load,
+        cluster,
+        producers: Sequence[Host],
+        consumers: Sequence[Host],
+        folder: Path,
+        stem: str,
+        when_sending: Callable[[], None] | None = None,
+    ):
+        super().__init__(load, folder, stem)
+        self.cluster, self.producer_hosts, self.consumer_hosts = cluster, producers, consumers
+        self.when_sending = when_sending or (lambda: None)
 
 
-def start_clients(settings, topic: str, hosts: list[Host], stop_file: Callable[[Host], str]) -> list[Program]:
+class ConcurrentSession(Session):
     """
-    Start producers and consumers of a KafkaFault, numbered across regions in turn; `hosts` holds one per client of a
-    role. If one fails to start, the others are stopped.
+    A session that runs in a thread beside a load: `beside`, or `run` for a while without a load. `sending` returns True
+    once the load sends, or False if it never will.
+
+    A subclass defines `_begin`, `_follow`, `_end` and `_document`.
     """
-    programs: list[Program] = []
-    try:
-        for number, host in enumerate(hosts * settings.consumers_per_region):
-            words = command(
-                host, fault_consumer, topic, settings.client_settings,
-                group=topic, number=number, ended_file=f"{stop_file(host)}.ended",
-            )  # fmt: skip
-            programs.append(Program("consumer", number, host, host.start(words)))
-        for number, host in enumerate(hosts * settings.producers_per_region):
-            words = command(
-                host, fault_producer, topic, settings.client_settings,
-                partitions=settings.partitions, number=number, interval_ns=round(1e9 / settings.records_per_s),
-                record_bytes=settings.record_bytes, acks=settings.acks, stop_file=stop_file(host),
-                drain_s=settings.drain_s,
-            )  # fmt: skip
-            programs.append(Program("producer", number, host, host.start(words)))
-    except BaseException:
-        stop_all(programs)
-        raise
-    return programs
 
+    file = "session"
+    """The session's own file is <stem>.<file>.json."""
+    join_s = 240.0
+    """Timeout for what is under way at the end: answers of the cluster."""
 
-def start_log_reader(host: Host, topic: str, partitions: int, timeout_s: float) -> Program:
-    """Start reading a topic back."""
-    words = command(host, log_reader, topic, partitions=partitions, timeout_s=timeout_s)
-    return Program("log", 0, host, host.start(words))
+    def __init__(self, settings, source: Host, folder: Path, stem: str, sending: Callable[[], bool] | None = None):
+        super().__init__(settings, folder, stem)
+        self.host, self.sending = source, sending
+        self.faults: list[str] = []
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
 
+    @contextmanager
+    def beside(self) -> Iterator[list[RawFile]]:
+        """
+        Run while the block runs; the yielded list holds the raw files once the block is left.
 
-def stop_all(programs: list[Program]) -> None:
-    """Stop all that run, even if one fails to stop."""
-    for program in programs:
-        with suppress(LabError):
-            program.stop()
+        Raises ExperimentError if it cannot start, fails, or cannot undo something; never in place of an exception of
+        the block.
+        """
+        name = self.settings.name
+        try:
+            self._begin()
+            self._thread = threading.Thread(target=self._drive, name=name, daemon=True)
+            self._thread.start()
+        except BaseException as error:
+            self._finish()
+            if isinstance(error, LabError):
+                raise ExperimentError(f"{name} cannot start: {error}", self.files) from error
+            raise
+        succeeded = False
+        try:
+            yield self.files
+            succeeded = True
+        finally:
+            self._finish()
+            if self.faults and succeeded:
+                raise ExperimentError(f"{name}: {'; '.join(self.faults)}", self.files)
+
+    def run(self) -> list[RawFile]:
+        """Run without a load for `duration_s`, or until done; errors as in `beside`."""
+        with self.beside() as files:
+            self._thread.join(self.settings.duration_s)
+        return files
+
+    def _drive(self) -> None:
+        try:
+            if self.sending is None or self.sending():
+                self._follow()
+        except LabError as error:
+            self.faults.append(str(error))
+        except Exception as error:  # an exception that ends a thread is seen by nobody
+            self.faults.append(f"{type(error).__name__}: {error}")
+
+    def _finish(self) -> None:
+        """Stop the thread, undo everything, and write the files."""
+        self._over.set()
+        try:
+            if self._thread is not None:
+                self._thread.join(self.join_s)
+                if self._thread.is_alive():
+                    self.faults.append(f"an action did not end within {self.join_s:g} s")
+            self._end()
+        finally:
+            ended = [program for program in self._programs() if program.done is not None]
+            programs = [self._keep_program(program, self._content) for program in ended]
+            document = {"format": 1, "settings": asdict(self.settings), **self._document()}
+            self._write(f"{self.file}.json", document | {"faults": self.faults, "programs": programs})
+
+    def _begin(self) -> None:
+        """Prepare, and start programs."""
+
+    def _follow(self) -> None:
+        """What happens in the thread, once the load sends."""
+
+    def _end(self) -> None:
+        """Stop programs and undo everything."""
+
+    def _document(self) -> dict:
+        """What the session's file holds besides settings, faults and programs."""
+        raise NotImplementedError
+
+    def _content(self, printed: bytes) -> bytes:
+        """What is kept of a program's output."""
+        return printed
+
+    def _is_over(self) -> bool:
+        return self._over.is_set()
+
+    def _attempt(self, do: Callable[[], object]) -> None:
+        """Note a failure as a fault."""
+        try:
+            do()
+        except LabError as error:
+            self.faults.append(str(error))

@@ -29,12 +29,10 @@ _SECRET_NAME = re.compile(
 
 class Secret:
     """
-    A secret value that shows only its source.
+    A secret value that shows only its source, in every format.
 
     >>> Secret("hunter2", "KAFKA_PASSWORD")
     <secret from KAFKA_PASSWORD>
-    >>> f"{Secret('hunter2', 'KAFKA_PASSWORD')}"
-    '<secret from KAFKA_PASSWORD>'
     """
 
     __slots__ = ("_value", "source")
@@ -55,21 +53,10 @@ class Secret:
 
 def from_environment(parameter: str, variable: str) -> Secret:
     """
-    The secret in an environment variable.
+    Return the secret in an environment variable, which `parameter` names.
 
-    Errors never repeat the argument, as it may be the secret itself.
-
-    Parameters
-    ----------
-    parameter : str
-        Name of the parameter that names the variable, for errors.
-    variable : str
-        Name of the variable.
-
-    Raises
-    ------
-    ParameterError
-        If the name is malformed, or the variable is not set, empty, or has more than one line.
+    ParameterError if the name is malformed, or the variable is not set, empty, or has more than one line. Errors never
+    repeat the argument, as it may be the secret itself.
     """
     if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
         raise ParameterError(
@@ -86,7 +73,7 @@ def from_environment(parameter: str, variable: str) -> Secret:
 
 def names_secret(name: str) -> bool:
     """
-    Whether a Kafka setting of that name may hold a secret.
+    Tell whether a Kafka setting of that name may hold a secret.
 
     >>> [names_secret(name) for name in ("sasl.jaas.config", "ssl.keystore.password", "linger.ms", "ssl.keystore.key")]
     [True, True, False, True]
@@ -96,7 +83,7 @@ def names_secret(name: str) -> bool:
 
 def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
     """
-    Settings with possibly secret values hidden, to show or keep; so are ARNs of AWS, which hold an account.
+    Hide possibly secret values of settings, to show or keep them; also ARNs of AWS, which hold an account.
 
     >>> without_secrets({"linger.ms": 5, "ssl.key.password": "hunter2", "role": "arn:aws:iam::123456789012:role/x"})
     {'linger.ms': 5, 'ssl.key.password': '(hidden)', 'role': '(hidden)'}
@@ -120,10 +107,9 @@ _TIMEOUT_S = 30.0
 
 def put_private(host: Host, name: str, content: str | bytes) -> str:
     """
-    Write a file of mode 0600 into the host's scratch folder and return its path there.
+    Write a file of mode 0600 into the host's scratch folder, in place of an existing one; returns its path there.
 
-    Its mode is set before its content, it appears atomically, and its content is never part of a command. An existing
-    file is replaced.
+    Its mode is set before its content, it appears atomically, and its content is never part of a command.
     """
     path = f"{host.scratch}/{name}"
     unfinished = f"{path}.{uuid.uuid4().hex[:8]}"
@@ -146,7 +132,24 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 MECHANISMS = tuple(_LOGIN_MODULES)
-_KINDS = (".properties", ".json", ".librdkafka.json", ".authority.pem", ".pem")
+_NAMES = {
+    "java": ("security.protocol", "sasl.mechanism", "ssl.truststore.location", ("ssl.keystore.location",), ()),
+    "python": (
+        "security_protocol",
+        "sasl_mechanism",
+        "ssl_cafile",
+        ("ssl_certfile",),
+        ("sasl_plain_username", "sasl_plain_password"),
+    ),
+    "librdkafka": (
+        "security.protocol",
+        "sasl.mechanism",
+        "ssl.ca.location",
+        ("ssl.certificate.location", "ssl.key.location"),
+        ("sasl.username", "sasl.password"),
+    ),
+}
+_KINDS = (".properties", ".python.json", ".librdkafka.json", ".authority.pem", ".pem")
 
 
 @dataclass(frozen=True)
@@ -154,16 +157,8 @@ class Access:
     """
     How a client proves its identity to a cluster, and how it knows the cluster's.
 
-    Parameters
-    ----------
-    protocol : str
-        One of `PROTOCOLS`.
-    mechanism, user, password : str, str, Secret
-        For the SASL protocols: one of `MECHANISMS`.
-    authority_pem : bytes, optional
-        Certificates to trust instead of the machine's own.
-    identity_pem : bytes, optional
-        The client's private key (PKCS #8, not encrypted) and certificates.
+    `mechanism`, `user` and `password` are for the SASL protocols. `authority_pem` are certificates to trust instead of
+    the machine's own; `identity_pem` the client's private key (PKCS #8, not encrypted) and certificates.
     """
 
     protocol: str = "PLAINTEXT"
@@ -193,56 +188,36 @@ class Access:
             return f"user {self.user!r}, mechanism {self.mechanism}, {self.protocol}"
         return f"{self.protocol}, {'with' if self.identity_pem else 'without'} a client certificate"
 
-    def java_settings(self, authority: str | None, identity: str | None) -> dict[str, str]:
-        """A Java client's settings; `authority` and `identity` are paths of the PEM files on its host."""
+    def settings(self, client: str, authority: str | None, identity: str | None) -> dict[str, str]:
+        """
+        Return the settings of a client ("java", "python" for kafka-python, or "librdkafka"). `authority` and `identity`
+        are paths of the PEM files on its host; the latter holds the key and the certificates.
+        """
         if self.protocol == "PLAINTEXT":
             return {}
-        settings = {"security.protocol": self.protocol}
+        protocol, mechanism, trusted, own, login = _NAMES[client]
+        settings = {protocol: self.protocol}
         if authority:
-            settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
+            settings[trusted] = authority
         if identity:
-            settings |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": identity}
-        if self.mechanism:
-            login = jaas_config(self.mechanism, username=self.user, password=self.password.reveal())
-            settings |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": login}
-        return settings
-
-    def python_settings(self, authority: str | None, identity: str | None) -> dict[str, object]:
-        """As `java_settings`, for kafka-python."""
-        settings: dict[str, object] = {"security_protocol": self.protocol}
-        if authority:
-            settings["ssl_cafile"] = authority
-        if identity:
-            settings["ssl_certfile"] = identity
-        if self.mechanism:
+            settings |= dict.fromkeys(own, identity)
+        if client == "java":
             settings |= {
-                "sasl_mechanism": self.mechanism,
-                "sasl_plain_username": self.user,
-                "sasl_plain_password": self.password.reveal(),
+                f"{name.removesuffix('location')}type": "PEM" for name in settings if name.endswith("location")
             }
-        return settings
-
-    def librdkafka_settings(self, authority: str | None, identity: str | None) -> dict[str, str]:
-        """As `java_settings`, for librdkafka; the identity's file holds the key and the certificates."""
-        if self.protocol == "PLAINTEXT":
-            return {}
-        settings = {"security.protocol": self.protocol}
-        if authority:
-            settings["ssl.ca.location"] = authority
-        if identity:
-            settings |= {"ssl.certificate.location": identity, "ssl.key.location": identity}
         if self.mechanism:
-            settings |= {
-                "sasl.mechanism": self.mechanism,
-                "sasl.username": self.user,
-                "sasl.password": self.password.reveal(),
-            }
+            password = self.password.reveal()
+            settings[mechanism] = self.mechanism
+            if client == "java":
+                settings["sasl.jaas.config"] = jaas_config(self.mechanism, username=self.user, password=password)
+            else:
+                settings |= dict(zip(login, (self.user, password), strict=True))
         return settings
 
 
 def jaas_config(mechanism: str, **options: str) -> str:
     """
-    The value of `sasl.jaas.config`.
+    Return the value of `sasl.jaas.config`.
 
     >>> jaas_config("PLAIN", username="ada", password='two "words"')
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="ada" password="two \\\\"words\\\\"";'
@@ -257,15 +232,8 @@ def _escaped(value):
 
 class ClientFiles:
     """
-    Files on hosts for clients of a cluster; of mode 0600, written on first use.
-
-    Parameters
-    ----------
-    bootstrap : str
-        Addresses, "host:port,host:port".
-    access : Access
-    settings : mapping, optional
-        More settings of Java clients, none of them secret.
+    Files on hosts for clients of a cluster at `bootstrap` ("host:port,host:port"); of mode 0600, written on first use.
+    `settings` are more ones of Java clients, none of them secret.
     """
 
     def __init__(self, bootstrap: str, access: Access, settings: Mapping[str, object] | None = None):
@@ -277,15 +245,15 @@ class ClientFiles:
 
     def java(self, host: Host) -> str | None:
         """Path of a properties file for a Java client; None if it needs nothing but the bootstrap addresses."""
-        return self._once("java", host, self._write_java)
+        return self._once("java", host)
 
     def python(self, host: Host) -> str:
         """Path of a JSON file with kafka-python's keywords, which `wanbench.measure.kafka.programs.admin` reads."""
-        return self._once("python", host, self._write_python)
+        return self._once("python", host)
 
     def librdkafka(self, host: Host) -> str:
         """Path of a JSON file with settings for confluent-kafka."""
-        return self._once("librdkafka", host, self._write_librdkafka)
+        return self._once("librdkafka", host)
 
     def remove(self) -> None:
         """Delete all files; a later use writes them again."""
@@ -299,27 +267,25 @@ class ClientFiles:
     def __repr__(self):
         return f"<client files for {self.bootstrap}: {self.access.label}>"
 
-    def _once(self, kind, host, write):
+    def _once(self, client, host):
         with self._lock:
             scratch = host.scratch
-            if (kind, scratch) not in self._paths:
+            if (client, scratch) not in self._paths:
                 self._hosts[scratch] = host
-                self._paths[kind, scratch] = write(host)
-            return self._paths[kind, scratch]
+                self._paths[client, scratch] = self._write(client, host)
+            return self._paths[client, scratch]
 
-    def _write_java(self, host):
-        settings = {**self.access.java_settings(*self._certificates(host)), **self.settings}
-        return put_private(host, f"{self._name}.properties", properties(settings)) if settings else None
-
-    def _write_python(self, host):
-        settings = self.access.python_settings(*self._certificates(host))
-        keywords = {"bootstrap_servers": self.bootstrap.split(","), **settings}
-        return put_private(host, f"{self._name}.json", json.dumps(keywords))
-
-    def _write_librdkafka(self, host):
-        settings = self.access.librdkafka_settings(*self._certificates(host))
-        content = json.dumps({"bootstrap.servers": self.bootstrap, **settings})
-        return put_private(host, f"{self._name}.librdkafka.json", content)
+    def _write(self, client, host):
+        settings = self.access.settings(client, *self._certificates(host))
+        if client == "java":
+            settings |= self.settings
+            return put_private(host, f"{self._name}.properties", properties(settings)) if settings else None
+        settings |= (
+            {"bootstrap_servers": self.bootstrap.split(",")}
+            if client == "python"
+            else {"bootstrap.servers": self.bootstrap}
+        )
+        return put_private(host, f"{self._name}.{client}.json", json.dumps(settings))
 
     def _certificates(self, host):
         key = ("certificates", host.scratch)

@@ -17,17 +17,16 @@ from . import leadership
 from .access import ClientFiles, refuse_secrets
 from .java_commands import Jars, checked_flags, checked_heap, java_command
 
+# Functions of `wanbench.measure.kafka.programs.admin`, which this machine does not import.
 VERBS = ("cluster", "topics", "create_topic", "delete_topic", "elect", "lead", "settings", "log_ends")
-"""Functions of `wanbench.measure.kafka.programs.admin`, which this machine does not import."""
 TIMEOUT_S = 60.0  # timeout, longer than the program's own waits for a broker and for the answer: 45 s
 MINIMUM_INTERVAL_S = 0.25  # interval of samples: each takes a round trip of a long path
 
 
 class AnswerError(ClusterError):
     """
-    A cluster refused a request, or did not answer.
-
-    `kind` is Kafka's name of the error, such as "TopicAlreadyExistsError"; "Unreachable" if no broker answered.
+    A cluster refused a request, or did not answer. `kind` is Kafka's name of the error, such as
+    "TopicAlreadyExistsError"; "Unreachable" if no broker answered.
     """
 
     def __init__(self, reason: str, kind: str):
@@ -40,19 +39,10 @@ class AnswerError(ClusterError):
 
 def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments: object):
     """
-    Run an administrative request and return the answer, in JSON types.
+    Run an administrative request in a process on a host; returns the answer, in JSON types.
 
-    Parameters
-    ----------
-    host : Host
-        Host on which the asking process runs.
-    files : ClientFiles
-        How to reach the cluster from there.
-    verb : str
-        One of `VERBS`; the function of that name says what it takes and returns.
-    **arguments
-        What the verb takes. Any verb also takes connect_s and request_s: how long to look for a broker, and to wait
-        for one answer.
+    `verb` is one of `VERBS`; the function of that name says what it takes and returns. Any verb also takes connect_s
+    and request_s: how long to look for a broker, and to wait for one answer.
 
     Raises
     ------
@@ -98,12 +88,8 @@ def watching(
     Watch a cluster from a host; yields the process, which ends after `duration_s` and is stopped when the block ends.
 
     It prints a JSON object per sample on stdout. `wanbench.measure.kafka.programs.watch.watch` says what the parameters
-    mean and what a sample holds.
-
-    Raises
-    ------
-    ParameterError
-        If duration_s is not above 0, interval_s is less than 0.25, or internal is not True or False.
+    mean and what a sample holds. ParameterError if duration_s is not above 0, interval_s is less than 0.25, or internal
+    is not True or False.
     """
     arguments = {
         "duration_s": check_number("duration_s", duration_s, 0, above=True),
@@ -120,7 +106,6 @@ def watching(
 
 
 def _program(host, files, name, *arguments):
-    """The command of an administrative program; the client's settings are in a file that it names."""
     words = [word if isinstance(word, str) else json.dumps(word) for word in arguments]
     return module_command(host, f"wanbench.measure.kafka.programs.{name}", files.python(host), *words)
 

@@ -37,7 +37,6 @@ class Cluster(BaseCluster):
 
     Parameters
     ----------
-    lab : Lab
     brokers : sequence of str
         Region of each broker, 1 to 9; broker number i has the node.id i + 1 and the rack of its region's name. The
         k-th broker of a region runs on `lab.host(region, k)`.
@@ -50,14 +49,11 @@ class Cluster(BaseCluster):
         "plain", "tls" or "mtls".
     profile : str
         One of `wanbench.measure.kafka.java_commands.PROFILES`: "load" to measure, "functional" to start sooner.
-    heap_mb : int
-        Heap of each node.
-    jvm : sequence of str
-        More JVM flags of each node; they go over the profile's.
-    metrics : bool
-        Serve each broker's metrics over HTTP.
-    pauses : bool
-        Whether the JVM of each node logs its garbage collections and safepoints, for table broker_pauses.
+    heap_mb, jvm : int, sequence of str
+        Heap of each node, and more flags of its JVM; they go over the profile's.
+    metrics, pauses : bool
+        Serve each broker's metrics over HTTP; let each JVM log garbage collections and safepoints, for table
+        broker_pauses.
     start_timeout_s : float
         Timeout for the cluster to serve.
 
@@ -201,21 +197,15 @@ class Cluster(BaseCluster):
         self._running(node_id).freeze()
 
     def thaw(self, node_id: int) -> None:
-        """Resume a frozen node."""
         self._node(node_id).thaw()
 
     def reconfigure(self, settings: Mapping[str, object] | None = None, security: str | Security | None = None) -> bool:
         """
-        Restart all nodes with these broker settings, on top of the cluster's own, and this security.
+        Restart all nodes with these broker settings, on top of the cluster's own, and this security; None undoes an
+        earlier call. Nodes keep their data. Returns False without a restart if nothing changes.
 
-        Nodes keep their data. None undoes an earlier call. Returns False without a restart if nothing changes.
-
-        Raises
-        ------
-        ParameterError
-            If a setting is malformed or belongs to the cluster.
-        ClusterError
-            If the cluster is not started, does not come back, or Kafka has no such setting.
+        ParameterError if a setting is malformed or belongs to the cluster; ClusterError if the cluster is not started,
+        does not come back, or Kafka has no such setting.
         """
         self._open_jars()
         own_settings, own_security = self._own
@@ -274,10 +264,8 @@ class Cluster(BaseCluster):
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
         """
-        Fetch each node's logs, output and settings into <run folder>/kafka_cluster/, whatever its state.
-
-        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are the given and the logged effective
-        ones, without secrets.
+        Fetch each node's logs, output and settings into <run folder>/kafka_cluster/, whatever its state: see
+        `node.keep`.
         """
         return keep(list(self._nodes.values()), folder, stem)
 

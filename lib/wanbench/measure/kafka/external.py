@@ -60,40 +60,31 @@ class ExternalCluster(BaseCluster):
 
     Parameters
     ----------
-    lab : Lab
-        Its hosts are where clients run.
     bootstrap, bootstrap_from : str
-        "host:port,host:port", or the environment variable that holds it.
+        "host:port,host:port".
     protocol : str
         One of `wanbench.measure.kafka.access.PROTOCOLS`.
     mechanism : str
         For the SASL protocols: one of `wanbench.measure.kafka.access.MECHANISMS`.
-    user, user_from : str
-        The user's name (Confluent Cloud: the API key), or the environment variable that holds it.
-    password_from : str
-        The environment variable that holds the password (Confluent Cloud: the API secret).
+    user, user_from, password_from : str
+        The user's name and password (Confluent Cloud: the API key and secret).
     authority_file : path, optional
         Certificates to trust (Strimzi: the cluster's CA); without it, the ones that the hosts trust anyway.
     certificate_file, key_file, key_password_from : path, path, str, optional
-        The client's certificates and key in PEM, and the environment variable with the key's password if it has one.
+        The client's certificates and key in PEM, and the key's password if it has one.
     settings : mapping, optional
         More settings of Java clients. Secrets are refused.
     name : str, optional
-        Further clusters may be reached from the same lab under other names, next to its own: `host.clusters`. None: it
-        is the lab's only one, `host.cluster`.
+        Further clusters may be reached from the same lab under other names, next to its own: `host.clusters`. None:
+        it is the lab's only one, `host.cluster`.
 
     Raises
     ------
     ParameterError
         If one of these is not as described, or an environment variable is not set.
     ClusterError
-        On entering, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses; with Kafka's message
-        and what was tried.
-
-    Examples
-    --------
-    >>> ExternalCluster(lab, bootstrap_from="KAFKA_BOOTSTRAP", protocol="SASL_SSL", mechanism="SCRAM-SHA-512",
-    ...     user_from="KAFKA_USER", password_from="KAFKA_PASSWORD")  # doctest: +SKIP
+        On entering, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses; with Kafka's
+        message and what was tried.
     """
 
     def __init__(
@@ -251,12 +242,7 @@ def given_or_from(parameter: str, value: str | None, variable: str | None) -> st
 
 
 def servers(text: object) -> str:
-    """
-    Check bootstrap addresses and strip spaces.
-
-    >>> servers("b-1.example.com:9096, 10.0.0.2:9096")
-    'b-1.example.com:9096,10.0.0.2:9096'
-    """
+    """Check bootstrap addresses and strip spaces."""
     parts = [part.strip() for part in text.split(",")] if isinstance(text, str) else []
     for number, part in enumerate(parts or [""], 1):
         match = _SERVER.fullmatch(part)
@@ -267,17 +253,8 @@ def servers(text: object) -> str:
 
 def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> dict[str, ExternalCluster]:
     """
-    External clusters by name, not yet entered.
-
-    Parameters
-    ----------
-    given : mapping of str to mappings
-        Parameters of `ExternalCluster` by the cluster's name. No error shows a value, for it may be a secret.
-
-    Raises
-    ------
-    ParameterError
-        If a name or a parameter is not as described, or an environment variable is not set.
+    Make external clusters, not yet entered, from parameters of `ExternalCluster` by the cluster's name. ParameterError
+    if a name or a parameter is not as described; no error shows a value, for it may be a secret.
     """
     allowed = [name for name in inspect.signature(ExternalCluster).parameters if name not in ("lab", "name")]
     if not isinstance(given, Mapping):

@@ -1,6 +1,6 @@
 """
-Kafka's jars: pin another version of Kafka, `python -m wanbench.measure.kafka.jars <version>`, and make the class archive
-that speeds up node starts, `python -m wanbench.measure.kafka.jars archive` (called by scripts/kafka-jars.sh).
+Kafka's jars: pin another version of Kafka, `python -m wanbench.measure.kafka.jars <version>`, and make the class
+archive that speeds up node starts, `python -m wanbench.measure.kafka.jars archive` (called by scripts/kafka-jars.sh).
 
 Java (17 and newer) dumps the classes that a broker on the loopback interface has loaded, ready to map into memory
 (AppCDS). The broker reaches its controller by TLS and its client in plain text, so that the classes of both are there.
@@ -133,10 +133,9 @@ def _free_ports(count):
 
 def set_version(version: str, folder: Path, fetch: Callable[[Path, Path], None] | None = None) -> int:
     """
-    Pin another version of Kafka: write it into pom.xml of a folder, and into jars.sha256 what Maven fetches for it.
-
-    `fetch` takes the new pom.xml and the folder to fill; by default it calls Maven. Returns the number of jars.
-    ClusterError if the version is none, or is not there; both files then stay as they are.
+    Pin another version of Kafka: write it into pom.xml of a folder, and into jars.sha256 what `fetch` (by default
+    Maven) gets by that file into a new folder. Returns the number of jars. ClusterError if there is no such version;
+    both files then stay as they are.
     """
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)+([-.][A-Za-z0-9]+)*", version):
         raise ClusterError(f"{version!r} is no version of Kafka; write it like 4.3.1.")

@@ -39,12 +39,9 @@ def unavailable() -> str | None:
 
 def java_fault(returncode: int, printed: str, where: str) -> str | None:
     """
-    Why Java with this `java -version` output is unsuitable, as a sentence; None if suitable.
+    Return why Java with this `java -version` output is unsuitable, as a sentence; None if suitable.
 
     >>> java_fault(0, 'openjdk version "17.0.15" 2025-04-15', "eu/0")
-    >>> java_fault(0, 'java version "1.8.0_292"', "eu/0")
-    'Java on eu/0 is 8, and brokers of Kafka 4 need 17: apt-get install openjdk-17-jre-headless (Fedora: dnf \
-install java-17-openjdk-headless).'
     """
     version = re.search(r'version "(?:1\.)?(\d+)', printed)
     if returncode or not version:
@@ -56,20 +53,16 @@ install java-17-openjdk-headless).'
     return None
 
 
+# JVM flags of nodes: "load" is Java's default, for measuring; "functional" starts sooner and takes less memory, but is
+# slower under load.
 PROFILES = {"load": ("-XX:+UseG1GC",), "functional": ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")}
-"""
-JVM flags of nodes: "load" is Java's default, for measuring; "functional" starts sooner and takes less memory, but is
-slower under load.
-"""
 
 ARCHIVE = "broker.jsa"  # the class archive, next to the folder of jars: see `jars`
 
 
+# Size of each of the JVM's two rotating files, so at most 4 MiB per start of a node. A loaded broker writes about 0.6
+# MB an hour, which compresses to an eighth.
 PAUSE_LOG_BYTES = 2 * 2**20
-"""
-Size of each of the JVM's two rotating files, so at most 4 MiB per start of a node. A loaded broker writes about 0.6 MB
-an hour, which compresses to an eighth.
-"""
 
 
 def pause_log(path: str) -> list[str]:
@@ -94,7 +87,6 @@ class Jars:
         _check(tuple((jar, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in self._here.glob("*.jar")))
 
     def on(self, host: Host) -> str:
-        """The folder of jars on a host."""
         one = host.name, host.scratch
         with self._locks.setdefault(one, threading.Lock()):
             if one not in self._folders:
@@ -110,7 +102,6 @@ class Jars:
 
     @property
     def agent(self) -> str:
-        """The file name of the metrics agent."""
         return self._named("jmx_prometheus_javaagent").name
 
     @property
@@ -151,13 +142,7 @@ def _check(jars):
 def java_command(
     jars: str, main_class: str, arguments: Sequence[str], *, heap_mb: int, flags: Sequence[str], temporary: str
 ) -> list[str]:
-    """
-    A Java command that leaves no file outside `temporary`, even if killed.
-
-    >>> java_command("/jars", "kafka.Kafka", ["a"], heap_mb=256, flags=["-XX:+UseG1GC"], temporary="/scratch")
-    ['java', '-Xmx256m', '-XX:-UsePerfData', '-Djava.io.tmpdir=/scratch', '-XX:+UseG1GC', '-cp', '/jars/*', \
-'kafka.Kafka', 'a']
-    """
+    """Return a Java command that leaves no file outside `temporary`, even if killed."""
     flags = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={temporary}", *flags]
     return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *arguments]
 

@@ -15,11 +15,14 @@ from .java_commands import Jars
 from .security import Security
 
 
+def _of_lab(name: str) -> property:
+    return property(lambda lab: getattr(lab.lab, name), doc="As for the underlying lab.")
+
+
 class KafkaLab(Lab):
     """
-    A lab with a cluster on it, and external clusters by name.
-
-    A host's `cluster` is the lab's own, or else the only external cluster.
+    A lab with a cluster on it, and external clusters by name. A host's `cluster` is the lab's own, or else the only
+    external cluster.
 
     Parameters
     ----------
@@ -32,6 +35,17 @@ class KafkaLab(Lab):
     **options
         The other parameters of `wanbench.measure.kafka.Cluster`.
     """
+
+    hosts = _of_lab("hosts")
+    links = _of_lab("links")
+    sysctls = _of_lab("sysctls")
+    settings = _of_lab("settings")
+    path_names = _of_lab("path_names")
+    agree_to = _of_lab("agree_to")
+    before_round = _of_lab("before_round")
+    counters = _of_lab("counters")
+    devices = _of_lab("devices")
+    keep_costs = _of_lab("keep_costs")
 
     def __init__(
         self,
@@ -65,42 +79,6 @@ class KafkaLab(Lab):
     def __exit__(self, *exception) -> None:
         self._stack.__exit__(*exception)
 
-    @property
-    def hosts(self):
-        return self.lab.hosts
-
-    @property
-    def links(self):
-        return self.lab.links
-
-    @property
-    def sysctls(self):
-        return self.lab.sysctls
-
-    @property
-    def settings(self):
-        return self.lab.settings
-
-    @property
-    def path_names(self):
-        return self.lab.path_names
-
-    def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:
-        """As for the underlying lab."""
-        self.lab.agree_to(plan, campaign, folder)
-
-    def before_round(self, expected_s, sent_bytes) -> None:
-        """As for the underlying lab."""
-        self.lab.before_round(expected_s, sent_bytes)
-
-    def counters(self) -> list[dict] | None:
-        """As for the underlying lab."""
-        return self.lab.counters()
-
-    def devices(self) -> list[dict] | None:
-        """As for the underlying lab."""
-        return self.lab.devices()
-
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
         """Keep logs and effective settings of brokers, and what external clusters report, as raw files."""
         files = [*self.lab.keep(folder, stem)]
@@ -109,10 +87,6 @@ class KafkaLab(Lab):
         for name, cluster in self.external.items():
             files += cluster.keep(folder, f"{stem}.{name}")
         return files
-
-    def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
-        """As for the underlying lab."""
-        return self.lab.keep_costs(folder, stem)
 
     def describe(self) -> dict:
         """

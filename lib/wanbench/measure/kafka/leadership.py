@@ -1,8 +1,8 @@
 """
 Reordering replicas to move leadership without moving data.
 
-A view is the result of `wanbench.measure.kafka.programs.admin.topics`. An order is {topic: {partition as text: replicas}}, the
-preferred leader first, as in the verb `lead` of `wanbench.measure.kafka.admin`.
+A view is what the verb topics of `wanbench.measure.kafka.programs.admin` answers. An order is {topic: {partition as
+text: replicas}}, the preferred leader first, as for the verb lead.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def partitions(view: Sequence[dict]) -> Iterator[tuple[str, dict]]:
 
 def without_leader(view: Sequence[dict], node_id: int) -> Order:
     """
-    The order in which a broker leads nothing: it is last wherever it leads or is preferred, in-sync replicas first,
-    except for partitions without other replicas.
+    Return the order in which a broker leads nothing: it is last wherever it leads or is preferred, in-sync replicas
+    first, except for partitions without other replicas.
 
     >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
     >>> without_leader([{"name": "t", "partitions": [row]}], 1)
@@ -33,25 +33,22 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
     for topic, row in partitions(view):
         replicas = row["replicas"]
         if node_id in (row["leader"], replicas[0]) and node_id in replicas and len(replicas) > 1:
-            others = [each for each in replicas if each != node_id]
-            others.sort(key=lambda each: each not in row["isr"])
+            others = [node for node in replicas if node != node_id]
+            others.sort(key=lambda node: node not in row["isr"])
             order.setdefault(topic, {})[str(row["partition"])] = [*others, node_id]
     return order
 
 
 def without_replica(view: Sequence[dict], node_id: int) -> Order:
     """
-    The replicas without those of a broker, if another is in sync: it then serves neither leaders nor acknowledgements.
-
-    >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
-    >>> without_replica([{"name": "t", "partitions": [row]}], 1)
-    {'t': {'0': [3, 2]}}
+    Return the replicas without those of a broker, if another is in sync: it then serves neither leaders nor
+    acknowledgements.
     """
     order: Order = {}
     for topic, row in partitions(view):
         others = [each for each in row["replicas"] if each != node_id]
         if node_id in row["replicas"] and set(others) & set(row["isr"]):
-            order.setdefault(topic, {})[str(row["partition"])] = sorted(others, key=lambda each: each not in row["isr"])
+            order.setdefault(topic, {})[str(row["partition"])] = sorted(others, key=lambda node: node not in row["isr"])
     return order
 
 
@@ -61,15 +58,15 @@ def all_led_by(view: Sequence[dict], node_id: int) -> Order:
     for topic, row in partitions(view):
         replicas = row["replicas"]
         if node_id in replicas and len(replicas) > 1:
-            others = [each for each in replicas if each != node_id]
+            others = [node for node in replicas if node != node_id]
             order.setdefault(topic, {})[str(row["partition"])] = [node_id, *others]
     return order
 
 
 def balanced(view: Sequence[dict]) -> Order:
     """
-    The order in which brokers lead equally many partitions of each topic, as far as replicas allow: each partition in
-    turn prefers the replica with the fewest preferences so far, in the topic, then overall.
+    Return the order in which brokers lead equally many partitions of each topic, as far as replicas allow: each
+    partition in turn prefers the replica with the fewest preferences so far, in the topic, then overall.
     """
     order: Order = {}
     overall: Counter[int] = Counter()
@@ -80,7 +77,7 @@ def balanced(view: Sequence[dict]) -> Order:
             first = min(replicas, key=lambda node: (own[node], overall[node], replicas.index(node)))
             own[first] += 1
             overall[first] += 1
-            others = [each for each in replicas if each != first]
+            others = [node for node in replicas if node != first]
             order.setdefault(topic["name"], {})[str(row["partition"])] = [first, *others]
     return order
 
@@ -97,10 +94,6 @@ def present(view: Sequence[dict], order: Order) -> Order:
 def remember(first: Order, view: Sequence[dict], order: Order) -> Order:
     """
     Save in `first` the current order of partitions about to change, unless saved already; returns the saved orders.
-
-    >>> view = [{"name": "t", "partitions": [{"partition": 0, "replicas": [2, 1]}]}]
-    >>> remember({"t": {"0": [1, 2]}}, view, {"t": {"0": [2, 1]}})
-    {'t': {'0': [1, 2]}}
     """
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}

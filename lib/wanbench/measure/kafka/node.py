@@ -29,23 +29,17 @@ _MOST = 400  # characters; Kafka's own messages may hold a whole configuration
 
 def last_message(log: bytes, printed: bytes) -> str:
     """
-    The error that ended a broker, with its root cause, in one line.
+    Find the error that ended a broker, with its root cause, in one line.
 
     It is the log's first fatal error (later ones follow from it), else its last error, else Java's output.
 
-    Examples
-    --------
     >>> log = b'''2026-01-01T00:00:00.000Z ERROR Exiting Kafka (kafka.Kafka$)
     ... org.apache.kafka.common.KafkaException: Socket server failed
     ...     at somewhere
     ... Caused by: java.net.BindException: Address already in use
-    ...     at somewhere
     ... 2026-01-01T00:00:01.000Z INFO bye (kafka.Kafka$)'''
     >>> last_message(log, b"")
     'Exiting Kafka: KafkaException: Socket server failed: BindException: Address already in use'
-    >>> at = b"2026-01-01T00:00:00.000Z"
-    >>> last_message(at + b" ERROR Fatal error: no disk (A)\\n" + at + b" ERROR more (B)", b"")
-    'Fatal error: no disk'
     >>> last_message(b"", b"Unrecognized VM option 'UseXGC'\\nError: Could not create the Java Virtual Machine.")
     "Unrecognized VM option 'UseXGC'"
     """
@@ -62,7 +56,6 @@ def _printed_error(lines):
 
 
 def _plain(line):
-    """A line without package names of exceptions."""
     return _PACKAGE.sub(r"\1", line).removeprefix("Caused by: ")
 
 
@@ -95,7 +88,6 @@ _EVERYWHERE = ("0.0.0.0", "*", "::", "")
 
 
 def _ports_of(placement: NodePlacement, metrics: bool) -> tuple[int, ...]:
-    """The ports that a node listens on."""
     of_broker = (CLIENT_PORT, BROKER_PORT) + (METRICS_PORT,) * metrics
     return of_broker * placement.is_broker + (CONTROLLER_PORT,) * placement.is_controller
 
@@ -118,10 +110,10 @@ def listening(host: Host) -> dict[int, list[tuple[str, str]]]:
 
 def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:
     """
-    The lines of `ss -Hltnp`.
+    Read the lines of `ss -Hltnp`.
 
-    >>> parsed(['LISTEN 0 50 [::ffff:10.1.0.1]:9092 *:* users:(("java",pid=22,fd=130))', 'LISTEN 0 5 *:80 *:*'])
-    {9092: [('10.1.0.1', 'java (process 22)')], 80: [('*', 'another process')]}
+    >>> parsed(['LISTEN 0 50 [::ffff:10.1.0.1]:9092 *:* users:(("java",pid=22,fd=130))'])
+    {9092: [('10.1.0.1', 'java (process 22)')]}
     """
     ports = {}
     for line in lines:
@@ -144,19 +136,8 @@ _WITH_PID_FILE = ("sh", "-c", 'echo $$ >"$0" && exec "$@"')
 
 class Node:
     """
-    A node of a cluster on its host.
-
-    `settings` are those of its server.properties; `is_up` whether it was started and not stopped since.
-
-    Parameters
-    ----------
-    heap_mb : int
-    flags : sequence of str
-        JVM flags.
-    metrics : bool
-        Serve metrics on `METRICS_PORT` of the host's address.
-    pauses : bool
-        Have its JVM write down garbage collections and safepoints.
+    A node of a cluster on its host: `settings` are those of its server.properties, `is_up` whether it was started and
+    not stopped since. `flags` are those of its JVM; `metrics` and `pauses` as of `Cluster`.
     """
 
     def __init__(
@@ -179,22 +160,18 @@ class Node:
 
     @property
     def folder(self) -> str:
-        """The folder with all files of the node on its host."""
         return f"{self.host.scratch}/kafka-{self.placement.node_id}"
 
     @property
     def data_folder(self) -> str:
-        """The folder with the partitions' folders."""
         return f"{self.folder}/data"
 
     @property
     def pid_file(self) -> str:
-        """The file that holds the id of its latest process."""
         return f"{self.folder}/pid"
 
     @property
     def command(self) -> list[str]:
-        """The command that starts it."""
         flags = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={self.folder}/hs_err.log", *self._flags]
         if self._metrics:
             agent = f"{self._jars.on(self.host)}/{self._jars.agent}"
@@ -259,7 +236,6 @@ class Node:
         self._signal("STOP")
 
     def thaw(self) -> None:
-        """Resume a frozen process."""
         self._signal("CONT")
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
@@ -344,8 +320,8 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     Write the logs, the printed output and the settings of nodes to <run folder>/kafka_cluster/.
 
     Per node <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz of its second start, and so on), .jvm.log.gz of the
-    pauses of its JVM (jvm-2.log.gz ...), .txt, .stderr.txt of what it printed, if anything, and .settings.json with
-    `given` and `effective` settings, secrets hidden. `wanbench.read.ingest.broker_pauses` reads the logs.
+    pauses of its JVM, .txt, .stderr.txt of what it printed, if anything, and .settings.json with `given` and
+    `effective` settings, secrets hidden.
     """
     started, files = now_utc(), []
 

@@ -22,11 +22,7 @@ METRICS_PORT = 9404  # the port of Prometheus's exporter for JMX
 
 @dataclass(frozen=True)
 class Broker:
-    """
-    A broker as its clients see it.
-
-    `metrics_port` serves its metrics over HTTP on the host's address; None without metrics.
-    """
+    """A broker as its clients see it; `metrics_port` serves its metrics over HTTP on the host's address."""
 
     node_id: int
     host: Host
@@ -45,12 +41,10 @@ class NodePlacement:
 
     @property
     def name(self) -> str:
-        """Its name in messages: "broker 1 on eu/0"."""
         return f"{'broker' if self.is_broker else 'controller'} {self.node_id} on {self.host.name}"
 
     @property
     def roles(self) -> str:
-        """The value of process.roles, such as "broker,controller"."""
         return ",".join(["broker"] * self.is_broker + ["controller"] * self.is_controller)
 
 
@@ -58,18 +52,10 @@ def place_nodes(lab: Lab, brokers: Sequence[str], controllers: str | Sequence[st
     """
     Place each node on a host: the first of a region on `lab.host(region, 0)`, the second on `lab.host(region, 1)`.
 
-    Parameters
-    ----------
-    brokers : sequence of str
-        The region of each broker; broker number i has the node.id i + 1.
-    controllers : "combined", or a sequence of str
-        "combined": up to three of the brokers are controllers as well, in different regions if there are as many. Or
-        the region of each controller that is nothing else; their node.ids follow those of the brokers.
-
-    Raises
-    ------
-    ParameterError
-        If these are not regions of the lab, or a region has too few hosts.
+    `brokers` are the region of each broker; number i has the node.id i + 1. `controllers` are the region of each
+    controller that is nothing else, with the node.ids that follow; or "combined": up to three of the brokers are
+    controllers as well, in different regions if there are as many. ParameterError if these are not regions of the lab,
+    or a region has too few hosts.
     """
     _check(lab, "brokers", brokers, 1, MOST_BROKERS)
     if controllers == "combined":
@@ -127,20 +113,18 @@ MOST_PROCESSORS = 1_024
 @dataclass(frozen=True)
 class BrokerSize:
     """
-    The size of a broker.
+    The size of a broker; brokers of one name have one size.
 
     Parameters
     ----------
-    name : str
-        Brokers of one name have one size.
     processors : float, optional
-        Number of processors: 0.5 is half of one, 2 are two. The limit is a quota of a control group
-        where the kernel has one, which stops all threads of the broker once they have used up their
-        share of 100 ms; otherwise, and only below 1, the process is stopped and continued: see
-        `wanbench.measure.kafka.programs.processor_share`. None: no limit.
+        Number of processors, 0.5 is half of one; None: no limit. The limit is a quota of a control group where the
+        kernel has one, which stops all threads of the broker once they have used up their share of 100 ms;
+        otherwise, and only below 1, the process is stopped and continued: see
+        `wanbench.measure.kafka.programs.processor_share`.
     link_bps : float, optional
-        Rate of the host's network, in bit/s: all that leaves its region shares it, and each link into the region has
-        it. For a region with one broker. None: the links stay as they are.
+        Rate of the host's network, in bit/s: all that leaves its region shares it, and each link into the region
+        has it. For a region with one broker. None: the links stay as they are.
     disk_bps : float, optional
         Rate of the disk, in bit/s of data. No lab can give it yet: a trial that asks for it is refused, with why.
     price_usd_per_hour : float, optional
@@ -173,12 +157,7 @@ class BrokerSize:
 
 
 def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
-    """
-    The size of each broker, in order; `sizes` is one for all, or a tuple with one or None for each.
-
-    >>> [size and size.name for size in sizes_by_broker((BrokerSize("large"), None), 2)]
-    ['large', None]
-    """
+    """Return the size of each broker, in order; `sizes` is one for all, or a tuple with one or None for each."""
     if isinstance(sizes, BrokerSize):
         return (sizes,) * n_brokers
     if len(sizes) != n_brokers:

@@ -7,7 +7,6 @@ its scratch folder, as PEM of mode 0600.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from pathlib import Path
 
 import trustme
@@ -20,6 +19,9 @@ from wanbench.measure.labs.base import Host
 
 from .access import Access, Secret, put_private
 
+KINDS = ("plain", "tls", "mtls")
+LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
+
 
 def authority(path: str | Path) -> bytes:
     """Trusted certificates, from a PEM file of this machine."""
@@ -30,13 +32,10 @@ def authority(path: str | Path) -> bytes:
 
 def identity(certificate_file: str | Path, key_file: str | Path, password: Secret | None = None) -> bytes:
     """
-    An unencrypted private key (PKCS #8, as Java requires), and its certificates, from PEM files of this machine.
+    Read an unencrypted private key (PKCS #8, as Java requires), and its certificates, from PEM files of this machine.
 
-    Raises
-    ------
-    ParameterError
-        If a file cannot be read or holds something else, the password is wrong or missing, or the two do not belong
-        together.
+    ParameterError if a file cannot be read or holds something else, the password is wrong or missing, or the two do not
+    belong together.
     """
     chain = _certificates("certificate_file", certificate_file, _read("certificate_file", certificate_file))
     content = _read("key_file", key_file)
@@ -76,27 +75,21 @@ def _certificates(parameter, path, content):
         raise ParameterError(f"{parameter} {path} holds no certificates in PEM.") from None
 
 
-KINDS = ("plain", "tls", "mtls")
-LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
-
-
-class Security(ABC):
+class Security:
     """
-    Settings of brokers, and matching ones of clients.
-
-    `protocols` are those of the listeners CLIENT, BROKER and CONTROLLER.
+    Settings of brokers, and matching ones of clients; `protocols` are those of the listeners. This one has no
+    encryption and no access control.
     """
 
-    kind: str
-    protocols: dict[str, str]
+    kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")
 
-    @abstractmethod
     def broker_settings(self, host: Host) -> dict[str, str]:
         """Settings of a broker or controller on `host`; puts their key files there."""
+        return {}
 
-    @abstractmethod
     def access(self) -> Access:
         """What a client needs."""
+        return Access()
 
     def describe(self) -> dict:
         """For a manifest: JSON types, no secrets."""
@@ -106,26 +99,9 @@ class Security(ABC):
         return f"<security {self.kind}: {self.protocols['CLIENT']} for clients>"
 
 
-class Plain(Security):
-    """No encryption, and no access control."""
-
-    kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")
-
-    def broker_settings(self, host: Host) -> dict[str, str]:
-        return {}
-
-    def access(self) -> Access:
-        return Access()
-
-
 class Tls(Security):
     """
-    TLS everywhere, including between brokers and to controllers.
-
-    Parameters
-    ----------
-    mutual : bool
-        Whether clients must show a certificate of the authority too.
+    TLS everywhere, including between brokers and to controllers; if `mutual`, clients must show a certificate too.
     """
 
     protocols = dict.fromkeys(LISTENERS, "SSL")
@@ -137,7 +113,6 @@ class Tls(Security):
 
     @property
     def authority_pem(self) -> bytes:
-        """The authority's certificate."""
         return self._authority.cert_pem.bytes()
 
     def identity_pem(self, address: str, common_name: str) -> bytes:
@@ -162,20 +137,12 @@ class Tls(Security):
 
 
 def security(wanted: str | Security) -> Security:
-    """
-    The security that one of `KINDS` names; a Security is returned unchanged.
-
-    >>> security("plain")
-    <security plain: PLAINTEXT for clients>
-    """
+    """Return the security that one of `KINDS` names; a Security is returned unchanged."""
     if isinstance(wanted, Security):
         return wanted
-    match wanted:
-        case "plain":
-            return Plain()
-        case "tls" | "mtls":
-            return Tls(mutual=wanted == "mtls")
-    raise refusal("security", wanted, f"{', '.join(map(repr, KINDS))} or a Security")
+    if wanted not in KINDS:
+        raise refusal("security", wanted, f"{', '.join(map(repr, KINDS))} or a Security")
+    return Security() if wanted == "plain" else Tls(mutual=wanted == "mtls")
 
 
 def identity_pem(issued: trustme.LeafCert) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import javaproperties
+
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 
@@ -15,17 +17,19 @@ BROKER_OWNED = re.compile(
     r"|controller\.(quorum\.(voters|bootstrap\.servers)|listener\.names)"
     r"|inter\.broker\.listener\.name|listener\.security\.protocol\.map|(listener\.name\..*)?(ssl|sasl)\..*"
 )
+# Settings of clients that follow from the cluster's addresses and security.
 CLIENT_OWNED = re.compile(r"bootstrap\.servers|security\.protocol|sasl\.mechanism|ssl\.(key|trust)store\..*")
-"""Settings of clients that follow from the cluster's addresses and security."""
 _NAME = re.compile(r"[a-z0-9][A-Za-z0-9._-]*")
+_BLOCK = "KafkaConfig values:"
+_LINE = re.compile(r"\t([A-Za-z0-9._-]+) = ?(.*)")
+_OPEN = ("listener.name.", "rsm.config.", "rlmm.config.")  # prefixes of settings that brokers accept but do not log
 
 
 def defaults(brokers: int) -> dict[str, str]:
     """
-    Default settings of our brokers; all others have Kafka's defaults.
-
-    With them consumers start at once, topics are created only explicitly and free the disk when deleted, consumers read
-    from a replica in their client.rack's region, and nine nodes fit on one machine.
+    Return the default settings of our brokers; all others have Kafka's defaults. Consumers start at once and read from
+    a replica in their client.rack's region, topics are created only explicitly and free the disk when deleted, and nine
+    nodes fit on one machine.
     """
     copies = str(min(3, brokers))
     return {
@@ -46,15 +50,10 @@ def defaults(brokers: int) -> dict[str, str]:
 
 def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
     """
-    Settings in Kafka's notation, of brokers or, with `CLIENT_OWNED`, of clients.
+    Return settings in Kafka's notation, of brokers or, with `CLIENT_OWNED`, of clients.
 
-    Raises
-    ------
-    ParameterError
-        If a name is not one of a setting, is one that the cluster sets itself, or a value is not one line.
+    ParameterError if a name is not one of a setting, is one that the cluster sets itself, or a value is not one line.
 
-    Examples
-    --------
     >>> checked_settings({"num.io.threads": 4, "unclean.leader.election.enable": True})
     {'num.io.threads': '4', 'unclean.leader.election.enable': 'true'}
     >>> checked_settings({"broker.rack": "x"})
@@ -81,14 +80,8 @@ def node_settings(
     placement: NodePlacement, everyone: Sequence[NodePlacement], data_folder: str, security, wanted: Mapping[str, str]
 ) -> dict[str, str]:
     """
-    The content of a node's server.properties.
-
-    Parameters
-    ----------
-    security : Security
-        Its `protocols` (of the listeners CLIENT, BROKER and CONTROLLER) and `broker_settings(host)`.
-    wanted : mapping of str to str
-        Checked settings; they go over `defaults`.
+    Return the content of a node's server.properties: `wanted`, checked, over `defaults`, with those of the placement
+    and the security.
     """
     address = placement.host.address
     listeners = []
@@ -116,36 +109,12 @@ def node_settings(
 
 
 def properties(settings: Mapping[str, str]) -> str:
-    r"""
-    The text of a properties file, as Java reads it.
-
-    >>> print(properties({"log.dirs": "/a b", "message": "50 % = ü\\"}), end="")
-    log.dirs=/a b
-    message=50 % = \u00fc\\
-    """
-    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
-
-
-def _escaped(value):
-    text = value.replace("\\", "\\\\").replace("\n", "\\n")
-    units = text.encode("utf-16-be")
-    codes = [units[at] << 8 | units[at + 1] for at in range(0, len(units), 2)]
-    escaped = "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
-    return f"\\{escaped}" if escaped.startswith(" ") else escaped
-
-
-_BLOCK = "KafkaConfig values:"
-_LINE = re.compile(r"\t([A-Za-z0-9._-]+) = ?(.*)")
-_OPEN = ("listener.name.", "rsm.config.", "rlmm.config.")  # prefixes of settings that brokers accept but do not log
+    """Return the text of a properties file, as Java reads it."""
+    return javaproperties.dumps(settings, timestamp=False)
 
 
 def effective_settings(log: bytes) -> dict[str, str]:
-    r"""
-    The settings that a broker last logged; Kafka hides passwords there.
-
-    >>> effective_settings(b"INFO KafkaConfig values: \n\tbroker.rack = eu\n\tlog.dir = /x\nINFO next")
-    {'broker.rack': 'eu', 'log.dir': '/x'}
-    """
+    """Return the settings that a broker last logged; Kafka hides passwords there."""
     text = log.decode("utf-8", "replace")
     settings = {}
     for line in text[text.rfind(_BLOCK) :].splitlines()[1:] if _BLOCK in text else ():

@@ -1,59 +1,56 @@
 """
 Labs: sets of hosts on which commands run.
 
-Nothing outside this folder knows which kind of lab it is on. A new kind subclasses `base.Lab` and has a line in `LABS`.
+Nothing outside this folder knows which kind of lab it is on. A new kind is a subclass of `base.Lab`, or on a new cloud
+of `rented.RentedLab`, that an installed package names in an entry point: see `LABS` and `CLOUDS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import combinations
+from types import ModuleType
 from typing import Any
 
 from wanbench.checks import check_columns, check_number
 from wanbench.errors import ParameterError
+from wanbench.extensions import extensions
 from wanbench.measure.links import PATH_INFLATION, LinkSettings
 from wanbench.regions import distance_km, light_rtt_ms
 
-from .aws import AwsLab
-from .azure import AzureLab
 from .base import Lab
-from .gcp import GcpLab
 from .local import LocalLab
-from .rented import RentedLab, SeveralClouds, on_one_cloud
-from .ssh import SshLab
 
-__all__ = [
-    "CLOUDS",
-    "LABS",
-    "MIN_RTT_MS",
-    "AwsLab",
-    "AzureLab",
-    "GcpLab",
-    "LocalLab",
-    "SshLab",
-    "geodesic_links",
-    "matrix_links",
-]
+__all__ = ["CLOUDS", "LABS", "MIN_RTT_MS", "LocalLab", "geodesic_links", "matrix_links"]
 
-CLOUDS: dict[str, type[RentedLab]] = {"aws": AwsLab, "gcp": GcpLab, "azure": AzureLab}
-LABS: dict[str, Callable[..., Lab]] = {
-    "local": LocalLab,
-    "ssh": SshLab,
-    **{name: partial(on_one_cloud, cloud) for name, cloud in CLOUDS.items()},
-    **{
-        "+".join(names): partial(SeveralClouds, {name: CLOUDS[name] for name in names})
-        for names in (*combinations(sorted(CLOUDS), 2), sorted(CLOUDS))
+
+def _rented(clouds: str, *arguments, **options) -> Lab:
+    on_clouds = import_module(".rented.several", __name__).on_clouds
+    return on_clouds({name: CLOUDS[name].lab_class for name in clouds.split("+")}, *arguments, **options)
+
+
+# Clouds that rent out hosts, by name: modules with `lab_class` (of `rented.RentedLab`), `sweep`, and `unusable`,
+# which says why the account cannot be asked here.
+CLOUDS: Mapping[str, ModuleType] = extensions(
+    "wanbench.clouds", {name: f"wanbench.measure.labs.{name}" for name in ("aws", "gcp", "azure")}
+)
+# Every kind of lab by name ("aws+azure": hosts on both); each is made of regions and links, with `hosts_per_region`,
+# `sysctls` and `seed`, and options of its own.
+LABS: Mapping[str, Callable[..., Lab]] = extensions(
+    "wanbench.labs",
+    {
+        "local": LocalLab,
+        "ssh": "wanbench.measure.labs.ssh:SshLab",
+        **{
+            "+".join(clouds): partial(_rented, "+".join(clouds))
+            for number in range(1, len(CLOUDS) + 1)
+            for clouds in combinations(sorted(CLOUDS), number)
+        },
     },
-}
-"""
-Every kind of lab by name ("aws+azure": hosts on both); each is made of regions and links, with `hosts_per_region`,
-`sysctls` and `seed`, and options of its own.
-"""
-
-MIN_RTT_MS = 0.5
-"""No pair of regions gets less: two data centres of one city are not on one switch."""
+)
+MIN_RTT_MS = 0.5  # No pair of regions gets less: two data centres of one city are not on one switch.
 
 
 def geodesic_links(
@@ -65,19 +62,16 @@ def geodesic_links(
     **settings: Any,
 ) -> dict[tuple[str, str], LinkSettings]:
     """
-    Links between all regions whose delay follows from the distance.
+    Link all regions, with a delay that follows from their distance.
 
     The round trip is that of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times
-    `path_inflation`, plus `extra_ms`, and at least 0.5 ms; each direction takes half of it.
+    `path_inflation` (at least 1: no cable is shorter), plus `extra_ms` for equipment, and at least 0.5 ms; each
+    direction takes half of it.
 
     Parameters
     ----------
     regions : sequence of str
         Names of the catalogue.
-    path_inflation : float
-        How much longer the path is than the geodesic, at least 1: no cable is shorter.
-    extra_ms : float
-        Round-trip time that every pair has on top, for equipment.
     jitter_ms : float
         Jitter of each direction; at most half of its delay.
     **settings
@@ -100,24 +94,19 @@ def matrix_links(
     rtt_ms, *, jitter_ms: float = 0.0, min_rtt_ms: float = MIN_RTT_MS, **settings: Any
 ) -> dict[tuple[str, str], LinkSettings]:
     """
-    Links whose delay follows from round-trip times that the user supplies.
+    Link regions, with a delay that follows from given round-trip times.
 
     Parameters
     ----------
     rtt_ms : mapping of (from, to) to float, or DataFrame
-        Round-trip times; a table has the columns from_region, to_region and rtt_ms. A pair given in one
-        direction only holds for both; each direction takes half of its own value.
+        Round-trip times; a table has the columns from_region, to_region and rtt_ms. A pair given in one direction only
+        holds for both; each direction takes half of its own value.
     jitter_ms : float
         Jitter of each direction; at most half of its delay.
     min_rtt_ms : float
         Smaller values, such as 0, are raised to this.
     **settings
         The other fields of `LinkSettings`.
-
-    Returns
-    -------
-    dict
-        Ordered pairs to their `LinkSettings`.
 
     Examples
     --------

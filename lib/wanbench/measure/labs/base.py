@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +27,50 @@ class Completed:
     stderr: bytes
     started_at_utc: str
     ended_at_utc: str
+
+
+@dataclass(frozen=True)
+class Offset:
+    """
+    The target's clock less the source's, the most by which that may be wrong (None where it is not known), and how it
+    was measured.
+    """
+
+    offset_ms: float | None
+    error_ms: float | None
+    method: str
+
+    def as_dict(self) -> dict:
+        """The same in JSON types."""
+        return asdict(self)
+
+
+def nearest(stamps: Sequence[Sequence[int]]) -> Offset:
+    """
+    The offset from exchanges (sent, received there, answered there, received here), in ns: that of the shortest, which
+    is right to within half of it, wherever on the way the time was spent (RFC 5905, section 8).
+
+    >>> nearest([[0, 105_000_000, 105_000_000, 10_000_000], [0, 150_000_000, 150_000_000, 90_000_000]])
+    Offset(offset_ms=100.0, error_ms=5.0, method='2 exchanges of time stamps, the shortest in 10 ms')
+    """
+    trips = [((t3 - t0) - (t2 - t1), ((t1 - t0) + (t2 - t3)) / 2) for t0, t1, t2, t3 in stamps]
+    trip_ns, offset_ns = min(trips)
+    method = f"{len(trips)} exchanges of time stamps, the shortest in {trip_ns / 1e6:.4g} ms"
+    return Offset(offset_ns / 1e6, max(trip_ns, 0) / 2e6, method)
+
+
+def joined(before: Offset, after: Offset) -> Offset:
+    """
+    One offset from two readings; its error covers both, and so a drift between them.
+
+    >>> joined(Offset(10.0, 1.0, "a"), Offset(11.0, 2.0, "b"))
+    Offset(offset_ms=11.0, error_ms=2.0, method='a; afterwards b')
+    """
+    if before.offset_ms is None or after.offset_ms is None:
+        return before if after.offset_ms is None else after
+    low = min(before.offset_ms - before.error_ms, after.offset_ms - after.error_ms)
+    high = max(before.offset_ms + before.error_ms, after.offset_ms + after.error_ms)
+    return Offset((low + high) / 2, (high - low) / 2, f"{before.method}; afterwards {after.method}")
 
 
 class Process(ABC):
@@ -66,11 +110,10 @@ class Host(ABC):
     """
     One machine of a lab. Commands are lists of arguments, never shell strings.
 
-    `links` cuts, heals and changes its links to other regions (`cut(a, b)`, `heal(a, b)`,
-    `set_link(a, b, ...)`); None where the network is real. `paths` selects the path in use (`use(name)`),
-    where a lab has several between the same hosts; None elsewhere. `cluster` is the Kafka cluster that the
-    lab holds; None where there is none. `clusters` are those that run elsewhere and can be reached, by name.
-    `python` is the host's Python, if known.
+    `links` cuts, heals and changes its links to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`); None
+    where the network is real. `paths` selects the path in use (`use(name)`), where a lab has several between the same
+    hosts. `cluster` is the Kafka cluster that the lab holds, `clusters` are those that run elsewhere and can be
+    reached, by name. `python` is the host's Python, if known.
     """
 
     name: str
@@ -86,23 +129,14 @@ class Host(ABC):
     @abstractmethod
     def scratch(self) -> str:
         """
-        A folder on the host, of mode 0700, for files that the lab's commands need. It is deleted with the
-        lab, even after a failure.
+        A folder of mode 0700 for files that the lab's commands need, deleted with the lab, even after a failure.
         """
 
     @abstractmethod
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
         """
-        Run a command to its end.
-
-        Parameters
-        ----------
-        command : sequence of str
-            Program and arguments.
-        timeout_s : float
-            After this the command is killed and CommandError raised.
-        ok : sequence of int, or None
-            Exit statuses that are results; any other raises CommandError. None allows all.
+        Run a command to its end. CommandError if it takes longer than `timeout_s`, when it is killed, or ends with
+        another status than those of `ok` (None allows all).
         """
 
     @abstractmethod
@@ -161,11 +195,9 @@ class Lab(ABC):
 
     def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
         """
-        Called before the lab is opened, with what is left of the plan: show its cost, ask for consent, and
-        raise LabError without it. Nothing to do where a lab costs nothing.
-
-        `folder` is the run folder, in which earlier sessions recorded their costs (see `keep`); None: no
-        run yet.
+        Called before the lab is opened, with what is left of the plan: show its cost, ask for consent, and raise
+        LabError without it. `folder` is the run folder, in which earlier sessions recorded their costs; None: no run
+        yet.
         """
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027
@@ -181,8 +213,8 @@ class Lab(ABC):
 
     def socket_buffer_limits(self) -> dict[str, int] | None:
         """
-        Maximum socket buffer in bytes that the hosts' kernel grants to a program, by sysctl
-        (net.core.rmem_max, net.core.wmem_max); None where this is not known before the lab is open.
+        Maximum socket buffer in bytes that the hosts' kernel grants to a program, by sysctl; None where this is not
+        known before the lab is open.
         """
         return None
 
@@ -192,8 +224,7 @@ class Lab(ABC):
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
         """
-        Only those files of `keep` that record costs, also for a lab that is closed or failed to open. Empty
-        if nothing was paid for.
+        Only those files of `keep` that record costs, also for a lab that is closed or failed to open.
         """
         return []
 

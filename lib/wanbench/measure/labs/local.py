@@ -1,14 +1,18 @@
 """
 The local lab: one network namespace per region on this machine, joined by emulated links.
 
-It leaves nothing behind: one process (`wanbench.measure.links.lab_supervisor`) holds the namespaces, none of which has a
-name, and ends with everything in them as soon as this process ends.
+It leaves nothing behind: one process (`wanbench.measure.links.lab_supervisor`) holds the namespaces, none of which has
+a name, and ends with everything in them as soon as this process ends.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import os
+import platform
 import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,14 +21,14 @@ from pathlib import Path
 from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.links import LinkSettings, gateway_queue_in_bytes, queue_in_bytes
-from wanbench.measure.links.launch import SupervisorProcess, why_not
+from wanbench.measure.links.launch import SupervisorProcess, is_rootless, why_not
 from wanbench.measure.links.namespaces import address, checked_sysctls
 
-from . import local_view
 from .base import Completed, Host, Lab
-from .local_checks import MAX_COUNT, checked_links, checked_regions
 from .processes import GRACE_S, EnteredProcess, result_of
 
+MAX_COUNT = 254  # Regions of a lab, and hosts of a region: each is one byte of an address.
+# What every region's namespace is set to: one known congestion control, buffers for long fat paths, IPv4.
 SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_no_metrics_save": "1",
@@ -35,9 +39,14 @@ SYSCTLS = {
     "net.ipv4.conf.wan0.rp_filter": "0",
     "net.ipv6.conf.wan0.disable_ipv6": "1",
 }
-"""What every region's namespace is set to: one known congestion control, buffers for long fat paths, IPv4."""
 
 _PAIRS_PER_REQUEST = 100
+EMULATOR = "relay"  # What makes the links, as a manifest names it. Runs recorded earlier may name another: "netem".
+
+_TOOLS = {"iperf3": "--version", "ping": "-V", "ip": "-V", "nsenter": "--version"}
+# Limits of the buffer that a program asks for with setsockopt; the same in all namespaces of the machine.
+_GLOBAL_SYSCTLS = ("net.core.rmem_max", "net.core.wmem_max")
+_CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 
 class LocalHost(Host):
@@ -77,25 +86,12 @@ class LocalLab(Lab):
     """
     A lab on this machine.
 
-    Parameters
-    ----------
-    regions : sequence of str
-        Their names, 1 to 254, each once. Region number i (from 1) has the addresses 10.i.0.1 and so on.
-    links : mapping of (from, to) to LinkSettings
-        Directed pairs. Regions without a link cannot reach each other.
-    hosts_per_region : int
-        1 to 254.
-    sysctls : mapping of str to str, optional
-        Settings below `net.` of the regions' namespaces, on top of `SYSCTLS`.
-    seed : int
-        Seed of all loss and jitter.
+    `regions` are 1 to 254 names; number i (from 1) has the addresses 10.i.0.1 and so on. `links` are directed pairs;
+    regions without one cannot reach each other. A region has 1 to 254 `hosts_per_region`. `sysctls` are settings below
+    `net.` of the regions' namespaces, on top of `SYSCTLS`. `seed` is that of all loss and jitter.
 
-    Raises
-    ------
-    ParameterError
-        If one of these is not as described.
-    LabError
-        On entering, if no lab can be opened here or the kernel refuses one of the `sysctls`.
+    ParameterError if one of these is not as described. On entering, LabError if no lab can be opened here or the kernel
+    refuses one of the `sysctls`.
 
     Examples
     --------
@@ -210,13 +206,8 @@ class LocalLab(Lab):
 
     def set_link(self, from_region: str, to_region: str, **changes) -> None:
         """
-        Change one direction of a pair from now on until the lab is closed.
-
-        Parameters
-        ----------
-        **changes
-            Fields of `LinkSettings`; the others stay. Where its `queue_bytes` is None, a link's queue
-            follows its rate and the pair's RTT.
+        Change one direction of a pair until the lab is closed: some fields of `LinkSettings`; the others stay. Where
+        its `queue_bytes` is None, a link's queue follows its rate and the pair's RTT.
         """
         pair = (from_region, to_region)
         with self._link_lock:
@@ -234,12 +225,8 @@ class LocalLab(Lab):
         Have all links that leave a region share one rate and one drop-tail queue, as one gateway for the region would.
 
         While there is a gateway the links' own rates and queues do not count, and `bytes_backlog` in `counters` is what
-        waits at the gateway, for whichever region. Its queue is that of `gateway_queue_in_bytes`.
-
-        Parameters
-        ----------
-        rate_bps : float or None
-            Bits per second; None takes the gateway away. `gateways` holds the rates of those there are.
+        waits at the gateway, for whichever region. Its queue is that of `gateway_queue_in_bytes`. None takes the
+        gateway away; `gateways` holds the rates of those there are.
         """
         self._touching(region)
         rate_bps = check_number("gateway rate_bps", rate_bps, 1000, 1e12, optional=True)
@@ -253,15 +240,10 @@ class LocalLab(Lab):
         """
         Cut the pair, as a broken cable would.
 
-        A packet is dropped, and counted in `packets_cut`, if the link is cut when the packet is sent or when it
-        would arrive. So nothing arrives from now until the cut is healed, not even what was on its way; and
-        what was sent before the cut arrives after it if its delay ends after the healing. A link that is
-        healed delivers one delay later again.
-
-        Parameters
-        ----------
-        one_way : bool
-            Cut only the direction from `a` to `b`.
+        A packet is dropped, and counted in `packets_cut`, if the link is cut when the packet is sent or when it would
+        arrive. So nothing arrives from now until the cut is healed, not even what was on its way; and what was sent
+        before the cut arrives after it if its delay ends after the healing. A link that is healed delivers one delay
+        later again. `one_way` cuts only the direction from `a` to `b`.
         """
         self._cut(self._both_ways(a, b, one_way), True)
 
@@ -279,16 +261,12 @@ class LocalLab(Lab):
 
     def counters(self, pairs: Iterable[tuple[str, str]] | None = None) -> list[dict]:
         """
-        What every link, or each link of `pairs`, carried since the lab was opened.
+        Count what every link, or each link of `pairs`, carried since the lab was opened.
 
-        Returns
-        -------
-        list of dict
-            One per directed pair: from_region, to_region, and packets and bytes sent, delivered, lost,
-            queue_dropped, cut, device_dropped and in_flight (`packets_sent`, `bytes_sent`, ...): the first is
-            the sum of the others. Then `bytes_backlog`, what waits for the rate; and `mean_late_ms` and
-            `worst_late_ms`, how much later than asked the relay delivered (None where it delivered nothing).
-            Packets are those of the wire; bytes are those of IP.
+        Each has from_region, to_region, and packets and bytes sent, delivered, lost, queue_dropped, cut, device_dropped
+        and in_flight (`packets_sent`, `bytes_sent`, ...): the first is the sum of the others. Then `bytes_backlog`,
+        what waits for the rate; and `mean_late_ms` and `worst_late_ms`, how much later than asked the relay delivered
+        (None where it delivered nothing). Packets are those of the wire; bytes are those of IP.
         """
         pairs, rows = list(self.links if pairs is None else pairs), []
         self._check_pairs(pairs)
@@ -300,40 +278,57 @@ class LocalLab(Lab):
 
     def devices(self) -> list[dict]:
         """
-        What the kernel carried and dropped at each region's devices since the lab was opened, outside the links.
+        Count what the kernel carried and dropped at each region's devices since the lab was opened, outside the links.
 
-        Returns
-        -------
-        list of dict
-            One per region and device ("wan0" towards the other regions, "lo" within the region): region, device,
-            and packets received, dropped_receiving, sent and dropped_sending (`packets_received`, ...), as in
-            `wanbench.measure.links.namespaces.device_counts`.
+        Each device ("wan0" towards the other regions, "lo" within the region) has region, device, and packets received,
+        dropped_receiving, sent and dropped_sending (`packets_received`, ...).
         """
         return [{"region": self.regions[row.pop("region_number") - 1], **row} for row in self._ask("devices")]
 
     def lateness(self) -> dict:
         """
-        How late packets of all links were so far: whether the machine was fast enough.
-
-        Returns
-        -------
-        dict
-            "writes", "mean_late_ms", "worst_late_ms", "longest_turn_ms", "packets_unroutable" and
-            "packets_overrun", as in `wanbench.measure.links.relay.Relay.lateness`.
+        How late packets of all links were so far, as in `wanbench.measure.links.relay.Relay.lateness`: whether the
+        machine was fast enough.
         """
         return self._ask("lateness")
 
     def socket_buffer_limits(self) -> dict[str, int] | None:
-        return local_view.socket_buffer_limits()
+        """
+        See `Lab.socket_buffer_limits`. A namespace sees these and cannot change them; its tcp_rmem and tcp_wmem bound
+        only what the kernel gives by itself, to sockets that ask for nothing.
+        """
+        values = _global_sysctls()
+        return {name: int(value) for name, value in values.items()} if len(values) == len(_GLOBAL_SYSCTLS) else None
 
     def describe(self) -> dict:
-        return local_view.description(self, self.lateness() if self._supervisor else {}, self._opened)
+        hosts = [host for hosts in self.hosts.values() for host in hosts]
+        return {
+            "kind": self.kind,
+            "emulator": EMULATOR,
+            "seed": self.seed,
+            "machine": {
+                "system": platform.system(),
+                "kernel": platform.release(),
+                "architecture": platform.machine(),
+                "processors": len(os.sched_getaffinity(0)),
+                "rootless": is_rootless(),
+            },
+            "congestion_control": self.sysctls[_CONGESTION_CONTROL],
+            "congestion_control_by": self._opened.get("congestion_control_by"),
+            "sysctls": {**self.sysctls, **_global_sysctls()},
+            "sysctls_refused": self._opened.get("refused", {}),
+            "tools": tools(),
+            "hosts": [{"name": host.name, "region": host.region, "address": host.address} for host in hosts],
+            "links": [{"from_region": a, "to_region": b, **_settings(self.links, a, b)} for a, b in self.links],
+            "clock_offset_ms": 0,
+            "clock_offset_from": "one machine, one clock",
+            "granted": self._opened.get("granted", {}),
+            "lateness": self.lateness() if self.is_open else {},
+        }
 
     def __repr__(self):
-        return local_view.line(self)
-
-    def _repr_html_(self):
-        return local_view.html(self)
+        state = "open" if self.is_open else "closed"
+        return f"<local lab, {state}: {len(self.regions)} regions, {len(self.links)} links>"
 
     @property
     def is_open(self) -> bool:
@@ -352,12 +347,7 @@ class LocalLab(Lab):
         return [[self._numbers[a], self._numbers[b]] for a, b in pairs]
 
     def _send_settings(self, links, pairs):
-        numbered = []
-        for a, b in pairs:
-            back = links.get((b, a))
-            settings = dataclasses.asdict(links[a, b])
-            settings["queue_bytes"] = queue_in_bytes(links[a, b], back and back.delay_ms)
-            numbered.append([self._numbers[a], self._numbers[b], settings])
+        numbered = [[self._numbers[a], self._numbers[b], _settings(links, a, b)] for a, b in pairs]
         self._ask("set", links=numbered)
 
     def _both_ways(self, a, b, one_way):
@@ -386,3 +376,56 @@ def _copy(source, target):
         shutil.copyfile(source, target)
     except OSError as error:
         raise LabError(f"{source} cannot be copied to {target}: {error.strerror or error}.") from None
+
+
+def _settings(links, a, b) -> dict:
+    """The settings of a direction, in JSON types, with the queue that follows from them where none is asked for."""
+    back = links.get((b, a))
+    return {**dataclasses.asdict(links[a, b]), "queue_bytes": queue_in_bytes(links[a, b], back and back.delay_ms)}
+
+
+def checked_regions(regions: Sequence[str]) -> tuple[str, ...]:
+    """ParameterError unless the regions are different names, no more than there are addresses."""
+    if isinstance(regions, str) or not all(isinstance(region, str) and region for region in regions):
+        raise ParameterError(f"regions is {regions!r}; allowed: a list of names.")
+    if len(set(regions)) != len(regions):
+        raise ParameterError(f"regions is {regions!r}; allowed: each name once.")
+    if not 1 <= len(regions) <= MAX_COUNT:
+        raise ParameterError(f"regions has {len(regions)} names; allowed: 1 to {MAX_COUNT}.")
+    return tuple(regions)
+
+
+def checked_links(
+    links: Mapping[tuple[str, str], LinkSettings], regions: Sequence[str]
+) -> dict[tuple[str, str], LinkSettings]:
+    """The links; ParameterError unless each joins two of the regions."""
+    for pair, settings in links.items():
+        if not isinstance(settings, LinkSettings):
+            raise ParameterError(f"link {pair!r} is {settings!r}; allowed: LinkSettings.")
+        if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] == pair[1] or set(pair) - set(regions):
+            raise ParameterError(f"link is {pair!r}; allowed: two different regions of {', '.join(regions)}.")
+    return dict(links)
+
+
+@functools.cache
+def tools() -> dict[str, str]:
+    """The first line of each tool's version output; tools that cannot be run are left out."""
+    versions = {}
+    for tool, option in _TOOLS.items():
+        try:
+            done = subprocess.run([tool, option], capture_output=True, timeout=10, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        lines = done.stdout.decode(errors="replace").strip().splitlines()
+        if lines:
+            versions[tool] = lines[0]
+    return versions
+
+
+def _global_sysctls():
+    values = {}
+    for name in _GLOBAL_SYSCTLS:
+        path = Path("/proc/sys", *name.split("."))
+        if path.exists():
+            values[name] = path.read_text().strip()
+    return values

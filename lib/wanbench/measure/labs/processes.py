@@ -19,42 +19,71 @@ from wanbench.errors import CommandError, LabError, ParameterError
 
 from .base import Completed, Process
 
-GRACE_S = 2.0
-"""Time that a command has to end after it was asked to."""
+GRACE_S = 2.0  # Time that a command has to end after it was asked to.
+# A command that prints more on stdout or stderr is killed; the largest raw file of all pages has 5 MB.
 OUTPUT_BYTES = 256 * 2**20
-"""A command that prints more on stdout or stderr is killed; the largest raw file of all pages has 5 MB."""
-_CHECK_S = 0.25
-"""Interval of looking at how much a command printed."""
-_EX_IOERR = 74
-"""The status of a command whose output could not be written (sysexits.h)."""
+_CHECK_S = 0.25  # Interval of looking at how much a command printed.
+_EX_IOERR = 74  # The status of a command whose output could not be written (sysexits.h).
 
 
-class EnteredProcess(Process):
+class PolledProcess(Process):
+    """
+    A command whose output is polled.
+
+    Subclasses supply `ask_to_end()`, `end_by(deadline)`, `kill()`; and `_read_at(position)`, a chunk of stdout from
+    this byte on, and `_so_far()`, a `Completed` of what is printed so far.
+    """
+
+    longest_pause_s = 0.02
+
+    def __init__(self, command: Sequence[str]):
+        if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
+            raise ParameterError(f"command is {command!r}; allowed: a list of arguments, the program first.")
+        self.command = tuple(command)
+        self._lock, self._completed = threading.Lock(), None
+
+    def printed(self, start: int = 0) -> bytes:
+        parts = []
+        while more := self._read_at(start):
+            start += len(more)
+            parts.append(more)
+        return b"".join(parts)
+
+    def wait_for_output(self, text: str, timeout_s: float) -> None:
+        wanted, seen, position = text.encode(), b"", 0
+        deadline, pause_s = time.monotonic() + timeout_s, 0.001
+        while True:
+            is_running = self.is_running()
+            while more := self._read_at(position):
+                position += len(more)
+                seen = seen[-len(wanted) :] + more
+                if wanted in seen:
+                    return
+            if not is_running:
+                completed = self.wait(0)
+                raise command_error(completed, f"ended with status {completed.returncode} before it printed {text!r}")
+            if time.monotonic() > deadline:
+                raise command_error(self._so_far(), f"did not print {text!r} within {timeout_s:g} s")
+            time.sleep(pause_s)
+            pause_s = min(self.longest_pause_s, pause_s * 1.5)
+
+    def stop(self) -> Completed:
+        self.ask_to_end()
+        return self.end_by(time.monotonic() + GRACE_S)
+
+
+class EnteredProcess(PolledProcess):
     """
     A command that another program, such as unshare, runs for us as its only child.
 
     What it prints goes to files that have no name, so it never waits for a reader and leaves nothing behind.
 
-    Parameters
-    ----------
-    command : sequence of str
-        The command itself, as it is shown and recorded.
-    entering : sequence of str
-        The arguments that stand before it. They must make the command a session leader.
-
-    Raises
-    ------
-    ParameterError
-        Unless the command is a sequence of at least one word.
-    LabError
-        If the program in front cannot be started.
+    `entering` are the arguments that stand before it; they must make the command a session leader. LabError if the
+    program in front cannot be started.
     """
 
     def __init__(self, command: Sequence[str], entering: Sequence[str]):
-        if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
-            raise ParameterError(f"command is {command!r}; allowed: a list of arguments, the program first.")
-        self.command = tuple(command)
-        self._lock, self._completed = threading.Lock(), None
+        super().__init__(command)
         self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._started_at_utc = _now()
         try:
@@ -71,38 +100,10 @@ class EnteredProcess(Process):
     def is_running(self) -> bool:
         return not self._has_ended(0)
 
-    def printed(self, start: int = 0) -> bytes:
-        parts = []
-        while more := self._read_at(start):
-            start += len(more)
-            parts.append(more)
-        return b"".join(parts)
-
-    def wait_for_output(self, text: str, timeout_s: float) -> None:
-        wanted, seen, position = text.encode(), b"", 0
-        deadline, pause_s = time.monotonic() + timeout_s, 0.001
-        while True:
-            ended = self._has_ended(0)
-            while more := self._read_at(position):
-                position += len(more)
-                seen = seen[-len(wanted) :] + more
-                if wanted in seen:
-                    return
-            if ended:
-                raise self._error(f"ended with status {self._front.returncode} before it printed {text!r}")
-            if time.monotonic() > deadline:
-                raise self._error(f"did not print {text!r} within {timeout_s:g} s")
-            time.sleep(pause_s)
-            pause_s = min(0.02, pause_s * 1.5)
-
     def wait(self, timeout_s: float) -> Completed:
         if not self._has_ended(timeout_s):
-            raise self._error(f"did not end within {timeout_s:g} s")
+            raise command_error(self._so_far(), f"did not end within {timeout_s:g} s")
         return self._complete()
-
-    def stop(self) -> Completed:
-        self.ask_to_end()
-        return self.end_by(time.monotonic() + GRACE_S)
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to the command and what it started, if it still runs; wake it if it is frozen."""
@@ -183,25 +184,19 @@ class EnteredProcess(Process):
         with self._lock:
             if self._completed is None:
                 sizes = [os.fstat(file.fileno()).st_size for file in (self._stdout, self._stderr)]
-                self._completed = judged(self._so_far(), sizes, _is_full(self._stdout))
+                self._completed = judged(self._contents(), sizes, _is_full(self._stdout))
                 self._stdout.close()
                 self._stderr.close()
             return self._completed
 
     def _so_far(self):
-        returncode = self._front.returncode
-        return Completed(
-            self.command,
-            -signal.SIGKILL if returncode is None else returncode,
-            _content(self._stdout),
-            _content(self._stderr),
-            self._started_at_utc,
-            _now(),
-        )
-
-    def _error(self, what):
         with self._lock:
-            return command_error(self._completed or self._so_far(), what)
+            return self._completed or self._contents()
+
+    def _contents(self):
+        returncode = -signal.SIGKILL if self._front.returncode is None else self._front.returncode
+        outputs = _content(self._stdout), _content(self._stderr)
+        return Completed(self.command, returncode, *outputs, self._started_at_utc, _now())
 
 
 def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> Completed:

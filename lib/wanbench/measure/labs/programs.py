@@ -24,10 +24,10 @@ from wanbench.errors import LabError
 from .base import Host
 
 _TIMEOUT_S = 30.0
+# The modules that our programs import besides the standard library, and the packages that hold them.
 _PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench", "confluent_kafka": "confluent-kafka"}
-"""The modules that our programs import besides the standard library, and the packages that hold them."""
+# Files of wanbench that programs on hosts may import: besides the first, only those of `wanbench.measure.kafka`.
 _ARCHIVED = ("__init__.py", "measure/__init__.py", "measure/kafka/**/*.py", "measure/kafka/**/*.json")
-"""Files of wanbench that programs on hosts may import: besides the first, only those of `wanbench.measure.kafka`."""
 _PACKAGE = Path(__file__).parents[2]
 
 # Asks the Python that the host is known to have, or else the first of two that is there: the Python that
@@ -104,15 +104,8 @@ def module_command(host: Host, module: str, *arguments: str, needs: str = "kafka
     """
     The command that runs a module of `wanbench.measure.kafka` on a host; puts the package there if the host has none.
 
-    Parameters
-    ----------
-    needs : str
-        "kafka" if it needs kafka-python, "confluent_kafka" if confluent-kafka.
-
-    Raises
-    ------
-    LabError
-        If the host has no Python, or its Python lacks what the module needs.
+    It `needs` "kafka" (kafka-python) or "confluent_kafka". LabError if the host has no Python, or that lacks what the
+    module needs.
     """
     command = [_python_with(host, needs), "-P", "-m", module, *arguments]
     if "wanbench" in host_python(host).modules:

@@ -1,8 +1,8 @@
 """
 The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
 
-`LinkSettings` describes one direction of a pair; `supervisor` is the process that holds the namespaces; `relay` carries the
-packets, in user space.
+`LinkSettings` describes one direction of a pair; `lab_supervisor` is the process that holds the namespaces; `relay`
+carries the packets, in user space.
 """
 
 from __future__ import annotations
@@ -16,20 +16,17 @@ from wanbench.errors import ParameterError
 
 __all__ = ["MIN_QUEUE_BYTES", "MIN_QUEUE_MS", "LinkSettings", "gateway_queue_in_bytes", "queue_in_bytes"]
 
+# How many times longer an emulated path is than the geodesic by default: near the median of measured paths.
 PATH_INFLATION = 1.5
-"""How many times longer an emulated path is than the geodesic by default: near the median of measured paths."""
 
 JITTER_CORRELATION_S = 0.05  # default correlation time of the delay: a few round trips of a short path
 
 MIN_QUEUE_BYTES = 65_536  # the smallest queue chosen when none is asked for: what one host sends in one burst (64 KiB)
 
+# The smallest queue chosen when none is asked for, in time at the link's rate. On pairs a few milliseconds apart, one
+# bandwidth-delay product is smaller than the bursts into which a busy machine's scheduler groups a steady flow: a queue
+# that short would measure the machine.
 MIN_QUEUE_MS = 20
-"""
-The smallest queue chosen when none is asked for, in time at the link's rate.
-
-On pairs a few milliseconds apart, one bandwidth-delay product is smaller than the bursts into which a busy machine's
-scheduler groups a steady flow: a queue that short would measure the machine.
-"""
 
 _BOUNDS = (
     ("delay_ms", 0, 10_000),
@@ -46,37 +43,30 @@ class LinkSettings:
     """
     One direction of a pair.
 
-    A packet first waits in the queue for the rate, then may be lost, then travels for the delay. Packets keep
-    their order. Sizes are those of IP packets, headers included, link-layer headers left out.
+    A packet first waits in the queue for the rate, then may be lost, then travels for the delay. Packets keep their
+    order. Sizes are those of IP packets, headers included, link-layer headers left out.
 
     Parameters
     ----------
     delay_ms : float
         One-way delay, 0 to 10,000.
     jitter_ms : float
-        Standard deviation of the delay, at most half of it, so that the mean can stay `delay_ms`. The delay
-        wanders (a first-order autoregression) and does not jump from packet to packet. Where it would fall
-        faster than the packets follow each other, the packets behind wait for those in front, which adds to the
-        mean: 0.2 ms where 1,000 packets a second cross a link of 5 ms jitter.
+        Standard deviation of the delay, at most half of it, so that the mean can stay `delay_ms`. The delay wanders
+        (a first-order autoregression) and does not jump from packet to packet. Where it would fall faster than the
+        packets follow each other, the packets behind wait for those in front, which adds to the mean: 0.2 ms where
+        1,000 packets a second cross a link of 5 ms jitter.
     loss : float
         Probability that a packet as seen on the wire is lost, 0 to 1, each independently.
     rate_bps : float or None
         Bits per second; None is as fast as the machine.
     queue_bytes : int or None
-        How much may wait for the rate; what arrives on top is dropped. None is one bandwidth-delay product of
-        the pair, at least 20 ms and 64 KiB (see `queue_in_bytes`). Without a rate nothing ever waits.
+        How much may wait for the rate; what arrives on top is dropped. None: see `queue_in_bytes`. Without a rate
+        nothing ever waits.
     jitter_correlation_s : float
         Time after which the correlation of the delay with itself has fallen to 1/e.
 
-    Raises
-    ------
-    ParameterError
-        If a value is not a number or outside its range.
-
     Examples
     --------
-    >>> LinkSettings(delay_ms=20, rate_bps=1e8).delay_ms
-    20
     >>> LinkSettings(delay_ms=-1)
     Traceback (most recent call last):
         ...
@@ -104,27 +94,12 @@ class LinkSettings:
 
 def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -> int | None:
     """
-    The queue that a link gets: the one asked for, else one bandwidth-delay product of the pair's nominal RTT.
+    Return the queue that a link gets in bytes: the one asked for, else one bandwidth-delay product of the pair's
+    nominal RTT, at least 20 ms at the rate and 65,536. None without a rate, for then nothing waits. `back_delay_ms` is
+    the one-way delay of the opposite direction; by default the same.
 
-    Parameters
-    ----------
-    settings : LinkSettings
-        The direction that carries the data.
-    back_delay_ms : float, optional
-        One-way delay of the opposite direction; by default the same.
-
-    Returns
-    -------
-    int or None
-        Bytes, at least 20 ms at the rate and 65,536 where the queue was left open; None without a rate, for
-        then nothing waits.
-
-    Examples
-    --------
-    >>> queue_in_bytes(LinkSettings(delay_ms=50, rate_bps=80e6))
-    1000000
-    >>> queue_in_bytes(LinkSettings(delay_ms=1, rate_bps=1e6))
-    65536
+    >>> queue_in_bytes(LinkSettings(delay_ms=50, rate_bps=80e6)), queue_in_bytes(LinkSettings(delay_ms=1, rate_bps=1e6))
+    (1000000, 65536)
     """
     if settings.rate_bps is None:
         return None
@@ -137,10 +112,8 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
 
 def gateway_queue_in_bytes(links: Mapping[tuple[str, str], LinkSettings], region: str, rate_bps: float) -> int | None:
     """
-    The queue of a region's gateway: one bandwidth-delay product at the longest RTT of the links that leave the region.
+    Return the queue of a region's gateway: one bandwidth-delay product at the longest RTT of the links that leave it.
 
-    Examples
-    --------
     >>> links = {("a", "b"): LinkSettings(10), ("a", "c"): LinkSettings(50), ("c", "a"): LinkSettings(50)}
     >>> gateway_queue_in_bytes(links, "a", 80e6)
     1000000

@@ -67,15 +67,8 @@ class Client:
 
 class Server:
     """
-    The supervisor's end.
-
-    Parameters
-    ----------
-    end : socket
-        Connected stream socket.
-    verbs : dict of str to callable
-        Each is called with the request's arguments and returns a value that JSON can hold. An exception becomes
-        the answer; it never ends the supervisor.
+    The supervisor's end. Each of `verbs` is called with the request's arguments and returns a value that JSON can hold.
+    An exception becomes the answer; it never ends the supervisor.
     """
 
     def __init__(self, end: socket.socket, verbs: dict[str, Callable]):
@@ -83,7 +76,6 @@ class Server:
         end.setblocking(False)
 
     def fileno(self) -> int:
-        """The descriptor to watch."""
         return self._end.fileno()
 
     def ready(self) -> None:
@@ -101,7 +93,6 @@ class Server:
             self._send(self.answer(line))
 
     def answer(self, line: bytes) -> dict:
-        """The answer to one request."""
         number = None
         try:
             request = json.loads(line)

@@ -32,8 +32,8 @@ from .relay import Relay
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
+# How the names of scratch folders begin; and, of those not locked yet, which a sweep must leave alone.
 FOLDERS, _UNLOCKED = "wanbench-local-", "wanbench-new-"
-"""How the names of scratch folders begin; and, of those not locked yet, which a sweep must leave alone."""
 
 _PR_SET_TIMERSLACK = 29
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
@@ -71,21 +71,10 @@ class Supervisor:
 
     def open(self, *, regions, hosts_per_region, sysctls, pairs, seed):
         """
-        Make the regions' namespaces and the links.
+        Make the namespaces of regions (numbered from 1) and the links of directed pairs.
 
-        Parameters
-        ----------
-        regions : int
-            How many; they are numbered from 1.
-        pairs : list of [from, to]
-            Directed pairs that have a link.
-
-        Returns
-        -------
-        dict
-            "namespaces": the descriptors, in this process, of the regions' namespaces, in order; "refused":
-            the sysctls that the kernel refused, with the reason; "congestion_control_by": "sysctl" or
-            "route", who set it.
+        Returns "namespaces": the descriptors, in this process, of the regions' namespaces, in order; "refused": the
+        sysctls that the kernel refused, with the reason; "congestion_control_by": "sysctl" or "route", who set it.
         """
         if self.relay is not None:
             raise LabError("the lab is open already.")
@@ -114,7 +103,6 @@ class Supervisor:
         self.relay.set_gateway(region, rate_bps, queue_bytes)
 
     def cut(self, *, pairs, is_cut):
-        """Cut or heal directed pairs."""
         self.relay.cut([tuple(pair) for pair in pairs], is_cut)
 
     def counters(self, *, pairs):
@@ -122,11 +110,9 @@ class Supervisor:
         return self.relay.counters([tuple(pair) for pair in pairs])
 
     def devices(self):
-        """The kernel's counters of the regions' devices."""
         return self.relay.devices()
 
     def lateness(self):
-        """Lateness of the relay so far."""
         return self.relay.lateness()
 
 
@@ -168,18 +154,10 @@ def remove_processor_groups(folder: str | Path) -> None:
 def hurry(*, locked_later: bool) -> dict[str, bool]:
     """
     Ask the kernel for low latency: real-time priority, no timer slack, locked memory; and disable garbage collection.
+    Returns what was granted.
 
-    Children do not inherit the priority, as they would block a single-processor machine.
-
-    Parameters
-    ----------
-    locked_later : bool
-        Lock memory that is allocated later too. Only where locking has no limit: else allocating would fail.
-
-    Returns
-    -------
-    dict
-        What was granted.
+    Children do not inherit the priority, as they would block a single-processor machine. `locked_later` also locks
+    memory allocated later: only where locking has no limit, else allocating would fail.
     """
     granted = {}
     try:
@@ -202,7 +180,6 @@ def _gone():
 
 
 def main() -> None:
-    """Serve until the lab is gone."""
     lab, lab_process = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     rootless = Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
     signal.signal(signal.SIGINT, signal.SIG_IGN)

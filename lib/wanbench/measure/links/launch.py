@@ -29,7 +29,7 @@ def is_rootless() -> bool:
 
 
 def search_path() -> str:
-    """Folders to search for programs: the usual ones, and those only in root's PATH."""
+    """Return the folders to search for programs: the usual ones, and those only in root's PATH."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
@@ -41,9 +41,8 @@ def unshare_arguments() -> list[str]:
 
 class SupervisorProcess:
     """
-    A running supervisor: the first process of a PID namespace that dies with this process.
-
-    `client` sends it requests. Raises LabError if it does not start.
+    A running supervisor: the first process of a PID namespace that dies with this process; `client` sends it requests.
+    LabError if it does not start.
     """
 
     def __init__(self):
@@ -84,12 +83,8 @@ class SupervisorProcess:
 
     def entering(self, namespace: int) -> list[str]:
         """
-        The arguments to put before a command so that it runs in one of the supervisor's network namespaces.
-
-        Parameters
-        ----------
-        namespace : int
-            Descriptor of the network namespace in the supervisor.
+        Return the arguments to put before a command so that it runs in one of the supervisor's network namespaces,
+        given as its descriptor there.
         """
         user = ["--user", "--preserve-credentials"] if is_rootless() else []
         network = f"--net=/proc/{self.pid}/fd/{namespace}"

@@ -11,19 +11,10 @@ from . import JITTER_CORRELATION_S
 
 class Bottleneck:
     """
-    Rate limiter and queue of packets. Times are seconds of any one clock.
-
-    Attributes
-    ----------
-    bytes_per_s : float or None
-        None: nothing ever waits.
-    queue_bytes : float
-        How much may wait; infinity has no limit.
-    free_at : float
-        When the last byte that was let in will have passed.
+    A rate and the drop-tail queue in front of it: of one link, or shared by all that leave a region. Times are seconds
+    of any one clock; nothing waits if `bytes_per_s` is None, and `free_at` is when the last byte that was let in will
+    have passed.
     """
-
-    __slots__ = ("bytes_per_s", "free_at", "queue_bytes")
 
     def __init__(self):
         self.bytes_per_s, self.queue_bytes, self.free_at = None, math.inf, 0.0
@@ -50,18 +41,8 @@ _FIN_AND_PSH, _CWR = 0x09, 0x80
 
 def shape(packet: bytes) -> tuple[int, int, int]:
     """
-    The size of a packet on the wire.
-
-    Parameters
-    ----------
-    packet : bytes
-        virtio header and IPv4 packet.
-
-    Returns
-    -------
-    segments, header_bytes, segment_bytes : int
-        How many packets it is on the wire, the IP and TCP headers that each carries, and the payload of each
-        but the last. A packet that is not a super-packet is (1, 0, its length).
+    Return how many packets a packet with its virtio header is on the wire, the IP and TCP headers in bytes that each
+    carries, and the payload of each but the last. One that is no super-packet is (1, 0, its length).
     """
     if not packet[1]:
         return 1, 0, len(packet) - OFFLOAD_BYTES
@@ -74,20 +55,11 @@ def shape(packet: bytes) -> tuple[int, int, int]:
 
 def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, count: int) -> bytes:
     """
-    Some consecutive segments of a super-packet, as one packet.
+    Return some consecutive segments of a super-packet (`count` from number `first`, from 0), as one packet.
 
     IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum are set as by a
     network card; FIN and PSH stay on the last segment, CWR on the first. The TCP checksum itself stays to be completed,
     as the virtio header says.
-
-    Parameters
-    ----------
-    packet : bytes
-        The super-packet, virtio header included.
-    header_bytes, segment_bytes : int
-        Its shape.
-    first, count : int
-        The first segment wanted, from 0, and how many.
     """
     start = OFFLOAD_BYTES + header_bytes
     begin = start + first * segment_bytes
@@ -122,8 +94,8 @@ def _folded(total):
     return (total & 0xFFFF) + (total >> 16)
 
 
+# A super-packet is cut so that no piece takes longer than this to send: a slow link must not be bursty.
 LONGEST_PIECE_S = 0.001
-"""A super-packet is cut so that no piece takes longer than this to send: a slow link must not be bursty."""
 
 COUNTED = ("sent", "delivered", "lost", "queue_dropped", "cut", "device_dropped")
 UNITS = ("packets", "bytes")
@@ -134,36 +106,9 @@ class Link:
     One direction of a pair, with its own rate and queue unless it shares those of a gateway.
 
     Times are seconds of any one clock. Counts (`packets_sent`, `bytes_sent` and so on) are of packets as on the wire,
-    and of their bytes with IP and TCP headers.
-
-    Parameters
-    ----------
-    target : int
-        Where its packets go: the open device of the region they arrive in.
-    seed : int or str
-        Seed of its loss and jitter.
+    and of their bytes with IP and TCP headers. `target` is the open device of the region that its packets arrive in;
+    `seed` that of its loss and jitter.
     """
-
-    __slots__ = (
-        *(f"{unit}_{what}" for what in COUNTED for unit in UNITS),
-        "_correlation_s",
-        "_delay_s",
-        "_bottleneck",
-        "_jitter",
-        "_jitter_at",
-        "_jitter_s",
-        "_last_due",
-        "_loss",
-        "_own_bottleneck",
-        "_random",
-        "_seed",
-        "_until_loss",
-        "is_cut",
-        "late_max_s",
-        "late_sum_s",
-        "target",
-        "writes",
-    )
 
     def __init__(self, target: int, seed: int | str = 0):
         for what in COUNTED:
@@ -191,10 +136,9 @@ class Link:
         now: float,
     ) -> None:
         """
-        Apply new settings (see `LinkSettings`; a queue of None has no limit).
-
-        Queued packets keep their place and continue at the new rate; packets in flight keep their due time, so after a
-        change to a shorter delay later packets wait for earlier ones.
+        Apply new settings (see `LinkSettings`; a queue of None has no limit). Queued packets keep their place and
+        continue at the new rate; packets in flight keep their due time, so after a change to a shorter delay later
+        packets wait for earlier ones.
         """
         self._own_bottleneck.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
@@ -222,15 +166,10 @@ class Link:
 
     def accept(self, packet: bytes, now: float):
         """
-        Accept a packet.
+        Accept a packet; returns (due, packets, bytes, packet) for what will arrive, in order of time.
 
-        An idle link accepts any packet; otherwise one that does not fit into the queue is dropped.
-
-        Returns
-        -------
-        sequence of (due, packets, bytes, packet)
-            What will arrive and when, in order of time; empty if nothing does. A super-packet arrives in
-            pieces where segments of it are dropped, or where it would take longer than a millisecond to send.
+        An idle link accepts any packet; otherwise one that does not fit into the queue is dropped. A super-packet
+        arrives in pieces where segments of it are dropped, or where it would take longer than a millisecond to send.
         """
         segments, header_bytes, segment_bytes = shape(packet)
         size = len(packet) - OFFLOAD_BYTES + (segments - 1) * header_bytes

@@ -83,16 +83,12 @@ class Relay:
 
     def lateness(self) -> dict:
         """
-        Lateness of the relay so far.
+        Return the lateness of the relay so far.
 
-        Returns
-        -------
-        dict
-            "writes": number of writes that the figures are about; "mean_late_ms", "worst_late_ms": how long
-            they came after they were due (None without any); "longest_turn_ms": the longest time between two
-            looks for new packets, in which a packet may have waited unseen; "packets_unroutable": dropped
-            because there is no link to their destination; "packets_overrun": dropped by the kernel, before
-            any link could count them, because the relay did not read them in time.
+        "writes" counts those that the figures are about; "mean_late_ms", "worst_late_ms" are how long they came after
+        they were due (None without any); "longest_turn_ms" the longest time between two looks for new packets;
+        "packets_unroutable" are dropped because there is no link to their destination, "packets_overrun" by the kernel,
+        before any link could count them, because the relay did not read them in time.
         """
         writes = sum(link.writes for link in self.links.values())
         late_s = sum(link.late_sum_s for link in self.links.values())
@@ -115,12 +111,8 @@ class Relay:
 
     def serve(self, watched: dict[int, Callable[[], None]]) -> None:
         """
-        Forward packets for ever.
-
-        Parameters
-        ----------
-        watched : dict of int to callable
-            Descriptors, and what to call when one can be read. An exception from there ends the loop.
+        Forward packets for ever, and call what is `watched` by descriptor when one can be read. An exception from there
+        ends the loop.
         """
         # Processes whose parent is gone become children of this one, the first; the kernel is to reap them.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -1,10 +1,8 @@
 """What to test, when, and the time, data volume and cost."""
 
 from .cost import prices
-from .plan import Plan, Test, make_plan
-from .schedule import lower_bound, rounds
-from .selection import pair, select_pairs
-from .trials import Trial, in_blocks, make_trials
+from .pairs import lower_bound, pair, rounds, select_pairs
+from .plan import Plan, Test, Trial, in_blocks, make_plan, make_trials
 
 __all__ = [
     "Plan",

@@ -28,28 +28,28 @@ def _price_list() -> pd.DataFrame:
         own = pd.read_csv(file)
     published = pd.read_csv(published_folder() / "prices" / "list-prices.csv")
     is_type = (published.unit == "hour") & ~published["item"].str.contains(" ")
-    types = published[is_type & (published.term == "on demand")]
-    types = types.assign(cloud=types.provider, low_usd=types.price_usd, high_usd=types.price_usd)
-    return pd.concat([own, types[own.columns]], ignore_index=True)
+    chosen = published[(is_type | (published["item"] == BETWEEN_REGIONS)) & (published.term == "on demand")]
+    ranges = chosen.rename(columns={"provider": "cloud"}).groupby(["cloud", "item"], sort=False, as_index=False)
+    listed = ranges.agg(
+        low_usd=("price_usd", "min"),
+        high_usd=("price_usd", "max"),
+        unit=("unit", "last"),
+        source=("source", "last"),
+        as_of=("as_of", "last"),
+    )
+    return pd.concat([own, listed[own.columns]], ignore_index=True)
 
 
 def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.DataFrame:
     """
-    Prices in US dollars, as ranges over the regions of a cloud.
+    Prices in US dollars, as ranges over the regions of a cloud: columns cloud, item, low_usd, high_usd, unit, source,
+    as_of.
 
-    The package's list, and the instance types in `data/published/prices`, are for a first estimate; each row states
-    source and date. Missing prices are unknown unless `overrides` gives them.
-
-    Parameters
-    ----------
-    overrides : {cloud: {item: price}}, optional
-        A price is a number, or (lowest, highest). Items are instance types and "public address" (per hour), "volume"
-        (per GB-month), "egress between regions" and "egress to internet" (per GB of 10^9 bytes).
-
-    Returns
-    -------
-    DataFrame
-        Columns cloud, item, low_usd, high_usd, unit, source, as_of.
+    The package's list, and instance types and egress between regions in `data/published/prices`, are for a first
+    estimate. Missing prices are
+    unknown unless `overrides` gives them: {cloud: {item: price}}, where a price is a number, or (lowest, highest).
+    Items are instance types and "public address" (per hour), "volume" (per GB-month), "egress between regions" and
+    "egress to internet" (per GB of 10^9 bytes).
     """
     listed = {(row["cloud"], row["item"]): row for row in _price_list().to_dict("records")}
     for cloud, items in (overrides or {}).items():
@@ -88,13 +88,9 @@ def cost(
     Parameters
     ----------
     regions : list of str
-        Each has `hosts_per_region` instances for the whole time.
+        Each has `hosts_per_region` instances, paid for `measuring_s` plus `set_up_s`.
     sent_bytes : {(sending region, receiving region): bytes}, or None if unknown
-        The sender's cloud charges for it, within the cloud or to the internet; within a region it is taken to stay in
-        one zone, which costs nothing.
-    measuring_s : float
-        Expected measuring time; every instance is paid for this time plus `set_up_s`.
-    instance_types : {cloud: instance type}
+        The sender's cloud charges for it, within the cloud or to the internet; within a region it is free.
     price_list : DataFrame
         See `prices`.
     per_host_hour : {item: amount}, optional
@@ -108,7 +104,7 @@ def cost(
     clouds = sorted({region.partition(":")[0] for region in regions})
     if lacking := [cloud for cloud in clouds if cloud not in instance_types]:
         raise ParameterError(f"No instance type is given for {', '.join(lacking)}; given: {dict(instance_types)!r}.")
-    known = price_list.set_index(["cloud", "item"])
+    listed = price_list.set_index(["cloud", "item"])
     rows = []
     for cloud in clouds:
         n_hosts = hosts_per_region * sum(region.startswith(f"{cloud}:") for region in regions)
@@ -125,7 +121,7 @@ def cost(
             (BETWEEN_REGIONS, within, "GB"),
             (TO_INTERNET, to_internet, "GB"),
         ):
-            price = known.loc[(cloud, item)] if (cloud, item) in known.index else None
+            price = listed.loc[(cloud, item)] if (cloud, item) in listed.index else None
             low, high = (math.nan, math.nan) if price is None else (price["low_usd"], price["high_usd"])
             free = amount == 0
             rows.append((cloud, item, amount, unit, 0.0 if free else amount * low, 0.0 if free else amount * high))

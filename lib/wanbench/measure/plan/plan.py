@@ -1,12 +1,13 @@
-"""A plan: what to test, in which rounds, and the expected time, volume and cost."""
+"""A plan: what to test, in which rounds or trials, and the expected time and volume."""
 
 from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 
+import numpy as np
 import pandas as pd
 
 from wanbench import regions as catalogued
@@ -14,9 +15,7 @@ from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 from wanbench.measure.links import PATH_INFLATION
 
-from . import cost as costing
-from .schedule import lower_bound, rounds
-from .selection import cloud, expected_rtts, select_pairs, tests_done
+from .pairs import check_any_region, cloud, expected_rtts, lower_bound, rounds, select_pairs, tests_done
 
 FIRST = ("least-tested", "cross-cloud")
 SETTINGS_SHOWN = 2
@@ -62,16 +61,12 @@ class Plan:
         The tests of one round run at the same time; no region is in two of them.
     experiments : tuple
         What each test does, in this order, unless it has its own experiments.
-    seed : int
     lower_bound : int
         No schedule of these pairs (and this batch) has fewer rounds.
     batch : int or None
         Maximum number of tests in a round.
     rate_bps : float or None
         Throughput expected, for volume and time.
-    instance_types : {cloud: instance type}
-        Empty on a local lab, which costs nothing.
-    price_overrides : {cloud: {item: price}}
     more_regions : tuple of str
         Regions that take part, such as those of brokers, and are of no pair.
     """
@@ -82,8 +77,6 @@ class Plan:
     lower_bound: int
     batch: int | None = None
     rate_bps: float | None = None
-    instance_types: Mapping[str, str] = field(default_factory=dict)
-    price_overrides: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     more_regions: tuple[str, ...] = ()
 
     @property
@@ -134,23 +127,6 @@ class Plan:
                 sent[sender] = sent.get(sender, 0.0) + n
         return sent
 
-    def cost(self) -> pd.DataFrame | None:
-        """What the plan costs by cloud and item (see `wanbench.measure.plan.cost`); None without `instance_types`."""
-        if not self.instance_types:
-            return None
-        return costing.cost(
-            regions=self.regions,
-            sent_bytes=self.sent_bytes(),
-            measuring_s=self.expected_s(),
-            instance_types=self.instance_types,
-            price_list=costing.prices(self.price_overrides),
-        )
-
-    def table(self) -> pd.DataFrame:
-        """One row per test: test_id, round, from_region, to_region, rtt_ms (expected), expected_s."""
-        rows = [(t.id, t.round, t.from_region, t.to_region, t.rtt_ms, self.test_s(t)) for t in self.tests]
-        return pd.DataFrame(rows, columns=["test_id", "round", "from_region", "to_region", "rtt_ms", "expected_s"])
-
     def as_dict(self) -> dict:
         """The plan as kept in manifest and journal, in JSON types."""
         return {
@@ -159,7 +135,6 @@ class Plan:
             "n_rounds": len(self.rounds),
             "lower_bound": self.lower_bound,
             "rate_bps": self.rate_bps,
-            "instance_types": dict(self.instance_types),
             "expected_s": self.expected_s(),
             "expected_bytes": self.expected_bytes(),
             "experiments": [_described(experiment) for experiment in self.experiments],
@@ -174,7 +149,7 @@ class Plan:
         n = len(self.tests)
         widest = max(map(len, self.rounds), default=0)
         volume = self.expected_bytes()
-        facts = [
+        return [
             ("tests", self._what(n) if n else "nothing left to test"),
             ("rounds", f"{len(self.rounds)}, of at most {widest} at once (lower bound {self.lower_bound})"),
             ("experiments", "; ".join(map(str, self._each_kind()))),
@@ -182,15 +157,6 @@ class Plan:
             ("data volume", "not known: give rate_bps" if volume is None else f"up to {volume / 1e9:.3g} GB"),
             ("seed", str(self.seed)),
         ]
-        table = self.cost()
-        if table is not None:
-            unknown = table.loc[table["high_usd"].isna(), ["cloud", "item"]].agg(": ".join, axis=1)
-            low, high = table["low_usd"].sum(), table["high_usd"].sum()
-            text = f"{low:.2f} to {high:.2f} USD"
-            if len(unknown):
-                text += f", unknown: {', '.join(unknown)}"
-            facts.insert(5, ("cost", text))
-        return facts
 
     def _what(self, n):
         settings = {test.setting for test in self.tests if test.experiments}
@@ -233,10 +199,6 @@ def make_plan(
     regions: Iterable[str] | None = None,
     clouds: str | Iterable[str] | None = None,
     cloud_pairs: Iterable[str] | None = None,
-    min_distance_km: float | None = None,
-    max_distance_km: float | None = None,
-    max_regions: int | None = None,
-    max_tests: int | None = None,
     batch: int | None = None,
     first: Sequence[str] = (),
     tests_done_before: pd.DataFrame | None = None,
@@ -244,66 +206,42 @@ def make_plan(
     rtt_ms: Mapping[tuple[str, str], float] | None = None,
     path_inflation: float = PATH_INFLATION,
     rate_bps: float | None = None,
-    instance_types: Mapping[str, str] | None = None,
-    price_overrides: Mapping[str, Mapping[str, float]] | None = None,
     seed: int = 0,
 ) -> Plan:
     """
-    Plan which pairs to test, and when.
+    Plan which pairs to test, and when. The same seed and parameters give the same plan.
 
     Parameters
     ----------
     experiments : sequence
         What every test does, for example ``[Ping(), Iperf3()]``.
-    pairs, regions, clouds, cloud_pairs, min_distance_km, max_distance_km, max_regions
+    pairs, regions, clouds, cloud_pairs
         Which pairs; see `wanbench.measure.plan.select_pairs`.
-    max_tests : int, optional
-        Maximum number of tests, from the first rounds (so `first` decides which).
     batch : int, optional
         Maximum number of tests at the same time; 1: one after another. None: as many as fit.
     first : sequence of "least-tested", "cross-cloud"
-        Rounds are ordered by these, the first mattering most; otherwise their order is random. The number of
-        rounds does not change, so with large rounds the order is approximate; with `batch=1` it is exact.
-    tests_done_before : DataFrame, optional
-        Table of tests already made, for "least-tested" and `skip_done`.
-    skip_done : bool
-        Leave out the pairs that this table has as done.
+        Rounds are ordered by these, the first mattering most; otherwise their order is random. With large rounds the
+        order is approximate; with `batch=1` it is exact.
+    tests_done_before, skip_done
+        Table of tests already made, for "least-tested"; whether to leave out the pairs that it has as done.
     rtt_ms : {(from, to): ms}, optional
-        Round-trip times to expect; one direction is enough. None: light in fibre over the geodesic distance
-        times `path_inflation`.
-    path_inflation : float
-        At least 1. How much longer than the geodesic the paths are taken to be.
+        Round-trip times to expect; one direction is enough. None: light in fibre over the geodesic distance times
+        `path_inflation`.
     rate_bps : float, optional
         Throughput to expect, for the volume of time-limited transfers and the time of byte-limited ones.
-    instance_types : {cloud: instance type}, optional
-        Given for clouds; then the plan has a cost.
-    price_overrides : {cloud: {item: price}}, optional
-        See `wanbench.measure.plan.prices`.
-    seed : int
-        Same seed and parameters, same plan.
 
     Raises
     ------
     ParameterError
-        For malformed or unknown values, and when the restrictions leave no pair. (Everything being done
-        already is not an error: the plan is then empty.)
+        For malformed or unknown values, and when the restrictions leave no pair. (If everything is done already, the
+        plan is empty.)
     """
     _check(experiments, first, skip_done, tests_done_before)
     batch = check_number("batch", batch, 1, whole=True, optional=True)
-    max_tests = check_number("max_tests", max_tests, 1, whole=True, optional=True)
     path_inflation = check_number("path_inflation", path_inflation, 1, 1e6)
     rate_bps = check_number("rate_bps", rate_bps, 0, 1e15, above=True, optional=True)
     seed = check_number("seed", seed, whole=True)
-    selected = select_pairs(
-        pairs=pairs,
-        regions=regions,
-        clouds=clouds,
-        cloud_pairs=cloud_pairs,
-        min_distance_km=min_distance_km,
-        max_distance_km=max_distance_km,
-        max_regions=max_regions,
-        seed=seed,
-    )
+    selected = select_pairs(pairs=pairs, regions=regions, clouds=clouds, cloud_pairs=cloud_pairs)
     done = tests_done(tests_done_before)
     if skip_done:
         selected = [p for p in selected if not done[p]]
@@ -311,19 +249,16 @@ def make_plan(
     keys = {p: tuple(rank[name](p) for name in first) for p in selected}
     order = {key: position for position, key in enumerate(sorted(set(keys.values())))}
     grouped = rounds(selected, seed=seed, batch=batch, rank=(lambda p: order[keys[p]]) if first else None)
-    if max_tests is not None:
-        grouped = _cut(grouped, max_tests)
-    kept = [p for group in grouped for p in group]
-    rtts = expected_rtts(kept, rtt_ms, lambda p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p)))
+    rtts = expected_rtts(
+        selected, rtt_ms, lambda p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p))
+    )
     return Plan(
         rounds=_numbered(grouped, rtts),
         experiments=tuple(experiments),
         seed=seed,
-        lower_bound=lower_bound(kept, batch),
+        lower_bound=lower_bound(selected, batch),
         batch=batch,
         rate_bps=rate_bps,
-        instance_types=dict(instance_types or {}),
-        price_overrides=dict(price_overrides or {}),
     )
 
 
@@ -335,15 +270,6 @@ def _check(experiments, first, skip_done, done):
         raise ParameterError(f"first has {shown}; allowed: a list of any of {', '.join(FIRST)}.")
     if done is None and (skip_done or "least-tested" in first):
         raise ParameterError("skip_done and 'least-tested' need tests_done_before, the table of tests already made.")
-
-
-def _cut(grouped, max_tests):
-    out, left = [], max_tests
-    for group in grouped:
-        if left > 0:
-            out.append(group[:left])
-            left -= len(group)
-    return out
 
 
 def _numbered(grouped, rtts):
@@ -368,3 +294,103 @@ def _duration(seconds: float) -> str:
     if seconds < 7200:
         return f"{seconds / 60:.1f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """
+    One setting of one pair, to be measured once; trials of one `setting` are replicates, those of one `block` are
+    measured close together. The first experiment's `rtt_ms`, if it has one, is the round-trip time that is expected.
+    """
+
+    setting: str
+    experiments: tuple
+    block: int | None = None
+
+
+def make_trials(
+    trials: Sequence[Trial],
+    *,
+    from_region: str,
+    to_region: str,
+    more_regions: Sequence[str] = (),
+    rate_bps: float | None = None,
+    seed: int = 0,
+) -> Plan:
+    """
+    A plan that measures trials one after another, in the given order.
+
+    `from_region` and `to_region` are those of the clients and of the servers, after which raw files are named;
+    `more_regions` are further regions of the lab, such as those of more brokers. `rate_bps` is the throughput to
+    expect. `seed` is kept with the plan, and is also the seed of the lab's loss and jitter.
+    """
+    for region in (from_region, to_region, *more_regions):
+        check_any_region(region)
+    trials = list(trials)
+    if not trials:
+        raise ParameterError("A plan needs at least one trial.")
+    for trial in trials:
+        if not isinstance(trial, Trial) or not trial.experiments or not trial.setting:
+            raise ParameterError(f"{trial!r} is not a trial with a setting and at least one experiment.")
+    rounds = []
+    for ordinal, trial in enumerate(trials, start=1):
+        name = f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
+        rtt_ms = getattr(trial.experiments[0], "rtt_ms", None) or 0.0
+        test = Test(name, ordinal, from_region, to_region, rtt_ms, trial.setting, trial.block, tuple(trial.experiments))
+        rounds.append((test,))
+    return Plan(
+        tuple(rounds),
+        experiments=(),
+        seed=seed,
+        lower_bound=len(rounds),
+        batch=1,
+        rate_bps=rate_bps,
+        more_regions=tuple(more_regions),
+    )
+
+
+def shuffled(items: Sequence, rng: np.random.Generator) -> list:
+    """The items in random order."""
+    return [items[at] for at in rng.permutation(len(items))]
+
+
+def alternating(groups: Sequence, blocks: int, rng: np.random.Generator, rank: Callable) -> Iterator[tuple[int, list]]:
+    """
+    Number and order of groups of each block: random for every two blocks and reversed in the second, so that a steady
+    drift affects all groups equally and the same group stands on both sides; in the first block by rank.
+    """
+    order: list = []
+    for block in range(1, blocks + 1):
+        order = order[::-1] if block % 2 == 0 else shuffled(groups, rng)
+        order = sorted(order, key=rank) if block == 1 else order
+        yield block, order
+
+
+def check_keys(where: str, given: Iterable, allowed: Iterable[str] | type) -> None:
+    """Refuse keys other than `allowed`, names or a dataclass whose fields they are; the error names `where`."""
+    names, of = allowed, ""
+    if is_dataclass(allowed):
+        names, of = [field.name for field in fields(allowed)], f"fields of {allowed.__name__}: "
+    if unknown := [str(key) for key in given if key not in names]:
+        raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {of}{', '.join(names)}.")
+
+
+def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0) -> list[Trial]:
+    """
+    Every setting once per block, in random order: comparisons within blocks remove slow drift.
+
+    Examples
+    --------
+    >>> trials = in_blocks({"small": "a", "large": "b"}, replicates=3, seed=1)
+    >>> [(trial.block, trial.setting) for trial in trials][:4]
+    [(1, 'small'), (1, 'large'), (2, 'small'), (2, 'large')]
+    """
+    check_number("replicates", replicates, 1, whole=True)
+    if not settings:
+        raise ParameterError("settings is empty; allowed: at least one by name.")
+    rng = np.random.default_rng(seed)
+    return [
+        Trial(name, (settings[name],), block)
+        for block in range(1, replicates + 1)
+        for name in shuffled(list(settings), rng)
+    ]

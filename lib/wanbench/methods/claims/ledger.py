@@ -29,16 +29,15 @@ NOT_REPRODUCED = "not reproduced"
 UNDECIDED = "undecided"
 CANNOT = "cannot be tested here"
 UNTESTED = "not tested"
-VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)
-"""What a test can say."""
-KINDS = {"own": "its own numbers", "rerun": "the re-run"}
-"""What a verdict can rest on."""
+VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)  # What a test can say.
+KINDS = {"own": "its own numbers", "rerun": "the re-run"}  # What a verdict can rest on.
 METHODS = {
     "own": "a number is reproduced if the recomputed one rounds to it, a sentence by the bound of its row",
     "rerun": "a claim is reproduced if the interval measured lies where its row says",
 }
 SETTING, NOT_HERE = "setting", "not here"
 RERUN = ("re-run", "both")
+# How a claim can be tested, and the working of one that nothing has tested yet.
 WAYS = {
     "own numbers": "The source's own numbers agree with it or not.",
     "re-run": "The source gives no figures for it.",
@@ -47,7 +46,6 @@ WAYS = {
     "fact": "It follows from Kafka, a price list or arithmetic alone.",
     NOT_HERE: "It needs what this project does not have.",
 }
-"""How a claim can be tested, and the working of one that nothing has tested yet."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class Audit(Result):
             self.rows.setdefault(name, nothing | {"own": own, "working": working})
 
     def number(self, claim: str) -> float:
-        """The number that the source claims."""
+        """Return the number that the source claims."""
         return self._claim(claim).number
 
     def from_printed(self, function: Callable[..., float], *names: str, unit: str = "") -> Estimate:
@@ -151,16 +149,10 @@ class Audit(Result):
         It is reproduced if the recomputed value rounds to it as printed, and inside the interval if a number of the
         interval does. Without a recomputed value it stays open.
 
-        Parameters
-        ----------
-        claim : str
-            The claim's short name.
-        recomputed : Estimate or float
-            In the unit of the claim.
-        working : str
-            How it was recomputed; the sentence of an Estimate is added.
-        within : Estimate, optional
-            Whose interval to take where `recomputed` is the source's own figure, which has none.
+        claim: The claim's short name.
+        recomputed: In the unit of the claim.
+        working: How it was recomputed; the sentence of an Estimate is added.
+        within: Whose interval to take where `recomputed` is the source's own figure, which has none.
         """
         claimed = self._claim(claim)
         if not isfinite(claimed.number):
@@ -220,22 +212,21 @@ class Audit(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The number of reproduced claims, of those that can be tested, by the source's numbers and by the re-run."""
         return tuple(
             Estimate(
                 quantity=f"claims reproduced by {words}",
-                claim=f"Reproduced by {words}: {{}} of {sum(found.values())}",
-                estimate=found.get(REPRODUCED, 0),
+                claim=f"Reproduced by {words}: {{}} of {sum(counts.values())}",
+                estimate=counts.get(REPRODUCED, 0),
                 low=nan,
                 high=nan,
                 unit="claims",
-                n=sum(found.values()),
-                basis=count(sum(found.values()), "claim"),
+                n=sum(counts.values()),
+                basis=count(sum(counts.values()), "claim"),
                 method=METHODS[kind],
                 assumption="What is published is what the source describes, and our run is a case of its claim",
             )
             for kind, words in KINDS.items()
-            if (found := self.verdicts(kind)) or kind == "own"
+            if (counts := self.verdicts(kind)) or kind == "own"
         )
 
     @property
@@ -245,14 +236,13 @@ class Audit(Result):
         parts = [f"{settings} of them {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
         parts += [f"{cannot} {CANNOT}"] if cannot else []
         counts = [
-            f"by {words}: {', '.join(f'{n} {verdict}' for verdict, n in found.items())}"
+            f"by {words}: {', '.join(f'{n} {verdict}' for verdict, n in of_kind.items())}"
             for kind, words in KINDS.items()
-            if (found := self.verdicts(kind))
+            if (of_kind := self.verdicts(kind))
         ]
         return "; ".join([f"{count(len(self.claims), 'claim')} of this source", *parts, *counts]) + "."
 
     def table(self) -> pd.DataFrame:
-        """One row per claim: section, says, claimed, unit, recomputed, low, high, own, rerun, working, off_by."""
         rows = [
             {"claim": name, "section": claim.section, "says": claim.says, "claimed": claim.number}
             | {"unit": claim.unit, "tested_by": claim.tested_by}
@@ -301,19 +291,12 @@ def above(estimate: Estimate, bound: float) -> bool | None:
 
 def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     """
-    The claims of a source, all untested.
+    Return the claims of a source, all untested.
 
-    Parameters
-    ----------
-    source : str
-        Its file in `data/published`, without the ending.
+    source: Its file in `data/published`, without the ending.
 
-    Raises
-    ------
-    ParameterError
-        There is no such file.
-    RawDataError
-        It lacks a column, repeats a claim, or has a value that is not a number.
+    Raises ParameterError: there is no such file.
+    Raises RawDataError: it lacks a column, repeats a claim, or has a value that is not a number.
     """
     folder = Path(folder) if folder is not None else root() / "data" / "published"
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))

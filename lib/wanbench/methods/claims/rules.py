@@ -17,14 +17,12 @@ from wanbench.methods.result import Estimate, Result
 
 from .ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, Claim
 
-FEWEST = 2
-"""Episodes that a verdict needs: one says nothing of the scatter."""
+FEWEST = 2  # Episodes that a verdict needs: one says nothing of the scatter.
 LEVEL = 0.95
+# What is said never to happen happens in less than this share, and what always happens in more than the rest; sources
+# give no bound, and one in ten would be noticed.
 RARE = 0.1
-"""What is said never to happen happens in less than this share, and what always happens in more than the rest; sources
-give no bound, and one in ten would be noticed."""
-MARGIN = 0.1
-"""A number measured again may differ by a tenth from the claimed one: sources give no margin."""
+MARGIN = 0.1  # A number measured again may differ by a tenth from the claimed one: sources give no margin.
 NO_VERDICT = "Re-run, without a verdict:"
 
 
@@ -44,7 +42,7 @@ class Bound:
     words: str
 
     def verdict(self, estimate: Estimate) -> str:
-        """The verdict of an estimate: reproduced, not reproduced or undecided."""
+        """Return the verdict of an estimate: reproduced, not reproduced or undecided."""
         ends, lacking = (estimate.low, estimate.high), too_little(estimate)
         if lacking:
             return UNDECIDED
@@ -99,7 +97,7 @@ SOME = Bound(
 
 
 def as_printed(claim: Claim) -> Bound:
-    """The bound of a claimed number: its rounding as printed, or `MARGIN` of it if that is wider."""
+    """Return the bound of a claimed number: its rounding as printed, or `MARGIN` of it if that is wider."""
     return near(claim.number, max(claim.half_step, MARGIN * abs(claim.number)))
 
 
@@ -112,7 +110,7 @@ class Rule:
     bound: Bound | None = None
 
     def bound_of(self, audit: Audit) -> Bound:
-        """The rule's bound, or that of the claimed number."""
+        """Return the rule's bound, or that of the claimed number."""
         return self.bound or as_printed(audit.claims[self.claim])
 
 
@@ -120,10 +118,7 @@ def main_estimate(name: str, value: object) -> Estimate:
     """
     An Estimate, or the first one of a Result.
 
-    Raises
-    ------
-    ParameterError
-        It is neither.
+    Raises ParameterError: it is neither.
     """
     estimates = value.estimates if isinstance(value, Result) else ()
     estimate = value if isinstance(value, Estimate) else next(iter(estimates), None)
@@ -141,17 +136,10 @@ def apply_rules(
     """
     Test claims on what was measured again.
 
-    Parameters
-    ----------
-    shown : mapping
-        By quantity that is not comparable with the claims': the claims beside which it is shown.
-    measured : mapping
-        Quantities by name; None for one that was not measured.
+    shown: By quantity that is not comparable with the claims': the claims beside which it is shown.
+    measured: Quantities by name; None for one that was not measured.
 
-    Raises
-    ------
-    ParameterError
-        No rule uses a quantity, or it is no estimate.
+    Raises ParameterError: no rule uses a quantity, or it is no estimate.
     """
     names = dict.fromkeys([*(rule.measured for rule in rules), *shown])
     for name, value in measured.items():

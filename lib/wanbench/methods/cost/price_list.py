@@ -16,30 +16,21 @@ from wanbench.folders import published_folder
 from wanbench.methods.cost.deployment import RANGE, Input
 
 COLUMNS = ("provider", "item", "unit", "price_usd", "region", "term", "as_of", "source", "obtained")
-UNITS = ("hour", "GB", "GB-month")
-"""GB is 10^9 bytes."""
+UNITS = ("hour", "GB", "GB-month")  # GB is 10^9 bytes.
+# The term of all prices in the list that comes with the project; reserved and spot prices need a list of your own.
 ON_DEMAND = "on demand"
-"""The term of all prices in the list that comes with the project; reserved and spot prices need a list of your own."""
 
 
 def price_list(path: Path | str | None = None) -> pd.DataFrame:
     """
-    The list prices in `data/published/prices`, or a table of your own with the same columns.
+    Return the list prices in `data/published/prices`, or a table of your own with the same columns.
 
-    Returns
-    -------
-    DataFrame
-        provider, item, unit ("hour", "GB" or "GB-month"), price_usd (US dollars per unit), region (which regions the
-        price is for), term ("on demand", or any name, such as "spot"), as_of, source, obtained (how the figure was
-        obtained).
+    Returns DataFrame: provider, item, unit ("hour", "GB" or "GB-month"), price_usd (US dollars per unit), region (which
+        regions the price is for), term ("on demand", or any name, such as "spot"), as_of, source, obtained (how the
+        figure was obtained).
 
-    Raises
-    ------
-    RawDataError
-        A column is missing, a price is not a number of at least 0, or a row has no date or source.
+    Raises RawDataError: a column is missing, a price is not a number of at least 0, or a row has no date or source.
 
-    Examples
-    --------
     >>> prices = price_list()
     >>> float(prices.price_usd[prices.item == "disk"].iloc[0])
     0.04
@@ -62,24 +53,14 @@ def price(
     provider: str, item: str, *, region: str | None = None, term: str = ON_DEMAND, prices: pd.DataFrame | None = None
 ) -> Input:
     """
-    The price of an item under a term, with the range over all rows of that term.
+    Return the price of an item under a term, with the range over all rows of that term.
 
-    Parameters
-    ----------
-    region : str, optional
-        Selects the value among several prices by their `region` in the list. Required if prices differ.
-    term : str
-        As in the list.
-    prices : DataFrame, optional
-        As `price_list` returns it; default: the list that comes with the project.
+    region: Selects the value among several prices by their `region` in the list. Required if prices differ.
+    term: As in the list.
+    prices: As `price_list` returns it; default: the list that comes with the project.
 
-    Raises
-    ------
-    ParameterError
-        No such provider, item, term or region, or several prices and no region.
+    Raises ParameterError: no such provider, item, term or region, or several prices and no region.
 
-    Examples
-    --------
     >>> between = price("gcp", "egress between regions", region="North America")
     >>> between.value, between.low, between.high
     (0.01, 0.01, 0.08)

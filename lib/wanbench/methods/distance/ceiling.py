@@ -1,30 +1,44 @@
-"""Throughput against distance if near pairs reach a ceiling: the rate of the NIC or of a policer."""
+"""
+Throughput against distance if near pairs reach a ceiling: the rate of the NIC or of a policer.
+
+The regression takes values at a ceiling as right-censored: known only to reach a limit (Tobin 1958). In Olsen's (1978)
+parameters the likelihood is concave, so Newton's method with halved steps finds its one maximum, here for many
+weightings of the rows at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf, isnan, log10, nan
+from math import inf, isnan, nan
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import log_ndtr
 
-from wanbench.checks import check_choice, check_columns, check_level, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
 from wanbench.methods.regions import dyadic
-from wanbench.methods.regions.directed_pairs import directed
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, Part
-from wanbench.methods.regions.places import PLACE, Units, units
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions
+from wanbench.methods.regions.places import Units, units
 from wanbench.methods.regions.regression import least_squares
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
-from .find_ceiling import find_ceiling
 from .straight_lines import THOUSAND_KM, half_distance
-from .tobit import tobit
 
+MAX_STEPS = 60  # Newton's method converges in far fewer steps, unless there is no maximum
+MAX_HALVINGS = 40  # A step shorter by 2 to the 40th changes nothing but rounding
+# The search ends when the predicted rise of the log-likelihood is smaller; a fit with a smaller spread is perfect
+SMALL = 1e-10
+LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
+WITHIN = 0.05  # Width of the band below a ceiling in which values count as at it
+MIN_CROWD = 5  # Fewer values than this may lie close together by chance
+MIN_REGIONS = 3  # A ceiling of a cloud appears in several of its regions; repeats of one region agree for other reasons
+# Without a ceiling, values become sparse towards the largest one, so there are fewer of them than in the band below
+CROWD_TO_BAND = 2.0
+CROWD_TO_ABOVE = 3.0  # Bursts above a ceiling are rare compared with the values at it
+# Share of the values that may lie above a ceiling (at least one value may): bursts, and hosts of another kind
+MAX_SHARE_ABOVE = 0.02
 METHOD = (
     "right-censored regression of log10 throughput on distance over ordered pairs, by maximum likelihood (Tobin "
     f"1958; Olsen 1978); interval from the {DYADIC} ({REFERENCES}), both directions of a pair left out together"
@@ -34,8 +48,116 @@ NORMAL = (
     "Without the ceiling, log throughput would scatter about one straight line, normally "
     "and with equal variance, also where the ceiling hides it. " + ASSUMPTION
 )
+# With a larger share of the rows at the ceiling, the line rests more on the assumption than on values
 MOSTLY_HIDDEN = 0.5
-"""With a larger share of the rows at the ceiling, the line rests more on the assumption than on values."""
+
+
+def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Fit right-censored regressions: coefficients (weightings, coefficients) and standard deviations (weightings,).
+
+    `design` is (rows, coefficients); `y` the value, or for a `censored` row its limit; `weights` (weightings, rows) how
+    often each row counts; `start` coefficients and spread to start from. NaN for a weighting without a maximum: fewer
+    uncensored rows than coefficients, or a perfect fit.
+
+    Raises ParameterError: if all rows are censored, or the columns of the design are linearly dependent.
+    """
+    design, y, censored = np.asarray(design, float), np.asarray(y, float), np.asarray(censored, bool)
+    weights = np.ones((1, len(y))) if weights is None else np.asarray(weights, float)
+    n_coefficients = design.shape[1]
+    if (~censored).sum() <= n_coefficients:
+        raise ParameterError(f"{(~censored).sum()} rows below their limit are too few to fit a line")
+    if start is None:
+        begun, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
+        if rank < n_coefficients:
+            raise ParameterError("the columns of the design are linearly dependent")
+        spread = float(np.std(y - design @ begun)) or SMALL
+    else:
+        begun, spread = start
+    rows = np.column_stack([design, -y])
+    squares = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+    theta = np.tile(np.append(begun / spread, 1 / spread), (len(weights), 1))
+    free = weights @ (~censored)
+    value = _likelihood(theta, rows, censored, weights, free)
+    active = np.flatnonzero(free > n_coefficients)
+    failed = free <= n_coefficients
+    for _ in range(MAX_STEPS):
+        if not len(active):
+            break
+        step, rising = _newton(theta[active], rows, squares, censored, weights[active], free[active])
+        done = rising < SMALL
+        active, step = active[~done], step[~done]
+        moved = np.zeros(len(active), dtype=bool)
+        length = np.ones(len(active))
+        # The likelihood is concave, so halving the step must at last raise it, unless there is no maximum.
+        for _ in range(MAX_HALVINGS):
+            left = np.flatnonzero(~moved)
+            if not len(left):
+                break
+            at = active[left]
+            tried = theta[at] + length[left, None] * step[left]
+            now = _likelihood(tried, rows, censored, weights[at], free[at])
+            up = now >= value[at]
+            theta[at[up]], value[at[up]] = tried[up], now[up]
+            moved[left[up]] = True
+            length[left[~up]] /= 2
+        active = active[moved]
+    failed[active] = True
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.where(failed | (theta[:, -1] > 1 / SMALL), np.nan, 1 / theta[:, -1])
+    return theta[:, :-1] * spread[:, None], spread
+
+
+def _likelihood(theta, rows, censored, weights, free) -> np.ndarray:
+    """Compute the log-likelihood of each weighting up to a constant; minus infinity where 1 / s is not positive."""
+    u = theta @ rows.T
+    terms = np.where(censored, log_ndtr(u), -0.5 * u * u)
+    scale = theta[:, -1]
+    positive = scale > 0
+    logs = free * np.log(np.where(positive, scale, 1.0))
+    return np.where(positive, (weights * terms).sum(axis=1) + logs, -np.inf)
+
+
+def _newton(theta, rows, squares, censored, weights, free) -> tuple[np.ndarray, np.ndarray]:
+    """Compute Newton's step, and twice the increase of the likelihood it predicts."""
+    u, k = theta @ rows.T, theta.shape[1]
+    ratio = np.exp(-0.5 * u * u - LOG_ROOT_2_PI - log_ndtr(u))
+    gradient = (weights * np.where(censored, ratio, -u)) @ rows
+    gradient[:, -1] += free / theta[:, -1]
+    curvature = ((weights * np.where(censored, ratio * (ratio + u), 1.0)) @ squares).reshape(-1, k, k)
+    curvature[:, -1, -1] += free / theta[:, -1] ** 2
+    step = np.einsum("bij,bj->bi", np.linalg.pinv(curvature, hermitian=True), gradient)
+    return step, (step * gradient).sum(axis=1)
+
+
+def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
+    """
+    Find the ceiling in bit/s, NaN if there is none, and the rule as text.
+
+    Values cluster within 5 % below it. At most 2 % of the values, and at least one, may lie above, so that
+    a single outlier does not hide a ceiling; the cluster must then have at least 3 times as many values as lie above.
+
+    >>> crowd = [970e6, 968e6, 971e6, 969e6, 973e6, 972e6, 400e6, 200e6]
+    >>> find_ceiling(crowd, list("abcabcab"))[0]
+    973000000.0
+    >>> find_ceiling([100e6, 90e6, 81e6, 70e6, 60e6, 50e6], list("abcabc"))[0]
+    nan
+    """
+    values, sources = np.asarray(throughput_bps, dtype=float), np.asarray(sources)
+    first_rule = ""
+    for n_above, top in enumerate(np.sort(values)[::-1][: max(1, int(MAX_SHARE_ABOVE * len(values))) + 1]):
+        crowd = (values >= top * (1 - WITHIN)) & (values <= top)
+        n, n_regions = int(crowd.sum()), len(set(sources[crowd]))
+        n_band = int(((values >= top * (1 - WITHIN) ** 2) & (values < top * (1 - WITHIN))).sum())
+        rule = (
+            f"{n:,} values from {count(n_regions, 'region')} within {100 * WITHIN:g} % of the largest"
+            f"{f' but {n_above:,}' if n_above else ''}, {n_band:,} in the band of that width below"
+        )
+        first_rule = first_rule or rule
+        enough = n >= max(MIN_CROWD, CROWD_TO_ABOVE * n_above) and n_regions >= MIN_REGIONS
+        if enough and n >= CROWD_TO_BAND * max(n_band, 1):
+            return float(top), rule
+    return nan, first_rule
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,21 +165,13 @@ class CeilingFit(Result):
     """
     log10(throughput) = intercept + slope x distance, where values at the ceiling are lower bounds.
 
-    Attributes
-    ----------
-    slope, half_distance, intercept : Estimate
-        Change per 1,000 km; distance that halves throughput, in km; throughput at distance 0 without a ceiling, in
-        bit/s.
-    spread : Estimate
-        The factor by which throughput scatters about the line: 10 to the standard deviation.
-    plain_slope, plain_half_distance : Estimate
-        The same by least squares on the unchanged values.
-    effect : Estimate
-        Half-distance with the ceiling over that without.
-    ceilings : DataFrame
-        Per source: source, ceiling_bps, n (rows at it), n_rows, rule.
-    rows : DataFrame
-        Per ordered pair: from_region, to_region, distance_km, throughput_bps, limit_bps (NaN without), censored.
+    slope, half_distance, intercept: Change per 1,000 km; distance that halves throughput, in km; throughput at distance
+        0 without a ceiling, in bit/s.
+    spread: The factor by which throughput scatters about the line: 10 to the standard deviation.
+    plain_slope, plain_half_distance: The same by least squares on the unchanged values.
+    effect: Half-distance with the ceiling over that without.
+    ceilings: Per source: source, ceiling_bps, n (rows at it), n_rows, rule.
+    rows: Per ordered pair: from_region, to_region, distance_km, value in bit/s, censored.
     """
 
     slope: Estimate
@@ -69,11 +183,8 @@ class CeilingFit(Result):
     effect: Estimate
     ceilings: pd.DataFrame
     rows: pd.DataFrame
-    left_out: pd.DataFrame
-    plain_intercept: float
 
     TITLE = "Throughput against distance, with a ceiling"
-    DRAWN_BY = "ceiling_figure.throughput_with_ceiling"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -93,11 +204,6 @@ class CeilingFit(Result):
             if row.n
         )
 
-    def throughput_bps(self, distance_km) -> np.ndarray:
-        """The height of the line at these distances, without a ceiling."""
-        log = log10(self.intercept.estimate) + self.slope.estimate * np.asarray(distance_km, float) / THOUSAND_KM
-        return 10**log
-
     @property
     def sentence(self) -> str:
         pairs = count(len(self.rows), "ordered pair")
@@ -110,49 +216,21 @@ class CeilingFit(Result):
         )
 
 
-def fit_with_ceiling(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "throughput_bps",
-    ceiling: float | str | Mapping[str, float] | None = None,
-    within: float = 0.05,
-    level: float = 0.95,
-    cluster=PLACE,
-) -> CeilingFit:
+def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
     """
-    log10(throughput) on distance over ordered pairs; values that have reached their ceiling count as censored.
+    Fit log10(throughput) on distance over ordered pairs; values at their sender's ceiling count as censored.
 
-    A value of at least (1 - within) times its ceiling counts as censored at that height. A cut somewhat below the
-    ceiling costs a little precision but adds no bias, as values above the cut count only as "at least the cut".
+    `find_ceiling` looks for one ceiling per sending cloud. A value of at least 95 % of it counts as "at least 95 % of
+    the ceiling": a cut somewhat below the ceiling costs a little precision but adds no bias.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`.
-    ceiling : optional
-        A number in bit/s for all; a mapping from sending clouds or regions to bit/s (a region's own ceiling replaces
-        that of its cloud; other sources have none); or the name of a column with the ceiling of each row, NaN for none.
-        By default `find_ceiling` looks for one per sending cloud.
-    within : float
-        Between 0 and 0.5.
-    cluster
-        As for `fit_rtt`.
-
-    Raises
-    ------
-    ParameterError
-        With fewer than 3 regions, a ceiling that is not positive, or too few rows below the ceiling.
+    Raises ParameterError: with fewer than 3 regions, or too few rows below the ceiling.
     """
-    level = check_level(level)
-    check_number("within", within, 0, 0.5)
-    keep = (ceiling,) if isinstance(ceiling, str) else ()
-    if keep:
-        check_columns("pairs", pairs, keep)
-    sample = directed(pairs, column, keep=keep)
+    sample = directed(pairs, "throughput_bps")
     require_regions(sample, 3, "a line with a ceiling")
-    frame = sample.frame
-    tops, sources = _ceilings(frame, ceiling, within)
-    limit = tops * (1 - within)
+    frame, by_cloud = sample.frame, sample.frame.groupby("from_cloud")
+    ceilings = {cloud: find_ceiling(part.value, part.from_region) for cloud, part in by_cloud}
+    tops = frame.from_cloud.map({cloud: inf if isnan(top) else top for cloud, (top, _) in ceilings.items()})
+    limit = tops * (1 - WITHIN)
     censored = (frame.value >= limit).to_numpy()
     x, y = frame.distance_km.to_numpy() / THOUSAND_KM, np.log10(frame.value.to_numpy())
     design = np.column_stack([np.ones_like(x), x])
@@ -160,35 +238,42 @@ def fit_with_ceiling(
     coefficients, spread = tobit(design, held, censored)
     if isnan(spread[0]):
         raise ParameterError("the line with a ceiling has no best fit: the values below it have no scatter")
-    grouped = units(sample, cluster)
-    parts = _parts(grouped, sample.both, design, y, held, censored, coefficients[0], spread[0], level)
+    grouped = units(sample)
+    parts = _parts(grouped, sample.both, design, y, held, censored, coefficients[0], spread[0])
     common = {
         "n": sample.n_pairs,
         "n_regions": sample.n_regions,
         "n_places": grouped.n,
         "method": METHOD,
         "assumption": NORMAL,
-        "level": level,
-        "warnings": sample.warnings() + grouped.warnings() + _cautions(frame.value, tops, within, censored),
+        "warnings": sample.warnings() + grouped.warnings() + _cautions(frame.value, tops, censored),
     }
-    changes = {"claim": "log10(bit/s) changes by {} of distance", "unit": "per 1,000 km"}
+    change = common | {"claim": "log10(bit/s) changes by {} of distance", "unit": "per 1,000 km"}
     name = "log10 throughput per distance"
-    slope = parts["slope"].estimate(quantity=f"{name}, with the ceiling", **changes, **common)
-    as_it_stands = common | changes | {"method": ORDINARY}
-    plain = parts["plain"].estimate(quantity=f"{name}, as it stands", **as_it_stands)
+    slope = parts["slope"].estimate(quantity=f"{name}, with the ceiling", **change)
+    plain = parts["plain"].estimate(quantity=f"{name}, as it stands", **change | {"method": ORDINARY})
     logs = common | {"claim": "", "unit": ""}
-    height = parts["intercept"].estimate(quantity="log10 throughput at no distance", **logs)
+    height = parts["intercept"].estimate(quantity="log10 throughput intercept", **logs)
     scatter = parts["spread"].estimate(quantity="spread of log10 throughput", **logs)
-    effect = parts["effect"].estimate(
-        quantity="half-distance with the ceiling over that without", claim="", unit="times", **common
-    )
+    times = logs | {"unit": "times"}
+    effect = parts["effect"].estimate(quantity="half-distance with the ceiling over that without", **times)
+    rows = [
+        {
+            "source": cloud,
+            "ceiling_bps": top,
+            "n": int(censored[part.index].sum()),
+            "n_rows": len(part),
+            "rule": ceilings[cloud][1],
+        }
+        for (cloud, part), (top, _) in zip(by_cloud, ceilings.values(), strict=True)
+    ]
     return CeilingFit(
         slope=slope,
         half_distance=half_distance(slope, "distance that halves throughput, with the ceiling"),
         intercept=height.transformed(
             lambda a: 10**a,
-            quantity="throughput at no distance, without the ceiling",
-            claim="At no distance throughput would be {} without a ceiling",
+            quantity="throughput intercept, without the ceiling",
+            claim="Without a ceiling the throughput intercept would be {}",
             unit="bit/s",
         ),
         spread=scatter.transformed(
@@ -200,61 +285,17 @@ def fit_with_ceiling(
         plain_slope=plain,
         plain_half_distance=half_distance(plain, "distance that halves throughput, without the ceiling"),
         effect=_with_direction(effect),
-        ceilings=pd.DataFrame(
-            [
-                {
-                    "source": source,
-                    "ceiling_bps": top if np.isfinite(top) else nan,
-                    "n": int(censored[frame[by] == source].sum()),
-                    "n_rows": int((frame[by] == source).sum()),
-                    "rule": rule,
-                }
-                for by, source, top, rule in sources
-            ]
-        ),
-        rows=frame[["from_region", "to_region", "distance_km"]].assign(
-            throughput_bps=frame.value, limit_bps=limit.where(np.isfinite(limit)), censored=censored
-        ),
-        left_out=sample.left_out,
-        plain_intercept=float(parts["plain_intercept"]),
+        ceilings=pd.DataFrame(rows),
+        rows=frame.assign(censored=censored),
     )
 
 
-def _ceilings(frame: pd.DataFrame, ceiling, within: float) -> tuple[pd.Series, list[tuple[str, str, float, str]]]:
-    """The ceiling of each row, infinite if none; and (column, source, ceiling, rule) of every source."""
-    by_cloud = frame.groupby("from_cloud")
-    if isinstance(ceiling, str):
-        tops = pd.to_numeric(frame[ceiling].fillna(inf), errors="coerce").astype("float64")
-        if not (tops > 0).all():
-            wrong = frame[ceiling][~(tops > 0)].iloc[0]
-            raise refusal(f"column {ceiling}", wrong, "positive numbers in bit/s, or missing")
-        rule = f"column {ceiling}"
-        return tops, [("from_cloud", cloud, float(tops[part.index].min()), rule) for cloud, part in by_cloud]
-    if ceiling is None:
-        sources = [
-            ("from_cloud", cloud, *find_ceiling(part.value, part.from_region, within)) for cloud, part in by_cloud
-        ]
-    else:
-        given = ceiling if isinstance(ceiling, Mapping) else dict.fromkeys(by_cloud.groups, ceiling)
-        sources = []
-        # Clouds come first, so that regions replace them.
-        for source, top in sorted(given.items(), key=lambda item: ":" in str(item[0])):
-            by = "from_region" if ":" in str(source) else "from_cloud"
-            check_choice("source of a ceiling", source, sorted(frame[by].unique()))
-            sources.append((by, source, float(check_number("ceiling", top, 0, above=True)), "given"))
-    tops = pd.Series(inf, index=frame.index)
-    for by, source, top, _ in sources:
-        tops[frame[by] == source] = inf if isnan(top) else top
-    return tops, sources
-
-
-def _cautions(value: pd.Series, tops: pd.Series, within: float, censored: np.ndarray) -> tuple[str, ...]:
+def _cautions(value: pd.Series, tops: pd.Series, censored: np.ndarray) -> tuple[str, ...]:
     if not censored.any():
         return ("no value is at a ceiling, so this is the line through the unchanged values",)
     cautions = ()
-    above = int((value > tops * (1 + within)).sum())
-    if above:
-        cautions += (f"{count(above, 'value')} above the ceiling by more than {100 * within:g} %",)
+    if above := int((value > tops * (1 + WITHIN)).sum()):
+        cautions += (f"{count(above, 'value')} above the ceiling by more than {100 * WITHIN:g} %",)
     if censored.mean() > MOSTLY_HIDDEN:
         share = f"{100 * censored.mean():.0f} %"
         cautions += (f"{share} of the rows are at a ceiling: the line beyond it is extrapolated",)
@@ -262,7 +303,7 @@ def _cautions(value: pd.Series, tops: pd.Series, within: float, censored: np.nda
 
 
 def _with_direction(effect: Estimate) -> Estimate:
-    """The ratio of half-distances with a claim that says "longer" or "shorter"."""
+    """Return the ratio of half-distances with a claim that says "longer" or "shorter"."""
     start = "With the ceiling the half-distance is"
     if effect.low <= 1 <= effect.high:
         return replace(effect, claim=f"{start} {{}} the one without, which may be chance")
@@ -270,7 +311,7 @@ def _with_direction(effect: Estimate) -> Estimate:
     return replace(effect, claim=f"{start} {direction}, {{}} the one without")
 
 
-def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread, level) -> dict:
+def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread) -> dict:
     """Slope, intercept and spread with the ceiling; slope and intercept without; the ratio of half-distances."""
     first, second, n_places, n_pairs = grouped.first, grouped.second, grouped.n, int(both.max()) + 1
     has_interval = n_places >= FEWEST_FOR_INTERVAL
@@ -282,8 +323,8 @@ def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread
         places = np.arange(n_places)[:, None]
         kept = (first != places) & (second != places)
         without_place = _refit(design, held, censored, kept, coefficients, spread)
-    t_places = stats.t.ppf((1 + level) / 2, max(n_places - 2, 1))
-    t_pairs = stats.t.ppf((1 + level) / 2, max(n_pairs - 3, 1))
+    t_places = t_quantile(LEVEL, max(n_places - 2, 1))
+    t_pairs = t_quantile(LEVEL, max(n_pairs - 3, 1))
 
     def part(value, without_place, without_pair, change=float) -> Part:
         half = t_places * np.sqrt(dyadic.variance(without_place, without_pair)) if has_interval else nan
@@ -309,8 +350,7 @@ def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread
         "intercept": part(fitted[0], without_place[:, 0], without_pair[:, 0]),
         "slope": part(fitted[1], without_place[:, 1], without_pair[:, 1]),
         "spread": part(fitted[2], without_place[:, 2], without_pair[:, 2], np.exp),
-        "plain": ordinary.combination([0, 1], level, max(n_places - 2, 1)),
-        "plain_intercept": ordinary.values[0],
+        "plain": ordinary.combination([0, 1], LEVEL, max(n_places - 2, 1)),
         "effect": part(*log_ratios, np.exp),
     }
 

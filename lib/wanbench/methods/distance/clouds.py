@@ -2,38 +2,258 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
+from math import inf, isnan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
-from wanbench.checks import check_level
 from wanbench.errors import ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
-from wanbench.methods.regions import matrices, mrqap, qap
-from wanbench.methods.regions.covariates import METHOD, PERMUTED, cross_cloud
-from wanbench.methods.regions.directed_pairs import directed
-from wanbench.methods.regions.group_differences import (
-    BY_CHANCE,
-    CLOUDS,
-    EQUAL,
-    GroupContrast,
-    Groups,
-    Scale,
-    crossings,
-    ends,
-    group_label,
-    pairwise,
-)
-from wanbench.methods.regions.line import Part
-from wanbench.methods.regions.permutation import FEWEST, few_orders, p_estimate
-from wanbench.methods.regions.places import PLACE, Units, units
+from wanbench.methods.regions import permutation
+from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES, Part
+from wanbench.methods.regions.mantel import FEWEST, few_orders, p_estimate
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions, unordered
+from wanbench.methods.regions.permutation import PERMUTATIONS
+from wanbench.methods.regions.places import Units, units
 from wanbench.methods.regions.regression import Coefficients, determined, least_squares
-from wanbench.methods.regions.unordered_pairs import Sample, require_regions, unordered
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.result import LEVEL, Estimate, Result
+from wanbench.regions import cloud_title
 
 from .straight_lines import THOUSAND_KM
+
+METHOD = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
+OF_DIRECTIONS = f"least squares over ordered pairs; interval from the {DYADIC} ({REFERENCES})"
+PERMUTED = (
+    "MRQAP by double semi-partialling (Dekker, Krackhardt & Snijders 2007): (k + 1) / (B + 1) over B random "
+    "relabellings of the residuals of this covariate on the others, by its t statistic; the interval is that of the "
+    "Monte Carlo error alone (Clopper & Pearson 1934)"
+)
+LARGEST_LOG10 = 308.0  # The largest power of 10 that a float holds
+# With fewer places of a cloud, its part of the variance comes from the working model rather than from the data
+FEWEST_OF_A_CLOUD = 5
+BY_CHANCE = "Regions of one cloud differ only by chance. " + ASSUMPTION
+EQUAL = "Distance has the same effect in all groups. " + BY_CHANCE
+MAX_TWO_LINE_ROWS = 8  # More rows than this would overlap in a file of 450 pixels if their labels had two lines
+TWO_LINE_ROW_PX = 48
+ONE_LINE_ROW_PX = 26
+
+
+def cross_cloud(names: list[str]) -> np.ndarray:
+    """1 for two regions of different clouds, else 0: (regions, regions)."""
+    clouds = np.array([name.partition(":")[0] for name in names])
+    return (clouds[:, None] != clouds).astype(float)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale of differences: milliseconds, or log10(bit/s), whose differences are shown as ratios."""
+
+    ratio: bool
+
+    def estimate(self, value: float) -> float:
+        if not self.ratio:
+            return value
+        return inf if value > LARGEST_LOG10 else 10**value
+
+    def opposite(self, value: float) -> float:
+        """Return the same difference seen from the other group."""
+        if not self.ratio:
+            return -value
+        return 1 / value if value > 0 else inf
+
+    @property
+    def unit(self) -> str:
+        return "times" if self.ratio else "ms"
+
+    @property
+    def nothing(self) -> float:
+        """The value that means no difference."""
+        return 1.0 if self.ratio else 0.0
+
+    def no_difference(self, one: str, other: str) -> str:
+        """Return the sentence where the interval holds no difference."""
+        if self.ratio:
+            return f"At equal distance, throughput {one} is {{}} that {other}: no difference is shown"
+        return f"At equal distance, RTT {one} less that {other} is {{}}: no difference is shown"
+
+    def claim(self, one: str, other: str, greater: bool) -> str:
+        """Return the sentence for the larger group; the difference is positive, or a ratio above 1."""
+        if not self.ratio:
+            word = "slower" if greater else "faster"
+            return f"At equal distance, round trips {one} are {{}} {word} than {other}"
+        if greater:
+            return f"At equal distance, transfers {one} are faster, {{}} the throughput of those {other}"
+        return f"At equal distance, transfers {one} are slower: those {other} reach {{}} their throughput"
+
+
+@dataclass(frozen=True, repr=False)
+class GroupContrast(Result):
+    """
+    One group of pairs against another at equal distance.
+
+    `estimate` is `one` less `other` in ms, or `one` over `other` in times; `p` its MRQAP p-value.
+    """
+
+    one: str
+    other: str
+    estimate: Estimate
+    p: Estimate
+    scale: Scale
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.reported, self.p)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.reported.sentence} MRQAP p = {self.p.formatted}."
+
+    @property
+    def reported(self) -> Estimate:
+        """The estimate for a sentence: with a word for the direction, and then never negative or below 1."""
+        estimate, nothing = self.estimate, self.scale.nothing
+        if not isnan(estimate.low) and estimate.low <= nothing <= estimate.high:
+            return replace(estimate, claim=self.scale.no_difference(self.one, self.other))
+        greater = estimate.estimate >= nothing
+        claim = self.scale.claim(self.one, self.other, greater)
+        if not greater:
+            estimate = estimate.transformed(
+                self.scale.opposite, quantity=estimate.quantity, claim=claim, unit=estimate.unit
+            )
+        return replace(estimate, claim=claim)
+
+    def row(self) -> dict:
+        """Return the contrast as a table row: that of its estimate, with its p-value."""
+        ends = {"p": self.p.estimate, "p_low": self.p.low, "p_high": self.p.high}
+        return {"one": self.one, "other": self.other} | self.estimate.row() | ends
+
+
+@dataclass(frozen=True)
+class Groups:
+    """
+    Regression of pairs on distance and on membership in groups, for contrasts.
+
+    `members` maps each group to a (regions, regions) array of 0 and 1; `y` and `distance` (in 1,000 km) are
+    (regions, regions) arrays; `cells` are the pairs in use; `fit` holds the coefficients of the groups in their order,
+    then that of distance; `of_region` is the place of each of `names`.
+    """
+
+    members: dict[str, np.ndarray]
+    y: np.ndarray
+    distance: np.ndarray
+    cells: permutation.Cells
+    fit: Coefficients
+    names: list[str]
+    of_region: np.ndarray
+
+    def contrast(
+        self,
+        weights: dict[str, float],
+        labels: tuple[str, str],
+        scale: Scale,
+        orders: np.ndarray,
+        *,
+        warnings: tuple[str, ...],
+    ) -> GroupContrast:
+        """
+        Return the difference between weighted group levels (weights add to 0), with its p-value.
+
+        For directions, the t quantile has n - 1 degrees of freedom, n being the places of the smallest cloud involved:
+        the conservative end of Welch's range.
+        """
+        group_weights = np.array([weights.get(name, 0.0) for name in self.members])
+        vector = np.append(group_weights, 0.0)
+        smallest = self._smallest(weights)
+        freedom = max(smallest - 1, 1) if any(">" in name for name in weights) else None
+        part = self.fit.combination(vector, freedom=freedom)
+        if isnan(part.interval.low) and self.fit.n_regions >= FEWEST_FOR_INTERVAL:
+            warnings = (*warnings, "no interval: the contrast is not determined without one of the places")
+        if smallest < FEWEST_OF_A_CLOUD:
+            warnings = (*warnings, f"one of the clouds has only {count(smallest, 'place')} here")
+        degrees = self.fit.freedom(vector) if freedom is None else freedom
+        one, other = labels
+        # Rotate the groups' columns such that one coefficient is the contrast. Their sum is the constant, which
+        # `t_statistics` adds itself, so the other columns are orthogonal to both.
+        stack = np.stack([*self.members.values()])
+        covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
+        rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
+        others = [self.distance, *(np.tensordot(row, stack, axes=1) for row in rest)]
+        p = mrqap_p(f"permutation p, {one} against {other}", self.y, covariate, others, self.cells, orders, warnings)
+        quantity = f"{one} {'over' if scale.ratio else 'less'} {other}, at equal distance"
+        method = METHOD if freedom is None else OF_DIRECTIONS
+        estimate = part.estimate(
+            scale.estimate,
+            quantity=quantity,
+            claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}",
+            unit=scale.unit,
+            n=len(self.cells[0]),
+            n_regions=len(self.names),
+            n_places=self.fit.n_regions,
+            method=f"{method}, t with {number(degrees, 1)} degrees of freedom; common slope",
+            assumption=EQUAL,
+            warnings=warnings,
+        )
+        return GroupContrast(one, other, estimate, p, scale)
+
+    def _smallest(self, weights: dict[str, float]) -> int:
+        """Compute the number of places of the smallest cloud involved."""
+        involved = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}
+        clouds = np.array([name.partition(":")[0] for name in self.names])
+        return min(len({*self.of_region[clouds == cloud]}) for cloud in involved)
+
+
+def mrqap_p(quantity: str, y, covariate, others: list, cells, orders: np.ndarray, warnings) -> Estimate:
+    """Compute the p-value of a covariate given the others (`permutation.t_statistics`)."""
+    observed, drawn = permutation.t_statistics(y, covariate, others, cells, orders)
+    claim = "relabelled, as strong a t statistic arises with probability {}"
+    extreme, basis = permutation.as_extreme(drawn, observed), (len(cells[0]), len(y))
+    return p_estimate(quantity, claim, extreme, len(orders), basis, warnings, PERMUTED)
+
+
+def ends(group: str) -> tuple[str, str]:
+    """Return the two clouds of a group's name: "aws-gcp" (unordered) or "aws>gcp" (ordered)."""
+    one, _, other = group.partition(">" if ">" in group else "-")
+    return one, other
+
+
+def group_label(group: str) -> str:
+    """
+    Return the label of a group of pairs.
+
+    >>> group_label("aws-aws"), group_label("aws-gcp"), group_label("gcp>aws")
+    ('within AWS', 'between AWS and Google Cloud', 'from Google Cloud to AWS')
+    """
+    one, other = map(cloud_title, ends(group))
+    if one == other:
+        return f"within {one}"
+    return f"from {one} to {other}" if ">" in group else f"between {one} and {other}"
+
+
+def pairwise(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
+    """Return the contrast of every two groups: weights and labels."""
+    return [({a: 1.0, b: -1.0}, (group_label(a), group_label(b))) for a, b in combinations(groups, 2)]
+
+
+def crossings(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
+    """
+    Return the contrast of two clouds' common pairs with the mean of the pairs within either: the cost of crossing.
+
+    Whatever the regions of a cloud have in common cancels, since each cloud has half the weight on either side.
+    """
+    contrasts = []
+    for name in groups:
+        one, other = ends(name)
+        within = f"{one}-{one}", f"{other}-{other}"
+        if one != other and set(within) <= set(groups):
+            weights = {name: 1.0, within[0]: -0.5, within[1]: -0.5}
+            contrasts.append((weights, (group_label(name), "within either (their mean)")))
+    return contrasts
+
 
 BETWEEN, WITHIN = "between clouds", "within one cloud"
 
@@ -45,36 +265,24 @@ class CloudComparison(Result):
 
     Differences are in ms, or, for throughput, ratios.
 
-    Attributes
-    ----------
-    difference : GroupContrast
-        Between clouds against within one, with a common slope and a separate level for the regions of each cloud.
-    slope : Estimate
-        The common slope per 1,000 km (of log10 for throughput).
-    difference_at_mean : GroupContrast
-        The same difference at the mean distance, with a separate slope for each.
-    slope_difference, slope_p : Estimate
-        Between clouds less within one, per 1,000 km, and its MRQAP p-value.
-    contrasts : tuple of GroupContrast
-        Every pair of clouds against every other, with a common slope.
-    crossing : tuple of GroupContrast
-        Pairs between two different clouds against the mean of the pairs within each of them.
-    directions : tuple of GroupContrast
-        For throughput: from one cloud to another against the opposite direction, over ordered pairs.
+    difference: Between clouds against within one, with a common slope and a separate level for the regions of each
+        cloud.
+    difference_at_mean: The same difference at the mean distance, with a separate slope for each.
+    slope_difference, slope_p: Between clouds less within one, per 1,000 km, and its MRQAP p-value.
+    contrasts: Every pair of clouds against every other, with a common slope.
+    crossing: Pairs between two different clouds against the mean of the pairs within each of them.
+    directions: For throughput: from one cloud to another against the opposite direction, over ordered pairs.
     """
 
     difference: GroupContrast
-    slope: Estimate
     difference_at_mean: GroupContrast
     slope_difference: Estimate
     slope_p: Estimate
     contrasts: tuple[GroupContrast, ...]
     crossing: tuple[GroupContrast, ...]
     directions: tuple[GroupContrast, ...]
-    sample: Sample
 
     TITLE = "Groups of pairs at equal distance"
-    DRAWN_BY = "clouds_figure.cloud_contrasts"
 
     @property
     def all_contrasts(self) -> tuple[GroupContrast, ...]:
@@ -83,7 +291,7 @@ class CloudComparison(Result):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         pairs = [estimate for contrast in self.all_contrasts for estimate in (contrast.estimate, contrast.p)]
-        return (*pairs, self.slope, self.slope_difference, self.slope_p)
+        return (*pairs, self.slope_difference, self.slope_p)
 
     @property
     def sentence(self) -> str:
@@ -96,7 +304,6 @@ class CloudComparison(Result):
         return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:
-        """One row per contrast, with its p-value."""
         return pd.DataFrame([contrast.row() for contrast in self.all_contrasts])
 
     def formatted_table(self) -> pd.DataFrame:
@@ -106,21 +313,66 @@ class CloudComparison(Result):
             estimate = contrast.estimate
             numbers = (estimate.formatted, estimate.formatted_interval, estimate.formatted_naive, contrast.p.formatted)
             rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
-        level = percent(self.slope.level)
-        heads = ["At equal distance", "Estimate", f"{level} interval", "Pairs as independent", "MRQAP p"]
+        level = percent(LEVEL)
+        heads = ["At equal distance", "Estimate", f"{level} interval", "Naive interval", "MRQAP p"]
         return pd.DataFrame(rows, columns=heads)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Every contrast at equal distance with its interval by place, the naive one, and no difference as a line."""
+        scale, contrasts = self.difference.scale, self.all_contrasts
+        estimates = [contrast.estimate for contrast in contrasts]
+        dense = len(contrasts) > MAX_TWO_LINE_ROWS
+        join = f"{' ' if dense else '<br>'}{'over' if scale.ratio else 'less'} "
+        labels = []
+        for contrast in contrasts:
+            names = [theme.plain(_short(name) if dense else name) for name in (contrast.one, contrast.other)]
+            slopes = ", own slopes" if contrast is self.difference_at_mean else ""
+            labels.append(join.join(names) + slopes)
+        rows = np.arange(len(contrasts))
+        level = percent(estimates[0].level)
+        figure = go.Figure()
+        _add_bars(figure, rows + 0.2, [estimate.naive for estimate in estimates], "naive", theme.LIGHT, 6)
+        _add_bars(figure, rows, estimates, f"{level} interval by place", theme.FIT, 3)
+        figure.add_scatter(
+            x=[estimate.estimate for estimate in estimates],
+            y=rows,
+            mode="markers",
+            marker={"color": theme.FIT, "size": 9},
+            name="estimate",
+            text=[
+                f"{theme.plain(estimate.formatted)} {estimate.formatted_interval}<br>p = {contrast.p.formatted}"
+                for estimate, contrast in zip(estimates, contrasts, strict=True)
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        )
+        primitives.reference_line(figure, x=scale.nothing)
+        figure.update_yaxes(tickvals=rows, ticktext=labels, autorange="reversed", showgrid=False, zeroline=False)
+        figure.update_xaxes(title="difference of round-trip time (ms)")
+        if scale.ratio:
+            shown = [end for estimate in estimates for end in (estimate.low, estimate.high, estimate.estimate)]
+            figure.update_xaxes(title="ratio of throughput (log axis)", **theme.log_axis(shown, ""))
+        if dense:
+            figure.update_yaxes(tickfont={"size": 10})
+            figure.update_layout(legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0})
+        row_px = ONE_LINE_ROW_PX if dense else TWO_LINE_ROW_PX
+        figure.update_layout(height=max(theme.HEIGHT_PX, 170 + row_px * len(contrasts)))
+        what = "Throughput" if scale.ratio else "Round-trip time"
+        return theme.finish(
+            figure,
+            name=f"{'throughput' if scale.ratio else 'rtt'}-by-clouds-at-equal-distance",
+            title=f"{what} by pair of clouds, at equal distance",
+            subtitle="Points: estimates; dark bars: intervals by place; grey bars: intervals that take pairs as "
+            "independent. Dashed: no difference.",
+            alt=f"Differences between groups of cloud pairs at equal distance. {self.sentence}",
+            caption=self.sentence,
+            table=self.table(),
+            note=note,
+            headroom_px=24 if dense else 0,
+        )
 
 
 def compare_clouds(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    logarithm: bool | None = None,
-    regions: pd.DataFrame | None = None,
-    permutations: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-    cluster=PLACE,
+    pairs: pd.DataFrame, *, column: str = "rtt_ms", permutations: int = PERMUTATIONS, seed: int = 0
 ) -> CloudComparison:
     """
     Regress a column on distance and on the clouds of a pair, one value per unordered pair.
@@ -132,63 +384,46 @@ def compare_clouds(
 
     Parameters
     ----------
-    pairs : DataFrame
-        Table `pairs`.
     column : str
-        "rtt_ms" or another column in ms, or "throughput_bps" or another one in bit/s with `logarithm`.
-    logarithm : bool, optional
-        Whether differences are ratios; default for `throughput_bps`. Then both directions are compared as well.
-    regions, permutations, seed
+        "rtt_ms", or "throughput_bps": then differences are ratios, and both directions are compared as well.
+    permutations, seed
         As for `mantel`.
-    cluster
-        As for `fit_rtt`. p-values always permute regions.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 4 regions, or without pairs of both kinds.
+    Raises ParameterError: with fewer than 4 regions, or without pairs of both kinds.
     """
-    level = check_level(level)
-    logarithm = column == "throughput_bps" if logarithm is None else logarithm
-    scale = Scale(ratio=logarithm)
-    sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
+    scale = Scale(ratio=column == "throughput_bps")
+    sample = unordered(pairs, column, combine="geometric mean" if scale.ratio else "median")
     require_regions(sample, FEWEST, "a comparison of clouds")
     value = sample.frame.value.to_numpy()
-    value = np.log10(value) if logarithm else value
+    value = np.log10(value) if scale.ratio else value
     names, n_regions, cells = sample.regions, sample.n_regions, (sample.first, sample.second)
-    grouped = units(sample, cluster)
+    grouped = units(sample)
     crosses = cross_cloud(names)
     if len(set(crosses[cells])) < 2:
         kind = WITHIN if crosses[cells][0] else BETWEEN
         raise ParameterError(f"no pair {kind} has {column}: there is nothing to compare")
     if np.ptp(sample.frame.distance_km) <= 0:
         raise ParameterError("a comparison of clouds needs pairs of different distance; all have the same")
-    far = matrices.distances(pairs, names, regions)
+    far = permutation.distances(pairs, names)
     far[cells] = far[cells[::-1]] = sample.frame.distance_km.to_numpy()
     far /= THOUSAND_KM
     mean_far = float(far[cells].mean())
-    y = matrices.square(value, *cells, n_regions, symmetric=True)
-    orders = qap.relabellings(n_regions, permutations, seed)
-    notes = (*sample.warnings(), *grouped.warnings(), *matrices.gaps(sample.n_pairs, [far]))
+    y = permutation.square(value, *cells, n_regions, symmetric=True)
+    orders = permutation.relabellings(n_regions, permutations, seed)
+    notes = (*sample.warnings(), *grouped.warnings(), *permutation.gaps(sample.n_pairs, n_regions))
     notes += few_orders(n_regions, permutations)
     levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
     if unclear:
-        listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unclear)
+        listed = ", ".join(map(cloud_title, unclear))
         notes += (
             f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
             "as part of that cost",
         )
-    common = {"n": sample.n_pairs, "n_regions": n_regions, "n_places": grouped.n, "level": level, "warnings": notes}
+    common = {"n": sample.n_pairs, "n_regions": n_regions, "n_places": grouped.n, "warnings": notes}
     tests = _Tests(y, cells, orders, scale, common)
     model = [crosses, far, *levels]
     fit = fit_pairs(value, cells, grouped, model)
     difference = tests.difference(fit, model, "one slope for both", EQUAL)
-    slope = tests.slope(
-        fit.combination(np.eye(len(fit.values))[2], level),
-        "slope of both",
-        f"With one slope for both kinds of pair, {tests.unit_of_y} changes by {{}} of distance",
-        EQUAL,
-    )
     model = [crosses, far - mean_far, crosses * (far - mean_far), *levels]
     fit = fit_pairs(value, cells, grouped, model)
     at_mean = f"a slope for each, at the mean distance of {number(mean_far * THOUSAND_KM, 0)} km"
@@ -201,20 +436,16 @@ def compare_clouds(
     )
 
     def contrasted(wanted: list) -> tuple[GroupContrast, ...]:
-        return tuple(
-            groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes) for one in wanted
-        )
+        return tuple(groups.contrast(*one, scale, orders, warnings=notes) for one in wanted)
 
     return CloudComparison(
         difference=difference,
-        slope=slope,
         difference_at_mean=difference_at_mean,
         slope_difference=slope_difference,
         slope_p=slope_p,
         contrasts=contrasted(pairwise(clouds_of_pairs)),
         crossing=contrasted(crossings(clouds_of_pairs)),
-        directions=_directions(pairs, column, far, names, orders, scale, level, cluster) if logarithm else (),
-        sample=sample,
+        directions=_directions(pairs, column, far, names, orders, scale) if scale.ratio else (),
     )
 
 
@@ -225,7 +456,7 @@ class _Tests:
     """
 
     y: np.ndarray
-    cells: qap.Cells
+    cells: permutation.Cells
     orders: np.ndarray
     scale: Scale
     common: dict
@@ -236,55 +467,33 @@ class _Tests:
 
     def difference(self, fit: Coefficients, model: list[np.ndarray], how: str, assumption: str) -> GroupContrast:
         """Between clouds against within one: the first column of the model."""
-        part = fit.combination(np.eye(len(fit.values))[1], self.common["level"])
-        join, change = "over" if self.scale.ratio else "less", self.scale.estimate
-        estimate = Estimate(
+        part = fit.combination(np.eye(len(fit.values))[1])
+        join = "over" if self.scale.ratio else "less"
+        estimate = part.estimate(
+            self.scale.estimate,
             quantity=f"{BETWEEN} {join} {WITHIN}, at equal distance ({how})",
             claim=f"{BETWEEN.capitalize()} {join} {WITHIN}, at equal distance: {{}}",
-            estimate=change(part.value),
-            low=change(part.interval.low),
-            high=change(part.interval.high),
             unit=self.scale.unit,
             method=f"{METHOD}; {how}, a level of each cloud's regions",
             assumption=assumption,
-            naive=Interval(PAIRS_INDEPENDENT, change(part.naive.low), change(part.naive.high)),
             **self.common,
         )
         p = self.p(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
         return GroupContrast(BETWEEN, WITHIN, estimate, p, self.scale)
 
     def p(self, model: list[np.ndarray], tested: int, quantity: str) -> Estimate:
-        """The p-value of one column of the model, given the others."""
+        """Compute the p-value of one column of the model, given the others."""
         others = [column for k, column in enumerate(model) if k != tested]
-        observed, drawn = mrqap.t_statistics(self.y, model[tested], others, self.cells, self.orders)
-        return p_estimate(
-            quantity,
-            "relabelled, as strong a t statistic arises with probability {}",
-            qap.as_extreme(drawn, observed),
-            len(self.orders),
-            (self.common["n"], self.common["n_regions"]),
-            self.common["level"],
-            self.common["warnings"],
-            PERMUTED,
-        )
+        return mrqap_p(quantity, self.y, model[tested], others, self.cells, self.orders, self.common["warnings"])
 
     def slope(self, part: Part, quantity: str, claim: str, assumption: str) -> Estimate:
-        return Estimate(
-            quantity=quantity,
-            claim=claim,
-            estimate=part.value,
-            low=part.interval.low,
-            high=part.interval.high,
-            unit="per 1,000 km" if self.scale.ratio else "ms per 1,000 km",
-            method=METHOD,
-            assumption=assumption,
-            naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
-            **self.common,
-        )
+        unit = "per 1,000 km" if self.scale.ratio else "ms per 1,000 km"
+        texts = {"quantity": quantity, "claim": claim, "method": METHOD, "assumption": assumption}
+        return part.estimate(unit=unit, **texts, **self.common)
 
     def slope_difference(self, fit: Coefficients, model: list[np.ndarray]) -> tuple[Estimate, Estimate]:
-        """The slope between clouds less that within one, the third column of the model, and its p-value."""
-        part = fit.combination(np.eye(len(fit.values))[3], self.common["level"])
+        """Return the slope between clouds less that within one, the third column of the model, and its p-value."""
+        part = fit.combination(np.eye(len(fit.values))[3])
         quantity = f"slope {BETWEEN} less {WITHIN}"
         claim = f"The slope of {self.unit_of_y} {BETWEEN} less that {WITHIN} is {{}} of distance"
         if part.interval.low <= 0 <= part.interval.high:
@@ -335,7 +544,7 @@ def membership(names: list[str], group: str) -> np.ndarray:
 
 
 def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grouped: Units, both) -> Groups:
-    """Regression on distance and groups; units shift the level, the slope, and the pairs between clouds."""
+    """Compute the regression on distance and groups; units shift the level, the slope, and the pairs between clouds."""
     crosses = np.array([*(ends(name)[0] != ends(name)[1] for name in members), False], dtype=float)
     design = np.column_stack([*(group[cells] for group in members.values()), far[cells]])
     shifted = [np.eye(design.shape[1])[-1]]
@@ -345,7 +554,7 @@ def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grou
     return Groups(members, y, far, cells, fit, names, grouped.of_region)
 
 
-def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tuple[GroupContrast, ...]:
+def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast, ...]:
     """Each direction between two clouds against the reverse, over ordered pairs with one slope."""
     sample = directed(pairs, column)
     cells, n_regions = (sample.first, sample.second), len(names)
@@ -359,13 +568,34 @@ def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tup
             wanted.append(({forth: 1.0, back: -1.0}, (group_label(forth), group_label(back))))
     if not wanted:
         return ()
-    grouped = units(sample, cluster)
-    y = matrices.square(value, *cells, n_regions, symmetric=False)
+    grouped = units(sample)
+    y = permutation.square(value, *cells, n_regions, symmetric=False)
     groups = fit_groups(members, y, far, cells, value, names, grouped, sample.both)
     notes = sample.warnings() + grouped.warnings()
     lone = 2 * sample.n_pairs - len(value)
     if lone:
         notes += (f"{count(lone, 'pair')} with one direction only",)
-    return tuple(
-        groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes) for one in wanted
+    return tuple(groups.contrast(*one, scale, orders, warnings=notes) for one in wanted)
+
+
+def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour: str, width: int) -> None:
+    """Return a bar per interval in one trace: a NaN after each pair of ends breaks the line."""
+    figure.add_scatter(
+        x=np.array([(bar.low, bar.high, np.nan) for bar in intervals]).ravel(),
+        y=np.repeat(rows, 3),
+        mode="lines",
+        line={"color": colour, "width": width},
+        name=name,
+        hoverinfo="skip",
     )
+
+
+def _short(group: str) -> str:
+    """
+    Return a short label of a group of pairs.
+
+    >>> _short("between AWS and Google Cloud"), _short("between clouds"), _short("from Azure to AWS")
+    ('AWS – Google Cloud', 'between clouds', 'from Azure to AWS')
+    """
+    one, both, other = group.removeprefix("between ").partition(" and ")
+    return f"{one} – {other}" if both else group

@@ -8,19 +8,23 @@ from math import nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 from scipy import stats
 
-from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
-from wanbench.formatting import count, quantity
+from wanbench.figures import theme
+from wanbench.figures.primitives import estimate_points, reference_line
+from wanbench.formatting import count, percent, quantity
 from wanbench.methods.regions import dyadic
-from wanbench.methods.regions.check_pairs import check_pairs
-from wanbench.methods.regions.places import PLACE, unit_of_region, units
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, check_pairs, unordered
+from wanbench.methods.regions.places import unit_of_region, units
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, tails
 
+from .pair_points import FEW_PAIRS, POINTS, pair_labels
+
+NEAREST_KM = 100.0  # The ratio of nearer pairs says more about coordinates than about paths
+# With fewer places of a cloud, resamples of its pairs repeat one or two paths and the interval means nothing
 MIN_PLACES_PER_CLOUD = 3
-"""With fewer places of a cloud, resamples of its pairs repeat one or two paths and the interval means nothing."""
 ALL = "all"
 METHOD = (
     "median over unordered pairs; percentile interval of a bootstrap over the places of each cloud "
@@ -43,74 +47,92 @@ class Inflation(Result):
 
     pairs: pd.DataFrame
     medians: dict[str, Estimate]
-    left_out: pd.DataFrame
 
     TITLE = "Path inflation: RTT over the round trip of light in fibre"
-    DRAWN_BY = "inflation_figure.path_inflation"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.medians[ALL], *(median for name, median in self.medians.items() if name != ALL))
 
-    def table(self) -> pd.DataFrame:
-        """One row per cloud pair: median with interval, and the 10th and 90th percentile of the pairs."""
-        rows = []
-        for name, median in self.medians.items():
-            values = self.pairs.inflation[_members(self.pairs, name)]
-            spread = {"p10": values.quantile(0.1), "p90": values.quantile(0.9)}
-            rows.append({"cloud_pair": name, **median.row(), **spread})
-        return pd.DataFrame(rows)
+    def figure(self, *, note: str = "") -> go.Figure:
+        """RTT over the round trip of light in fibre: every pair, per pair of clouds, with the median's interval."""
+        figure = go.Figure()
+        names = [name for name in self.medians if name != ALL]
+        size = 5 if len(self.pairs) > FEW_PAIRS else 8
+        labels = []
+        for row, name in enumerate(names):
+            part = self.pairs[self.pairs.cloud_pair == name].sort_values(["region_a", "region_b"])
+            median = self.medians[name]
+            labels.append(f"{theme.cloud_name(name)}<br>n = {len(part):,}")
+            figure.add_scatter(
+                x=part.inflation,
+                y=row + theme.spread(len(part)),
+                mode="markers",
+                marker={"color": theme.colour(name), "size": size, "opacity": 0.6},
+                text=pair_labels(part),
+                hovertemplate="%{text}<br>%{x:.2f} times light<extra></extra>",
+                showlegend=False,
+            )
+            estimate_points(
+                figure,
+                [row],
+                [median],
+                marker={"symbol": "line-ns", "size": 24, "line": {"width": 3, "color": theme.TEXT}},
+                bar={"color": theme.TEXT},
+                text=[f"median {median.formatted} {median.formatted_interval}"],
+                showlegend=False,
+            )
+        reference_line(figure, x=1)
+        figure.update_yaxes(
+            tickvals=list(range(len(names))), ticktext=labels, autorange="reversed", showgrid=False, zeroline=False
+        )
+        figure.update_xaxes(title="round-trip time over that of light in fibre (times)")
+        overall = self.medians[ALL]
+        without = [theme.cloud_name(name) for name in names if np.isnan(self.medians[name].low)]
+        missing = f" Too few regions for an interval: {', '.join(without)}." if without else ""
+        return theme.finish(
+            figure,
+            name="path-inflation",
+            title="Path inflation by pair of clouds",
+            subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval by place. "
+            "Dashed: light in fibre.",
+            alt=f"Strips of path inflation per pair of clouds. {overall}",
+            caption="How many times longer a round trip takes than light in fibre would along the great circle, "
+            f"for {count(len(self.pairs), 'pair')}.{missing}",
+            table=self.pairs,
+            note=note,
+        )
 
 
-def path_inflation(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    min_distance_km: float = 100.0,
-    level: float = 0.95,
-    resamples: int = 2_000,
-    seed: int = 0,
-    cluster=PLACE,
-) -> Inflation:
+def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0) -> Inflation:
     """
-    RTT / light RTT per unordered pair, and its median per cloud pair with an interval by place.
+    Compute RTT / light RTT per unordered pair, and its median per cloud pair with an interval by place.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, with `light_rtt_ms`.
-    min_distance_km : float
-        Nearer pairs are left out, and counted: their ratio says more about coordinates than about paths.
-    cluster
-        As for `fit_rtt`. A place that holds regions of two clouds is resampled among places of the same clouds.
+    Pairs nearer than 100 km are left out, and counted. A place that holds regions of two clouds is resampled among
+    places of the same clouds. Table `pairs` needs `light_rtt_ms`.
     """
-    check_level(level)
-    check_number("min_distance_km", min_distance_km, 0)
-    sample = unordered(check_pairs(pairs, "light_rtt_ms"), column)
+    sample = unordered(check_pairs(pairs, "light_rtt_ms"), "rtt_ms")
     frame = sample.frame.rename(columns={"value": "rtt_ms"})
-    far = frame.distance_km >= min_distance_km
-    near = frame[~far].assign(reason=f"nearer than {min_distance_km:g} km")
+    far = frame.distance_km >= NEAREST_KM
     frame = frame[far].reset_index(drop=True)
     if frame.empty:
-        raise ParameterError(f"no pair with {column} is {min_distance_km:g} km apart or more")
+        raise ParameterError(f"no pair with rtt_ms is {NEAREST_KM:g} km apart or more")
     frame["inflation"] = frame.rtt_ms / frame.light_rtt_ms
     notes = (*sample.warnings()[: len(sample.left_out) > 0], *sample.unit_warnings())
-    if len(near):
-        notes += (f"{count(len(near), 'pair')} nearer than {min_distance_km:g} km left out",)
-    places = unit_of_region(sample, cluster)
+    if not far.all():
+        notes += (f"{count(int((~far).sum()), 'pair')} nearer than {NEAREST_KM:g} km left out",)
+    places = unit_of_region(sample)
     medians = {
-        name: _median(frame, name, notes, places, level, resamples, seed)
-        for name in [*sorted(frame.cloud_pair.unique()), ALL]
+        name: _median(frame, name, notes, places, resamples, seed) for name in [*sorted(frame.cloud_pair.unique()), ALL]
     }
-    ends = near.rename(columns={"region_a": "from_region", "region_b": "to_region"})
-    return Inflation(frame, medians, pd.concat([sample.left_out, ends], ignore_index=True))
+    return Inflation(frame, medians)
 
 
 def _members(frame: pd.DataFrame, name: str) -> pd.Series:
     return frame.cloud_pair == name if name != ALL else pd.Series(True, index=frame.index)
 
 
-def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
+def _median(frame, name, notes, places, resamples, seed) -> Estimate:
     part = Sample("inflation", frame[_members(frame, name)].reset_index(drop=True), frame.iloc[:0])
     values = part.frame.inflation.to_numpy()
     grouped = units(part, {region: places[region] for region in part.regions})
@@ -124,7 +146,7 @@ def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
     else:
         weights = dyadic.region_weights(grouped.n, resamples, seed, _strata(clouds_of_place))
         drawn = dyadic.weighted_median(values, weights, grouped.first, grouped.second)
-        low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+        low, high = np.nanquantile(drawn, tails())
     where = "of all pairs" if name == ALL else f"of {name} pairs"
     return Estimate(
         quantity=f"median path inflation, {name}",
@@ -138,14 +160,13 @@ def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
         n_places=grouped.n,
         method=METHOD,
         assumption=ASSUMPTION,
-        level=level,
-        naive=Interval(PAIRS_INDEPENDENT, *order_interval(values, level)),
+        naive=Interval(PAIRS_INDEPENDENT, *order_interval(values, LEVEL)),
         warnings=notes,
     )
 
 
 def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
-    """The stratum of each place: its clouds; a place alone in its stratum joins the commonest one."""
+    """Return the stratum of each place: its clouds; a place alone in its stratum joins the commonest one."""
     strata = ["+".join(sorted(clouds)) for clouds in clouds_of_place]
     sizes = Counter(strata)
     common = sizes.most_common(1)[0][0]
@@ -155,7 +176,7 @@ def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
 
 def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
     """
-    Interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
+    Compute the interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
 
     NaN at both ends if there are too few values for the level.
     """
@@ -217,10 +238,6 @@ class PhysicsCheck(Result):
         pairs = count(self.n_unchecked, "pair")
         return (f"{pairs} without an RTT or a distance could not be checked",) if self.n_unchecked else ()
 
-    def table(self) -> pd.DataFrame:
-        """The offenders."""
-        return self.offenders
-
     def formatted_table(self) -> pd.DataFrame | None:
         if self.offenders.empty:
             return None
@@ -237,28 +254,17 @@ class PhysicsCheck(Result):
         return ends.assign(**texts)
 
 
-def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: float = 0.0) -> PhysicsCheck:
+def physics_check(pairs: pd.DataFrame) -> PhysicsCheck:
     """
-    Find ordered pairs whose RTT is below that of light in fibre.
+    Find ordered pairs whose RTT is below that of light in fibre, from `distance_km` and `light_rtt_ms`.
 
-    The plausibility rules do the same for every table, allow for the precision of each region's coordinates, and name
-    the region at fault.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, with `distance_km` and `light_rtt_ms`.
-    tolerance_km : float
-        The two hosts may be nearer to each other than their coordinates by this distance.
+    The plausibility rules do the same for every table, and name the region at fault.
     """
-    check_number("tolerance_km", tolerance_km, 0)
-    names = ["from_region", "to_region", "distance_km", "light_rtt_ms", column]
-    rows = check_pairs(pairs, *names)[names].rename(columns={column: "rtt_ms"})
+    names = ["from_region", "to_region", "distance_km", "light_rtt_ms", "rtt_ms"]
+    rows = check_pairs(pairs, *names)[names]
     complete = rows[["distance_km", "light_rtt_ms", "rtt_ms"]].notna().all(axis=1)
     checked = rows[complete].reset_index(drop=True)
-    nearer = (checked.distance_km - tolerance_km).clip(lower=0)
-    bound = checked.light_rtt_ms * (nearer / checked.distance_km.where(checked.distance_km > 0, 1.0))
-    fast = checked[checked.rtt_ms < bound].copy()
+    fast = checked[checked.rtt_ms < checked.light_rtt_ms].copy()
     fast["below_by_ms"] = fast.light_rtt_ms - fast.rtt_ms
     fast["below_by"] = fast.below_by_ms / fast.light_rtt_ms
     fast["farthest_possible_km"] = fast.distance_km * fast.rtt_ms / fast.light_rtt_ms

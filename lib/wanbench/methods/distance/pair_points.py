@@ -10,19 +10,16 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count
 from wanbench.regions import light_rtt_ms
 
-BAND_POINTS = 60
-"""Points of a line with its band: enough for a smooth edge."""
-FEW_PAIRS = 100
-"""More pairs than this are drawn smaller and fainter, as they overlap."""
+BAND_POINTS = 60  # Points of a line with its band: enough for a smooth edge
+FEW_PAIRS = 100  # More pairs than this are drawn smaller and fainter, as they overlap
 BAND_COLOUR = "rgba(31, 41, 51, 0.15)"
 POINTS = "One point per pair of regions"
+HOVER = {"rtt_ms": "%{y:.1f} ms", "throughput_bps": "%{y:.3s}bit/s"}
 DISTANCE_AXIS = "great-circle distance (km)"
 
 
-def add_points(
-    figure: go.Figure, frame: pd.DataFrame, x: pd.Series, y: pd.Series, hover: str, *, legend=True, **cell
-) -> None:
-    """One trace of points per pair of clouds, those within one cloud first; `cell` is row and col of a panel."""
+def add_points(figure: go.Figure, frame: pd.DataFrame, x: pd.Series, y: pd.Series, hover: str) -> None:
+    """Add one trace of points per pair of clouds, those within one cloud first."""
     names = sorted(frame.cloud_pair.unique(), key=lambda name: (len(set(name.split("-"))), name))
     size = {"size": 7, "opacity": 0.75} if len(frame) > FEW_PAIRS else {"size": 9, "opacity": 0.95}
     for name in names:
@@ -33,28 +30,34 @@ def add_points(
             mode="markers",
             name=theme.cloud_name(name),
             legendgroup=name,
-            showlegend=legend,
+            showlegend=True,
             marker={"color": theme.colour(name), "symbol": theme.SYMBOLS.get(name, "circle")} | size,
             text=pair_labels(frame[part]),
             hovertemplate=f"%{{text}}<br>{hover}<extra></extra>",
-            **cell,
         )
 
 
-def add_line(figure: go.Figure, x, y, name: str, dash: str = "solid", **cell) -> None:
-    """A fitted line."""
-    style = {"color": theme.FIT, "width": 2.5, "dash": dash}
-    figure.add_scatter(x=x, y=y, mode="lines", name=name, line=style, hoverinfo="skip", **cell)
+def against_distance(frame: pd.DataFrame, band_of, column: str, name: str) -> tuple[go.Figure, pd.DataFrame]:
+    """
+    Draw the values of pairs against distance, and a fitted line in its band.
 
-
-def add_band(figure: go.Figure, band: pd.DataFrame, y: str, name: str) -> None:
-    """A fitted line over its band (distance_km, y, low, high); no band without an interval."""
+    `band_of` gives the band (distance_km, column, low, high) at distances; `column` is "rtt_ms", whose floor is drawn
+    as well, or "throughput_bps". Returns the figure and the band.
+    """
+    figure, ends = go.Figure(), distance_ends(frame)
+    add_points(figure, frame, frame.distance_km, frame.value, f"%{{x:,.0f}} km<br>{HOVER[column]}")
+    if column == "rtt_ms":
+        add_light(figure, ends)
+    band = band_of(np.linspace(*ends, BAND_POINTS))
     primitives.band(figure, band.distance_km, band.low, band.high, color=BAND_COLOUR)
-    add_line(figure, band.distance_km, band[y], name)
+    style = {"color": theme.FIT, "width": 2.5, "dash": "solid"}
+    figure.add_scatter(x=band.distance_km, y=band[column], mode="lines", name=name, line=style, hoverinfo="skip")
+    figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
+    return figure, band
 
 
 def add_light(figure: go.Figure, ends: np.ndarray, **cell) -> None:
-    """The round trip of light in fibre between two distances in km."""
+    """Draw the round trip of light in fibre between two distances in km."""
     figure.add_scatter(
         x=ends,
         y=light_rtt_ms(ends),
@@ -67,15 +70,15 @@ def add_light(figure: go.Figure, ends: np.ndarray, **cell) -> None:
 
 
 def distance_ends(frame: pd.DataFrame) -> np.ndarray:
-    """Both ends of the axis of distances: 0, and a little more than the longest."""
+    """Return both ends of the axis of distances: 0, and a little more than the longest."""
     return np.array([0.0, frame.distance_km.max() * 1.02])
 
 
-def pair_labels(frame: pd.DataFrame, ends=("region_a", "region_b"), join: str = " – ") -> list[str]:
-    """The two regions of each pair, as Plotly shows them."""
-    return [theme.plain(join.join(pair)) for pair in frame[list(ends)].to_numpy()]
+def pair_labels(frame: pd.DataFrame) -> list[str]:
+    """Return the two regions of each pair, as Plotly shows them."""
+    return [theme.plain(" – ".join(pair)) for pair in frame[["region_a", "region_b"]].to_numpy()]
 
 
 def basis(sample) -> str:
-    """The sample behind a figure: "66 pairs of 12 regions"."""
+    """Return the sample behind a figure: "66 pairs of 12 regions"."""
     return f"{count(sample.n_pairs, 'pair')} of {count(sample.n_regions, 'region')}"

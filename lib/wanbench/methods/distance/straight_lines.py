@@ -7,16 +7,22 @@ from math import inf, isfinite, log10, nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
+from wanbench.figures import theme
+from wanbench.formatting import count, percent
 from wanbench.methods.regions import coverage
 from wanbench.methods.regions.line import ASSUMPTION, Line, Part, straight_line
+from wanbench.methods.regions.pairs import Sample, unordered
 from wanbench.methods.regions.places import PLACE
-from wanbench.methods.regions.unordered_pairs import Sample, unordered
-from wanbench.methods.result import Estimate, Result
-from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS
+from wanbench.methods.result import LEVEL, Estimate, Result
+from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS, light_rtt_ms
 
-THOUSAND_KM = 1000.0
-"""Slopes are per 1,000 km."""
+from .pair_points import POINTS, against_distance, basis, distance_ends
+
+THOUSAND_KM = 1000.0  # Slopes are per 1,000 km
+# The simulated quantity whose coverage applies to each number of the line
+COVERAGE_OF = {"slope": "slope", "intercept": "RTT intercept", "pearson": "Pearson r", "spearman": "Pearson r"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,16 +30,11 @@ class RttFit(Result):
     """
     RTT = intercept + slope x distance.
 
-    Attributes
-    ----------
-    slope, intercept : Estimate
-        ms per 1,000 km, and ms.
-    pearson, spearman : Estimate
-        Correlations of RTT with distance.
-    speed_in_fibre, speed_in_vacuum : Estimate
-        Effective speed 2 / slope as a fraction of light in fibre (index 1.468), and of light in vacuum.
-    sample : Sample
-        The pairs in use, and the rows left out.
+    slope, intercept: ms per 1,000 km, and ms.
+    pearson, spearman: Correlations of RTT with distance.
+    speed_in_fibre, speed_in_vacuum: Effective speed 2 / slope as a fraction of light in fibre (index 1.468), and of
+        light in vacuum.
+    sample: The pairs in use, and the rows left out.
     """
 
     slope: Estimate
@@ -46,7 +47,6 @@ class RttFit(Result):
     line: Line
 
     TITLE = "RTT against distance"
-    DRAWN_BY = "straight_lines_figure.rtt_against_distance"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -58,8 +58,33 @@ class RttFit(Result):
         return f"{self.slope.sentence} {self.speed_in_fibre.sentence}"
 
     def band(self, distance_km) -> pd.DataFrame:
-        """The fitted line with the interval of its height: distance_km, rtt_ms, low, high."""
+        """Return the fitted line with the interval of its height: distance_km, rtt_ms, low, high."""
         return _band(self.line, distance_km).rename(columns={"y": "rtt_ms"})
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """
+        RTT of every unordered pair against distance, by pair of clouds, with the fitted line and the interval of its
+        height, over the floor that light in fibre sets.
+        """
+        sample, frame = self.sample, self.sample.frame
+        figure, _ = against_distance(frame, self.band, "rtt_ms", "least squares")
+        top = max(light_rtt_ms(distance_ends(frame)[1]), frame.value.max()) * 1.05
+        below = int((frame.value < light_rtt_ms(frame.distance_km)).sum())
+        figure.update_yaxes(title="round-trip time (ms)", range=[0, top])
+        return theme.finish(
+            figure,
+            name="rtt-against-distance",
+            title="Round-trip time against distance",
+            subtitle=f"{POINTS}, median of both directions. Dashed: light in fibre. Line: least squares; band: its "
+            f"{percent(self.slope.level)} interval by place.",
+            alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}. {self.slope} "
+            f"{self.pearson}",
+            caption=f"Round-trip time of {basis(sample)} against the great-circle distance between the regions. "
+            f"{below:,} of {count(len(frame), 'point')} lie under the dashed line, the round trip of light in fibre."
+            f"{_left_out(sample)}",
+            table=_numbers(frame, "rtt_ms"),
+            note=note,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,16 +92,10 @@ class ThroughputFit(Result):
     """
     log10(throughput) = intercept + slope x distance.
 
-    Attributes
-    ----------
-    slope : Estimate
-        Change of log10(bit/s) per 1,000 km.
-    factor : Estimate
-        The factor by which 1,000 km more multiply throughput: 10 to the slope.
-    half_distance : Estimate
-        The distance that halves throughput, in km (`half_distance`).
-    pearson, spearman : Estimate
-        Correlations of log10(throughput) with distance.
+    slope: Change of log10(bit/s) per 1,000 km.
+    factor: The factor by which 1,000 km more multiply throughput: 10 to the slope.
+    half_distance: The distance that halves throughput, in km (`half_distance`).
+    pearson, spearman: Correlations of log10(throughput) with distance.
     """
 
     slope: Estimate
@@ -88,45 +107,54 @@ class ThroughputFit(Result):
     line: Line
 
     TITLE = "log10 throughput against distance"
-    DRAWN_BY = "straight_lines_figure.throughput_against_distance"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.half_distance, self.factor, self.slope, self.pearson, self.spearman)
 
     def band(self, distance_km) -> pd.DataFrame:
-        """The fitted line with the interval of its height: distance_km, throughput_bps, low, high."""
+        """Return the fitted line with the interval of its height: distance_km, throughput_bps, low, high."""
         band = _band(self.line, distance_km)
         band[["y", "low", "high"]] = 10 ** band[["y", "low", "high"]]
         return band.rename(columns={"y": "throughput_bps"})
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Throughput (log axis) of every unordered pair against distance, with the fitted line and its interval."""
+        sample, frame = self.sample, self.sample.frame
+        figure, _ = against_distance(frame, self.band, "throughput_bps", "least squares")
+        figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(frame.value, "bit/s"))
+        return theme.finish(
+            figure,
+            name="throughput-against-distance",
+            title="Throughput against distance",
+            subtitle=f"{POINTS}, geometric mean of both directions. Vertical axis: logarithmic. Line: least squares; "
+            f"band: its {percent(self.slope.level)} interval by place.",
+            alt=f"Scatter of throughput on a log axis against distance in km for {basis(sample)}. {self.half_distance} "
+            f"{self.pearson}",
+            caption=f"TCP throughput of {basis(sample)} against the great-circle distance between the regions."
+            f"{_left_out(sample)}",
+            table=_numbers(frame, "throughput_bps"),
+            note=note,
+        )
+
 
 def fit_rtt(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    cluster=PLACE,
+    pairs: pd.DataFrame, *, level: float = LEVEL, resamples: int = 10_000, seed: int = 0, cluster=PLACE
 ) -> RttFit:
     """
-    RTT on distance by ordinary least squares, one value per unordered pair (the median of both directions).
+    Fit RTT on distance by ordinary least squares, one value per unordered pair (the median of both directions).
 
     Parameters
     ----------
     pairs : DataFrame
-        Table `pairs`: ordered pairs with `distance_km` and the column, in ms. Rows without them are left out,
-        counted and stated in the cautions.
-    level : float
-        Confidence level of all intervals.
+        Table `pairs`. Rows without `distance_km` and `rtt_ms` are left out, counted and stated in the cautions.
     resamples, seed
         Number and seed of the region bootstrap, which is reported next to the main interval.
     cluster
-        The independent unit of intervals: "place" (default; regions at most 100 km apart), "region", a number of km, or
-        a mapping of regions to names. See `places.units`.
+        The independent unit of intervals: "place" (regions at most 100 km apart), "region", a number of km, or a
+        mapping of regions to names. See `places.units`.
     """
-    return rtt_line(unordered(pairs, column), level=level, resamples=resamples, seed=seed, cluster=cluster)
+    return rtt_line(unordered(pairs, "rtt_ms"), level=level, resamples=resamples, seed=seed, cluster=cluster)
 
 
 def rtt_line(sample: Sample, **options) -> RttFit:
@@ -138,7 +166,7 @@ def rtt_line(sample: Sample, **options) -> RttFit:
     correlates = "RTT correlates with distance at"
     return RttFit(
         slope=slope,
-        intercept=_estimate(line, "intercept", "RTT at no distance", "RTT at no distance is {}", "ms"),
+        intercept=_estimate(line, "intercept", "RTT intercept", "The RTT intercept is {}", "ms"),
         pearson=_estimate(line, "pearson", "Pearson r", f"{correlates} Pearson r = {{}}"),
         spearman=_estimate(line, "spearman", "Spearman rho", f"{correlates} Spearman rho = {{}}"),
         speed_in_fibre=_speed(slope, LIGHT_KM_PER_MS / FIBRE_INDEX, "light in fibre"),
@@ -149,13 +177,7 @@ def rtt_line(sample: Sample, **options) -> RttFit:
 
 
 def fit_throughput(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "throughput_bps",
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    cluster=PLACE,
+    pairs: pd.DataFrame, *, level: float = LEVEL, resamples: int = 10_000, seed: int = 0, cluster=PLACE
 ) -> ThroughputFit:
     """
     log10(throughput) on distance by ordinary least squares, one value per unordered pair.
@@ -163,9 +185,9 @@ def fit_throughput(
     The two directions of a pair share distance and path, so their errors are correlated and they count as one
     observation: their geometric mean. If every pair has both directions, the line through ordered pairs is the same.
 
-    Parameters as in `fit_rtt`; the column is in bit/s and must be positive.
+    Parameters as in `fit_rtt`.
     """
-    sample = unordered(pairs, column, combine="geometric mean")
+    sample = unordered(pairs, "throughput_bps", combine="geometric mean")
     return throughput_line(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)
 
 
@@ -194,15 +216,12 @@ def throughput_line(sample: Sample, **options) -> ThroughputFit:
 
 def half_distance(slope: Estimate, quantity: str = "distance that halves throughput") -> Estimate:
     """
-    The distance that halves throughput, in km: log10(2) / -slope.
+    Return the distance that halves throughput, in km: log10(2) / -slope.
 
     Its upper end is infinite if the slope's interval reaches zero. Without a falling slope there is no estimate, and
     there is a lower end only if the interval includes falling slopes.
 
-    Parameters
-    ----------
-    slope : Estimate
-        Change of log10 throughput per 1,000 km.
+    slope: Change of log10 throughput per 1,000 km.
     """
     half = slope.transformed(
         lambda b: THOUSAND_KM * log10(2) / -b if b < 0 else inf,
@@ -216,10 +235,6 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     caution = "throughput does not fall with distance here, so no distance halves it"
     low, high = (half.low, half.high) if slope.low < 0 else (nan, nan)
     return replace(half, estimate=nan, low=low, high=high, ends=None, warnings=(*half.warnings, caution))
-
-
-COVERAGE_OF = {"slope": "slope", "intercept": "RTT at no distance", "pearson": "Pearson r", "spearman": "Pearson r"}
-"""The simulated quantity whose coverage applies to each number of the line."""
 
 
 def _estimate(
@@ -245,7 +260,6 @@ def _estimate(
         others=part.others,
         warnings=(*line.warnings, *cautions),
         standard_error=part.standard_error,
-        ends=None if part.at is None else lambda level: (part.at(level).low, part.at(level).high),
     )
 
 
@@ -265,7 +279,19 @@ def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
 
 
 def _band(line: Line, distance_km) -> pd.DataFrame:
-    """The height of the line with its interval: distance_km, y, low, high."""
+    """Return the height of the line with its interval: distance_km, y, low, high."""
     distance_km = np.asarray(distance_km, dtype=float)
     band = line.band(distance_km / THOUSAND_KM)
     return band.assign(x=distance_km).rename(columns={"x": "distance_km"})
+
+
+def _numbers(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    kept = ["region_a", "region_b", "cloud_pair", "distance_km", "light_rtt_ms", "value", "n_directions"]
+    return frame[[name for name in kept if name in frame]].rename(columns={"value": column})
+
+
+def _left_out(sample: Sample) -> str:
+    if not len(sample.left_out):
+        return ""
+    first = sample.warnings()[0]
+    return f" {first[0].upper()}{first[1:]}."

@@ -8,16 +8,13 @@ from math import inf, nan, sqrt
 import numpy as np
 from scipy import stats
 
-DRAWS = 10_000
-"""Enough to determine the critical value to about 1 %."""
-CHUNK = 1_000
-"""Draws at a time, to bound memory."""
+DRAWS = 10_000  # Enough to determine the critical value to about 1 %.
+CHUNK = 1_000  # Draws at a time, to bound memory.
 NAME = (
     "heteroscedasticity-consistent variance HC2 (MacKinnon & White 1985), t with Satterthwaite's degrees of freedom "
     "(Lipsitz, Ibrahim & Parzen 1999)"
 )
-ALONE = 1e-9
-"""A run whose leverage is this close to 1 determines its own fit: its residual is always 0."""
+ALONE = 1e-9  # A run whose leverage is this close to 1 determines its own fit: its residual is always 0.
 
 
 @dataclass(frozen=True)
@@ -57,18 +54,12 @@ class RobustVariance:
 
 def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> RobustVariance:
     """
-    The robust variance of a fit.
+    Return the robust variance of a fit.
 
-    Parameters
-    ----------
-    design : array (runs, coefficients)
-        The design, of full rank.
-    residual : array (runs,)
-    combination : sequence (runs,)
-        The combination of levels of each run. Runs of the same combination share a variance.
+    design: The design, of full rank.
+    residual: array (runs,)
+    combination: The combination of levels of each run. Runs of the same combination share a variance.
 
-    Examples
-    --------
     Two groups give Welch's interval: here variances of 1 and 4 of means of 3 and 2 runs.
 
     >>> group = np.array([0, 0, 0, 1, 1])
@@ -88,32 +79,24 @@ def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> Ro
     return RobustVariance(design, inverse, leverage, shared, freedom)
 
 
-NOTHING = 1e-12
-"""Share of the total sum of squares below which residuals are rounding errors."""
+NOTHING = 1e-12  # Share of the total sum of squares below which residuals are rounding errors.
 REPLICATES, BEND = "replicates", "a bend"
 
 
 def lack_of_fit(design: np.ndarray, response: np.ndarray, cells: np.ndarray, squares: np.ndarray):
     """
-    The p-value of an F test, and what the model was tested against.
+    Return the p-value of an F test, and what the model was tested against.
 
     With replicates it is tested against a separate mean for each combination of levels. Without, against squares of the
     factors and of the fitted values (Tukey's degree of freedom for non-additivity, 1949). That detects curvature along
     a factor and joint saturation only.
 
-    Parameters
-    ----------
-    design : array (runs, coefficients)
-    response : array (runs,)
-    cells : array (runs, combinations)
-        An indicator per combination of levels, and the columns of the blocks.
-    squares : array (runs, any)
-        Squares of the codes of factors with three levels or more.
+    design: array (runs, coefficients)
+    response: array (runs,)
+    cells: An indicator per combination of levels, and the columns of the blocks.
+    squares: Squares of the codes of factors with three levels or more.
 
-    Returns
-    -------
-    (float, str)
-        NaN if too few runs are left for a test.
+    Returns (float, str): NaN if too few runs are left for a test.
     """
     basis, left = _residual(design, response)
     freedom = len(response) - basis.shape[1]
@@ -143,14 +126,9 @@ def critical(contrasts: np.ndarray, cover: np.ndarray, freedom: int, level: floa
     """
     Critical value, in standard errors, for simultaneous two-sided intervals of all contrasts.
 
-    Parameters
-    ----------
-    contrasts : array (points, coefficients)
-    cover : array (coefficients, coefficients)
-        The covariance of the coefficients.
+    contrasts: array (points, coefficients)
+    cover: The covariance of the coefficients.
 
-    Examples
-    --------
     >>> alone = critical(np.eye(1), np.eye(1), 30, 0.95)
     >>> abs(alone - 2.04) < 0.05
     True

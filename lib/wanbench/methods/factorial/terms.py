@@ -11,14 +11,16 @@ from math import nan
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
-from scipy import stats
 
 from wanbench.checks import check_choice, check_columns, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
+from wanbench.methods.result import reasons
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.sizes import check_sizes
 
 UNITS = {"delay_ms": "ms", "jitter_ms": "ms", "rate_bps": "bit/s", "loss": "fraction", "batch_bytes": "bytes"}
+# Readable names of columns, for sentences and figures; other columns keep their names.
 WORDS = {
     "delay_ms": "delay",
     "jitter_ms": "jitter",
@@ -27,7 +29,6 @@ WORDS = {
     "batches_per_s": "batches per second",
     "throughput_bps": "throughput",
 }
-"""Readable names of columns, for sentences and figures; other columns keep their names."""
 IN_OTHER_BLOCKS = "; for a level in other blocks the error of the blocks' mean (t) is added as squares"
 ONE_BLOCK = "no interval: a single block shows no difference between blocks"
 
@@ -85,7 +86,7 @@ class Factor:
 
 def word(name: str) -> str:
     """
-    The readable name of a factor or response.
+    Return the readable name of a factor or response.
 
     >>> word("rate_bps"), word("acks")
     ('rate', 'acks')
@@ -116,7 +117,7 @@ def level_label(name: str, level) -> str:
 
 
 def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple]) -> list[Factor]:
-    """The factors, each centred at the middle of the design."""
+    """Return the factors, each centred at the middle of the design."""
     factors = []
     for name in names:
         if name in contrasts:
@@ -128,35 +129,33 @@ def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str,
 
 
 def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
-    """The interactions to fit: all pairs for "all" and "estimable", or the named ones."""
+    """Return the interactions to fit: all pairs for "all", or the named ones."""
     if len(set(names)) != len(names) or not names:
         raise refusal("factors", names, "one or more columns, each once")
-    if interactions in ("all", "estimable"):
+    if interactions == "all":
         return list(combinations(names, 2))
     terms = [] if isinstance(interactions, str) else [tuple(term) for term in interactions]
     wrong = [term for term in terms if len(term) < 2 or len({*term} & {*names}) != len(term)]
     if isinstance(interactions, str) or wrong or len({frozenset(term) for term in terms}) != len(terms):
         listed = ", ".join(names)
-        raise refusal(
-            "interactions", interactions, f"'all', 'estimable', or different tuples of two or more of {listed}"
-        )
+        raise refusal("interactions", interactions, f"'all', or different tuples of two or more of {listed}")
     return terms
 
 
 def coded(factors: Sequence[Factor], rows: pd.DataFrame) -> dict[str, np.ndarray]:
-    """The codes of each factor at each row."""
+    """Return the codes of each factor at each row."""
     return {factor.name: factor.code(rows[factor.name]) for factor in factors}
 
 
 def columns(codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]]) -> np.ndarray:
-    """The design: a constant, each factor, each product; (rows, 1 + factors + terms)."""
+    """Return the design: a constant, each factor, each product; (rows, 1 + factors + terms)."""
     n = len(next(iter(codes.values())))
     products = [np.prod([codes[name] for name in term], axis=0) for term in terms]
     return np.column_stack([np.ones(n), *codes.values(), *products])
 
 
 def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
-    """The design with a separate level for each block; the levels are 0 on average."""
+    """Return the design with a separate level for each block; the levels are 0 on average."""
     if blocks is None:
         return design
     levels = pd.get_dummies(blocks, dtype=float).to_numpy()
@@ -175,11 +174,11 @@ def block_half_width(rest, blocks, level: float) -> float:
     if len(own) < 2:
         return nan
     error = float(own["mean"].std() * np.sqrt((own["size"] ** 2).sum()) / len(rest))
-    return float(stats.t.ppf((1 + level) / 2, len(own) - 1)) * error
+    return float(t_quantile(level, len(own) - 1)) * error
 
 
 def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int) -> np.ndarray:
-    """The coefficients' weights in the slope along one factor's code: (rows, columns)."""
+    """Return the coefficients' weights in the slope along one factor's code: (rows, columns)."""
     names = list(codes)
     weights = np.zeros((len(codes[name]), n_columns))
     weights[:, 1 + names.index(name)] = 1.0
@@ -188,17 +187,6 @@ def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str
             others = [codes[other] for other in term if other != name]
             weights[:, 1 + len(names) + j] = np.prod(others, axis=0)
     return weights
-
-
-def estimable(codes, terms, blocks) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """The terms that the runs can separate, in order, and the others."""
-    kept, dropped = [], []
-    rank = np.linalg.matrix_rank(with_blocks(columns(codes, []), blocks))
-    for term in terms:
-        with_it = np.linalg.matrix_rank(with_blocks(columns(codes, [*kept, term]), blocks))
-        (kept if with_it > rank else dropped).append(term)
-        rank = max(rank, with_it)
-    return kept, dropped
 
 
 def usable_runs(
@@ -238,7 +226,7 @@ def usable_runs(
 
 def split_rows(observations: pd.DataFrame, response: str, names: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
-    The rows with a positive response and all of these columns, and the others with their `reason`.
+    Return the rows with a positive response and all of these columns, and the others with their `reason`.
 
     ParameterError if a column is missing or no row is left.
     """
@@ -255,8 +243,3 @@ def split_rows(observations: pd.DataFrame, response: str, names: Sequence[str]) 
         why = reasons(left_out)
         raise ParameterError(f"no row is left of {count(len(observations), 'row')}{f': {why}' if why else ''}")
     return rows, left_out
-
-
-def reasons(left_out: pd.DataFrame) -> str:
-    """How many rows were left out, by reason."""
-    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import check_choice, check_level
+from wanbench.checks import check_choice
 from wanbench.formatting import percent, quantity
 from wanbench.methods.distance.inflation import order_interval
-from wanbench.methods.result import exact_binomial
+from wanbench.methods.result import exact_binomial, t_quantile
 
 from .verdicts import (
     OUTSIDE,
@@ -29,37 +29,28 @@ from .verdicts import (
     row_of,
 )
 
+# Allowed error of an RTT: scheduling on two hosts and ping's three digits, plus 1 % of the request
+LEVEL = 0.99  # of all intervals here: 1 in 100 accurate links lies outside
 RTT_MS, RTT_SHARE = 1.0, 0.01
-"""Allowed error of an RTT: scheduling on two hosts and ping's three digits, plus 1 % of the request."""
+# Allowed error of jitter: a standard deviation of some hundred dependent echoes is known to about a tenth
 JITTER_MS, JITTER_SHARE = 0.5, 0.1
-"""Allowed error of jitter: a standard deviation of some hundred dependent echoes is known to about a tenth."""
-RATE_SHARE = 0.05
-"""Allowed error of a rate: TCP fills a link to within a few per cent."""
-CUT_MS = 100.0
-"""Allowed time from the command to the last reply: the time to start a command on a busy host."""
-CUT_BEFORE_S = 5.0
-"""Replies must arrive within this time before a cut, otherwise the silence after it proves nothing."""
+RATE_SHARE = 0.05  # Allowed error of a rate: TCP fills a link to within a few per cent
+CUT_MS = 100.0  # Allowed time from the command to the last reply: the time to start a command on a busy host
+CUT_BEFORE_S = 5.0  # Replies must arrive within this time before a cut, otherwise the silence after it proves nothing
 IP_BYTES = 20
 UDP_BYTES = 8
-TCP_HEADER_BYTES = 52
-"""IPv4 20, TCP 20, timestamps 12."""
-FRAGMENT_BYTES = 1480
-"""IP payload of a packet of 1,500 bytes."""
+TCP_HEADER_BYTES = 52  # IPv4 20, TCP 20, timestamps 12
+FRAGMENT_BYTES = 1480  # IP payload of a packet of 1,500 bytes
 
 
-def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median", level: float = 0.99) -> Verdicts:
+def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median") -> Verdicts:
     """
-    RTT of the echoes against the sum of the two one-way delays: within 1 ms + 1 % of the request.
+    Judge the RTT of the echoes against the sum of the two one-way delays: within 1 ms + 1 % of the request.
 
     Lost echoes and extra replies do not count.
 
-    Parameters
-    ----------
-    echoes, links : DataFrame
-        Tables of these names.
-    statistic : str
-        "median", with an interval from order statistics (Hahn & Meeker 1991). Or "mean", for links with jitter, which
-        must not add delay: Student's interval, in which n echoes count as n (1 - r) / (1 + r), with r the lag-1
+    statistic: "median", with an interval from order statistics (Hahn & Meeker 1991). Or "mean", for links with jitter,
+        which must not add delay: Student's interval, in which n echoes count as n (1 - r) / (1 + r), with r the lag-1
         autocorrelation (Bartlett 1935). The verdict is then "outside" only if the whole interval is outside the limit,
         "unknown" if only the estimate is.
     """
@@ -69,18 +60,18 @@ def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median",
         requested = float(there.delay_ms) + float(back.delay_ms)
         allowed = RTT_MS + RTT_SHARE * requested
         if not mean:
-            low, high = order_interval(values, level)
+            low, high = order_interval(values, LEVEL)
             note = f"mean {quantity(values.mean(), 'ms')}"
             return judged(requested, float(np.median(values)), low, high, allowed, note)
         n, delivered = effective_n(values, of="mean"), float(values.mean())
-        half = stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / sqrt(n)
+        half = t_quantile(LEVEL, n - 1) * values.std(ddof=1) / sqrt(n)
         return _if_clear(judged(requested, delivered, delivered - half, delivered + half, allowed), n)
 
     name, limit = ("mean" if mean else "rtt"), f"{RTT_MS:g} ms + {percent(RTT_SHARE)}"
-    return _of_echoes(echoes, links, name, limit, level, 2 if mean else 1, judge)
+    return _of_echoes(echoes, links, name, limit, 2 if mean else 1, judge)
 
 
-def jitter(echoes: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -> Verdicts:
+def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     Standard deviation of the RTT against the root of the sum of squares of both directions: within 0.5 ms + 10 %.
 
@@ -91,25 +82,22 @@ def jitter(echoes: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) ->
 
     def judge(values, there, back):
         requested = hypot(float(there.jitter_ms), float(back.jitter_ms))
-        n, delivered, tail = effective_n(values), float(values.std(ddof=1)), (1 - level) / 2
+        n, delivered, tail = effective_n(values), float(values.std(ddof=1)), (1 - LEVEL) / 2
         low, high = (delivered * sqrt((n - 1) / stats.chi2.ppf(q, n - 1)) for q in (1 - tail, tail))
         return _if_clear(judged(requested, delivered, low, high, JITTER_MS + JITTER_SHARE * requested), n)
 
     limit = f"{JITTER_MS:g} ms + {percent(JITTER_SHARE)}"
-    return _of_echoes(echoes, links, "jitter", limit, level, 2, judge)
+    return _of_echoes(echoes, links, "jitter", limit, 2, judge)
 
 
-def _of_echoes(
-    echoes, links, name: str, limit: str, level: float, minimum: int, judge: Callable[..., dict]
-) -> Verdicts:
-    """A row per direction with at least `minimum` answered echoes; `judge` takes their RTTs and both links."""
-    check_level(level)
+def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callable[..., dict]) -> Verdicts:
+    """Return a row per direction with at least `minimum` answered echoes; `judge` takes their RTTs and both links."""
     few = "no echo was answered" if minimum == 1 else "fewer than two echoes were answered"
     rows = []
     for key, group in groups("echoes", echoes):
         requests = link_both_ways(links, key)
         values = answered(group).rtt_ms.to_numpy(dtype=float)
-        row = row_of(key, name, "ms", level, limit, len(values))
+        row = row_of(key, name, "ms", LEVEL, limit, len(values))
         if requests is not None and len(values) >= minimum:
             row |= judge(values, *requests)
         rows.append(or_unknown(row, requests, few))
@@ -117,7 +105,7 @@ def _of_echoes(
 
 
 def _if_clear(row: dict, n: float) -> dict:
-    """The row; "unknown" if the estimate is outside the limit but not its whole interval."""
+    """Return the row; "unknown" if the estimate is outside the limit but not its whole interval."""
     note = f"equivalent to {n:.0f} independent echoes"
     low, high = row["requested"] - row["allowed"], row["requested"] + row["allowed"]
     if row["verdict"] == OUTSIDE and row["low"] <= high and row["high"] >= low:
@@ -141,43 +129,36 @@ def effective_n(values: np.ndarray, of: str = "variance") -> float:
     return max(2.0, len(values) * (1 - r) / (1 + r))
 
 
-def loss(echoes: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -> Verdicts:
+def loss(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Share of echoes lost against 1 - (1 - loss forward)(1 - loss back).
+    Judge the share of echoes lost against 1 - (1 - loss forward)(1 - loss back).
 
     Within the limit if the request lies inside the exact binomial interval (Clopper & Pearson 1934) of the measured
     share; at the level 99 %, about 1 in 100 accurate links lies outside. A request of 0 allows no loss.
     """
-    check_level(level)
     rows = []
     for key, group in groups("echoes", echoes):
         requests = link_both_ways(links, key)
         sent = group[~group.duplicate.astype(bool)]
         n, lost = len(sent), int(sent.lost.sum())
-        row = row_of(key, "loss", "fraction", level, f"request inside the {percent(level)} interval", n)
+        row = row_of(key, "loss", "fraction", LEVEL, f"request inside the {percent(LEVEL)} interval", n)
         if requests is not None and n:
             there, back = (float(link.loss) for link in requests)
             requested = 1 - (1 - there) * (1 - back)
-            low, high = exact_binomial(lost, n, level)
+            low, high = exact_binomial(lost, n, LEVEL)
             row |= judged(requested, lost / n, low, high, note=f"{lost:,} of {n:,} echoes")
         rows.append(or_unknown(row, requests, "no echo was sent"))
     return Verdicts.of(rows)
 
 
-def rate(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -> Verdicts:
+def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     Median rate at the receiver, headers included, against the rate limit of the sending direction: within 5 %.
 
     A link's limit counts whole packets, iperf3 counts payload. So each transfer's throughput is scaled by (payload +
     headers) / payload: 52 bytes per TCP segment (IPv4, TCP, timestamps), 28 per UDP datagram and 20 more for each
     further fragment. Directions without a limit have no row.
-
-    Parameters
-    ----------
-    transfers, links : DataFrame
-        Tables of these names.
     """
-    check_level(level)
     rows = []
     for key, group in groups("transfers", by_sender(transfers[transfers.throughput_bps.notna()])):
         link = link_of(links, key)
@@ -185,10 +166,10 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -
             continue
         values = np.array([_wire_bps(row) for row in group.itertuples(index=False)])
         values = values[~np.isnan(values)]
-        row = row_of(key, "rate", "bit/s", level, percent(RATE_SHARE), len(values))
+        row = row_of(key, "rate", "bit/s", LEVEL, percent(RATE_SHARE), len(values))
         if link is not None and len(values):
             requested = float(link.rate_bps)
-            low, high = order_interval(values, level)
+            low, high = order_interval(values, LEVEL)
             note = f"payload {quantity(float(group.throughput_bps.median()), 'bit/s')}, headers added"
             row |= judged(requested, float(np.median(values)), low, high, RATE_SHARE * requested, note)
         rows.append(or_unknown(row, link, "no transfer reports its payload per packet"))
@@ -196,7 +177,7 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -
 
 
 def _wire_bps(row) -> float:
-    """Throughput with headers; NaN where the payload per packet is not known."""
+    """Compute the throughput with headers; NaN where the payload per packet is not known."""
     udp = row.protocol == "UDP"
     payload = row.block_bytes if udp else row.mss_bytes
     if pd.isna(payload) or payload <= 0:
@@ -209,18 +190,14 @@ def _wire_bps(row) -> float:
 
 def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
     """
-    Time from the command that cut a link to the last reply seen before it was healed: within 100 ms.
+    Judge the time from the command that cut a link to the last reply seen before it was healed: within 100 ms.
 
     "unknown" unless replies arrived in the 5 s before the cut, no more than 100 ms apart (median), and an echo was lost
     after it: otherwise the silence proves nothing.
 
-    Parameters
-    ----------
-    echoes : DataFrame
-        Table of this name, with `received_at_s` (ping -D).
-    cuts : DataFrame
-        One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s
-        (null: never).
+    echoes: Table of this name, with `received_at_s` (ping -D).
+    cuts: One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s (null:
+        never).
     """
     rows = []
     for event in cuts.itertuples(index=False):
@@ -254,10 +231,7 @@ def order(echoes: pd.DataFrame) -> Verdicts:
     "unknown" unless the last tenth of the RTTs is shorter than the first tenth by more than the mean time between
     replies: otherwise no echo could overtake another.
 
-    Parameters
-    ----------
-    echoes : DataFrame
-        Table of this name, with `received_at_s` (ping -D).
+    echoes: Table of this name, with `received_at_s` (ping -D).
     """
     rows = []
     for key, group in groups("echoes", echoes):

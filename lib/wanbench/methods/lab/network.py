@@ -11,17 +11,10 @@ from wanbench.formatting import count, number
 
 def network(lab: Mapping) -> Finding:
     """
-    State which network a run measured, and hence what its RTTs mean.
+    State which network a run measured, emulated links or the real one, from the lab's entry in its manifest
+    (`Run.lab`).
 
-    Parameters
-    ----------
-    lab : mapping
-        The lab's entry in the manifest, `Run.lab`.
-
-    Returns
-    -------
-    Finding
-        Named "network"; `n` is the number of emulated links, or of hosts.
+    Returns a finding named "network"; `n` is the number of emulated links, or of hosts.
     """
     check_kind("lab", lab, Mapping)
     links, hosts = lab.get("links") or [], lab.get("hosts") or []

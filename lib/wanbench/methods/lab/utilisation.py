@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import nan
 
+import numpy as np
 import pandas as pd
 
+from wanbench.checks import check_number
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Result
 
 KEY = ["run_id", "test_id", "attempt"]
 LINK = [*KEY, "link_from", "link_to"]
+# A link is at capacity in a window from this share of its rate on: shapers keep a rate to within some per cent
 AT_CAPACITY = 0.95
-"""A link is at capacity in a window from this share of its rate on: shapers keep a rate to within some per cent."""
 METHOD = "bits delivered, and lost after they had used the link's rate, between two readings of its counters"
 ASSUMPTION = "A burst shorter than a window shows only in the drops and the backlog of the queue"
 CIRCUIT_METHOD = "the mean rate of each interval, as the circuit's operator reports it"
@@ -22,24 +24,22 @@ COLUMNS = [
     *LINK, "start_s", "end_s", "rate_bps", "carried_bps", "utilisation", "packets_per_s", "packets_sent",
     "packets_queue_dropped", "bytes_backlog",
 ]  # fmt: skip
+INTO = {"in": True, "out": False}
+DIRECT_CONNECT = {"ConnectionBpsIngress": True, "ConnectionBpsEgress": False}
+VPN = {"TunnelDataIn": True, "TunnelDataOut": False}
+# Metrics of a circuit's load, and whether each is inbound, as seen from the end that reports it
+WAYS = INTO | DIRECT_CONNECT | VPN
+HERE = "here"  # The end of the circuit that reports
 
 
 def windows(samples: pd.DataFrame) -> pd.DataFrame:
     """
-    Traffic of each link between consecutive samples.
+    Compute the traffic of each link between consecutive samples.
 
-    Parameters
-    ----------
-    samples : DataFrame
-        Table link_samples.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps, utilisation (NaN
-        without a rate, or if it was changed within the window), packets_per_s (delivered), packets_sent and
-        packets_queue_dropped in the window, bytes_backlog (at its end). A window over which counters fall (another lab)
-        is left out.
+    Returns DataFrame: run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps,
+        utilisation (NaN without a rate, or if it was changed within the window), packets_per_s (delivered),
+        packets_sent and packets_queue_dropped in the window, bytes_backlog (at its end). A window over which counters
+        fall (another lab) is left out.
     """
     rows = samples.sort_values("at_s", kind="stable")
     # A lost packet has used the link's rate, as it is lost behind the queue.
@@ -66,15 +66,11 @@ class Capacity(Result):
     """
     Whether links were ever at their capacity.
 
-    Attributes
-    ----------
-    links : DataFrame
-        Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
+    links: Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
         share_at_capacity (of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (time to send the bytes
         queued at a sample), longest_backlog_s (longest time in which every sample found some). Unknown values are NaN,
         such as the queues of a circuit.
-    is_circuit : bool
-        Whether the numbers come from the operator of circuits rather than from the lab's counters.
+    is_circuit: Whether the numbers come from the operator of circuits rather than from the lab's counters.
     """
 
     links: pd.DataFrame
@@ -84,7 +80,6 @@ class Capacity(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The largest utilisation of a window."""
         one = [*KEY, "circuit"] if self.is_circuit else KEY
         n = len(self.links.drop_duplicates(one))
         return (
@@ -104,7 +99,6 @@ class Capacity(Result):
 
     @property
     def sentence(self) -> str:
-        """The statement, with the length of the windows it holds for."""
         rows, (largest,) = self.links, self.estimates
         at_capacity = round((rows.share_at_capacity * rows.n_windows).sum())
         often = f"in {number(at_capacity, 0)} of them" if at_capacity else "never"
@@ -124,11 +118,9 @@ class Capacity(Result):
         )
 
     def table(self) -> pd.DataFrame:
-        """`links`."""
         return self.links
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per direction of a link, over all tests."""
         rows = []
         for (start, end), part in self.links.groupby(["link_from", "link_to"], sort=False):
             rows.append(
@@ -152,31 +144,22 @@ def capacity(samples: pd.DataFrame) -> Capacity:
     """
     Judge every link of every test that has a rate and at least two samples.
 
-    Parameters
-    ----------
-    samples : DataFrame
-        Table link_samples.
-
-    Raises
-    ------
-    MissingDataError
-        There are no samples: the network is real.
-    ParameterError
-        No link has a rate and two samples.
+    Raises MissingDataError: there are no samples: the network is real.
+    Raises ParameterError: no link has a rate and two samples.
     """
     if samples.empty:
         raise MissingDataError("the run has no samples of links: a real network has no links to count on.")
-    known = windows(samples)
-    known = known[known.utilisation.notna()]
-    if known.empty:
+    loads = windows(samples)
+    loads = loads[loads.utilisation.notna()]
+    if loads.empty:
         raise ParameterError("no link has a rate and two samples, so none can be judged")
-    return Capacity(by_link(known).join(_backlogs(samples)).reset_index())
+    return Capacity(by_link(loads).join(_backlogs(samples)).reset_index())
 
 
-def by_link(known: pd.DataFrame) -> pd.DataFrame:
+def by_link(loads: pd.DataFrame) -> pd.DataFrame:
     """The rows of `Capacity.links` for windows with a utilisation, by the columns of `LINK`; without backlogs."""
-    known = known.assign(window_s=known.end_s - known.start_s, is_full=known.utilisation >= AT_CAPACITY)
-    groups = known.groupby(LINK, dropna=False)
+    loads = loads.assign(window_s=loads.end_s - loads.start_s, is_full=loads.utilisation >= AT_CAPACITY)
+    groups = loads.groupby(LINK, dropna=False)
     table = groups.agg(
         n_windows=("utilisation", "size"),
         window_s=("window_s", "median"),
@@ -187,7 +170,7 @@ def by_link(known: pd.DataFrame) -> pd.DataFrame:
     counted = ["packets_sent", "packets_queue_dropped"]
     table = table.join(groups[counted].sum(min_count=1))
     spent_s = groups.window_s.sum()
-    weighted = (known.utilisation * known.window_s).groupby([known[name] for name in LINK], dropna=False).sum()
+    weighted = (loads.utilisation * loads.window_s).groupby([loads[name] for name in LINK], dropna=False).sum()
     table.insert(3, "mean_utilisation", weighted / spent_s)
     return table
 
@@ -208,49 +191,33 @@ def _backlogs(samples):
 
 def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
     """
-    Packets per second that a region received (rx) and sent (tx) over time, summed over its links.
+    Compute the packets per second that a region received (rx) and sent (tx) over time, summed over its links.
 
     They are counted on the links, packet by packet as on the wire. A host's devices count fewer, because large packets
     are segmented later (offload).
 
-    Parameters
-    ----------
-    samples : DataFrame
-        Table link_samples.
-    region : str
-        For example the brokers' region.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, start_s, end_s, rx_packets_per_s, tx_packets_per_s: packets delivered.
+    region: For example the brokers' region.
+    Returns DataFrame: run_id, test_id, attempt, start_s, end_s, rx_packets_per_s, tx_packets_per_s: packets delivered.
     """
-    known = windows(samples)
-    ways = {"rx_packets_per_s": known.link_to == region, "tx_packets_per_s": known.link_from == region}
+    loads = windows(samples)
+    ways = {"rx_packets_per_s": loads.link_to == region, "tx_packets_per_s": loads.link_from == region}
     if not any(way.any() for way in ways.values()):
         raise ParameterError(f"no link to or from {region!r} was sampled")
-    known = known.assign(sample=known.groupby(LINK, dropna=False).cumcount())
+    loads = loads.assign(sample=loads.groupby(LINK, dropna=False).cumcount())
     keys = [*KEY, "sample"]
-    rates = known.groupby(keys, dropna=False)[["start_s", "end_s"]].mean()
+    rates = loads.groupby(keys, dropna=False)[["start_s", "end_s"]].mean()
     for name, way in ways.items():
-        rates[name] = known[way].groupby(keys, dropna=False).packets_per_s.sum()
+        rates[name] = loads[way].groupby(keys, dropna=False).packets_per_s.sum()
     return rates.fillna(dict.fromkeys(ways, 0.0)).reset_index().drop(columns="sample")
 
 
 def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     """
-    Throughput of iperf3 during a test, over time: payload of all its streams, without headers.
+    Compute the throughput of iperf3 during a test, over time: payload of all its streams, without headers.
 
-    Parameters
-    ----------
-    transfers, intervals : DataFrame
-        The tables of those names.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, start_s, end_s (Unix s, by the client's clock, which gives whole seconds),
-        background_bps. Transfers without a start time are left out.
+    transfers, intervals: The tables of those names.
+    Returns DataFrame: run_id, test_id, attempt, start_s, end_s (Unix s, by the client's clock, which gives whole
+        seconds), background_bps. Transfers without a start time are left out.
     """
     one = ["source_file", "direction"]
     began = transfers[transfers.started_at_utc.notna()].drop_duplicates(one)[[*one, "started_at_utc"]]
@@ -264,3 +231,59 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame
     groups = rows[rows.end_s > rows.start_s].groupby([*KEY, "bin"], dropna=False)
     sums = groups.agg(start_s=("start_s", "min"), end_s=("end_s", "max"), background_bps=("background_bps", "sum"))
     return sums.reset_index().drop(columns="bin")
+
+
+def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> pd.DataFrame:
+    """
+    Compute the load of each direction of each circuit, interval by interval, in the columns of `windows`.
+
+    `metrics` has rows of `importers.read_circuit`, or those of Direct Connect and VPN tunnels that were fetched from
+    CloudWatch. `capacity_bps` is that of every circuit whose rows do not state it. link_from and link_to are the
+    circuit's name and "here"; carried_bps and rate_bps are NaN if only a percentage is known.
+
+    Raises MissingDataError: no row is about a circuit, or none states the length of its interval.
+    """
+    check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)
+    rows = metrics[metrics.metric.isin(WAYS) & metrics.source.isin(["circuit", "cloudwatch"])]
+    rows = rows[rows.interval_s > 0]
+    if rows.empty:
+        raise MissingDataError(
+            "no metrics of a circuit with a known interval: none, or a single row, was imported or fetched."
+        )
+    stated = metrics[(metrics.metric == "capacity") & (metrics.source == "circuit")]
+    stated = stated.drop_duplicates(["subject", "at_utc"])[["subject", "at_utc", "value"]]
+    rows = rows.merge(stated.rename(columns={"value": "rate_bps"}), on=["subject", "at_utc"], how="left")
+    rate_bps = rows.rate_bps.fillna(nan if capacity_bps is None else capacity_bps)
+    # A tunnel counts the bytes of an interval; other circuits report bits per second.
+    to_bps = np.where(rows.unit == "bytes", 8 / rows.interval_s, np.where(rows.unit == "bit/s", 1.0, nan))
+    carried_bps = rows.value * to_bps
+    percent = rows.unit == "%"
+    carried_bps = carried_bps.where(~percent, rows.value / 100 * rate_bps)
+    end_s = (rows.at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+    comes_in = rows.metric.map(WAYS).astype(bool)
+    windows = rows.assign(
+        link_from=rows.subject.where(comes_in, HERE),
+        link_to=rows.subject.where(~comes_in, HERE),
+        start_s=end_s - rows.interval_s,
+        end_s=end_s,
+        rate_bps=rate_bps,
+        carried_bps=carried_bps,
+        utilisation=(rows.value / 100).where(percent, carried_bps / rate_bps),
+        **dict.fromkeys(["packets_per_s", "packets_sent", "packets_queue_dropped", "bytes_backlog"], nan),
+    )
+    return windows.sort_values([*KEY, "link_from", "link_to", "end_s"], kind="stable")[COLUMNS].reset_index(drop=True)
+
+
+def circuit_capacity(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> Capacity:
+    """
+    Tell whether circuits were ever at their capacity, judged by means over their intervals.
+
+    Parameters and errors are those of `circuit_windows`; MissingDataError also if no capacity is known.
+    """
+    windows = circuit_windows(metrics, capacity_bps=capacity_bps)
+    loads = windows[windows.utilisation.notna()]
+    if loads.empty:
+        raise MissingDataError("no capacity of a circuit is known; give capacity_bps.")
+    links = by_link(loads).assign(max_backlog_ms=nan, longest_backlog_s=nan).reset_index()
+    circuit = links.link_from.where(links.link_from != HERE, links.link_to)
+    return Capacity(links.assign(circuit=circuit), is_circuit=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isnan, nan
 
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.findings import Finding
 from wanbench.formatting import count, interval, percent, quantity
 from wanbench.methods.result import RowsResult
@@ -18,7 +22,7 @@ COLUMNS = [
     "allowed", "limit", "n", "verdict", "note",
 ]  # fmt: skip
 WITHIN, OUTSIDE, UNKNOWN = "within", "outside", "unknown"
-KEY = ["run_id", "from_region", "to_region"]
+LINK_KEY = ["run_id", "from_region", "to_region"]
 NAMES = {
     "rtt": "round-trip time",
     "jitter": "jitter",
@@ -31,25 +35,30 @@ NAMES = {
     "loss-from-throughput": "packet loss estimated from throughput",
     "order": "replies out of order while a delay becomes shorter",
 }
-OF_A_RUN = ("window", "capacity")
-"""Quantities with one number for all links of a run."""
+OF_A_RUN = ("window", "capacity")  # Quantities with one number for all links of a run
 METHOD = "requested settings against what was measured, per link"
 ASSUMPTION = "The hosts' clocks and tools are more accurate than the limit"
+PANELS = {
+    # quantity: (panel title, what the x axis is, factor of the error, factor of the request, relative error?)
+    "rtt": ("RTT: error (ms)", "requested (ms)", 1.0, 1.0, False),
+    "rate": ("Rate: error (%)", "requested (Mbit/s)", 100.0, 1e-6, True),
+    "loss": ("Loss: error (points)", "requested (%)", 100.0, 100.0, False),
+    "jitter": ("Jitter: error (ms)", "requested (ms)", 1.0, 1.0, False),
+    "cut": ("Cut: last packet after (ms)", "cut number", 1.0, 1.0, False),
+}
+PANEL_COLUMNS = 3
+PANEL_TICKS = 6  # More labels of a log axis overlap in a third of the page
+MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOWN: (theme.UNKNOWN, "circle-open")}
 
 
 class Verdicts(RowsResult):
     """
     Requested and delivered values of links, and whether they agree within the stated limit.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low, high,
-        level, error (delivered less requested), allowed, limit (as text), n, verdict and note. `verdict` is "within",
-        "outside", or "unknown" if the data cannot tell; `note` says why.
+    rows: One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low,
+        high, level, error (delivered less requested), allowed, limit (as text), n, verdict and note. `verdict` is
+        "within", "outside", or "unknown" if the data cannot tell; `note` says why.
     """
-
-    DRAWN_BY = "verdicts_figure.requested_against_delivered"
 
     @classmethod
     def of(cls, rows: list[dict]) -> Verdicts:
@@ -64,7 +73,6 @@ class Verdicts(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """One sentence per quantity."""
         return " ".join(finding.sentence for finding in self.findings()) or "No link was judged."
 
     def summary(self) -> pd.DataFrame:
@@ -98,7 +106,6 @@ class Verdicts(RowsResult):
         return [_finding(row, page) for row in self.summary().itertuples(index=False)]
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows with units, the interval in one column."""
         rows = []
         for row in self.rows.itertuples(index=False):
             delivered, ends = interval(row.delivered, row.low, row.high, row.unit)
@@ -116,6 +123,43 @@ class Verdicts(RowsResult):
                 }
             )
         return pd.DataFrame(rows)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Error of each link against its request, a panel per quantity, with intervals and the allowed band."""
+        rows = self.rows
+        names = [name for name in PANELS if (rows.quantity == name).any()]
+        if not names:
+            raise ParameterError(f"the verdicts have none of the quantities {', '.join(PANELS)}")
+        columns = min(PANEL_COLUMNS, len(names))
+        n_rows = -(-len(names) // columns)
+        titles = [PANELS[name][0] for name in names]
+        figure = make_subplots(n_rows, columns, subplot_titles=titles, vertical_spacing=0.26, horizontal_spacing=0.08)
+        shown = set()
+        for place, name in enumerate(names):
+            at = {"row": place // columns + 1, "col": place % columns + 1}
+            _panel(figure, rows[rows.quantity == name], name, at, shown)
+        figure.update_annotations(font_size=13)
+        figure.update_layout(legend=theme.LEGEND_ON_TOP)
+        counts = "; ".join(
+            f"{row.quantity} {row.n_within:,} of {row.n_links - row.n_unknown:,} within"
+            for row in self.summary().itertuples(index=False)
+        )
+        level = rows.level[rows.level.notna()]
+        bars = f" Bars: {percent(level.iloc[0])} intervals." if len(level) else ""
+        limits = {name: "; ".join(rows.limit[rows.quantity == name].unique()) for name in names}
+        limits = ", ".join(f"{PANELS[name][0].partition(':')[0]} {limits[name]}" for name in names if name != "loss")
+        return theme.finish(
+            figure,
+            name="requested-against-delivered",
+            title="Requested against delivered",
+            subtitle=f"One point per link: delivered less requested. Shaded: the allowed error ({limits}).{bars}",
+            alt=f"Errors of emulated links against what was requested: {counts}.",
+            caption=f"What the links delivered, less what was requested of them ({counts}). "
+            "Loss has no band: its verdict is whether the interval holds an error of zero.",
+            table=rows,
+            note=note,
+            headroom_px=theme.PANEL_TITLES_PX,
+        )
 
 
 def _finding(row, page: str) -> Finding:
@@ -154,17 +198,17 @@ def _finding(row, page: str) -> Finding:
 
 def groups(table: str, frame: pd.DataFrame) -> Iterable[tuple[tuple[str, str, str], pd.DataFrame]]:
     """Run, ends and rows of each direction of a link."""
-    return check_columns(table, frame, KEY).groupby(KEY, dropna=False, sort=True)
+    return check_columns(table, frame, LINK_KEY).groupby(LINK_KEY, dropna=False, sort=True)
 
 
 def matching(frame: pd.DataFrame, key: tuple[str, str, str]) -> pd.DataFrame:
-    """The rows of one run and direction."""
-    return frame[(frame[KEY] == list(key)).all(axis=1)]
+    """Return the rows of one run and direction."""
+    return frame[(frame[LINK_KEY] == list(key)).all(axis=1)]
 
 
 def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
-    """The link of one run and direction, or None; ParameterError if there are two."""
-    rows = matching(check_columns("links", links, KEY), key)
+    """Return the link of one run and direction, or None; ParameterError if there are two."""
+    rows = matching(check_columns("links", links, LINK_KEY), key)
     if len(rows) > 1:
         run_id, start, end = key
         raise ParameterError(f"{len(rows)} links from {start} to {end} in run {run_id}; allowed: one.")
@@ -172,7 +216,7 @@ def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
 
 
 def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]):
-    """The links of both directions, or None if one is missing."""
+    """Return the links of both directions, or None if one is missing."""
     run_id, start, end = key
     pair = [link_of(links, way) for way in (key, (run_id, end, start))]
     return None if None in pair else pair
@@ -189,13 +233,13 @@ def by_sender(transfers: pd.DataFrame) -> pd.DataFrame:
 
 
 def answered(echoes: pd.DataFrame) -> pd.DataFrame:
-    """Echoes with a reply, each once."""
+    """Select echoes with a reply, each once."""
     return echoes[echoes.rtt_ms.notna() & ~echoes.duplicate.astype(bool) & ~echoes.lost.astype(bool)]
 
 
 def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
-    """A row without a verdict yet."""
-    start = dict(zip(KEY, key, strict=True)) | {"quantity": name, "unit": unit}
+    """Return a row without a verdict yet."""
+    start = dict(zip(LINK_KEY, key, strict=True)) | {"quantity": name, "unit": unit}
     numbers = dict.fromkeys(("requested", "delivered", "low", "high", "error", "allowed"), nan)
     return {**start, **numbers, "level": level, "limit": limit, "n": n, "verdict": UNKNOWN, "note": ""}
 
@@ -210,7 +254,61 @@ def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
 
 
 def or_unknown(row: dict, request, reason: str) -> dict:
-    """The row, with the reason if it has no verdict."""
+    """Return the row, with the reason if it has no verdict."""
     if row["verdict"] == UNKNOWN and not row["note"]:
         row["note"] = "the tables do not say what was requested" if request is None else reason
     return row
+
+
+def _panel(figure: go.Figure, part: pd.DataFrame, name: str, at: dict, shown: set) -> None:
+    _, x_title, factor, request_factor, relative = PANELS[name]
+    part = part[part.delivered.notna()].sort_values(["requested", "from_region", "to_region"])
+    divisor = part.requested if relative else 1.0
+    x = part.requested * request_factor
+    if name == "cut":
+        x = pd.Series(np.arange(1, len(part) + 1), index=part.index)
+    error, allowed = part.error / divisor * factor, part.allowed / divisor * factor
+    low, high = ((part[end] - part.requested) / divisor * factor for end in ("low", "high"))
+    if allowed.notna().any():
+        _band(figure, x, allowed, at, one_sided=name == "cut")
+    for verdict, (colour, symbol) in MARKS.items():
+        chosen = part.verdict == verdict
+        if not chosen.any():
+            continue
+        ends = part[chosen]
+        primitives.interval_points(
+            figure,
+            x[chosen],
+            error[chosen],
+            low[chosen],
+            high[chosen],
+            marker={"color": colour, "symbol": symbol, "size": 7},
+            bar={"thickness": 1, "width": 0},
+            vertical=True,
+            name=verdict,
+            legendgroup=verdict,
+            showlegend=verdict not in shown,
+            text=[theme.plain(f"{row.from_region} to {row.to_region}") for row in ends.itertuples()],
+            hovertemplate="%{text}<br>requested %{x:.4g}<br>error %{y:.3g}<extra></extra>",
+            **at,
+        )
+        shown.add(verdict)
+    wide = name != "cut" and len(x) and x.min() > 0 and x.max() / x.min() > 20
+    figure.update_xaxes(title=x_title.replace(")", ", log axis)") if wide else x_title, **at)
+    if wide:
+        settings = theme.log_axis(x, "", PANEL_TICKS)
+        figure.update_xaxes(**settings, **at)
+    figure.update_yaxes(zeroline=True, zerolinecolor=theme.MUTED, **at)
+    if name == "cut":
+        figure.update_xaxes(dtick=max(1, len(part) // 8), **at)
+
+
+def _band(figure: go.Figure, x: pd.Series, allowed: pd.Series, at: dict, *, one_sided: bool) -> None:
+    """Return the allowed error over the requests, as a shaded area."""
+    edges = pd.DataFrame({"x": x, "allowed": allowed}).dropna().drop_duplicates("x").sort_values("x")
+    left, right = edges.x.iloc[0], edges.x.iloc[-1]
+    if left == right or one_sided:
+        pad = 0.5 if one_sided else 0.05 * max(abs(left), 1.0)
+        edges = pd.DataFrame({"x": [left - pad, right + pad], "allowed": edges.allowed.iloc[0]})
+    lower = edges.allowed * (0.0 if one_sided else -1.0)
+    primitives.band(figure, edges.x, lower, edges.allowed, **at)

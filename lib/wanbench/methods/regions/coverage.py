@@ -10,37 +10,33 @@ from math import log
 
 from wanbench.formatting import count, number, span
 
-BAND = (93.0, 97.0)
-"""Coverage in per cent that counts as that of a 95 % interval."""
+BAND = (93.0, 97.0)  # Coverage in per cent that counts as that of a 95 % interval
+# Lowest and highest coverage in per cent by quantity and number of regions, over surveys with effects of regions and of
+# pairs, on height and on slope, heavy tails of pairs, and missing pairs
 COVERAGE = {
     "slope": {8: (96.1, 99.0), 16: (96.0, 97.0), 46: (96.2, 97.3)},
-    "RTT at no distance": {8: (94.3, 99.0), 16: (94.1, 99.0), 46: (94.3, 97.3)},
+    "RTT intercept": {8: (94.3, 99.0), 16: (94.1, 99.0), 46: (94.3, 97.3)},
     "Pearson r": {8: (96.3, 98.3), 16: (94.4, 97.1), 46: (94.1, 96.5)},
     "half-distance": {8: (94.3, 98.7), 16: (95.7, 98.3), 46: (95.6, 97.3)},
     "window W": {8: (94.5, 98.0), 16: (95.1, 97.6), 46: (94.4, 97.4)},
 }
-"""
-Lowest and highest coverage in per cent by quantity and number of regions, over surveys with effects of regions and of
-pairs, on height and on slope, heavy tails of pairs, and missing pairs.
-"""
+# The same for skewed or heavy-tailed effects of regions, and for a tenth of the regions with detours
 SKEWED_COVERAGE = {
     "slope": {8: (59.3, 98.3), 16: (76.7, 99.3), 46: (85.0, 97.7)},
-    "RTT at no distance": {8: (78.7, 98.3), 16: (79.3, 99.3), 46: (93.0, 98.3)},
+    "RTT intercept": {8: (78.7, 98.3), 16: (79.3, 99.3), 46: (93.0, 98.3)},
     "Pearson r": {8: (57.0, 96.4), 16: (80.0, 96.1), 46: (87.4, 99.3)},
     "window W": {8: (90.0, 94.9), 16: (78.3, 95.7), 46: (74.3, 96.1)},
 }
-"""The same for skewed or heavy-tailed effects of regions, and for a tenth of the regions with detours."""
+# The same for effects that places share with neighbours, over 1,500 or 5,000 km
 ALIKE_COVERAGE = {
     "slope": {8: (86.6, 97.7), 16: (84.0, 97.7), 46: (60.3, 92.0)},
-    "RTT at no distance": {8: (87.6, 98.7), 16: (72.0, 96.7), 46: (55.0, 92.0)},
+    "RTT intercept": {8: (87.6, 98.7), 16: (72.0, 96.7), 46: (55.0, 92.0)},
     "half-distance": {8: (87.6, 97.7), 16: (82.7, 95.3), 46: (59.0, 88.0)},
     "window W": {8: (87.2, 93.0), 16: (69.0, 89.7), 46: (47.7, 75.7)},
 }
-"""The same for effects that places share with neighbours, over 1,500 or 5,000 km."""
+# The same for 5 to 10 % of pairs beyond the knee, or none
 FEW_BEYOND_COVERAGE = {"window W": {8: (87.0, 95.0), 16: (85.3, 96.0), 46: (63.7, 86.7)}}
-"""The same for 5 to 10 % of pairs beyond the knee, or none."""
-FEW_REGIONS = 16
-"""With this many regions or more, an interval that is too wide needs no caution."""
+FEW_REGIONS = 16  # With this many regions or more, an interval that is too wide needs no caution
 
 
 def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
@@ -62,8 +58,8 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
 
 def harder(quantity: str, n_units: int) -> str:
-    """A sentence for the assumption: what lowers the coverage, and how far; "" if nothing does."""
-    found = {
+    """Return a sentence for the assumption: what lowers the coverage, and how far; "" if nothing does."""
+    harder_surveys = {
         "effects shared over 1,500 km or more": _nearest(ALIKE_COVERAGE.get(quantity), n_units),
         "skewed or heavy-tailed effects of regions, or detours of a few": _simulated(
             SKEWED_COVERAGE.get(quantity), n_units
@@ -72,22 +68,20 @@ def harder(quantity: str, n_units: int) -> str:
     }
     parts = [
         f"{what} (the 95 % interval then {_covers(size, *ends)})"
-        for what, (size, ends) in found.items()
+        for what, (size, ends) in harder_surveys.items()
         if ends[0] < BAND[0]
     ]
     return f". So would {'; '.join(parts)}; a survey need not show it" if parts else ""
 
 
 def few_beyond(n_units: int) -> str:
-    """The coverage of the interval of W with few pairs beyond the knee."""
+    """Return the coverage of the interval of W with few pairs beyond the knee."""
     size, ends = _simulated(FEW_BEYOND_COVERAGE["window W"], n_units)
     return f"its 95 % interval {_covers(size, *ends)}"
 
 
 def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
-    """
-    A caution with the coverage if effects of nearby places are correlated; none if that was not simulated.
-    """
+    """Warn with the coverage if effects of nearby places are correlated; none if that was not simulated."""
     size, ends = _nearest(ALIKE_COVERAGE.get(quantity), n_regions)
     if ends[0] >= BAND[0]:
         return ()
@@ -97,7 +91,7 @@ def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
 
 def _covers(size: int, low: float, high: float) -> str:
     """
-    The text of a coverage.
+    Return the text of a coverage.
 
     >>> _covers(16, 81.7, 95.7)
     'covers in 81.7 to 95.7 % of cases in simulated surveys of 16 regions'

@@ -2,36 +2,32 @@
 Variances for pairs that share regions: the dyadic-robust sandwich, its leave-one-region-out form, a region bootstrap.
 
 Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions hold far fewer than 2,070
-independent observations. Three methods for any statistic (`leave_one_out` has a better one for least squares):
-
-- `sandwich`: the dyadic-cluster-robust variance of Fafchamps & Gubert (2007), Cameron & Miller (2014) and Aronow, Samii
-  & Assenova (2015). It is too small for few regions, because residuals are smaller than errors.
-- `variance`: its leave-one-out form, after the CV3 estimator that MacKinnon, Nielsen & Webb (2023) recommend for
-  clusters. Leaving out regions counts the variance of single pairs twice, so the leave-one-pair-out variance is
-  subtracted once. It suits any smooth statistic.
-- `region_weights`, `weighted_median`: resampling regions, not pairs (Snijders & Borgatti 1999; Davezies,
-  D'Haultfœuille & Guyonvarch 2021), for statistics that are not smooth. It is conservative if much of the variance
-  belongs to single pairs.
-
-`first` and `second` index each pair's two units: regions, or clusters of regions (`places`). A pair within
+independent observations. `sandwich` is too small for few regions; `variance` suits any smooth statistic (`jackknife`
+has a better one for least squares); `region_weights` and `weighted_median` resample regions, for statistics that are
+not smooth. `first` and `second` index each pair's two units: regions, or clusters of regions (`places`). A pair within
 one unit has `first` equal to `second`, and counts once there.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from wanbench.checks import check_resamples
+from wanbench.methods.result import t_quantile
 
-from .unordered_pairs import unordered_numbers
+from .pairs import unordered_numbers
 
-CHUNK_CELLS = 4_000_000
-"""Weights held at a time, 32 MB."""
+CHUNK_CELLS = 4_000_000  # Weights held at a time, 32 MB
+
+
+def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
+    """Tell whether each pair has each region as an end (regions, pairs)."""
+    region = np.arange(n_regions)[:, None]
+    return (first == region) | (second == region)
 
 
 def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
-    """Sum of `values` (pairs, ...) over the pairs of each region, each pair once: (regions, ...)."""
+    """Compute the sum of `values` (pairs, ...) over the pairs of each region, each pair once: (regions, ...)."""
     total = np.zeros((n_regions, *values.shape[1:]))
     np.add.at(total, first, values)
     apart = first != second
@@ -40,7 +36,7 @@ def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_reg
 
 
 def sums(values: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Sum of `values` (rows, ...) over the rows of each group: (groups, ...)."""
+    """Compute the sum of `values` (rows, ...) over the rows of each group: (groups, ...)."""
     total = np.zeros((n_groups, *values.shape[1:]))
     np.add.at(total, group, values)
     return total
@@ -48,20 +44,11 @@ def sums(values: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
 
 def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions: int) -> np.ndarray:
     """
-    Dyadic-cluster-robust covariance of OLS coefficients (Aronow, Samii & Assenova 2015, with the correction
-    G/(G-1) (n-1)/(n-k) of Cameron & Miller 2014).
+    Compute the dyadic-cluster-robust covariance of OLS coefficients: (coefficients, coefficients).
 
-    The sum over all pairs of pairs with a common region is computed from sums per region. Pairs of the same two
-    regions meet in both, so their sums are subtracted once.
-
-    Parameters
-    ----------
-    design : array (pairs, coefficients)
-    residual : array (pairs,)
-
-    Returns
-    -------
-    array (coefficients, coefficients); its diagonal can be negative in small samples.
+    The formula is that of Aronow, Samii & Assenova (2015), with the correction G/(G-1) (n-1)/(n-k) of Cameron & Miller
+    (2014). Pairs of the same two regions meet in both, so their sums are subtracted once. The diagonal can be negative
+    in small samples. `design` is (pairs, coefficients), `residual` (pairs,).
     """
     n_pairs, n_coefficients = design.shape
     scores = design * residual[:, None]
@@ -136,7 +123,7 @@ def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.
 
 def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> np.ndarray:
     """
-    Median over pairs for each row of region weights (resamples, regions); NaN where a resample has no pair.
+    Compute the median over pairs for each row of region weights (resamples, regions); NaN where a resample has no pair.
 
     A pair's weight is the product of its regions' weights; the median is the mean of two middle values.
     """
@@ -146,7 +133,7 @@ def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> n
 
 
 def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Median of `values` (n,) for each row of weights (rows, n); NaN for a row without weight."""
+    """Compute the median of `values` (n,) for each row of weights (rows, n); NaN for a row without weight."""
     order = np.argsort(values, kind="stable")
     values, below = values[order], np.cumsum(weights[:, order], axis=1)
     half = below[:, -1:] / 2
@@ -157,9 +144,22 @@ def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return median
 
 
+def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Compute the means of `values` (rows, k) without each region (regions, k), and without each pair (pairs, k).
+
+    If both directions of a pair are rows, they are left out together.
+    """
+    total, n = values.sum(axis=0), len(values)
+    pair = unordered_numbers(first, second, n_regions)
+    of_region = region_sums(np.ones(n), first, second, n_regions)
+    without_region = (total - region_sums(values, first, second, n_regions)) / (n - of_region)[:, None]
+    return without_region, (total - sums(values, pair, pair.max() + 1)) / (n - np.bincount(pair))[:, None]
+
+
 def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float) -> tuple[float, float]:
     """
-    The sum of `over` (pairs,) divided by that of `under` (all 1 for a mean), and half the width of its interval.
+    Return the sum of `over` (pairs,) divided by that of `under` (all 1 for a mean), and half the width of its interval.
 
     The interval uses `variance` and a t quantile with (regions - 1) degrees of freedom.
     """
@@ -168,5 +168,5 @@ def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, le
     left = (total - region_sums(both, first, second, n_regions), total - both)
     with np.errstate(invalid="ignore", divide="ignore"):
         without_region, without_pair = (sums[:, 0] / sums[:, 1] for sums in left)
-    half = stats.t.ppf((1 + level) / 2, n_regions - 1) * np.sqrt(variance(without_region, without_pair))
+    half = t_quantile(level, n_regions - 1) * np.sqrt(variance(without_region, without_pair))
     return float(total[0] / total[1]), float(half)

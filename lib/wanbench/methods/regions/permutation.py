@@ -1,203 +1,173 @@
-"""Is a column of pairs associated with distance? Correlations with a p-value from permuted regions."""
+"""
+Permuting regions: p-values of associations between matrices over pairs (Mantel 1967; Krackhardt 1988).
+
+Under the null hypothesis the regions are exchangeable: relabelling the regions of one matrix keeps everything that
+pairs share through their regions, and breaks only the link to the other matrix. With several covariates (MRQAP: Dekker,
+Krackhardt & Snijders 2007) the residuals of a covariate on the others are relabelled, which keeps its link to them.
+Matrices are (regions, regions) arrays, NaN where unknown; `cells` are the pairs in use, as two arrays of indices.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import factorial
-from typing import ClassVar
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from wanbench.checks import check_choice, check_level
-from wanbench.formatting import number, percent
-from wanbench.methods.result import Estimate, Result
+from wanbench.checks import check_number
+from wanbench.errors import ParameterError
+from wanbench.formatting import count
+from wanbench.methods.result import exact_binomial
+from wanbench.regions import catalogue, distance_km
 
-from . import matrices, qap
-from .line import ASSUMPTION, Line, straight_line
-from .unordered_pairs import Sample, require_regions, unordered
-
-FEWEST = 4
-"""3 regions have 6 orders, so p could not fall below 1/6."""
-METHOD = (
-    "(k + 1) / (B + 1) over B random relabellings of the regions of one matrix (Mantel 1967; Krackhardt 1988); "
-    "the interval is that of the Monte Carlo error alone (Clopper & Pearson 1934)"
-)
-NULL = (
-    "Under the hypothesis of no association any region could replace any other. The p-value is about the association "
-    "in these regions; the interval of the correlation is about other regions"
-)
-RESAMPLES = 1_000
-"""Resamples of the bootstrap shown for comparison; no p-value depends on it."""
-AS_EXTREME = {"two-sided": "at least as strong", "greater": "at least as large", "less": "at least as low"}
+PERMUTATIONS = 10_000
+CHUNK_CELLS = 100_000  # Relabelled cells held at a time: 800 kB, which a processor's cache holds
+TIE = 1e-12  # Statistics closer than this are the same number, summed in another order
+Cells = tuple[np.ndarray, np.ndarray]
 
 
-@dataclass(frozen=True, repr=False)
-class Mantel(Result):
+def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndarray:
+    """Put values at (first, second), and if `symmetric` at (second, first): (regions, regions)."""
+    out = np.full((n_regions, n_regions), np.nan)
+    out[first, second] = values
+    if symmetric:
+        out[second, first] = values
+    return out
+
+
+def distances(pairs: pd.DataFrame, names: list[str]) -> np.ndarray:
     """
-    Correlations of a column with distance, and the p-value of each.
+    Look up the distance in km of every pair of the regions `names`: (regions, regions).
 
-    Attributes
-    ----------
-    pearson, spearman : Estimate
-        The correlations, with intervals by place.
-    pearson_p, spearman_p : Estimate
-        Permutation p-values; the interval is their Monte Carlo error.
-    drawn : DataFrame
-        `pearson` and `spearman` of each relabelling.
-    alternative : str
-        As given to `mantel`.
-    sample : Sample
-        The pairs used, and the rows left out.
+    It is that of any row of `pairs`, with or without the analysed value, otherwise that of the catalogue.
+    Raises ParameterError: if the distance of a pair is not known.
     """
-
-    TITLE: ClassVar[str] = "Correlation with distance, tested by permuting regions"
-    DRAWN_BY: ClassVar[str] = "permutation_figure.relabelled_correlations"
-
-    pearson: Estimate
-    spearman: Estimate
-    pearson_p: Estimate
-    spearman_p: Estimate
-    drawn: pd.DataFrame
-    alternative: str
-    sample: Sample
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.pearson, self.pearson_p, self.spearman, self.spearman_p)
-
-    @property
-    def sentence(self) -> str:
-        p = self.pearson_p
-        extreme = qap.as_extreme(self.drawn.pearson.to_numpy(), self.pearson.estimate, self.alternative)
-        return (
-            f"{self.pearson.sentence} Of {len(self.drawn):,} relabellings of the regions "
-            f"{f'{extreme:,}' if extreme else 'none'} gave {AS_EXTREME[self.alternative]} a correlation "
-            f"(p = {p.formatted}, Monte Carlo {percent(p.level)} interval {p.formatted_interval})."
-        )
+    index = pd.Index(names)
+    first, second = (index.get_indexer(pairs[end].to_numpy(dtype=object)) for end in ("from_region", "to_region"))
+    value = pd.to_numeric(pairs.distance_km, errors="coerce").astype("float64").to_numpy()
+    used = np.isfinite(value) & (first >= 0) & (second >= 0) & (first != second)
+    a, b = np.minimum(first, second)[used], np.maximum(first, second)[used]
+    median = pd.Series(value[used]).groupby([a, b]).median()
+    far = square(median, *(median.index.get_level_values(k) for k in (0, 1)), len(names), symmetric=True)
+    for i, j in zip(*np.nonzero(np.triu(np.isnan(far), 1)), strict=True):
+        if not catalogue().name.isin([names[i], names[j]]).sum() == 2:
+            raise ParameterError(
+                f"the distance between {names[i]} and {names[j]} is not known, and relabelling regions needs that of "
+                "every pair; add a row of this pair with its distance_km to table pairs."
+            )
+        far[i, j] = far[j, i] = distance_km(names[i], names[j])
+    return far
 
 
-def mantel(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    logarithm: bool | None = None,
-    regions: pd.DataFrame | None = None,
-    alternative: str = "two-sided",
-    permutations: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Mantel:
-    """
-    The Mantel test of a column on distance, one value per unordered pair.
-
-    Missing pairs: a relabelling moves the distances, and is compared over the pairs with a measured value. It therefore
-    needs the distance of every pair of regions, measured or not: from rows without the value, or from `regions`. If a
-    distance stays unknown, the relabelling omits that pair, and a caution says so; p is then too large rather than too
-    small.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`.
-    column : str
-        The column to correlate with `distance_km`; positive.
-    logarithm : bool, optional
-        Correlate its log10; default for `throughput_bps`. Spearman's rho is the same.
-    regions : DataFrame, optional
-        Table `regions`: coordinates for missing distances.
-    alternative : str
-        "two-sided", "greater" or "less".
-    permutations, seed : int
-        Number of relabellings and the seed that draws them.
-
-    Raises
-    ------
-    ParameterError
-        For fewer than 4 regions or an unknown alternative.
-    """
-    level = check_level(level)
-    check_choice("alternative", alternative, AS_EXTREME)
-    sample, value, label = permutable_sample(pairs, column, logarithm)
-    cells, n_regions = (sample.first, sample.second), sample.n_regions
-    y = matrices.square(value, *cells, n_regions, symmetric=True)
-    x = matrices.distances(pairs, sample.regions, regions)
-    x[cells] = x[cells[::-1]] = sample.frame.distance_km.to_numpy()
-    orders = qap.relabellings(n_regions, permutations, seed)
-    line = straight_line(sample, x[cells] / 1000, value, level=level, resamples=RESAMPLES, seed=seed)
-    notes = (*sample.warnings(), *matrices.gaps(sample.n_pairs, [x]), *few_orders(n_regions, permutations))
-    estimates, drawn = {}, {}
-    for name, symbol in (("pearson", "Pearson r"), ("spearman", "Spearman rho")):
-        drawn[name] = qap.correlations(x, y, cells, orders, ranks=name == "spearman")
-        estimates[name] = _correlation(line, name, symbol, label)
-        estimates[f"{name}_p"] = p_estimate(
-            f"permutation p of {symbol}",
-            f"The probability that relabelled regions give {AS_EXTREME[alternative]} a {symbol} is {{}}",
-            qap.as_extreme(drawn[name], estimates[name].estimate, alternative),
-            permutations,
-            (sample.n_pairs, n_regions),
-            level,
-            notes,
-        )
-    return Mantel(**estimates, drawn=pd.DataFrame(drawn), alternative=alternative, sample=sample)
-
-
-def permutable_sample(pairs: pd.DataFrame, column: str, logarithm: bool | None) -> tuple[Sample, np.ndarray, str]:
-    """The unordered pairs with enough regions to permute, their values (or log10 of them) and a label for these."""
-    logarithm = column == "throughput_bps" if logarithm is None else logarithm
-    sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
-    require_regions(sample, FEWEST, "a permutation of regions")
-    value = sample.frame.value.to_numpy()
-    return sample, np.log10(value) if logarithm else value, f"log10 of {column}" if logarithm else column
-
-
-def p_estimate(
-    quantity: str,
-    claim: str,
-    extreme: int,
-    permutations: int,
-    basis: tuple[int, int],
-    level: float,
-    warnings: tuple[str, ...],
-    method: str = METHOD,
-) -> Estimate:
-    """A permutation p-value as an Estimate; `basis` is (unordered pairs, regions)."""
-    p, low, high = qap.p_value(extreme, permutations, level)
-    return Estimate(
-        quantity=quantity,
-        claim=claim[0].upper() + claim[1:],
-        estimate=p,
-        low=low,
-        high=high,
-        unit="",
-        n=basis[0],
-        n_regions=basis[1],
-        method=f"{method}; B = {permutations:,}",
-        assumption=NULL,
-        level=level,
-        warnings=warnings,
-    )
-
-
-def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
-    """A caution if the regions have fewer permutations than were drawn."""
-    orders = factorial(n_regions)
-    if orders > permutations:
+def gaps(n_pairs: int, n_regions: int) -> tuple[str, ...]:
+    """Warn about missing unordered pairs behind a permutation p-value; empty if none is missing."""
+    possible = n_regions * (n_regions - 1) // 2
+    if n_pairs == possible:
         return ()
-    return (f"{n_regions} regions have only {orders:,} orders, so p cannot be much below {number(1 / orders)}",)
+    missing = f"{count(possible - n_pairs, 'pair')} of {possible:,} not measured"
+    return (f"{missing}: every relabelling is compared over the {n_pairs:,} measured ones",)
 
 
-def _correlation(line: Line, name: str, symbol: str, label: str) -> Estimate:
-    part = getattr(line, name)
-    return part.estimate(
-        quantity=symbol,
-        claim=f"The correlation of {label} with distance is {symbol} = {{}}",
-        unit="",
-        n=line.n_pairs,
-        n_regions=line.n_regions,
-        method=line.method,
-        assumption=ASSUMPTION,
-        level=line.level,
-        others=part.others,
-        warnings=line.warnings,
-    )
+def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:
+    """Draw random orders of the regions: (permutations, regions)."""
+    check_number("permutations", permutations, 1, whole=True)
+    check_number("seed", seed, 0, whole=True)
+    rng = np.random.default_rng(seed)
+    return rng.permuted(np.tile(np.arange(n_regions), (permutations, 1)), axis=1)
+
+
+def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """
+    Return the cells of a matrix under each relabelling, in chunks of relabellings: (slice, (cells, relabellings)).
+
+    Region i becomes region orders[k, i], so the cell (i, j) takes the value of (orders[k, i], orders[k, j]).
+    """
+    flat, n_regions = np.ascontiguousarray(matrix, dtype=float).ravel(), len(matrix)
+    step = max(1, CHUNK_CELLS // max(len(cells[0]), 1))
+    for start in range(0, len(orders), step):
+        part = np.ascontiguousarray(orders[start : start + step].T)
+        index = (part * n_regions).take(cells[0], axis=0)
+        index += part.take(cells[1], axis=0)
+        # Every index is in range; "clip" skips numpy's buffered check.
+        yield slice(start, start + part.shape[1]), flat.take(index, mode="clip")
+
+
+def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: bool = False) -> np.ndarray:
+    """
+    Compute Pearson's r (with `ranks`, Spearman's rho) of x, relabelled, with y over the cells: one per relabelling.
+
+    x is known for every pair of regions, so all relabellings use the same cells, those known in y. NaN for fewer than 3
+    cells or constant values.
+    """
+    measured = np.isfinite(y[cells])
+    cells = cells[0][measured], cells[1][measured]
+    value = stats.rankdata(y[cells]) if ranks else y[cells]
+    if len(value) < 3:
+        return np.full(len(orders), np.nan)
+    centred = value - value.mean()
+    r = np.empty(len(orders))
+    for rows, drawn in relabelled(x, cells, orders):
+        drawn = stats.rankdata(drawn, axis=0) if ranks else drawn
+        shifted = drawn - drawn[:, 0].mean()
+        spread = np.einsum("cb,cb->b", shifted, shifted) - shifted.sum(axis=0) ** 2 / len(value)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r[rows] = centred @ drawn / np.sqrt(spread * (centred @ centred))
+    return r
+
+
+def as_extreme(drawn: np.ndarray, observed: float) -> int:
+    """Count the drawn statistics at least as far from 0 as the observed one; NaN counts, which makes p larger."""
+    return int((~(np.abs(drawn) < abs(observed) - TIE * max(1.0, abs(observed)))).sum())
+
+
+def p_value(extreme: int, permutations: int) -> tuple[float, float, float]:
+    """
+    Return the permutation p-value (k + 1) / (B + 1), and the Monte Carlo interval of the p-value over all relabellings
+    (Clopper & Pearson 1934).
+
+    >>> [round(number, 5) for number in p_value(0, 9999)]
+    [0.0001, 0.0, 0.00037]
+    """
+    return (extreme + 1) / (permutations + 1), *exact_binomial(extreme, permutations)
+
+
+def t_statistics(
+    y: np.ndarray, covariate: np.ndarray, others: list[np.ndarray], cells: Cells, orders: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """
+    Compute the t statistic of a covariate given the others, and for each relabelling of its residuals on them.
+
+    `y` is NaN where unknown. The covariate and the others (without the constant, which is always included) are known
+    for every pair of regions: then all relabellings use the same cells, those known in y.
+    """
+    stack = np.stack([np.ones_like(y), *others])
+    measured = np.isfinite(y[cells])
+    cells = cells[0][measured], cells[1][measured]
+    design, value = stack[:, *cells].T, y[cells]
+    n, k = len(value), design.shape[1] + 1
+    if n <= k:
+        raise ParameterError(f"{k} coefficients need more pairs; there are {n}")
+    weights, _, rank, _ = np.linalg.lstsq(design, covariate[cells], rcond=None)
+    rest = covariate - np.tensordot(weights, stack, axes=1)
+    left = rest[cells]
+    if rank < k - 1 or left @ left <= 1e-18 * max(covariate[cells] @ covariate[cells], 1e-300):
+        raise ParameterError("the covariates are linearly dependent over these pairs")
+    basis = np.linalg.qr(design)[0]
+    remaining = value - basis @ (basis.T @ value)
+
+    def statistics(drawn: np.ndarray) -> np.ndarray:
+        """t of each column of `drawn` next to the orthonormal basis of the others (Frisch & Waugh 1933)."""
+        projected = basis.T @ drawn
+        size = np.einsum("cb,cb->b", drawn, drawn)
+        free = size - np.einsum("kb,kb->b", projected, projected)
+        free = np.where(free > 1e-12 * size, free, np.nan)
+        product = remaining @ drawn
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scatter = np.maximum(remaining @ remaining - product**2 / free, 0.0)
+            return product / np.sqrt(free * scatter / (n - k))
+
+    t = np.empty(len(orders))
+    for rows, drawn in relabelled(rest, cells, orders):
+        t[rows] = statistics(drawn)
+    return float(statistics(left[:, None])[0]), t

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from math import nan
 
 import numpy as np
-from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.methods.result import PAIRS_INDEPENDENT, Interval
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Interval, t_quantile
 
 from . import dyadic
-from .leave_one_out import LOST, SINGULAR, LeaveOut, leave_out, pseudo_inverses
+from .jackknife import LOST, SINGULAR, LeaveOut, Sums, leave_out, pseudo_inverses, reml
 from .line import DYADIC, SCALED, Part
-from .unordered_pairs import FEWEST_FOR_INTERVAL
-from .variance_components import Sums, reml
+from .pairs import FEWEST_FOR_INTERVAL
 
 
 @dataclass(frozen=True)
@@ -42,22 +40,16 @@ class Coefficients:
     turned: np.ndarray
 
     def freedom(self, weights) -> float:
-        """Degrees of freedom of the interval of a weighted sum of the coefficients."""
+        """Compute the degrees of freedom of the interval of a weighted sum of the coefficients."""
         return float(self.left.spread(np.asarray(weights, dtype=float) @ self.turned)[1])
 
-    def combination(self, weights, level: float, freedom: int | None = None) -> Part:
+    def combination(self, weights, level: float = LEVEL, freedom: int | None = None) -> Part:
         """
-        A weighted sum of the coefficients with its interval by place and its naive one.
+        Compute a weighted sum of the coefficients with its interval by place and its naive one.
 
-        Parameters
-        ----------
-        weights : array (coefficients,)
-        freedom : int, optional
-            For ordered pairs: a region may differ as sender and as receiver, which the working model ignores. The
-            variance is then the jackknife over units less the one over pairs, and the t quantile has these degrees of
-            freedom.
-
-        The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit.
+        The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit. With `freedom`,
+        for ordered pairs, where a region may differ as sender and as receiver, the variance is the jackknife over units
+        less the one over pairs, and the t quantile has these degrees of freedom.
         """
         weights = np.asarray(weights, dtype=float)
         value = float(weights @ self.values)
@@ -82,24 +74,13 @@ def least_squares(
     design, y, first, second, both, n_regions: int, shifted: Sequence[int | np.ndarray] = ()
 ) -> Coefficients:
     """
-    Ordinary least squares, refitted without each unit and without each unordered pair.
+    Fit ordinary least squares, also without each unit and without each unordered pair.
 
-    Parameters
-    ----------
-    design : array (rows, coefficients)
-    y : array (rows,)
-    first, second : array of int (rows,)
-        The units of each row: regions, or clusters of them.
-    both : array of int (rows,)
-        Number of the unordered pair of each row: two directions of one pair leave together.
-    shifted : sequence of int or array
-        Columns, or weights of a sum of columns, whose coefficients vary between units in the working model, besides
-        the constant.
+    `design` is (rows, coefficients); `first` and `second` index the units of each row, `both` numbers its unordered
+    pair: two directions of one pair leave together. `shifted` names the columns, or weights of a sum of columns, whose
+    coefficients vary between units in the working model, besides the constant.
 
-    Raises
-    ------
-    ParameterError
-        If the columns are linearly dependent, or there are no more unordered pairs than columns.
+    Raises ParameterError: if the columns are linearly dependent, or there are no more unordered pairs than columns.
     """
     design, y = np.asarray(design, dtype=float), np.asarray(y, dtype=float)
     n_pairs, n_coefficients = int(np.max(both)) + 1, design.shape[1]
@@ -141,7 +122,7 @@ def least_squares(
 
 
 def determined(design: np.ndarray, grouped) -> bool:
-    """Whether every coefficient is determined, also without any one unit; columns must have unit size."""
+    """Tell whether every coefficient is determined, also without any one unit; columns must have unit size."""
     gram = design[:, :, None] * design[:, None, :]
     total = gram.sum(axis=0)
     left = total - dyadic.region_sums(gram, grouped.first, grouped.second, grouped.n)
@@ -172,10 +153,10 @@ def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarr
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest-norm solutions (cases, k) and projections (cases, k, k) onto undetermined combinations."""
+    """Compute the smallest-norm solutions (cases, k) and projections (cases, k, k) onto undetermined combinations."""
     inverse, lost = pseudo_inverses(gram, SINGULAR * np.linalg.eigvalsh(gram)[:, -1:])
     return np.einsum("cij,cj->ci", inverse, target), lost
 
 
 def _t(level: float, freedom: int) -> float:
-    return float(stats.t.ppf((1 + level) / 2, max(freedom, 1)))
+    return float(t_quantile(level, max(freedom, 1)))

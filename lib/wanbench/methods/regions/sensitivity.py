@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import isfinite, nan
 from typing import ClassVar
 
+import numpy as np
 import pandas as pd
 
 from wanbench.checks import check_kind, refusal
@@ -19,24 +19,11 @@ from wanbench.read.plausibility.rules import concerning, suspects
 @dataclass(frozen=True, repr=False)
 class Sensitivity(Result):
     """
-    An analysis with and without the flagged pairs.
+    An analysis with (`everything`) and without the flagged pairs; `without` is None if too few were left, as `why`
+    says.
 
-    Attributes
-    ----------
-    everything, without : object
-        The result for all pairs, and for the unflagged ones; the latter is None if too few were left (`why` names the
-        reason).
-    left_out : DataFrame
-        The pairs left out.
-    by_rule : DataFrame
-        rule, region (null for a flagged row), n_pairs: the number of ordered pairs that each leaves out. Several may
-        leave out the same pair.
-    n_pairs : int
-        Number of ordered pairs.
-    why : str
-        Why the analysis was impossible without the flagged pairs.
-    columns : tuple of str
-        Flags of whole columns, which concern both analyses.
+    `left_out` holds the pairs left out; `by_rule` the number of ordered pairs that each rule, and each flagged region,
+    leaves out; `columns` the flags of whole columns, which concern both analyses.
     """
 
     TITLE: ClassVar[str] = "With all pairs, and without the flagged ones"
@@ -51,7 +38,6 @@ class Sensitivity(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The estimates without the flagged pairs if possible, otherwise with all pairs."""
         return _estimates(self.everything if self.without is None else self.without)
 
     @property
@@ -63,26 +49,12 @@ class Sensitivity(Result):
         One row per estimate: quantity, unit, estimate, low, high with all pairs; without_estimate, without_low,
         without_high; change (relative), outside (the estimate without lies outside the interval with all).
         """
-        rows = []
-        without = {} if self.without is None else {one.quantity: one for one in _estimates(self.without)}
-        for one in _estimates(self.everything):
-            other = without.get(one.quantity)
-            ends = (other.estimate, other.low, other.high) if other else (nan, nan, nan)
-            rows.append(
-                {
-                    "quantity": one.quantity,
-                    "unit": one.unit,
-                    "estimate": one.estimate,
-                    "low": one.low,
-                    "high": one.high,
-                    "without_estimate": ends[0],
-                    "without_low": ends[1],
-                    "without_high": ends[2],
-                    "change": ends[0] / one.estimate - 1 if one.estimate and isfinite(one.estimate) else nan,
-                    "outside": bool(ends[0] < one.low or ends[0] > one.high),
-                }
-            )
-        return pd.DataFrame(rows)
+        rows = _rows(self.everything)
+        without = rows.head(0) if self.without is None else _rows(self.without)
+        rows = rows.join(without.drop(columns="unit").set_index("quantity").add_prefix("without_"), on="quantity")
+        usable = (rows.estimate != 0) & np.isfinite(rows.estimate)
+        outside = (rows.without_estimate < rows.low) | (rows.without_estimate > rows.high)
+        return rows.assign(change=(rows.without_estimate / rows.estimate - 1).where(usable), outside=outside)
 
     def _written(self) -> list[tuple[str, str, str, str, str, str, bool]]:
         """Quantity, number and interval with all pairs and without the flagged ones, change and `outside`."""
@@ -123,21 +95,10 @@ def with_and_without(
     analysis: Callable[[pd.DataFrame], object], pairs: pd.DataFrame, flags: pd.DataFrame, *, about: str | None = None
 ) -> Sensitivity:
     """
-    Run an analysis on all pairs, and on those without a flag.
+    Run an analysis, which takes table `pairs` and returns estimates, on all pairs, and on those without a flag.
 
-    Parameters
-    ----------
-    analysis : callable
-        Takes table `pairs`; returns an Estimate, several, or a Result.
-    pairs, flags : DataFrame
-        Tables of these names.
-    about : "rtt" or "throughput", optional
-        Leave out only pairs with a flag on RTT (or throughput) or on a place.
-
-    Raises
-    ------
-    ParameterError
-        If the analysis is impossible with all pairs, too.
+    `about` ("rtt" or "throughput") leaves out only pairs with a flag on that, or on a place.
+    Raises ParameterError: if the analysis is impossible with all pairs, too.
     """
     check_kind("analysis", analysis, Callable)
     flagged = suspects(pairs, flags, about=about)
@@ -156,8 +117,13 @@ def with_and_without(
     return Sensitivity(everything, without, left_out, _by_rule(pairs, flags), len(pairs), why, columns)
 
 
+def _rows(result) -> pd.DataFrame:
+    names = ["quantity", "unit", "estimate", "low", "high"]
+    return pd.DataFrame([[getattr(one, name) for name in names] for one in _estimates(result)], columns=names)
+
+
 def _by_rule(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
-    """Number of ordered pairs left out by each flagged region, and by each rule that flags rows."""
+    """Compute the number of ordered pairs left out by each flagged region, and by each rule that flags rows."""
     rows = [
         (", ".join(group.rule.unique()), region, int(suspects(pairs, group).sum()))
         for region, group in flags[flags.scope == "region"].groupby("region", sort=False)

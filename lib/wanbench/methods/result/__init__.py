@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
-from importlib import import_module
 from numbers import Real
 from typing import ClassVar
 
@@ -12,9 +11,20 @@ import pandas as pd
 
 from wanbench.findings import Finding
 from wanbench.formatting import number
-from wanbench.methods.result.estimate import PAIRS_INDEPENDENT, VALUES_INDEPENDENT, Estimate, Interval, exact_binomial
+from wanbench.methods.result.estimate import (
+    LEVEL,
+    PAIRS_INDEPENDENT,
+    VALUES_INDEPENDENT,
+    Estimate,
+    Interval,
+    exact_binomial,
+    t_interval,
+    t_quantile,
+    tails,
+)
 
 __all__ = [
+    "LEVEL",
     "PAIRS_INDEPENDENT",
     "VALUES_INDEPENDENT",
     "Estimate",
@@ -24,7 +34,11 @@ __all__ = [
     "cautions_html",
     "exact_binomial",
     "formatted_estimates",
+    "reasons",
+    "t_interval",
+    "t_quantile",
     "table_html",
+    "tails",
     "text_table",
 ]
 
@@ -35,19 +49,11 @@ class Result:
 
     A subclass overrides only what differs: `estimates` if they are not its fields in their order, `sentence` if the
     first estimate is not the whole answer, `cautions` if there are more than those of the estimates, `table` and
-    `shown` if the rows are not the estimates. This class derives text, HTML, finding and figure from them.
-
-    Attributes
-    ----------
-    TITLE : str
-        Caption of the table on a page.
-    DRAWN_BY : str
-        "<module>.<function>" in the package of the result that draws it; "" for no figure. `figure` imports the module,
-        so a result module never imports its figure module.
+    `formatted_table` if the rows are not the estimates. This class derives text, HTML and finding from them; a result
+    that can be drawn has `figure()`. `TITLE` is the table's caption.
     """
 
     TITLE: ClassVar[str] = ""
-    DRAWN_BY: ClassVar[str] = ""
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -70,7 +76,7 @@ class Result:
         return pd.DataFrame([estimate.row() for estimate in self.estimates])
 
     def formatted_table(self) -> pd.DataFrame | None:
-        """The rows that a page shows, as text; None for no table."""
+        """Return the rows that a page shows, as text; None for no table."""
         return formatted_estimates(self.estimates) if self.estimates else None
 
     def __str__(self) -> str:
@@ -93,18 +99,6 @@ class Result:
         nothing = dict.fromkeys(("estimate", "low", "high", "n", "n_regions"))
         return Finding(name=name, **text, **nothing, unit="", method="", assumption="", page=page)
 
-    def figure(self, *, note: str = "", **options):
-        """Draw the result; `note` is added to the caption. AttributeError if nothing draws it."""
-        if not self.DRAWN_BY:
-            raise AttributeError(f"{type(self).__name__} has no figure")
-        return self.drawn_by(self.DRAWN_BY, note=note, **options)
-
-    def drawn_by(self, name: str, *args, **options):
-        """Draw the result by "<module>.<function>" of its package."""
-        module, _, function = name.partition(".")
-        package = type(self).__module__.rpartition(".")[0]
-        return getattr(import_module(f"{package}.{module}"), function)(self, *args, **options)
-
 
 @dataclass(frozen=True, repr=False)
 class RowsResult(Result):
@@ -123,7 +117,7 @@ class RowsResult(Result):
 
 def text_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
-    The cells of a table as text: numbers as `number` writes them, "" for a missing one.
+    Return the cells of a table as text: numbers as `number` writes them, "" for a missing one.
 
     >>> text_table(pd.DataFrame({"n": [2070], "mean": [0.12345], "sd": [None], "link": ["a"]})).values.tolist()
     [['2,070', '0.123', '', 'a']]
@@ -137,13 +131,18 @@ def text_table(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.map(text)
 
 
+def reasons(left_out: pd.DataFrame) -> str:
+    """How many rows were left out, by their `reason`."""
+    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
+
+
 def formatted_estimates(estimates) -> pd.DataFrame:
     """One row of text per estimate: quantity, estimate, interval, interval that ignores dependence if any, basis."""
     levels = dict.fromkeys(one.formatted_level for one in estimates)
     rows = [
         (one.quantity, one.formatted, one.formatted_interval, one.formatted_naive, one.counted) for one in estimates
     ]
-    heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Taken as independent", "From")
+    heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Naive interval", "From")
     frame = pd.DataFrame(rows, columns=heads)
     return frame if (frame[heads[3]] != "").any() else frame.drop(columns=heads[3])
 

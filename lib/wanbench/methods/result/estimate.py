@@ -14,7 +14,9 @@ from wanbench.errors import ParameterError
 from wanbench.findings import Finding
 from wanbench.formatting import count, first_finite, interval, percent, places_of, scale, span
 
-PAIRS_INDEPENDENT = "taking pairs as independent"
+LEVEL = 0.95
+"""Confidence level of intervals."""
+PAIRS_INDEPENDENT = "naive interval"
 VALUES_INDEPENDENT = "values taken as independent"
 
 
@@ -36,38 +38,22 @@ class Estimate:
     """
     One estimated number with its interval, and everything needed to judge it.
 
-    Parameters
-    ----------
-    quantity : str
-        Short name, for tables.
-    claim : str
-        The statement about the number, with `{}` in place of number and unit.
-    estimate, low, high : float
-        Estimate and interval in `unit`; NaN if it could not be computed (a warning says why), infinite where the
-        interval is open.
-    unit : str
-        "fraction" is shown in per cent, "bit/s" and "bytes" with a suitable prefix.
-    n : int
-        Number of units of replication: unordered pairs, runs or trials.
-    method, assumption : str
-        How the interval was computed, with its source; what would invalidate it.
-    basis : str
-        The n units as text: "4 runs against 4". Default: pairs of `n_regions` regions in `n_places` places.
-    n_regions, n_places : int, optional
-        Number of regions in the pairs, and of the places (or other clusters) that count as independent.
-    level : float
-        Confidence level of every interval here.
-    naive : Interval
-        The interval that ignores dependence, for comparison; its `method` says which values it takes as
+    quantity: Short name, for tables.
+    claim: The statement about the number, with `{}` in place of number and unit.
+    estimate, low, high: Estimate and interval in `unit`; NaN if it could not be computed (a warning says why), infinite
+        where the interval is open.
+    unit: "fraction" is shown in per cent, "bit/s" and "bytes" with a suitable prefix.
+    n: Number of units of replication: unordered pairs, runs or trials.
+    method, assumption: How the interval was computed, with its source; what would invalidate it.
+    basis: The n units as text: "4 runs against 4". Default: pairs of `n_regions` regions in `n_places` places.
+    n_regions, n_places: Number of regions in the pairs, and of the places (or other clusters) that count as
         independent.
-    others : tuple of Interval
-        The same interval by other methods.
-    warnings : tuple of str
-        What a reader must know before quoting the number.
-    standard_error : float
-        In `unit`; NaN if the interval does not use one.
-    ends : callable, optional
-        Computes both ends of the interval at a level, for `conf_int`.
+    level: Confidence level of every interval here.
+    naive: The interval that ignores dependence, for comparison; its `method` says which values it takes as independent.
+    others: The same interval by other methods.
+    warnings: What a reader must know before quoting the number.
+    standard_error: In `unit`; NaN if the interval does not use one.
+    ends: Computes both ends of the interval at a level, for `conf_int`.
     """
 
     quantity: str
@@ -82,7 +68,7 @@ class Estimate:
     basis: str = ""
     n_regions: int | None = None
     n_places: int | None = None
-    level: float = 0.95
+    level: float = LEVEL
     naive: Interval = Interval(VALUES_INDEPENDENT)
     others: tuple[Interval, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -97,24 +83,10 @@ class Estimate:
         """
         Both ends of the interval at another level.
 
-        Parameters
-        ----------
-        level : float, optional
-            Between 0 and 1; default that of the estimate.
+        level: Between 0 and 1; default that of the estimate.
 
-        Raises
-        ------
-        ParameterError
-            If the interval is not given by a formula, or the estimate was pickled: fit again with `level=`.
-
-        Examples
-        --------
-        >>> from wanbench.methods import fit_rtt
-        >>> from wanbench.methods.regions import simulated_surveys
-        >>> slope = fit_rtt(simulated_surveys.survey(12, seed=1), resamples=40).slope
-        >>> narrow, wide = slope.conf_int(0.5), slope.conf_int(0.99)
-        >>> slope.conf_int() == (slope.low, slope.high), wide[0] < narrow[0] < narrow[1] < wide[1]
-        (True, True)
+        Raises ParameterError: the interval is not given by a formula, or the estimate was pickled: fit again with
+            `level=`.
         """
         if level is None or level == self.level:
             return self.low, self.high
@@ -153,7 +125,7 @@ class Estimate:
 
     @property
     def formatted_interval(self) -> str:
-        """The interval in the unit and with the decimals of `written`; "" if there is none."""
+        """The interval in the unit and with the decimals of `formatted`; "" if there is none."""
         return interval(self.estimate, self.low, self.high, self.unit)[1]
 
     @property
@@ -168,11 +140,11 @@ class Estimate:
 
     @property
     def formatted_naive(self) -> str:
-        """The naive interval in the unit of `written`; "" if there is none."""
-        return self.spell(self.naive)
+        """The naive interval in the unit of `formatted`; "" if there is none."""
+        return self.formatted_other(self.naive)
 
-    def spell(self, other: Interval) -> str:
-        """Format another interval of the same number in the unit of `written`; "" if there is none."""
+    def formatted_other(self, other: Interval) -> str:
+        """Format another interval of the same number in the unit of `formatted`; "" if there is none."""
         factor = self._scale()[0]
         value, low, high = (end / factor for end in (self.estimate, other.low, other.high))
         places = places_of(value, low, high)
@@ -194,7 +166,7 @@ class Estimate:
             ("Estimate", self.formatted),
             (self.kind_of_interval.capitalize(), self.formatted_interval or "none"),
             *([(self.naive.method.capitalize(), self.formatted_naive)] if self.formatted_naive else []),
-            *((f"By {other.method}", self.spell(other) or "none") for other in self.others),
+            *((f"By {other.method}", self.formatted_other(other) or "none") for other in self.others),
             ("From", self.counted),
             ("Method", self.method),
             ("Assumption", self.assumption),
@@ -204,7 +176,7 @@ class Estimate:
         return f'<p>{escape(self.sentence)}</p><table class="estimate"><tbody>{cells}</tbody></table>'
 
     def row(self) -> dict:
-        """The estimate as a table row."""
+        """Return the estimate as a table row."""
         return {
             "quantity": self.quantity,
             "estimate": self.estimate,
@@ -245,7 +217,7 @@ class Estimate:
         self, change: Callable[[float], float], *, quantity: str, claim: str, unit: str, note: str = ""
     ) -> Estimate:
         """
-        The estimate of a monotone function of this number, with every interval transformed as well.
+        Return the estimate of a monotone function of this number, with every interval transformed as well.
 
         `note` is prefixed to the method.
         """
@@ -280,9 +252,40 @@ class Estimate:
         )
 
 
+def tails(level: float = LEVEL) -> list[float]:
+    """
+    Shares of a distribution below the two ends of an interval by percentiles.
+
+    >>> [round(share, 3) for share in tails()]
+    [0.025, 0.975]
+    """
+    return [(1 - level) / 2, (1 + level) / 2]
+
+
+def t_quantile(level: float, freedom: float) -> float:
+    """
+    Half width, in standard errors, of a two-sided interval by Student's t; NaN without degrees of freedom.
+
+    >>> round(float(t_quantile(0.95, 10)), 3)
+    2.228
+    """
+    return stats.t.ppf((1 + level) / 2, freedom)
+
+
+def t_interval(value: float, error: float, freedom: float, level: float = 0.95) -> tuple[float, float]:
+    """
+    Compute both ends of the interval of a value with this standard error by Student's t.
+
+    >>> [round(float(end), 3) for end in t_interval(5, 2, 10)]
+    [0.544, 9.456]
+    """
+    half = t_quantile(level, freedom) * error
+    return value - half, value + half
+
+
 def exact_binomial(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """
-    The exact interval of a share (Clopper & Pearson 1934); (NaN, NaN) for n = 0.
+    Return the exact interval of a share (Clopper & Pearson 1934); (NaN, NaN) for n = 0.
 
     >>> low, high = exact_binomial(950, 1000)
     >>> round(low, 4), round(high, 4)

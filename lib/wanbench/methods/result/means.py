@@ -8,11 +8,11 @@ from math import inf, isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from wanbench.checks import check_level, check_number, refusal
 from wanbench.formatting import count, percent
 from wanbench.methods.result import Estimate, Interval, exact_binomial
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.sizes import numbers
 from wanbench.methods.tails.quantile_intervals import ranks
 from wanbench.methods.time.series import welch_freedom
@@ -26,7 +26,7 @@ def half_width(values, level: float) -> float:
     2.484
     """
     n = len(values)
-    return stats.t.ppf((1 + level) / 2, n - 1) * np.std(values, ddof=1) / sqrt(n) if n > 1 else nan
+    return t_quantile(level, n - 1) * np.std(values, ddof=1) / sqrt(n) if n > 1 else nan
 
 
 def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
@@ -40,11 +40,11 @@ def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
     if min(sizes) < 2:
         return nan
     variances = [np.var(side, ddof=1) / len(side) for side in sides]
-    return stats.t.ppf((1 + level) / 2, welch_freedom(variances, sizes)) * sqrt(sum(variances))
+    return t_quantile(level, welch_freedom(variances, sizes)) * sqrt(sum(variances))
 
 
 def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> Estimate:
-    """The estimate of a ratio from its logarithm and the half width of the logarithm's interval."""
+    """Return the estimate of a ratio from its logarithm and the half width of the logarithm's interval."""
     with np.errstate(over="ignore"):  # a few trials that scatter widely: the end is beyond the largest float
         value, low, high = np.exp([log, log - half, log + half]).tolist()
     return Estimate(estimate=value, low=low, high=high, unit=unit, **about)
@@ -54,22 +54,14 @@ def geometric_mean(
     values, level: float, *, units: Sequence | None = None, unit_name: str = "trial", **about
 ) -> Estimate:
     """
-    The geometric mean of positive values, with Student's t on their logarithms. Its interval stays above zero.
+    Return the geometric mean of positive values, with Student's t on their logarithms. Its interval stays above zero.
 
-    Parameters
-    ----------
-    values : sequence of float
-        One value per trial.
-    units : sequence, optional
-        The unit of replication of each value: the result is the mean of the units' means. Default: every value is a
+    values: One value per trial.
+    units: The unit of replication of each value: the result is the mean of the units' means. Default: every value is a
         unit.
-    unit_name : str
-        Name of such a unit.
-    **about
-        Further fields of `Estimate`; `warnings` are kept.
+    unit_name: Name of such a unit.
+    **about: Further fields of `Estimate`; `warnings` are kept.
 
-    Examples
-    --------
     >>> about = {"quantity": "q", "claim": "It is {}", "method": "m", "assumption": "a"}
     >>> geometric_mean([1.0, 4.0, 2.0, 2.0], 0.95, units=list("aabb"), unit_name="setting", **about).basis
     '4 trials of 2 settings'
@@ -109,7 +101,7 @@ def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]
     variances = [side.var(ddof=1) / len(side) for side in sides]
     ratio = value if isfinite(value) else 1.0
     weighted = np.array([1.0, ratio**2, (1 - ratio) ** 2]) * variances
-    scale = stats.t.ppf((1 + level) / 2, welch_freedom(weighted, sizes)) ** 2 * np.array(variances)
+    scale = t_quantile(level, welch_freedom(weighted, sizes)) ** 2 * np.array(variances)
     # The roots of (above - r below)^2 = t^2 Var(above - r below); the base's mean is in both differences.
     square = below**2 - scale[1] - scale[2]
     middle = above * below - scale[2]
@@ -151,21 +143,15 @@ class Median(Estimate):
 
 def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about) -> Median:
     """
-    The median over episodes, with an interval for any distribution.
+    Return the median over episodes, with an interval for any distribution.
 
     With fewer than six values no 95 % interval exists. The widest possible one, from the smallest to the largest value,
     is then given with its own level, 1 - 2^(1 - n): 75 % for three episodes.
 
-    Parameters
-    ----------
-    values : sequence of float
-        One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
-    censored : sequence of bool
-        Whether the value is a lower limit. The interval allows for it to be exact or above all other values.
-    level : float
-        Requested level of the interval.
-    **about
-        `quantity`, `claim`, `unit` of the Estimate; the claim says "at least" if the median is a lower limit.
+    values: One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
+    censored: Whether the value is a lower limit. The interval allows for it to be exact or above all other values.
+    level: Requested level of the interval.
+    **about: `quantity`, `claim`, `unit` of the Estimate; the claim says "at least" if the median is a lower limit.
     """
     values, level = numbers("values", values), check_level(level)
     if len(censored) not in (0, len(values)):
@@ -213,7 +199,7 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
 
 def upper_bound(n: int, level: float = 0.95) -> float:
     """
-    The one-sided upper bound of a share after zero hits in n: about 3/n at 95 % (the "rule of three").
+    Return the one-sided upper bound of a share after zero hits in n: about 3/n at 95 % (the "rule of three").
 
     >>> round(upper_bound(3), 2), round(upper_bound(1000) * 1000, 2)
     (0.63, 2.99)
@@ -222,19 +208,22 @@ def upper_bound(n: int, level: float = 0.95) -> float:
 
 
 def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episode", **about) -> Estimate:
-    """The share of hits among n with its exact interval; for no hit the one-sided bound of `upper_bound`."""
+    """Return the share of hits among n with its exact interval; for no hit the one-sided bound of `upper_bound`."""
     check_number("n", n, 0, whole=True)
     check_number("hits", hits, 0, n, whole=True)
     low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)
-    return Estimate(
-        estimate=hits / n if n else nan,
-        low=low if n else nan,
-        high=high,
-        unit="fraction",
-        n=n,
-        basis=f"{hits:,} of {count(n, unit_name)}",
-        method="one-sided exact bound, about 3/n" if not hits else "Clopper & Pearson 1934",
-        assumption=f"{unit_name.capitalize()}s are independent",
-        level=level,
-        **about,
-    )
+    words = {
+        "basis": f"{hits:,} of {count(n, unit_name)}",
+        "method": "Clopper & Pearson 1934" if hits else "one-sided exact bound, about 3/n",
+        "assumption": f"{unit_name.capitalize()}s are independent",
+    }
+    share, low = (hits / n, low) if n else (nan, nan)
+    return Estimate(estimate=share, low=low, high=high, unit="fraction", n=n, level=level, **words | about)
+
+
+def mean_of(values, level: float, *, unit_name: str = "trial", **about) -> Estimate:
+    """The mean of values that are independent and nearly normal, with Student's t; no interval for a single one."""
+    values = np.asarray(values, dtype=float)
+    mean, half = float(values.mean()), half_width(values, level)
+    words = {"basis": count(len(values), unit_name)}
+    return Estimate(estimate=mean, low=mean - half, high=mean + half, n=len(values), level=level, **words | about)

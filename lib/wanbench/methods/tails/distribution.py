@@ -24,28 +24,22 @@ from wanbench.checks import check_level, check_resamples, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Interval
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.time import series
 
-STRETCHES = 1_000
-"""Number of stretches of a long run: each is short enough to separate one burst from the next."""
-MIN_IN_STRETCH = 10
-"""Minimum number of records in a stretch: a shorter stretch could not hold a burst."""
+STRETCHES = 1_000  # Number of stretches of a long run: each is short enough to separate one burst from the next.
+MIN_IN_STRETCH = 10  # Minimum number of records in a stretch: a shorter stretch could not hold a burst.
+# Number of periods of a run whose differences give the design effect: enough for t to be near the normal, and few
+# enough for a period to be longer than most bursts.
 SPELLS = 30
-"""
-Number of periods of a run whose differences give the design effect: enough for t to be near the normal, and few enough
-for a period to be longer than most bursts.
-"""
-MIN_SPELLS = 10
-"""With fewer periods the test of `CLUSTERED_P` has no power, so the design effect always counts."""
+MIN_SPELLS = 10  # With fewer periods the test of `CLUSTERED_P` has no power, so the design effect always counts.
+# Records count as independent unless the scatter between periods has a p-value below this. Without this test the noise
+# of the design effect would widen the intervals of independent records by a third.
 CLUSTERED_P = 0.05
-"""Records count as independent unless the scatter between periods has a p-value below this. Without this test the noise
-of the design effect would widen the intervals of independent records by a third."""
+# A stretch belongs to a burst if it holds at least two records, and the probability of that many independent records in
+# it is below this.
 BURST_P = 1e-3
-"""
-A stretch belongs to a burst if it holds at least two records, and the probability of that many independent records in
-it is below this.
-"""
 
 
 @dataclass(frozen=True)
@@ -53,14 +47,9 @@ class Parts:
     """
     A sample divided into stretches of time, whose differences show how dependent its records are.
 
-    Attributes
-    ----------
-    run : array
-        The number of the run of each stretch, from 0; stretches are in order of run and time.
-    sizes : array
-        Records in each.
-    below : function
-        The number of records of each stretch with at most a latency; one that can be pickled.
+    run: The number of the run of each stretch, from 0; stretches are in order of run and time.
+    sizes: Records in each.
+    below: The number of records of each stretch with at most a latency; one that can be pickled.
     """
 
     run: np.ndarray = field(repr=False)
@@ -77,12 +66,12 @@ class Parts:
         return "runs" if self.n_runs > 1 else "stretches of time"
 
     def beyond(self, x: float) -> np.ndarray:
-        """The number of records of each stretch that took longer than x ms."""
+        """Return the number of records of each stretch that took longer than x ms."""
         return self.sizes - self.below(x)
 
     def design_effect(self, x: float, level: float = 0.95) -> float:
         """
-        The number of records that carry as much information as one independent record, from 1.
+        Return the number of records that carry as much information as one independent record, from 1.
 
         It includes the widening for few units: t at this level in place of the normal.
         """
@@ -101,7 +90,7 @@ class Parts:
         else:
             units = series.effective_n(len(deviation), series.fit_autoregression(deviation, np.random.default_rng(0)))
         variance = (deviation / sizes.mean()).var(ddof=1) / units
-        wider = stats.t.ppf((1 + level) / 2, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
+        wider = t_quantile(level, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
         return max(float(sizes.sum() * variance / (share * (1 - share)) * wider**2), 1.0)
 
     def bursts(self, x: float) -> np.ndarray:
@@ -118,7 +107,7 @@ class Parts:
 
 def equal_bursts(bursts: np.ndarray) -> float:
     """
-    The effective number of bursts: how many equal ones would give the same variance of the total.
+    Return the effective number of bursts: how many equal ones would give the same variance of the total.
 
     >>> equal_bursts(np.array([5.0, 5.0])), round(equal_bursts(np.array([20.0, 3.0, 3.0])), 2)
     (2.0, 1.62)
@@ -154,7 +143,7 @@ def _below(values: np.ndarray, first: np.ndarray, x: float) -> np.ndarray:
 
 def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:
     """
-    The values of a histogram, ascending, and the count of each.
+    Return the values of a histogram, ascending, and the count of each.
 
     A value stands for all that share its bucket, and is the largest of them.
 
@@ -186,26 +175,18 @@ def summed(units: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, 
     return values, np.bincount(place, weights=np.concatenate([counts for _, counts in units]), minlength=len(values))
 
 
+# The upper end is open if the bursts beyond the quantile are equivalent to fewer than this many of equal size, and one
+# of them is large: neither their size nor their number is then known. Chosen by simulation (data/validity/tails.csv):
+# with less, intervals miss; with more, they are hardly ever closed.
 MIN_BURSTS = 5
-"""
-The upper end is open if the bursts beyond the quantile are equivalent to fewer than this many of equal size, and one of
-them is large: neither their size nor their number is then known. Chosen by simulation (data/validity/tails.csv): with
-less, intervals miss; with more, they are hardly ever closed.
-"""
-LARGE_BURST = 0.1
-"""A burst is large if it holds at least this share of the records beyond the quantile."""
-RATIO_OF_SHARES = 1.5
-"""Ratio of the shares beyond two successive latencies at which the design effect is taken."""
+LARGE_BURST = 0.1  # A burst is large if it holds at least this share of the records beyond the quantile.
+RATIO_OF_SHARES = 1.5  # Ratio of the shares beyond two successive latencies at which the design effect is taken.
+# Whether records come in bursts shows only if at least this many lie beyond a latency: a single one is always in one
+# run.
 FEW_BEYOND = 5
-"""
-Whether records come in bursts shows only if at least this many lie beyond a latency: a single one is always in one run.
-"""
-MAX_CELLS = 10_000_000
-"""Total number of resampled values of a bootstrap; more would take seconds per quantile."""
-MIN_RESAMPLES = 200
-"""Fewer resamples give no percentiles worth showing at the level 95 %."""
-NEARLY_ALL = 0.99
-"""An effective number of at least this share of n is not mentioned."""
+MAX_CELLS = 10_000_000  # Total number of resampled values of a bootstrap; more would take seconds per quantile.
+MIN_RESAMPLES = 200  # Fewer resamples give no percentiles worth showing at the level 95 %.
+NEARLY_ALL = 0.99  # An effective number of at least this share of n is not mentioned.
 METHOD = "order statistics (Hahn & Meeker 1991, section 5.2)"
 EFFECTIVE = (
     METHOD + " with the effective number of values (Korn & Graubard 1998; Woodruff 1952), from how much the share "
@@ -226,24 +207,14 @@ class Tail:
     """
     A distribution of latencies.
 
-    Parameters
-    ----------
-    name : str
-        Name of the measured quantity, for sentences.
-    values_ms, counts : array
-        Latencies, ascending, and the number of records with each.
-    n_lost : int
-        Records that never arrived.
-    parts : Parts, optional
-        The sample in stretches of time; None if the dependence of the values is unknown.
-    resolution_ms : float
-        Largest error of a value by clock or histogram; intervals are wider by it at both ends.
-    runs : tuple of array
-        The values of each run in order of time, infinite if lost; empty if single values are unknown.
-    n_cut : int
-        Records cut as warm-up.
-    cautions : tuple of str
-        What a reader must know before quoting a quantile.
+    name: Name of the measured quantity, for sentences.
+    values_ms, counts: Latencies, ascending, and the number of records with each.
+    n_lost: Records that never arrived.
+    parts: The sample in stretches of time; None if the dependence of the values is unknown.
+    resolution_ms: Largest error of a value by clock or histogram; intervals are wider by it at both ends.
+    runs: The values of each run in order of time, infinite if lost; empty if single values are unknown.
+    n_cut: Records cut as warm-up.
+    cautions: What a reader must know before quoting a quantile.
     """
 
     name: str
@@ -271,7 +242,7 @@ class Tail:
         return round(float(self.cumulative[-1])) + self.n_lost if len(self.counts) else self.n_lost
 
     def at_rank(self, rank: int) -> float:
-        """The latency at a rank, from 1; infinite for a lost record."""
+        """Return the latency at a rank, from 1; infinite for a lost record."""
         place = int(np.searchsorted(self.cumulative, rank - 1e-6))
         return float(self.values_ms[place]) if place < len(self.values_ms) else inf
 
@@ -301,7 +272,7 @@ class Tail:
         return self._ends(low, None if self.too_few_bursts(q) else high)
 
     def bursts(self, q: float) -> np.ndarray:
-        """The number of records beyond the quantile in each burst; empty without bursts."""
+        """Return the number of records beyond the quantile in each burst; empty without bursts."""
         x = self.quantile(q)
         return self.parts.bursts(x) if self.parts is not None and isfinite(x) else np.empty(0)
 
@@ -318,9 +289,7 @@ class Tail:
         return ends[0] - self.resolution_ms, ends[1] + self.resolution_ms
 
     def _end(self, q: float, level: float, upper: bool) -> int | None:
-        """
-        Rank of an end by the largest design effect at any latency from the quantile to that end; None where open.
-        """
+        """Rank of an end by the largest design effect at any latency from the quantile to that end; None where open."""
         # go outwards from the quantile in steps; the end moves out with the effect, until the next step lies beyond it
         effect, beyond = 1.0, self.n - order.rank(self.n, q)
         factor = 1 / RATIO_OF_SHARES if upper else RATIO_OF_SHARES
@@ -339,10 +308,7 @@ class Tail:
 
         The standard error is Woodruff's (1952): the width of the interval over that of a standard normal one.
 
-        Raises
-        ------
-        ParameterError
-            If there is no record, or the quantile or the level is not between 0 and 1.
+        Raises ParameterError: there is no record, or the quantile or the level is not between 0 and 1.
         """
         q, level = order.check_quantile(q), check_level(level)
         check_resamples(resamples, seed)

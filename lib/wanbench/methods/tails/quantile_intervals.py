@@ -18,7 +18,7 @@ from wanbench.checks import refusal
 
 
 def check_quantile(q: float) -> float:
-    """The quantile; ParameterError unless it is between 0 and 1."""
+    """Return the quantile; ParameterError unless it is between 0 and 1."""
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q < 1:
         raise refusal("quantile", q, "a number between 0 and 1, such as 0.99")
     return float(q)
@@ -26,15 +26,15 @@ def check_quantile(q: float) -> float:
 
 def check_quantiles(at) -> list[float]:
     """One quantile or several, as a list."""
-    found = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
-    if not found:
+    result = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
+    if not result:
         raise refusal("at", at, "one quantile or more, such as 0.99")
-    return [check_quantile(q) for q in found]
+    return [check_quantile(q) for q in result]
 
 
 def name(q: float) -> str:
     """
-    The usual name of a quantile.
+    Return the usual name of a quantile.
 
     >>> name(0.5), name(0.999), name(0.9999999)
     ('p50', 'p99.9', 'p99.99999')
@@ -82,7 +82,7 @@ def _ranks_of_independent(n: int, q: float, tail: float) -> tuple[int | None, in
 
 def min_values(q: float, level: float) -> int:
     """
-    The smallest number of independent values that gives a quantile an interval with two ends.
+    Return the smallest number of independent values that gives a quantile an interval with two ends.
 
     >>> min_values(0.99, 0.95), min_values(0.999, 0.95), min_values(0.9999, 0.95)
     (368, 3688, 36887)

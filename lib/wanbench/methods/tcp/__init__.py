@@ -1,27 +1,5 @@
 """
-Models of TCP throughput: formulas (pure and vectorised), fits, and their comparison on left-out regions.
+Models of TCP throughput: formulas, fits, and the window-limited model.
 
-`window`, `mathis`, `pftk`, `cubic` and `finite` hold the formulas. `models` lists what is fitted to pairs of regions,
-`window_fit` and `fit_model` fit one model, `compare_models` scores all of them; `loss` estimates the loss of a path.
 None of the loss models describes BBR, which sends at the rate it measures and not by a window that losses shrink.
 """
-
-from .cubic import cubic_bps
-from .finite import bytes_sent, transfer_time_s
-from .fit_model import ModelFit, fit_model
-from .mathis import mathis_bps
-from .pftk import pftk_bps
-from .window import advertised_window_bytes, buffer_bytes, window_limited_bps
-
-__all__ = [
-    "ModelFit",
-    "advertised_window_bytes",
-    "buffer_bytes",
-    "bytes_sent",
-    "cubic_bps",
-    "fit_model",
-    "mathis_bps",
-    "pftk_bps",
-    "transfer_time_s",
-    "window_limited_bps",
-]

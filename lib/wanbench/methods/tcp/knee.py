@@ -13,15 +13,13 @@ from math import inf
 
 import numpy as np
 
+# Residuals beyond this many scales enter the loss linearly: 95 % efficient if residuals are normal (Huber 1981)
 HUBER = 1.345
-"""Residuals beyond this many scales enter the loss linearly: 95 % efficient if residuals are normal (Huber 1981)."""
+# Rounds of reweighting from weights close to those of the fit; the fit itself starts from equal weights and takes twice
+# as many
+MAD_TO_SD = 1.4826  # Standard deviation of a normal distribution over its median absolute deviation
 ROUNDS = 6
-"""
-Rounds of reweighting from weights close to those of the fit; the fit itself starts from equal weights and takes twice
-as many.
-"""
-CHUNK_CELLS = 1_000_000
-"""Cells of weights at a time: about 100 MB with the running sums."""
+CHUNK_CELLS = 1_000_000  # Cells of weights at a time: about 100 MB with the running sums
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Knee:
         return self.residual[self.is_falling]
 
     def clipped(self, residual: np.ndarray) -> np.ndarray:
-        """Residuals clipped at the bend of Huber's loss."""
+        """Compute the residuals clipped at the bend of Huber's loss."""
         return np.clip(residual, -HUBER * self.scale, HUBER * self.scale)
 
 
@@ -66,13 +64,13 @@ def fit(x: np.ndarray, y: np.ndarray) -> Knee:
     for _ in range(2 * ROUNDS):
         level, falling = least_squares(x, y, robust)
         residual = y - np.minimum(level[0], falling[0] - x)
-        scale = max(1.4826 * float(np.median(np.abs(residual))), 1e-9)
-        robust = _huber(residual, scale)[None, :]
+        scale = mad_scale(residual)
+        robust = huber_weights(residual, scale)[None, :]
     return Knee(float(level[0]), float(falling[0]), x, y, scale, robust[0])
 
 
 def refit(knee: Knee, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Level and falling for each row of weights (rows, points) at the same scale; NaN where all are 0."""
+    """Compute the level and falling for each row of weights (rows, points) at the same scale; NaN where all are 0."""
     level, falling = np.empty(len(weights)), np.empty(len(weights))
     step = max(1, CHUNK_CELLS // len(knee.x))
     for start in range(0, len(weights), step):
@@ -80,7 +78,7 @@ def refit(knee: Knee, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         robust = np.broadcast_to(knee.robust, part.shape)
         for _ in range(ROUNDS):
             c, k = least_squares(knee.x, knee.y, part * robust)
-            robust = _huber(knee.y - np.minimum(c[:, None], k[:, None] - knee.x), knee.scale)
+            robust = huber_weights(knee.y - np.minimum(c[:, None], k[:, None] - knee.x), knee.scale)
         empty = part.sum(axis=1) == 0
         c[empty] = k[empty] = np.nan
         level[start : start + step], falling[start : start + step] = c, k
@@ -104,7 +102,7 @@ def without_each(knee: Knee) -> tuple[np.ndarray, np.ndarray]:
 
 def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
-    Exact weighted least squares of y = min(level, falling - x) for each row of weights (rows, points).
+    Compute the exact weighted least squares of y = min(level, falling - x) for each row of weights (rows, points).
 
     `x` ascends. The level is infinite if every point lies on the falling side, `falling` if all are level.
     """
@@ -124,8 +122,14 @@ def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np
     return level + middle_y, falling + middle_y + middle_x
 
 
-def _huber(residual: np.ndarray, scale: float) -> np.ndarray:
+def huber_weights(residual: np.ndarray, scale) -> np.ndarray:
+    """Compute the weights by which least squares become Huber's loss."""
     return np.minimum(1.0, HUBER * scale / np.maximum(np.abs(residual), 1e-300))
+
+
+def mad_scale(residual: np.ndarray, smallest: float = 1e-9) -> float:
+    """Compute the median absolute residual, as the standard deviation of normal residuals."""
+    return max(MAD_TO_SD * float(np.median(np.abs(residual))), smallest)
 
 
 def _monomials(x, y) -> dict[str, np.ndarray]:
@@ -134,7 +138,7 @@ def _monomials(x, y) -> dict[str, np.ndarray]:
 
 
 def _running(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Weighted sums over the first m points, m = 0 ... all."""
+    """Compute the weighted sums over the first m points, m = 0 ... all."""
     return np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights * values, axis=1)], axis=1)
 
 
@@ -154,7 +158,7 @@ def _between(x, sums) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _on_a_point(x, sums) -> tuple[np.ndarray, np.ndarray]:
-    """Level and cost with the knee on each point: the points after it fall by their distance from it."""
+    """Compute the level and cost with the knee on each point: the points after it fall by their distance from it."""
     after = {name: value[:, -1:] - value[:, 1:] for name, value in sums.items()}
     total = sums["1"][:, -1:]
     summed = sums["y"][:, -1:] + after["x"] - x * after["1"]

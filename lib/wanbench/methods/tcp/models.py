@@ -1,4 +1,9 @@
-"""The models that `compare_models` and `fit_model` fit: curves of log throughput with few parameters."""
+"""
+Models of TCP throughput: formulas, pure and vectorised, and the curves of log throughput that are fitted to pairs.
+
+The formulas are those of a window-limited sender, of Reno under loss (Mathis et al. 1997; with timeouts Padhye et al.
+1998), of CUBIC (RFC 9438) and of a transfer of finite length (Cardwell, Savage & Anderson 2000).
+"""
 
 from __future__ import annotations
 
@@ -8,21 +13,183 @@ from dataclasses import dataclass
 import numpy as np
 
 from wanbench.checks import check_number
-from wanbench.errors import ParameterError
 
-from .cubic import cubic_bps
-from .finite import bytes_sent, transfer_time_s
-from .mathis import mathis_bps
-from .pftk import pftk_bps
-from .window import BITS, buffer_bytes, window_limited_bps
-
-MIN_LOSS = 1e-10
-"""Smallest loss that a fit tries: at 1 ms Reno would reach 1.4 Tbit/s, more than any path."""
-MAX_LOSS = 0.4
-"""Largest loss that a fit tries: beyond it the formulas no longer hold, and a transfer hardly moves."""
+BITS = 8  # Bits per byte
+# Part of a receive buffer that Linux advertises as window, for segments of 1,448 bytes: 0.61 if they arrive one by one,
+# 0.66 if the device merges them (measured, 6.18). Since 6.6 the kernel derives it from the memory that packets actually
+# use; before, it was half of the buffer (`tcp_adv_win_scale` = 1).
+WINDOW_SHARE = 0.64
+MSS_BYTES = 1448  # Payload of a segment of 1,500 bytes: 20 IPv4, 20 TCP, 12 timestamps
+# Constant of the law for evenly spaced losses (Mathis et al. 1997), for a sender whose window grows by one segment per
+# round trip, whatever its receiver acknowledges (Linux counts bytes, RFC 3465). For a sender that counts delayed
+# acknowledgements it is smaller by 1/sqrt(2).
+PERIODIC = np.sqrt(3 / 2)
+# Constant of the law for the same sender if each packet is lost independently (Ott, Kemperman & Mathis 1996)
+RANDOM = 1.3098
+MIN_RTO_MS = 200.0  # Minimum retransmission timeout of Linux (RFC 6298 recommends 1 s)
+TINY_LOSS = 1e-12  # Minimum loss in the formula: below it, 1 / p leaves no digits for the other terms
+SCALE = 0.4  # C, in segments per s^3 (RFC 9438, section 5)
+DECREASE = 0.7  # The factor beta by which a loss shrinks the window (RFC 9438, section 4.6)
+# 1.054: mean window of the cubic region over (RTT / p) ^ (3/4), for evenly spaced losses (RFC 9438, section 5.1)
+CONVEX = (SCALE * (3 + DECREASE) / (4 * (1 - DECREASE))) ** 0.25
+INITIAL_SEGMENTS = 10  # First flight (RFC 6928)
+MIN_LOSS = 1e-10  # Smallest loss that a fit tries: at 1 ms Reno would reach 1.4 Tbit/s, more than any path
+MAX_LOSS = 0.4  # Largest loss that a fit tries: beyond it the formulas no longer hold, and a transfer hardly moves
 UNITS = {"W": "bytes", "p": "fraction", "C": "bit/s"}
-CONSTANT = "constant"
-"""Name of the model with one throughput for all pairs: the baseline that a useful model must beat."""
+CONSTANT = "constant"  # Name of the model with one throughput for all pairs: the baseline that a useful model must beat
+
+
+def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
+    """
+    Compute the throughput of a sender with at most `window_bytes` unacknowledged: min(C, 8 W / RTT), in bit/s.
+
+    window_bytes, rtt_ms, capacity_bps: Broadcast against each other.
+
+    >>> float(window_limited_bps(65_536, 80)), float(window_limited_bps(65_536, 80, capacity_bps=5e6))
+    (6553600.0, 5000000.0)
+    """
+    rtt_s = np.asarray(rtt_ms, dtype=float) / 1000
+    return np.minimum(capacity_bps, BITS * np.asarray(window_bytes, dtype=float) / rtt_s)
+
+
+def buffer_bytes(rate_bps, rtt_ms):
+    """
+    Return the bandwidth-delay product: bytes in flight that fill a path, which is the smallest sufficient window.
+
+    A socket buffer must be larger, as it also holds the kernel's bookkeeping (Linux: about twice).
+
+    >>> float(buffer_bytes(1e9, 80))
+    10000000.0
+    """
+    return np.asarray(rate_bps, dtype=float) * np.asarray(rtt_ms, dtype=float) / 1000 / BITS
+
+
+def advertised_window_bytes(receive_buffer_bytes):
+    """
+    Return the window that a Linux receiver advertises for a buffer, when the application reads at once.
+
+    The buffer is the one that autotuning may reach, the third number of `tcp_rmem`. A program that sets SO_RCVBUF
+    itself (iperf3 -w) gets twice the requested size, up to twice `net.core.rmem_max`: the kernel adds room for
+    bookkeeping. `ss -ti` on the sender shows the real window as snd_wnd.
+
+    >>> round(float(advertised_window_bytes(2 * 65_536)), 1)
+    83886.1
+    """
+    return np.asarray(receive_buffer_bytes, dtype=float) * WINDOW_SHARE
+
+
+def mathis_bps(loss, rtt_ms, constant=PERIODIC):
+    """
+    Compute the throughput of loss-limited Reno: constant x MSS / (RTT sqrt(p)), in bit/s.
+
+    The law ignores timeouts and the receiver's window: it is too high beyond a loss of about 2 %. It holds for senders
+    that halve their window, not for CUBIC beyond its Reno-friendly region, nor for BBR. `loss` is the rate of loss
+    events (several losses in one window count once), `constant` is `PERIODIC` or `RANDOM`.
+
+    >>> round(float(mathis_bps(1e-4, 100)) / 1e6, 2)
+    14.19
+    """
+    rtt_s, loss = np.asarray(rtt_ms, dtype=float) / 1000, np.asarray(loss, dtype=float)
+    with np.errstate(divide="ignore"):
+        return BITS * constant * MSS_BYTES / (rtt_s * np.sqrt(loss))
+
+
+def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
+    """
+    Compute the send rate of a Reno sender in bit/s: equation 32 of Padhye et al. (1998), the full model.
+
+    A loss stops the window's growth by three duplicate acknowledgements or, more often for small windows, by a timeout,
+    which backs off to at most 64 times its length. The window stays below the receiver's, and grows by one segment per
+    round trip (b = 1), as Linux counts acknowledged bytes. `loss` is a rate of loss events.
+
+    >>> float(pftk_bps(0, 80, window_bytes=65_536).round())
+    6553600.0
+    >>> [round(float(pftk_bps(p, 80)) / 1e6, 2) for p in (1e-5, 1e-2, 0.1)]
+    [56.04, 1.62, 0.32]
+    """
+    loss, rtt_s, max_window = (np.asarray(v, dtype=float) for v in (loss, rtt_ms, window_bytes))
+    rtt_s, max_window = rtt_s / 1000, np.maximum(max_window / MSS_BYTES, 1.0)
+    rto_s = rtt_s + MIN_RTO_MS / 1000  # as in Linux on a path without jitter
+    p = np.clip(loss, TINY_LOSS, 1 - TINY_LOSS)
+    unlimited = unlimited_window(p)
+    window = np.minimum(unlimited, max_window)
+    # Round trips between two losses: growth from half the window, or growth up to the receiver's window and then
+    # a steady flight. The unused branch may be inf / inf.
+    with np.errstate(invalid="ignore", over="ignore"):
+        limited_rounds = window / 8 + (1 - p) / (p * window) + 2
+    rounds = np.where(unlimited < max_window, unlimited / 2 + 1, limited_rounds)
+    timed_out = timeout_share(p, window)
+    segments = (1 - p) / p + window + timed_out / (1 - p)
+    sent = BITS * MSS_BYTES * segments / (rtt_s * rounds + timed_out * backoff(p) * rto_s / (1 - p))
+    return np.where(loss <= 0, BITS * MSS_BYTES * max_window / rtt_s, sent)
+
+
+def unlimited_window(loss):
+    """Mean window in segments when a loss occurs, without a receiver's limit (Padhye et al. 1998, eq. 13, b = 1)."""
+    return 1 + np.sqrt(8 * (1 - loss) / (3 * loss) + 1)
+
+
+def timeout_share(loss, window):
+    """
+    Probability that a loss in a window of this many segments ends in a timeout (Padhye et al. 1998, eq. 24).
+
+    >>> float(timeout_share(0.01, 3)), round(float(timeout_share(0.01, 30)), 3)
+    (1.0, 0.14)
+    """
+    p, window = np.asarray(loss, dtype=float), np.asarray(window, dtype=float)
+    log_kept = np.log1p(-p)  # log1p and expm1 keep the digits that 1 - (1 - p)^n loses at small p
+    three_lost = -np.expm1(3 * log_kept)
+    rest = 1 - (1 - three_lost) * np.expm1(np.maximum(window - 3, 0) * log_kept)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = three_lost * rest / -np.expm1(window * log_kept)
+    return np.where(window <= 3, 1.0, np.minimum(1.0, share))
+
+
+def backoff(loss):
+    """Mean length of a sequence of timeouts, in first timeouts: they double six times (Padhye et al. 1998, eq. 29)."""
+    return 1 + loss * np.polynomial.polynomial.polyval(loss, [1, 2, 4, 8, 16, 32])
+
+
+def cubic_bps(loss, rtt_ms):
+    """
+    Compute the throughput of loss-limited CUBIC, in bit/s: the average window of RFC 9438 (section 5.1) per round trip.
+
+    At short round-trip times or much loss CUBIC keeps Reno's window, sqrt(3/2) / sqrt(p); elsewhere its window is 1.054
+    (RTT / p) ^ (3/4), RTT in seconds. The formula ignores timeouts and the receiver's window. As in the RFC's tables:
+
+    >>> [round(float(cubic_bps(p, 100)) * 0.1 / (8 * 1448)) for p in (1e-4, 1e-5)]
+    [187, 1054]
+    """
+    rtt_s, loss = np.asarray(rtt_ms, dtype=float) / 1000, np.asarray(loss, dtype=float)
+    with np.errstate(divide="ignore"):
+        segments = np.maximum(PERIODIC / np.sqrt(loss), CONVEX * (rtt_s / loss) ** 0.75)
+    return BITS * MSS_BYTES * segments / rtt_s
+
+
+def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
+    """
+    Compute the bytes sent and acknowledged within a time (Cardwell, Savage & Anderson 2000, equation 15, inverted).
+
+    A connection begins with about ten segments and doubles them each round trip, so a short test at a long round-trip
+    time measures the RTT rather than the path. For a path of capacity C, give `window_bytes` as the smaller of the
+    window and C x RTT / 8 (`buffer_bytes`).
+
+    >>> round(float(bytes_sent(1.989, 200, 3 * 2**20)) / 1e6, 1)
+    10.0
+    """
+    rounds = np.asarray(duration_s, dtype=float) / (np.asarray(rtt_ms, dtype=float) / 1000)
+    first, max_flight, ramp = _slow_start(window_bytes)
+    with np.errstate(invalid="ignore", over="ignore"):
+        growing = first * (np.exp2(np.minimum(rounds, np.minimum(ramp, 500.0))) - 1)  # 2^500: no overflow
+        steady = 2 * max_flight - first + max_flight * (rounds - ramp)
+    return MSS_BYTES * np.where(rounds <= ramp, growing, steady)
+
+
+def _slow_start(window_bytes):
+    """Return the first and the largest flight in segments, and the round trips until the largest is sent."""
+    max_flight = np.maximum(np.asarray(window_bytes, dtype=float) / MSS_BYTES, 1.0)
+    first = np.minimum(INITIAL_SEGMENTS, max_flight)
+    return first, max_flight, np.log2(max_flight / first) + 1
 
 
 @dataclass(frozen=True)
@@ -44,16 +211,10 @@ class ThroughputModel:
     """
     A model of throughput: its formula and its parameters.
 
-    Attributes
-    ----------
-    name, formula : str
-        Its name, and a short form of its formula with the source.
-    parameters : tuple of (symbol, unit)
-        Those with a unit are positive and fitted as their natural logarithm.
-    curve : callable
-        (values (rows, parameters), Paths) to the natural logarithm of bit/s (rows, pairs).
-    bounds : callable
-        (Paths, log throughput) to the lowest and highest value of each parameter.
+    name, formula: Its name, and a short form of its formula with the source.
+    parameters: Those with a unit are positive and fitted as their natural logarithm.
+    curve: (values (rows, parameters), Paths) to the natural logarithm of bit/s (rows, pairs).
+    bounds: (Paths, log throughput) to the lowest and highest value of each parameter.
     """
 
     name: str
@@ -63,57 +224,42 @@ class ThroughputModel:
     bounds: Callable[[Paths, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def throughput_models(
-    *, transfer_bytes: float | None = None, transfer_s: float | None = None
-) -> tuple[ThroughputModel, ...]:
+def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel, ...]:
     """
-    All models; the finite transfer only with one of `transfer_bytes` and `transfer_s`.
+    List all models; the finite transfer only with the duration of each test, `transfer_s`.
 
     Each TCP model is capped at a fitted capacity C: every path has one, and without it near pairs would dominate the
     fit. Mathis's curve is then the same as the window's: throughput ~ 1/RTT below C.
     """
-    if transfer_bytes is not None and transfer_s is not None:
-        raise ParameterError("give transfer_bytes or transfer_s, not both: a test ends by one of them")
-    check_number("transfer_bytes", transfer_bytes, 0, above=True, optional=True)
     check_number("transfer_s", transfer_s, 0, above=True, optional=True)
 
-    def finite_bps(values, rtt_ms):
-        window = np.minimum(values["W"], buffer_bytes(values["C"], rtt_ms))
-        if transfer_s is not None:
-            return BITS * bytes_sent(transfer_s, rtt_ms, window) / transfer_s
-        return BITS * transfer_bytes / transfer_time_s(transfer_bytes, rtt_ms, window)
+    def finite_bps(v, rtt_ms):
+        window = np.minimum(v["W"], buffer_bytes(v["C"], rtt_ms))
+        return BITS * bytes_sent(transfer_s, rtt_ms, window) / transfer_s
 
-    found = [
-        _tcp("window-limited", "8 W / RTT", "W", lambda v, rtt_ms: window_limited_bps(v["W"], rtt_ms)),
-        _tcp(
-            "Mathis",
-            "one loss rate, MSS / (RTT sqrt(p)) (Mathis et al. 1997)",
-            "p",
-            lambda v, rtt_ms: mathis_bps(v["p"], rtt_ms),
-        ),
-        _tcp(
-            "PFTK",
-            "one loss rate, timeouts and a window (Padhye et al. 1998)",
-            "pW",
-            lambda v, rtt_ms: pftk_bps(v["p"], rtt_ms, v["W"]),
-        ),
-        _tcp("CUBIC", "one loss rate, average window of RFC 9438", "p", lambda v, rtt_ms: cubic_bps(v["p"], rtt_ms)),
+    mathis = "one loss rate, MSS / (RTT sqrt(p)) (Mathis et al. 1997)"
+    pftk = "one loss rate, timeouts and a window (Padhye et al. 1998)"
+    finite = "slow start, then 8 W / RTT (Cardwell, Savage & Anderson 2000)"
+    tcp = [
+        ("window-limited", "8 W / RTT", "W", lambda v, rtt_ms: window_limited_bps(v["W"], rtt_ms)),
+        ("Mathis", mathis, "p", lambda v, rtt_ms: mathis_bps(v["p"], rtt_ms)),
+        ("PFTK", pftk, "pW", lambda v, rtt_ms: pftk_bps(v["p"], rtt_ms, v["W"])),
+        ("CUBIC", "one loss rate, average window of RFC 9438", "p", lambda v, rtt_ms: cubic_bps(v["p"], rtt_ms)),
+        ("finite transfer", finite, "W", finite_bps),
     ]
-    if transfer_bytes is not None or transfer_s is not None:
-        formula = "slow start, then 8 W / RTT (Cardwell, Savage & Anderson 2000)"
-        found.append(_tcp("finite transfer", formula, "W", finite_bps))
-    constant = ThroughputModel(
-        CONSTANT,
-        "one throughput for all: a yardstick",
-        (("level", ""),),
-        lambda values, paths: np.repeat(values, len(paths), axis=1),
-        lambda paths, y: (np.array([y.min()]), np.array([y.max()])),
+    by_distance = "log throughput falls evenly with distance"
+    return (
+        *(_tcp(*model) for model in tcp if model[0] != "finite transfer" or transfer_s is not None),
+        _line("log-distance", by_distance, "1,000 km", lambda paths: paths.distance_km / 1000),
+        _line("log-log RTT", "a power of the RTT", "log RTT", lambda paths: np.log(paths.rtt_ms)),
+        ThroughputModel(
+            CONSTANT,
+            "one throughput for all: a yardstick",
+            (("level", ""),),
+            lambda values, paths: np.repeat(values, len(paths), axis=1),
+            lambda paths, y: (np.array([y.min()]), np.array([y.max()])),
+        ),
     )
-    by_distance = _line(
-        "log-distance", "log throughput falls evenly with distance", "1,000 km", lambda p: p.distance_km / 1000
-    )
-    by_rtt = _line("log-log RTT", "a power of the RTT", "log RTT", lambda p: np.log(p.rtt_ms))
-    return (*found, by_distance, by_rtt, constant)
 
 
 def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
@@ -138,7 +284,7 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
 
 
 def _line(name: str, formula: str, unit: str, x) -> ThroughputModel:
-    """A straight line of log throughput on x of paths."""
+    """Return a straight line of log throughput on x of paths."""
 
     def bounds(paths, y):
         # A robust line is hardly steeper than four times the range of y over that of x.

@@ -13,34 +13,25 @@ from itertools import product
 
 import numpy as np
 
-from .knee import HUBER
+from .knee import HUBER, huber_weights, mad_scale
 from .models import Paths, ThroughputModel
 
+# Maximum number of Levenberg-Marquardt steps; half of the fits of a simulated survey take 6, and 1 in 14 stops here
 STEPS = 40
-"""
-Maximum number of Levenberg-Marquardt steps; half of the fits of a simulated survey take 6, and 1 in 14 stops here.
-"""
-SCALES = 6
-"""Maximum number of rounds of fit and scale; in simulated surveys the scale settles to 0.1 % in 1 to 4."""
+SCALES = 6  # Maximum number of rounds of fit and scale; in simulated surveys the scale settles to 0.1 % in 1 to 4
+# Grid points per axis by number of parameters: 200 to 8,000 curves, so that the grid costs less than the fit
 GRID = {1: 200, 2: 80, 3: 20}
-"""Grid points per axis by number of parameters: 200 to 8,000 curves, so that the grid costs less than the fit."""
-GRID_PAIRS = 100
-"""Number of pairs on which the grid is evaluated; more would not move the best point to another basin."""
-STARTS = 6
-"""Number of grid points from which a fit starts: enough to reach every basin of curves with a knee."""
-DIFFERENCE = 1e-5
-"""Step of the numerical derivatives, of logarithms: about the cube root of the precision of a float."""
-MIN_SCALE = 1e-4
-"""Smallest scale of residuals, 0.01 %: exact data would otherwise have the scale 0."""
-MAD_TO_SD = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
+GRID_PAIRS = 100  # Number of pairs on which the grid is evaluated; more would not move the best point to another basin
+STARTS = 6  # Number of grid points from which a fit starts: enough to reach every basin of curves with a knee
+DIFFERENCE = 1e-5  # Step of the numerical derivatives, of logarithms: about the cube root of the precision of a float
+MIN_SCALE = 1e-4  # Smallest scale of residuals, 0.01 %: exact data would otherwise have the scale 0
 
 
 def fit(
     model: ThroughputModel, paths: Paths, y: np.ndarray, simpler: Mapping[tuple[str, str], float] | None = None
 ) -> tuple[np.ndarray, float]:
     """
-    The parameters of a model that fit `y`, log throughput, and the scale of the residuals.
+    Return the parameters of a model that fit `y`, log throughput, and the scale of the residuals.
 
     `simpler` holds fitted parameters of simpler models by (model, symbol). Each gives one more start, so that a model
     fits at least as well as one that it contains.
@@ -55,11 +46,11 @@ def fit(
     starts = np.concatenate([_simpler_starts(model, bounds, simpler or {}), grid[distinct[:STARTS]]])
     starts = starts[np.argsort(np.abs(y - model.curve(starts, paths)).mean(axis=1), kind="stable")]
     weights = np.ones((len(starts), len(y)))
-    scale = _scale(y - model.curve(starts[:1], paths)[0])
+    scale = mad_scale(y - model.curve(starts[:1], paths)[0], MIN_SCALE)
     for _ in range(SCALES):
         starts, cost = refit(model, paths, y, weights, starts, scale)
         best, before = starts[cost.argmin()], scale
-        scale = _scale(y - model.curve(best[None], paths)[0])
+        scale = mad_scale(y - model.curve(best[None], paths)[0], MIN_SCALE)
         if abs(scale - before) < 1e-3 * before:
             break
     return best, scale
@@ -80,7 +71,7 @@ def refit(
         rows = np.flatnonzero(active)
         residual = y - curve[rows]
         # Huber's loss as weighted least squares: a residual beyond the bend pulls as if it lay on it.
-        pull = weights[rows] * np.minimum(1.0, HUBER * scale / np.maximum(np.abs(residual), 1e-300))
+        pull = weights[rows] * huber_weights(residual, scale)
         slopes = np.stack(
             [
                 (model.curve(values[rows] + DIFFERENCE * unit, paths) - curve[rows]) / DIFFERENCE
@@ -123,16 +114,12 @@ def _simpler_starts(model: ThroughputModel, bounds, simpler: Mapping[tuple[str, 
     for (name, symbol), value in simpler.items():
         if symbol == "C" or symbol not in symbols:
             continue
-        start = np.where([each == "p" for each in symbols], *bounds)
+        start = np.where([name == "p" for name in symbols], *bounds)
         start[symbols.index(symbol)] = value
         if "C" in symbols and (name, "C") in simpler:
             start[symbols.index("C")] = simpler[name, "C"]
         starts.append(start)
     return np.array(starts).reshape(-1, len(symbols))
-
-
-def _scale(residual: np.ndarray) -> float:
-    return max(MAD_TO_SD * float(np.median(np.abs(residual))), MIN_SCALE)
 
 
 def _cost(residual, weights, scale):

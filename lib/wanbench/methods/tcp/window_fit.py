@@ -12,42 +12,39 @@ from math import exp, inf, isfinite, isinf, nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
-from wanbench.formatting import count, quantity
-from wanbench.methods.regions import coverage, dyadic, mean_freedom, skew
+from wanbench.figures import theme
+from wanbench.formatting import count, percent, quantity
+from wanbench.methods.distance.pair_points import POINTS
+from wanbench.methods.regions import coverage, dyadic, jackknife
+from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
-from wanbench.methods.regions.places import PLACE, moran, units
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
+from wanbench.methods.regions.places import PLACE, Skew, moran, skew_of_effects, units
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile, tails
 
 from . import knee
-from .cross_validation import touches
-from .intervals import half_width
-from .pairs_with_both import pairs_with_both
-from .window import BITS, window_limited_bps
+from .fit_model import add_curve, pairs_with_both, rtt_and_throughput
+from .models import BITS, window_limited_bps
 
+# With fewer pairs on a side of the knee, the limit of that side is not identified: two can both be outliers
 MIN_PER_SIDE = 3
-"""With fewer pairs on a side of the knee, the limit of that side is not identified: two can both be outliers."""
+# Minimum number of pairs of two clouds for comparing their median with the model: with fewer, outliers decide
 MIN_FOR_MISFIT = 10
-"""Minimum number of pairs of two clouds for comparing their median with the model: with fewer, outliers decide."""
+# If the medians of measured over model of two pairs of clouds differ by more than this factor, one W and one C do not
+# fit all pairs
 MISFIT = 1.5
-"""
-If the medians of measured over model of two pairs of clouds differ by more than this factor, one W and one C do not fit
-all pairs.
-"""
+# If a smaller share of the pairs lies beyond the knee, W is 5 to 20 % too small in simulation (`validity.window`)
 FEW_BEYOND = 0.15
-"""If a smaller share of the pairs lies beyond the knee, W is 5 to 20 % too small in simulation (`validity.window`)."""
+# There is a caution if the p-value of Moran's I of residuals is below this: 5 false alarms in 100 surveys
 SHARED_P = 0.05
-"""There is a caution if the p-value of Moran's I of residuals is below this: 5 false alarms in 100 surveys."""
+# Standard deviation of the log of places' effects on throughput: if W varies by receiver with twice this value, C is 3
+# % too low
 UNEVEN_SD = 0.15
-"""
-Standard deviation of the log of places' effects on throughput: if W varies by receiver with twice this value, C is 3 %
-too low.
-"""
-MAX_LOGARITHM = 700.0
-"""Logarithms from here on are infinite: exp has no float beyond 709."""
+MAX_LOGARITHM = 700.0  # Logarithms from here on are infinite: exp has no float beyond 709
 NAIVE = "pairs taken as independent"
 METHOD = "Huber's loss on log throughput over unordered pairs"
 SCALED = "jackknife over regions less that over pairs by their share, from variance components"
@@ -56,6 +53,7 @@ NAMES = {
     "capacity": ("capacity C", "The capacity that limits the near pairs is {}", "bit/s"),
     "knee": ("knee RTT", "The window limits from an RTT of {}", "ms"),
 }
+CURVE_POINTS = 200  # Enough that the bend at the knee looks sharp on a page 1,000 pixels wide
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,30 +61,20 @@ class WindowFit(Result):
     """
     The fitted model.
 
-    Attributes
-    ----------
-    window : Estimate
-        W in bytes.
-    capacity : Estimate
-        C in bit/s.
-    knee_rtt : Estimate
-        The RTT from which the window limits, 8 W / C, in ms.
-    pairs : DataFrame
-        Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps,
-        implied_window_bytes (throughput x RTT / 8: the W needed if the window were the limit), model_throughput_bps,
-        ratio (measured / model), limit ("window" or "capacity").
-    left_out : DataFrame
-        Rows not in use, with their reason.
+    window: W in bytes.
+    capacity: C in bit/s.
+    knee_rtt: The RTT from which the window limits, 8 W / C, in ms.
+    pairs: Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps, implied_window_bytes
+        (throughput x RTT / 8: the W needed if the window were the limit), model_throughput_bps, ratio (measured /
+        model), limit ("window" or "capacity").
     """
 
     TITLE = "Throughput = min(C, 8 W / RTT)"
-    DRAWN_BY = "window_figure.throughput_against_rtt"
 
     window: Estimate
     capacity: Estimate
     knee_rtt: Estimate
     pairs: pd.DataFrame
-    left_out: pd.DataFrame
 
     @property
     def limits(self) -> str:
@@ -99,18 +87,48 @@ class WindowFit(Result):
         return f"{self.window.sentence} {self.capacity.sentence} In this fit {self.limits}."
 
     def throughput_bps(self, rtt_ms) -> np.ndarray:
-        """The model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
-        window, capacity = (each.estimate if isfinite(each.estimate) else inf for each in (self.window, self.capacity))
+        """Return the model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
+        limits = (self.window.estimate, self.capacity.estimate)
+        window, capacity = (limit if isfinite(limit) else inf for limit in limits)
         return window_limited_bps(window, rtt_ms, capacity)
 
     def over_buffer(self, buffer_bytes: float) -> Estimate:
-        """The window over the requested socket buffer, of which Linux makes 1 to 2 times (`WINDOW_SHARE`)."""
+        """Return the window over the requested socket buffer, of which Linux makes 1 to 2 times (`WINDOW_SHARE`)."""
         check_number("buffer_bytes", buffer_bytes, 0, above=True)
         return self.window.transformed(
             lambda window: window / buffer_bytes,
             quantity="TCP window W over the buffer requested",
             claim=f"The window is {{}} times the buffer of {quantity(buffer_bytes, 'bytes')} that was requested",
             unit="",
+        )
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Draw throughput against RTT on log axes, with the fitted min(C, 8 W / RTT) and its two limits."""
+        frame = self.pairs
+        rtt = np.geomspace(frame.rtt_ms.min() / 1.1, frame.rtt_ms.max() * 1.1, CURVE_POINTS)
+        model = self.throughput_bps(rtt)
+        figure = go.Figure()
+        rtt_and_throughput(figure, frame, model)
+        window, capacity = self.window.estimate, self.capacity.estimate
+        for name, dash, limit, y in (
+            ("C", "dot", capacity, np.full_like(rtt, capacity)),
+            ("8 W / RTT", "dash", window, 8000 * window / rtt),
+        ):
+            if np.isfinite(limit):
+                add_curve(figure, rtt, y, name, {"color": theme.LIGHT, "width": 1.5, "dash": dash})
+        add_curve(figure, rtt, model, "min(C, 8 W / RTT)")
+        level = percent(self.window.level)
+        fitted = f"{_label('C', self.capacity, level)}; {_label('W', self.window, level)}"
+        return theme.finish(
+            figure,
+            name="throughput-against-rtt",
+            title="Throughput against round-trip time",
+            subtitle=f"{POINTS}. Line: fitted min(C, 8 W / RTT). Both axes: logarithmic. {fitted}.",
+            alt=f"Scatter of throughput against round-trip time on log axes for {count(len(frame), 'pair')}. {self}",
+            caption="TCP throughput against round-trip time with the window-limited model: the capacity C holds "
+            f"up to the knee, beyond it one window W per round trip ({self.limits}).",
+            table=frame,
+            note=note,
         )
 
 
@@ -120,24 +138,12 @@ def fit_window(
     """
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
-    The RTT of a pair is the median of both directions, its throughput their geometric mean. On the log scale, the
-    interval of W comes from the jackknife over regions, less the jackknife over pairs for the scatter that belongs to
-    single pairs; variance components give its degrees of freedom. C and the knee depend on few pairs and change
-    abruptly with a single region, so their intervals are percentiles of a bootstrap over regions, open at an end if
-    resamples had no such limit. `coverage` says how often the interval of W covers in simulated surveys.
+    The interval of log W comes from the jackknife over regions, less the one over pairs for the scatter that belongs to
+    single pairs; variance components give its degrees of freedom. C and the knee change abruptly with a single region,
+    so their intervals are percentiles of a bootstrap over regions, open at an end if resamples had no such limit. An
+    RTT without load excludes the queue that the transfer itself causes, which makes W too small.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, with `rtt_ms` and `throughput_bps`. An RTT without load excludes the queue that the transfer
-        itself causes, which makes W too small.
-    cluster
-        As for `fit_rtt`.
-
-    Raises
-    ------
-    ParameterError
-        With fewer than 3 regions or 3 pairs that have both values.
+    Raises ParameterError: with fewer than 3 regions or 3 pairs that have both values.
     """
     sample = pairs_with_both(pairs)
     return window_of(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)
@@ -161,10 +167,13 @@ def window_of(
     intervals = _intervals(fit, sides, places, level, resamples, seed)
     ends, values = {}, {}
     for name, of_name in intervals.items():
-        bounds = _bounds(name, sides, fit, next(each for each in of_name if each.method == BOOTSTRAP))
+        bounds = _bounds(name, sides, fit, next(interval for interval in of_name if interval.method == BOOTSTRAP))
         if bounds:  # not identified: the interval says how small or large it is at least
             of_name = (Interval(BOOTSTRAP, *bounds), Interval(NAIVE))
-        ends[name] = [Interval(each.method, _in_unit(name, each.low), _in_unit(name, each.high)) for each in of_name]
+        ends[name] = [
+            Interval(interval.method, _in_unit(name, interval.low), _in_unit(name, interval.high))
+            for interval in of_name
+        ]
         values[name] = nan if bounds else _in_unit(name, _logarithm(name, fit.level, fit.falling))
     window, capacity = (values[name] if isfinite(values[name]) else inf for name in ("window", "capacity"))
     model = window_limited_bps(window, frame.rtt_ms, capacity)
@@ -188,11 +197,11 @@ def window_of(
         _estimate(name, values[name], ends[name], sample, places.n, level, warnings + more[name]) for name in NAMES
     ]
     estimates[0] = replace(estimates[0], assumption=estimates[0].assumption + assumption)
-    return WindowFit(*estimates, frame, sample.left_out)
+    return WindowFit(*estimates, frame)
 
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
-    """A warning if few pairs lie beyond the knee: slow near pairs, mistaken for them, make W too small."""
+    """Warn if few pairs lie beyond the knee: slow near pairs, mistaken for them, make W too small."""
     beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
     if beyond >= FEW_BEYOND * n_pairs:
         return ()
@@ -203,17 +212,17 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
     )
 
 
-def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], skew.Skew | None]:
-    """A warning on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
+def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
+    """Warn on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
     beyond, residual = fit.is_falling, fit.beyond_knee
     first, second = places.first[beyond], places.second[beyond]
     clipped = fit.clipped(residual)
-    share, freedom = mean_freedom.share_and_freedom(clipped, first, second)
+    share, freedom = jackknife.share_and_freedom(clipped, first, second)
     if not isfinite(freedom):
         return (), None
     all_there = len({*first, *second}) == places.n
     here = replace(places, first=first, second=second)
-    skewed = skew.skew_of_effects(residual, fit.x[beyond], here) if all_there else None
+    skewed = skew_of_effects(residual, fit.x[beyond], here) if all_there else None
     # Two places share what is not the pair's own, so each has half of that variance.
     sd = float(np.sqrt((1 - share) / 2) * clipped.std())
     if sd < UNEVEN_SD or isinf(fit.level):
@@ -225,7 +234,7 @@ def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], skew.Skew | None]
 
 
 def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
-    """A warning if some cloud pairs lie well off the model that fits the others."""
+    """Warn if some cloud pairs lie well off the model that fits the others."""
     ratios = frame.groupby("cloud_pair").ratio.agg(["median", "size"])
     ratios = ratios[ratios["size"] >= MIN_FOR_MISFIT]["median"].sort_values()
     if len(ratios) < 2 or ratios.iloc[-1] / ratios.iloc[0] <= MISFIT:
@@ -253,32 +262,20 @@ def _too_few(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
 
 
 def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[float, float] | None:
-    """The range, on the log scale, of a parameter that the pairs do not determine; None if they do."""
+    """Return the range, on the log scale, of a parameter that the pairs do not determine; None if they do."""
     lacking = [side for side, (n_pairs, _) in sides.items() if n_pairs < MIN_PER_SIDE]
     if not lacking or name not in (*lacking, "knee"):
         return None
     if name == "knee" and "capacity" in lacking:  # every pair lies beyond the knee
         return -inf, max(resampled.high if isfinite(resampled.high) else -inf, fit.x[0])
     # The limit lies beyond the pairs: C above the falling line's start, W and the knee beyond the level one's end.
-    match name:
-        case "capacity":
-            reached = fit.falling - fit.x[0]
-        case "window":
-            reached = fit.level + fit.x[-1]
-        case _:
-            reached = fit.x[-1]
-    return min(resampled.low if isfinite(resampled.low) else inf, reached), inf
+    reached = {"capacity": fit.falling - fit.x[0], "window": fit.level + fit.x[-1], "knee": fit.x[-1]}
+    return min(resampled.low if isfinite(resampled.low) else inf, reached[name]), inf
 
 
 def _logarithm(name: str, level, falling):
-    """The logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
-    match name:
-        case "window":
-            return falling
-        case "capacity":
-            return level
-        case _:
-            return falling - level
+    """Return the logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
+    return {"window": falling, "capacity": level}[name] if name != "knee" else falling - level
 
 
 def _in_unit(name: str, logarithm: float) -> float:
@@ -306,10 +303,10 @@ def _intervals(
         value = _logarithm(name, fit.level, fit.falling)
         with np.errstate(invalid="ignore"):
             left, alone, resampled = (_logarithm(name, *lines) for lines in (without_place, without_pair, drawn))
-            half = half_width(level, max(n_places[name] - 1, 1), dyadic.variance(left, alone))
+            half = t_quantile(level, max(n_places[name] - 1, 1)) * np.sqrt(dyadic.variance(left, alone))
             if name == "window":
                 half = _window_half(fit, places, left, alone, level, half)
-            naive = half_width(level, len(first) - 1, dyadic.jackknife(alone))
+            naive = t_quantile(level, len(first) - 1) * np.sqrt(dyadic.jackknife(alone))
             smooth = Interval(SCALED if name == "window" else DYADIC, value - half, value + half)
             independent = Interval(NAIVE, value - naive, value + naive)
         by_resamples = Interval(BOOTSTRAP, *_percentiles(resampled, level))
@@ -326,19 +323,19 @@ def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: f
     scatter that is a pair's own, with the degrees of freedom of a mean over the same pairs.
     """
     first, second = places.first[fit.is_falling], places.second[fit.is_falling]
-    share, freedom = mean_freedom.share_and_freedom(fit.clipped(fit.beyond_knee), first, second)
+    share, freedom = jackknife.share_and_freedom(fit.clipped(fit.beyond_knee), first, second)
     if not isfinite(freedom):
         return otherwise
     by_region, by_pair = dyadic.jackknife(left), dyadic.jackknife(alone)
-    return half_width(level, max(freedom, 1), max(by_region - share * by_pair, by_pair))
+    return t_quantile(level, max(freedom, 1)) * np.sqrt(max(by_region - share * by_pair, by_pair))
 
 
 def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
-    """Percentiles without interpolation, so that infinite values can be among them."""
+    """Compute the percentiles without interpolation, so that infinite values can be among them."""
     values = values[~np.isnan(values)]
     if not len(values):
         return nan, nan
-    return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2], method="nearest").tolist())
+    return tuple(np.quantile(values, tails(level), method="nearest").tolist())
 
 
 def _estimate(name, value, ends, sample, n_places, level, warnings) -> Estimate:
@@ -361,3 +358,10 @@ def _estimate(name, value, ends, sample, n_places, level, warnings) -> Estimate:
         others=tuple(ends[2:]),
         warnings=warnings,
     )
+
+
+def _label(symbol: str, limit: Estimate, level: str) -> str:
+    if np.isnan(limit.estimate):
+        return f"{symbol} is not identified"
+    ends = limit.formatted_interval
+    return f"{symbol} = {limit.formatted}" + (f" ({level} interval by place {ends})" if ends else "")

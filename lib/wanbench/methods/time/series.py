@@ -4,8 +4,8 @@ One autocorrelated series: its effective number of independent values, and stati
 The plain stationary bootstrap (Politis & Romano 1994) breaks the series at the seams of its blocks. Under strong
 autocorrelation its intervals are too narrow: of 95 % intervals for 100 values with a first autocorrelation of 0.9,
 71.6 of 100 cover (`make validity`, data/validity/compare.csv). So the series is whitened by an autoregression
-(`autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004; Patton, Politis &
-White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section 8.2).
+(`fit_autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004; Patton, Politis
+& White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section 8.2).
 """
 
 from __future__ import annotations
@@ -19,20 +19,16 @@ from arch.bootstrap import StationaryBootstrap, optimal_block_length
 from scipy import optimize, stats
 from scipy.signal import lfilter
 
-MIN_VALUES = 20
-"""With fewer values an autoregression cannot be distinguished from chance."""
-LARGEST_ROOT = 0.97
-"""Coefficients are shrunk to this root: nearer to 1 the long-run variance has no useful estimate."""
+from wanbench.methods.result.estimate import t_quantile
+
+MIN_VALUES = 20  # With fewer values an autoregression cannot be distinguished from chance.
+LARGEST_ROOT = 0.97  # Coefficients are shrunk to this root: nearer to 1 the long-run variance has no useful estimate.
+# Limit of the fit before its bias is subtracted, so that the simulated series are stationary.
 LARGEST_FITTED_ROOT = 0.995
-"""Limit of the fit_autoregression before its bias is subtracted, so that the simulated series are stationary."""
-MAX_ORDER = 12
-"""The orders tried grow with n as 8 (n / 100) ** (1 / 4), which reaches this at 507 values."""
-SIMULATED = 50
-"""Simulated series; the error of their mean is then small against the bias."""
-BURN_IN = 100
-"""Simulated values dropped, so that a series starts in its stationary state (0.97 ** 100 is 5 %)."""
-RESPONSE = 2_000
-"""Length of the impulse response: at the largest root it has died out long before."""
+MAX_ORDER = 12  # The orders compared grow with n as 8 (n / 100) ** (1 / 4), which reaches this at 507 values.
+SIMULATED = 50  # Simulated series; the error of their mean is then small against the bias.
+BURN_IN = 100  # Simulated values dropped, so that a series starts in its stationary state (0.97 ** 100 is 5 %).
+RESPONSE = 2_000  # Length of the impulse response: at the largest root it has died out long before.
 
 
 def fit_autoregression(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -67,7 +63,7 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
 
 
 def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """The residuals of the autoregression, shorter than the series by its order."""
+    """Return the residuals of the autoregression, shorter than the series by its order."""
     return lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
 
 
@@ -90,7 +86,7 @@ def filtered_back(residuals: np.ndarray, start: np.ndarray, coefficients: np.nda
 
 def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
     """
-    The coefficients, shrunk so that no root exceeds the limit.
+    Return the coefficients, shrunk so that no root exceeds the limit.
 
     >>> stable(np.array([1.1])).tolist(), stable(np.array([0.5])).tolist()
     ([0.97], [0.5])
@@ -103,7 +99,7 @@ def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
 
 def largest_root(coefficients: np.ndarray) -> float:
     """
-    The largest root in absolute value: the factor per step by which the slowest mode decays.
+    Return the largest root in absolute value: the factor per step by which the slowest mode decays.
 
     >>> largest_root(np.array([0.5])), largest_root(np.empty(0))
     (0.5, 0.0)
@@ -131,7 +127,7 @@ def variances(coefficients: np.ndarray) -> tuple[float, float]:
 
 
 def _order(centred: np.ndarray, highest: int) -> int:
-    """The order by AICc, along the recursion of Levinson & Durbin."""
+    """Return the order by AICc, along the recursion of Levinson & Durbin."""
     n = len(centred)
     covariance = np.array([centred[k:] @ centred[: n - k] for k in range(highest + 1)]) / n
     rest, coefficients, best, order = covariance[0], np.empty(0), np.inf, 1
@@ -145,24 +141,17 @@ def _order(centred: np.ndarray, highest: int) -> int:
     return order
 
 
+# Exponent of n for the number of lowest frequencies used: so few that ordinary short memory has little effect.
 LOWEST = 0.5
-"""Exponent of n for the number of lowest frequencies used: so few that ordinary short memory has little effect."""
-MORE = 0.65
-"""Exponent of n for the larger number of frequencies, used for comparison."""
+MORE = 0.65  # Exponent of n for the larger number of frequencies, used for comparison.
+# From this d on memory counts as long: two to three times its standard error in two series of 100 to 300 values. The
+# rates of false and missed detections are in data/validity/slow.csv.
 LONG = 0.25
-"""
-From this d on memory counts as long: two to three times its standard error in two series of 100 to 300 values. The
-rates of false and missed detections are in data/validity/slow.csv.
-"""
+# The d of the lowest frequencies must be at least this share of the d of more frequencies: the spectrum of an ordinary
+# autoregression flattens towards frequency 0.
 KEPT = 0.8
-"""
-The d of the lowest frequencies must be at least this share of the d of more frequencies: the spectrum of an ordinary
-autoregression flattens towards frequency 0.
-"""
-ONE_ALONE = 0.2
-"""A single series whose d exceeds both limits by this much counts as long even if the other does not."""
-BOUNDS = (-0.5, 1.2)
-"""Range of d searched: from over-differenced to beyond a random walk (1)."""
+ONE_ALONE = 0.2  # A single series whose d exceeds both limits by this much counts as long even if the other does not.
+BOUNDS = (-0.5, 1.2)  # Range of d searched: from over-differenced to beyond a random walk (1).
 
 
 def memory(values: np.ndarray, power: float = LOWEST) -> float:
@@ -192,10 +181,8 @@ def is_long(arms: Sequence[np.ndarray]) -> bool:
     return float(np.mean(excess)) > 0 or max(excess) > ONE_ALONE
 
 
-MIN_BLOCKS = 3
-"""Blocks are at most a third of the series long on average: resamples of fewer blocks hardly differ."""
-CHUNK_CELLS = 2_000_000
-"""Resampled values held at once (16 MB)."""
+MIN_BLOCKS = 3  # Blocks are at most a third of the series long on average: resamples of fewer blocks hardly differ.
+CHUNK_CELLS = 2_000_000  # Resampled values held at once (16 MB).
 
 
 @dataclass(frozen=True)
@@ -203,15 +190,10 @@ class Series:
     """
     A series and its dependence.
 
-    Attributes
-    ----------
-    coefficients : array
-        The autoregression that whitens it, corrected for bias.
-    effective_n : float
-        Number of independent values with the same information on the mean: n times the variance of a value over the
-        long-run variance; from 2 to n.
-    block_length : float
-        Mean length of the blocks in which the residuals are resampled.
+    coefficients: The autoregression that whitens it, corrected for bias.
+    effective_n: Number of independent values with the same information on the mean: n times the variance of a value
+        over the long-run variance; from 2 to n.
+    block_length: Mean length of the blocks in which the residuals are resampled.
     """
 
     values: np.ndarray = field(repr=False)
@@ -229,7 +211,7 @@ class Series:
 
 
 def fit_series(values) -> Series:
-    """The dependence of a series of values in order of time, equally far apart."""
+    """Return the dependence of a series of values in order of time, equally far apart."""
     values = np.asarray(values, dtype=float)
     coefficients = fit_autoregression(values, np.random.default_rng(0))
     residuals = whitened(values - values.mean(), coefficients)
@@ -255,22 +237,8 @@ def block_length(values: np.ndarray) -> float:
     return min(max(length, 1.0), len(values) / MIN_BLOCKS) if isfinite(length) else 1.0
 
 
-@dataclass(frozen=True)
-class Resamples:
-    """
-    Means and medians of resamples, one value per resample.
-
-    `means` are post-blackened. `medians` come from the plain bootstrap, which keeps the shape of the distribution,
-    widened because its means (`plain_means`) vary too little.
-    """
-
-    means: np.ndarray
-    medians: np.ndarray
-    plain_means: np.ndarray
-
-
-def resampled(one: Series, resamples: int, rng: np.random.Generator) -> Resamples:
-    """Resample a series both ways."""
+def resampled_means(one: Series, resamples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Means of resamples: post-blackened, and of the plain bootstrap."""
     n, order, mean = len(one.values), len(one.coefficients), one.values.mean()
     centred = one.values - mean
     residuals = whitened(centred, one.coefficients)
@@ -279,8 +247,8 @@ def resampled(one: Series, resamples: int, rng: np.random.Generator) -> Resample
     spread, due = centred.std(), residuals.std() * sqrt(variances(one.coefficients)[0])
     # a resample starts with a stretch of the series, scaled to the variance that the autoregression implies
     start = centred * (due / spread) if spread > 0 else centred
-    length, middle = block_length(one.values), np.median(one.values)
-    means, medians, plain = (np.empty(resamples) for _ in range(3))
+    length = block_length(one.values)
+    means, plain = np.empty(resamples), np.empty(resamples)
     step = max(1, CHUNK_CELLS // n)
     for at in range(0, resamples, step):
         size = min(step, resamples - at)
@@ -288,10 +256,8 @@ def resampled(one: Series, resamples: int, rng: np.random.Generator) -> Resample
         drawn = residuals[bootstrap_indices(n - order, n - order, one.block_length, size, rng)]
         first = start[rng.integers(n - order + 1, size=size)[:, None] + np.arange(order)]
         means[part] = mean + filtered_back(drawn, first, one.coefficients).mean(axis=1)
-        rows = one.values[bootstrap_indices(n, n, length, size, rng)]
-        plain[part], medians[part] = rows.mean(axis=1), np.median(rows, axis=1)
-    wider = max(float(means.std() / plain.std()), 1.0) if plain.std() > 0 else 1.0
-    return Resamples(means, middle + wider * (medians - middle), plain)
+        plain[part] = one.values[bootstrap_indices(n, n, length, size, rng)].mean(axis=1)
+    return means, plain
 
 
 def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units) -> tuple[float, float]:
@@ -302,7 +268,7 @@ def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units)
     root of n / (n - 1) for the `units` n of each arm.
     """
     shrunk = float(np.mean([n / max(n - 1.0, 0.5) for n in units]))
-    tail = stats.norm.cdf(-stats.t.ppf((1 + level) / 2, max(freedom, 1.0)) * sqrt(shrunk))
+    tail = stats.norm.cdf(-t_quantile(level, max(freedom, 1.0)) * sqrt(shrunk))
     known = drawn[~np.isnan(drawn)]
     if not len(known):
         return nan, nan

@@ -7,16 +7,12 @@ import pandas as pd
 
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.tcp.models import MSS_BYTES
 
-MAX_START_DELAY_S = 1.0
-"""iperf3 gives its start in whole seconds, rounded down."""
-MIN_ECHOES = 2
-"""Minimum number of echoes in the counted seconds; a single echo does not show how the RTT varied."""
-UDP_HEADERS_BYTES = 28
-"""IPv4 20, UDP 8."""
-TCP_HEADERS_BYTES = 52
-"""IPv4 20, TCP 20, timestamps 12."""
+MAX_START_DELAY_S = 1.0  # iperf3 gives its start in whole seconds, rounded down.
+MIN_ECHOES = 2  # Minimum number of echoes in the counted seconds; a single echo does not show how the RTT varied.
+UDP_HEADERS_BYTES = 28  # IPv4 20, UDP 8.
+TCP_HEADERS_BYTES = 52  # IPv4 20, TCP 20, timestamps 12.
 LINK_COLUMNS = ["rx_packets_per_s", "tx_packets_per_s", "rx_utilisation", "tx_utilisation"]
 
 
@@ -41,12 +37,8 @@ def harmonic_rtts(echoes: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     All echoes are taken if fewer than two were received in these seconds, or none has a time. Requests in a closed loop
     complete once per round trip, so their rate is proportional to the mean of 1/RTT, which exceeds 1 over the mean RTT.
 
-    Parameters
-    ----------
-    echoes : DataFrame
-        The table of that name.
-    spans : DataFrame
-        As in `link_load`.
+    echoes: The table of that name.
+    spans: As in `link_load`.
     """
     known = echoes[~echoes.duplicate & echoes.rtt_ms.notna()].merge(spans[[*KEY, "start_s", "end_s"]], on=KEY)
     inside = known[known.received_at_s.between(known.start_s, known.end_s)].groupby(KEY).rtt_ms
@@ -66,20 +58,13 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, spans: pd.DataF
     """
     Background traffic per test, in the counted seconds.
 
-    Parameters
-    ----------
-    transfers, intervals : DataFrame
-        The tables of those names.
-    spans : DataFrame
-        As in `link_load`.
+    transfers, intervals: The tables of those names.
+    spans: As in `link_load`.
 
-    Returns
-    -------
-    DataFrame
-        measured_background_bps (payload towards the brokers, while it was running), background_packets_per_s,
-        background_wire_bps (with IP and UDP or TCP headers), and background_covered: the share of the counted seconds
-        in which it was running, with its start taken as late as possible. If iperf3's intervals have no times, this is
-        null and the other figures are those of the whole transfer.
+    Returns DataFrame: measured_background_bps (payload towards the brokers, while it was running),
+        background_packets_per_s, background_wire_bps (with IP and UDP or TCP headers), and background_covered: the
+        share of the counted seconds in which it was running, with its start taken as late as possible. If iperf3's
+        intervals have no times, this is null and the other figures are those of the whole transfer.
     """
     sent = transfers[transfers.direction.fillna("forward") == "forward"]
     udp = sent.protocol == "UDP"
@@ -116,12 +101,8 @@ def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     `rx_utilisation` and `tx_utilisation` are bits delivered (headers included) over the link's rate;
     `queue_dropped_packets` were dropped because a queue was full, both ways.
 
-    Parameters
-    ----------
-    samples : DataFrame
-        Table link_samples: counters since the lab opened.
-    spans : DataFrame
-        Per test: KEY, from_region, to_region, start_s, end_s. All samples of a test are taken if fewer than two lie
+    samples: Table link_samples: counters since the lab opened.
+    spans: Per test: KEY, from_region, to_region, start_s, end_s. All samples of a test are taken if fewer than two lie
         between these.
     """
     merged = samples.drop(columns=["from_region", "to_region"]).merge(spans, on=KEY)

@@ -21,8 +21,7 @@ RULE = (
     "the first producer to end; if no producer reports its times, the seconds of the log "
     "without its first {} and its last"
 )
-MIN_SECONDS = 2
-"""A single whole second gives no reliable rate: batches may arrive in bursts."""
+MIN_SECONDS = 2  # A single whole second gives no reliable rate: batches may arrive in bursts.
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class CountedSeconds:
         return 0 if self.fault else int(self.end_s - self.start_s)
 
     def inside(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """The producers' lines that lie wholly within the counted seconds."""
+        """Return the producers' lines that lie wholly within the counted seconds."""
         printed = lines.printed_at_s.to_numpy()
         starts = printed - lines.length_s.fillna(0.0).to_numpy()
         return lines[(starts >= self.start_s) & (printed <= self.end_s)]
@@ -65,17 +64,12 @@ def counted_seconds(
     lines: pd.DataFrame, log: pd.DataFrame, load: pd.DataFrame, *, producers: int | None, warmup_s: float
 ) -> CountedSeconds:
     """
-    The counted seconds of one trial.
+    Return the counted seconds of one trial.
 
-    Parameters
-    ----------
-    lines, log, load : DataFrame
-        The trial's rows of tables producer_windows, batches and loads.
-    producers : int or None
-        Expected number of producers; None: as many as have lines.
-    warmup_s : float
-        Time to cut if no warm-up is reported, counted from the first line of a producer, or from the first second of
-        the log.
+    lines, log, load: The trial's rows of tables producer_windows, batches and loads.
+    producers: Expected number of producers; None: as many as have lines.
+    warmup_s: Time to cut if no warm-up is reported, counted from the first line of a producer, or from the first second
+        of the log.
     """
     timed = lines[lines.printed_at_s.notna()]
     noted = load[["counts_from_s", "counts_until_s"]]
@@ -117,7 +111,7 @@ def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
 
 def one_replica(log: pd.DataFrame) -> pd.DataFrame:
     """
-    The log with each partition counted once: of several replicas, that of the broker with the most batches.
+    Return the log with each partition counted once: of several replicas, that of the broker with the most batches.
 
     The same batch is in the log of every replica.
     """
@@ -129,15 +123,12 @@ def one_replica(log: pd.DataFrame) -> pd.DataFrame:
 
 def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
     """
-    The attempts that count, in the order measured (`order`, from 1), and the others with their reason.
+    Return the attempts that count, in the order measured (`order`, from 1), and the others with their reason.
 
     Both have the levels of their trial. The last successful attempt of a trial counts. A failure that was retried with
     success is in neither.
 
-    Parameters
-    ----------
-    tests, trials : DataFrame
-        The tables of those names.
+    tests, trials: The tables of those names.
     """
     test = ["run_id", "test_id"]
     rows = trials.merge(tests[[*test, "attempt", "outcome", "started_at_utc"]], on=test, how="left")
@@ -157,8 +148,7 @@ def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame
     return kept, out[[*KEY, *levels, "reason"]].to_dict("records")
 
 
-SATURATED_S = 1.0
-"""A reporting interval: producers further behind than this lag by more than the records in flight."""
+SATURATED_S = 1.0  # A reporting interval: producers further behind than this lag by more than the records in flight.
 
 
 def records_per_s(inside: pd.DataFrame) -> pd.Series:
@@ -186,28 +176,11 @@ def lag_cautions(rates: pd.DataFrame) -> list[str]:
     ]
 
 
-def latency(inside: pd.DataFrame, producers: pd.DataFrame) -> dict:
-    """Latency of all records, from the lines or else from each producer's totals after its warm-up."""
-    row = {"mean_latency_ms": nan, "max_latency_ms": nan, "latency_by": None}
-    totals = producers[~producers.warmup]
-    for name, rows in (("the producers' lines", inside), ("their sums", totals)):
-        columns = ("mean_latency_ms", "max_latency_ms", "records")
-        reported = np.array([rows[column].to_numpy(dtype="float64", na_value=nan) for column in columns])
-        reported = reported[:, reported[2] != 0]
-        if reported.size and not np.isnan(reported).any():
-            mean, largest, records = reported
-            row["mean_latency_ms"] = float(np.average(mean, weights=records))
-            row["max_latency_ms"] = float(largest.max())
-            row["latency_by"] = name
-            break
-    n = inside.producer.nunique() or totals.producer.nunique()
-    return row | {"n_producers": int(n), "n_producer_errors": int(producers.n_errors.sum())}
-
-
-def shares(inside: pd.DataFrame, producers: pd.DataFrame) -> pd.DataFrame:
-    """Records per second and share of each producer, from its lines or else from its totals after the warm-up."""
-    rates = records_per_s(inside).rename("records_per_s").reset_index()
-    if rates.empty:
-        totals = producers[~producers.warmup & producers.records_per_s.notna()]
-        rates = totals[["producer", "records_per_s"]].reset_index(drop=True)
-    return rates.assign(share=rates.records_per_s / rates.records_per_s.sum())
+def mean_latency_ms(inside: pd.DataFrame, producers: pd.DataFrame) -> float:
+    """Mean latency of all records, from the lines or else from each producer's totals; NaN unless all report it."""
+    for rows in (inside, producers[~producers.warmup]):
+        columns = [rows[name].to_numpy(dtype="float64", na_value=nan) for name in ("mean_latency_ms", "records")]
+        mean, records = np.array(columns)[:, columns[1] != 0]
+        if len(mean) and not np.isnan([mean, records]).any():
+            return float(np.average(mean, weights=records))
+    return nan

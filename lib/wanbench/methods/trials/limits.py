@@ -26,8 +26,7 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, Result, text_table
 from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
-from wanbench.methods.tcp.mathis import MSS_BYTES, RANDOM, mathis_bps
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_bytes, mathis_bps
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.methods.trials.two_links import SETTINGS, link_trials, paired_trials
 
@@ -35,14 +34,11 @@ SHADES = {"window": theme.WITHIN, "rate": theme.OUTSIDE, "loss": "#882288"}
 SYMBOLS = {"window": "circle", "rate": "square", "loss": "triangle-up"}
 BITS = 8
 PACKET_BYTES = 1500
-IN_FLIGHT = 5
-"""Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence."""
-MAX_REQUEST_BYTES = 1_048_576
-"""Kafka's default of max.request.size."""
+IN_FLIGHT = 5  # Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence.
+MAX_REQUEST_BYTES = 1_048_576  # Kafka's default of max.request.size.
+# The TCP window on Linux for the brokers' default socket.receive.buffer.bytes of 102,400.
 CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
-"""The TCP window on Linux for the brokers' default socket.receive.buffer.bytes of 102,400."""
-MIN_LOSSES = 10
-"""With fewer losses per connection in the counted seconds, a steady-state law does not apply."""
+MIN_LOSSES = 10  # With fewer losses per connection in the counted seconds, a steady-state law does not apply.
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
 RATIOS = {"predicted": "predicted", "batches_per_s": "measured", "reached": "measured over predicted"}
@@ -58,17 +54,12 @@ class Limits(Result):
     """
     Measured rates against the lowest of three limits.
 
-    Attributes
-    ----------
-    trials : DataFrame
-        Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
+    trials: Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
         twice the requested delay), `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that
         each limit allows), `predicted` (the lowest of these), `limit` (its name), `reached` (measured over predicted),
         `losses` (mean number of packets that a connection loses in the counted seconds).
-    reached : dict
-        Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
-    basis : str
-        What the three limits were computed from.
+    reached: Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
+    basis: What the three limits were computed from.
     """
 
     trials: pd.DataFrame
@@ -81,16 +72,13 @@ class Limits(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Measured over predicted, per limit."""
         return tuple(self.reached.values())
 
     @property
     def sentence(self) -> str:
-        """The share of each limit that trials reach, and how it was computed."""
         return " ".join([*(estimate.sentence for estimate in self.estimates), self.basis])
 
     def table(self) -> pd.DataFrame:
-        """One row per setting and limit: trials, RTT, rate that each limit allows, measured rate, and their ratio."""
         groups = self.trials.groupby(["setting", "limit"], sort=False, dropna=False)
         means = groups[["rtt_ms", *COLUMNS, "predicted", "measured"]].mean()
         means["reached"] = groups.reached.apply(lambda values: exp(np.log(values).mean()))
@@ -98,7 +86,6 @@ class Limits(Result):
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows of `table`."""
         return text_table(self.table())
 
     def ratio(self, settings: Sequence[str] = SETTINGS) -> PredictedRatio:
@@ -110,8 +97,7 @@ class Limits(Result):
         counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
         return PredictedRatio(*ratios, counts, names)
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """A point per trial on log axes; on the diagonal a trial reaches its lowest limit."""
+    def figure(self) -> go.Figure:
         trials = self.trials
         ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
         figure = go.Figure()
@@ -142,7 +128,6 @@ class Limits(Result):
             alt=f"Measured against allowed rates. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],
-            note=note,
         )
 
 
@@ -151,14 +136,10 @@ class PredictedRatio(Result):
     """
     The predicted and the measured ratio of link b to link a.
 
-    Attributes
-    ----------
-    predicted, measured, measured_over_predicted : Estimate
-        The ratio by the limits, the ratio by the trials, and the second over the first.
-    limits : dict
-        Per link, the number of trials that each limit bounds.
-    names : tuple of str
-        The links.
+    predicted, measured, measured_over_predicted: The ratio by the limits, the ratio by the trials, and the second over
+        the first.
+    limits: Per link, the number of trials that each limit bounds.
+    names: The links.
     """
 
     predicted: Estimate
@@ -171,7 +152,6 @@ class PredictedRatio(Result):
 
     @property
     def sentence(self) -> str:
-        """Both ratios, and whether they differ."""
         by = "; ".join(
             f"{name} by " + " and ".join(f"the {limit} in {count(n, 'trial')}" for limit, n in counts.items())
             for name, counts in self.limits.items()
@@ -198,18 +178,11 @@ def limits(
     """
     Compare each trial's rate with its upper bound.
 
-    Parameters
-    ----------
-    brokers : int
-        Number of brokers that lead partitions of the load, at most the number of partitions.
-    connection_window_bytes : float
-        TCP window per connection with fixed socket buffers; by default Linux's window for the brokers' default buffer.
-        Infinite if the brokers have -1, so that the kernel tunes the buffer.
+    brokers: Number of brokers that lead partitions of the load, at most the number of partitions.
+    connection_window_bytes: TCP window per connection with fixed socket buffers; by default Linux's window for the
+        brokers' default buffer. Infinite if the brokers have -1, so that the kernel tunes the buffer.
 
-    Raises
-    ------
-    ParameterError
-        If a required level is missing: partitions, producers, batch_bytes, delay or pings.
+    Raises ParameterError: a required level is missing: partitions, producers, batch_bytes, delay or pings.
     """
     level = check_level(level)
     check_number("brokers", brokers, 1, whole=True)
@@ -261,15 +234,10 @@ def window_batches_per_s(rtt_ms, batch_bytes, producers, leaders, partitions, co
     """
     Batches per second that the producers' in-flight requests allow: producers x leaders x window / RTT.
 
-    Parameters
-    ----------
-    rtt_ms : float or array
-        The harmonic mean, if round trips vary.
-    leaders, partitions : float or array
-        Number of brokers that lead the partitions to which a producer writes, and number of these partitions.
+    rtt_ms: The harmonic mean, if round trips vary.
+    leaders, partitions: Number of brokers that lead the partitions to which a producer writes, and number of these
+        partitions.
 
-    Examples
-    --------
     >>> float(window_batches_per_s(100, 16_384, producers=3, leaders=1, partitions=1))
     150.0
     """
@@ -310,7 +278,7 @@ def _ratio(trials: pd.DataFrame, column: str, label: str, names, level: float) -
 
 
 def _of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
-    """The geometric mean of one side, or the ratio of those of two (b over a)."""
+    """Return the geometric mean of one side, or the ratio of those of two (b over a)."""
     logs = [np.log(side.to_numpy(dtype=float)) for side in sides]
     basis = count(len(logs[0]), unit) + (" of trials" if unit == "pair" else "")
     if len(logs) == 1:

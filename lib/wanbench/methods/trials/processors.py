@@ -9,7 +9,6 @@ from math import inf, nan, sqrt
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from scipy import stats
 
 from wanbench.checks import check_kind
 from wanbench.errors import MissingDataError, ParameterError
@@ -18,17 +17,16 @@ from wanbench.formatting import count, number
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result, RowsResult, text_table
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.trials.limits import Limits
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.read.ingest.processors import ALL, BUSY, INTERRUPTS
 
+# Processors that are busy for this share of the counted seconds on average are full in some of them.
 FULL_PERCENT = 90.0
-"""Processors that are busy for this share of the counted seconds on average are full in some of them."""
+# The effect is stated per this many percentage points of utilisation: a typical difference between trials.
 STEP_PERCENT = 10.0
-"""The effect is stated per this many percentage points of utilisation: a typical difference between trials."""
-NAMES = {"user_percent": ("usr", "user"), "system_percent": ("sys", "system"), "iowait_percent": ("iowait",),
-         "steal_percent": ("steal",), "idle_percent": ("idle",)}  # fmt: skip
 METHOD = (
     "least squares of the log of measured over allowed on the busy part of the processors' time, each setting with its "
     "own level; t with {} degrees of freedom, trials as units; sysstat"
@@ -44,13 +42,9 @@ class ProcessorEffect(Result):
     """
     The share of their limit that trials reached, against processor utilisation.
 
-    Attributes
-    ----------
-    slope : Estimate
-        The factor on the share of its limit that a trial reaches if the processors are busy for a further 10 % of their
-        time, at the same setting; NaN if no setting has two trials.
-    trials : DataFrame
-        Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured rate over limit),
+    slope: The factor on the share of its limit that a trial reaches if the processors are busy for a further 10 % of
+        their time, at the same setting; NaN if no setting has two trials.
+    trials: Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured rate over limit),
         `busy_percent` (of the busiest machine, mean over the counted seconds).
     """
 
@@ -59,7 +53,6 @@ class ProcessorEffect(Result):
 
     @property
     def sentence(self) -> str:
-        """The slope, and per setting how busy processors were and what share of its limit it reached."""
         means = self._means()
         listed = "; ".join(
             f"{row.Index} reached {number(row.reached, 2)} of its limit with processors "
@@ -82,7 +75,6 @@ class ProcessorEffect(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """First the settings that the machine slowed down, one each; then those of the slope."""
         means = self._means()
         notes = tuple(
             f"processors were full ({number(means.busy_percent[name], 0)} % busy) with {name}, which reached "
@@ -106,8 +98,7 @@ class ProcessorEffect(Result):
             warnings=(*self.cautions[: len(self.full)], *ratio.warnings),
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """A point per trial; dashed: the limit."""
+    def figure(self) -> go.Figure:
         figure = go.Figure()
         marks = theme.arm_marks(self.trials.setting)
         for name, part in self.trials.groupby("setting", sort=False):
@@ -131,48 +122,23 @@ class ProcessorEffect(Result):
             alt=f"Share of their limit that trials reached, against processor utilisation. {self}",
             caption=str(self),
             table=self.trials,
-            note=note,
         )
 
 
 def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
     """
-    Processor utilisation of each machine in each test.
+    Mean busy_percent and iowait_percent over all processors and samples of sysstat, per test and host.
 
-    Busy is all but idle and iowait, so steal time counts as busy.
-
-    Parameters
-    ----------
-    metrics : DataFrame
-        Table metrics; rows of sysstat on processors are used.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, host, n_samples; the means user_percent, system_percent, iowait_percent,
-        steal_percent, idle_percent and busy_percent over all processors; max_busy_percent and max_steal_percent of a
-        sample; busiest_cpu_percent, the mean over samples of the busiest single processor.
+    Busy is all but idle and iowait, so steal time counts as busy. `metrics` is the table of that name.
     """
-    rows = metrics[(metrics.source == "sysstat") & metrics.subject.str.fullmatch(r"cpu (all|\d+)")]
-    keys, machine = [*KEY, "host", "at_utc", "subject"], [*KEY, "host"]
-    wide = pd.DataFrame(
-        {
-            name: rows[rows.metric.isin(metric)].drop_duplicates(keys).set_index(keys).value
-            for name, metric in NAMES.items()
-        }
+    rows = metrics[(metrics.source == "sysstat") & (metrics.subject == "cpu all")]
+    machine = [*KEY, "host"]
+    idle, waiting = (
+        rows[rows.metric == name].drop_duplicates([*machine, "at_utc"]).set_index([*machine, "at_utc"]).value
+        for name in ("idle", "iowait")
     )
-    wide["busy_percent"] = (100 - wide.idle_percent - wide.iowait_percent).clip(0, 100)
-    wide = wide.reset_index()
-    single = wide[wide.subject != "cpu all"]
-    busiest = single.groupby([*machine, "at_utc"], dropna=False).busy_percent.max()
-    groups = wide[wide.subject == "cpu all"].groupby(machine, dropna=False)
-    means = groups[[*NAMES, "busy_percent"]].mean()
-    means.insert(0, "n_samples", groups.size())
-    return means.assign(
-        max_busy_percent=groups.busy_percent.max(),
-        max_steal_percent=groups.steal_percent.max(),
-        busiest_cpu_percent=busiest.groupby(level=machine, dropna=False).mean(),
-    ).reset_index()
+    use = pd.DataFrame({"busy_percent": (100 - idle - waiting).clip(0, 100), "iowait_percent": waiting})
+    return use.groupby(level=machine, dropna=False).mean().reset_index()
 
 
 def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
@@ -182,17 +148,10 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     A fixed threshold would not do: at a mean of 75 % over a second, threads already wait. So the share reached is
     regressed on utilisation, among trials of one setting and link rate.
 
-    Parameters
-    ----------
-    limits : Limits
-        The limits of the trials.
-    use : DataFrame
-        The result of `processor_use` for the counted seconds (`TrialRates.marked`).
+    limits: The limits of the trials.
+    use: The result of `processor_use` for the counted seconds (`TrialRates.marked`).
 
-    Raises
-    ------
-    ParameterError
-        No trial has both a limit and processor metrics.
+    Raises ParameterError: no trial has both a limit and processor metrics.
     """
     busy = use.groupby(KEY, dropna=False).busy_percent.max().rename("busy_percent").reset_index()
     trials = limits.trials.drop(columns="busy_percent", errors="ignore").merge(busy, on=KEY)
@@ -210,7 +169,7 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         notes = ("too few trials of one setting to relate what they reach to busy processors",)
     elif total > 0:
         rest = float(((apart.log - slope * apart.busy) ** 2).sum())
-        half = stats.t.ppf((1 + limits.level) / 2, freedom) * sqrt(rest / freedom / total)
+        half = t_quantile(limits.level, freedom) * sqrt(rest / freedom / total)
     else:
         notes = ("processors were equally busy in all trials of a setting, so the effect of busier ones is unknown",)
     estimate = ratio_estimate(
@@ -234,16 +193,16 @@ def mean_use(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFr
     Per trial: mean busy_percent and iowait_percent of the busiest machine, and fullest_link, the highest link
     utilisation; NaN if not measured.
     """
-    found = rates.rates[KEY].assign(busy_percent=nan, iowait_percent=nan, fullest_link=nan).set_index(KEY)
+    result = rates.rates[KEY].assign(busy_percent=nan, iowait_percent=nan, fullest_link=nan).set_index(KEY)
     if "metrics" in tables and len(tables["metrics"]):
         metrics = rates.marked(tables["metrics"][tables["metrics"].source == "sysstat"])
         use = processor_use(metrics[metrics.counts]).groupby(KEY)
-        found.update(use[["busy_percent", "iowait_percent"]].max())
+        result.update(use[["busy_percent", "iowait_percent"]].max())
     if "link_samples" in tables and len(tables["link_samples"]):
         windows = rates.marked(utilisation.windows(tables["link_samples"]))
         each = windows[windows.counts].groupby([*KEY, "link_from", "link_to"]).utilisation.mean()
-        found.update(each.groupby(level=KEY).max().rename("fullest_link").to_frame())
-    return found.reset_index()
+        result.update(each.groupby(level=KEY).max().rename("fullest_link").to_frame())
+    return result.reset_index()
 
 
 CLIENTS = (
@@ -251,19 +210,15 @@ CLIENTS = (
     "org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.ConsumerPerformance",
     "io.openmessaging.benchmark.Benchmark", "io.openmessaging.benchmark.worker.BenchmarkWorker",
 )  # fmt: skip
+# Programs by name ("keeper" held the links when the first samples were recorded); every other program of the
+# measurement is the harness: samplers, watchers, the driver.
 ROLE_OF = {"kafka.Kafka": "brokers", "lab_supervisor": "links", "keeper": "links"} | dict.fromkeys(CLIENTS, "clients")
-"""
-Programs by name ("keeper" held the links when the first samples were recorded); every other program of the
-measurement is the harness: samplers, watchers, the driver.
-"""
 ROLES = ["brokers", "clients", "links", "kernel", "harness", "other"]
+# What a real deployment has elsewhere: clients on other machines, and networks instead of emulated links.
 OURS = ["clients", "links", "harness"]
-"""What a real deployment has elsewhere: clients on other machines, and networks instead of emulated links."""
+# Percentages of the processors above which a caution is due. At 15 % of two processors brokers lose a third of one,
+# more than trials of one setting differ by; other work is nobody's plan, so less of it is enough.
 MOST_OURS, MOST_OTHER = 15.0, 10.0
-"""
-Percentages of the processors above which a caution is due. At 15 % of two processors brokers lose a third of one, more
-than trials of one setting differ by; other work is nobody's plan, so less of it is enough.
-"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -271,19 +226,15 @@ class ProcessorRoles(RowsResult):
     """
     Who used the processors.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per setting, the busiest first: `setting`, `trials`, and in percent of all processors, means over trials, `busy`
-        and each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process is charged for,
-        "harness" whatever else measures, "other" all other work, stolen time included.
+    rows: Per setting, the busiest first: `setting`, `trials`, and in percent of all processors, means over trials,
+        `busy` and each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process is charged
+        for, "harness" whatever else measures, "other" all other work, stolen time included.
     """
 
     TITLE = "Who used the processors, in % of all processors"
 
     @property
     def sentence(self) -> str:
-        """The busiest setting by role, and the least busy one."""
         top, least = self.rows.iloc[0], self.rows.iloc[-1]
         by_role = ", ".join(f"{role} {number(top[role], 0)} %" for role in ROLES)
         busy = f"busy for {number(top.busy, 0)} % of the time ({by_role})"
@@ -296,7 +247,6 @@ class ProcessorRoles(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Settings in which the harness or other work took too much."""
         ours = self.rows[OURS].sum(axis=1)
         texts = []
         if (ours > MOST_OURS).any():
@@ -316,7 +266,6 @@ class ProcessorRoles(RowsResult):
         return tuple(texts)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows as text, in whole per cent."""
         return text_table(self.rows.assign(**{name: self.rows[name].round() for name in ["busy", *ROLES]}))
 
 
@@ -326,10 +275,7 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
     These are the counted seconds of a load, or the whole of a fault episode; without them, all samples.
 
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, host, busy, and a column for each of `ROLES`.
+    Returns DataFrame: run_id, test_id, attempt, host, busy, and a column for each of `ROLES`.
     """
     metrics = check_kind("tables", tables, Mapping).get("metrics")
     rows = metrics if metrics is None else metrics[metrics.source == "processors"]
@@ -337,7 +283,7 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         raise MissingDataError("no samples of who used the processors: the run was measured by an older version.")
     windows = _windows(tables)
     at_s = (rows.at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-    found = []
+    result = []
     for key, part in rows.assign(at_s=at_s).groupby([*KEY, "host"], dropna=False):
         spanned = part.at_s[part.subject == ALL]
         ends = windows.get(key[:3], (spanned.min(), spanned.max()))
@@ -346,8 +292,8 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
             for name, own in part.sort_values("at_s").groupby("subject")
         }
         if used.get(ALL, 0) > 0:
-            found.append({**dict(zip([*KEY, "host"], key, strict=True)), **_by_role(used)})
-    return pd.DataFrame(found, columns=[*KEY, "host", "busy", *ROLES])
+            result.append({**dict(zip([*KEY, "host"], key, strict=True)), **_by_role(used)})
+    return pd.DataFrame(result, columns=[*KEY, "host", "busy", *ROLES])
 
 
 def processor_roles(tables: Mapping[str, pd.DataFrame]) -> ProcessorRoles:
@@ -387,7 +333,7 @@ def _by_role(used: dict[str, float]) -> dict[str, float]:
 
 
 def _windows(tables: Mapping[str, pd.DataFrame]) -> dict[tuple, tuple[float, float]]:
-    """The seconds that count of each test: from, until (Unix s)."""
+    """Return the seconds that count of each test: from, until (Unix s)."""
     spans = []
     if len(loads := tables.get("open_loop_loads", ())):
         first = loads.start_s + loads.warmup_s

@@ -21,33 +21,28 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Result, text_table
+from wanbench.methods.result import Result, reasons, text_table
 from wanbench.methods.result.means import half_width
 from wanbench.methods.trials import concurrent, counted_seconds
 from wanbench.methods.trials.counted_seconds import CountedSeconds, attempts_of
 from wanbench.methods.trials.steadiness import MAX_LISTED, Steadiness, steadiness
 
-BATCH_HEADER_BYTES = 61
-"""Header of Kafka's record batch, version 2."""
-RECORD_HEADER_BYTES = 9
-"""About that many per record without key and headers."""
+BATCH_HEADER_BYTES = 61  # Header of Kafka's record batch, version 2.
+RECORD_HEADER_BYTES = 9  # About that many per record without key and headers.
 BY_LOG = "the log"
 BY_LINES = "the producers' lines, batches taken as full"
 NEEDED = (
     "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
     "link_samples",
 )  # fmt: skip
+# If background traffic covers a smaller share of the counted seconds, there is a caution: iperf3 may start up to a
+# second late.
 COVERED = 0.9
-"""
-If background traffic covers a smaller share of the counted seconds, there is a caution: iperf3 may start up to a second
-late.
-"""
+# If background traffic covers a smaller share of the counted seconds, the trial is left out: for most of the time it
+# ran another setting.
 MIN_COVERED = 0.5
-"""
-If background traffic covers a smaller share of the counted seconds, the trial is left out: for most of the time it ran
-another setting.
-"""
 ALONE = "whose background traffic covered too few counted seconds"
+# Columns that can be compared, with label and unit.
 MEASURED = {
     "batches_per_s": ("rate of batches", "batches/s"),
     "records_per_s": ("rate of records", "records/s"),
@@ -58,20 +53,17 @@ MEASURED = {
     "mean_latency_ms": ("time to acknowledgement", "ms"),
     "mean_rtt_ms": ("RTT of pings", "ms"),
 }
-"""Columns that can be compared, with label and unit."""
 DRAWN = "batches_per_s"
 LEVEL = 0.95
-MAX_SETTINGS = len(theme.SERIES_COLOURS)
-"""With more settings than colours, means and bands would overlap."""
+MAX_SETTINGS = len(theme.SERIES_COLOURS)  # With more settings than colours, means and bands would overlap.
 COLUMNS = [
     *("n_seconds", "start_s", "end_s", "window_rule", "counted_by", "share_counted"),
     *("batches_per_s", "records_per_s", "throughput_bps", "log_bytes_per_s", "batch_log_bytes"),
-    *("records_per_batch", "autocorrelation"),
-    *("mean_latency_ms", "max_latency_ms", "latency_by", "n_producers", "n_producer_errors"),
-    "behind_s",
+    "autocorrelation",
+    *("mean_latency_ms", "n_producer_errors", "behind_s"),
 ]
 REQUIRED = {"tests": (*KEY, "outcome", "started_at_utc"), "trials": ("run_id", "test_id", "setting", "producers")}
-PARTS = ("rates", "seconds", "shares", "left_out")
+PARTS = ("rates", "seconds", "left_out")
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,40 +71,20 @@ class TrialRates(Result):
     """
     The rates of trials.
 
-    Attributes
-    ----------
-    rates : DataFrame
-        One row per trial that was measured, in the order in which they were (`order`, from 1): `run_id`, `test_id`,
-        `attempt`, all columns of table trials, and
-
-        - `batches_per_s`, `records_per_s`, `throughput_bps` (payload), `log_bytes_per_s`: means over the counted
-          seconds; `counted_by` says from what,
-        - `batch_log_bytes`, `records_per_batch`: mean size of a batch in the log, header included, and its records,
-        - `n_seconds`, `start_s`, `end_s`, `window_rule`: the seconds that count, and what they follow from;
-          `share_counted`: part of all batches in the log that fell into them,
-        - `autocorrelation`: of batches from one second to the next,
-        - `mean_latency_ms`, `max_latency_ms`: from send to acknowledgement, of all records of all producers, from the
-          lines inside the counted seconds (means weighted by their records), or else from the tool's own totals after
-          the warm-up; null unless each producer reports them. `latency_by` says which. Percentiles are not given:
-          those of several lines or producers cannot be combined,
-        - `n_producers`, `n_producer_errors`,
-        - `behind_s`: how far the slowest producer was behind its target rate, at its last line inside,
-        - the columns of `concurrent`: round trips, background, packets and utilisation of the link; and
-          `rx_own_packets_per_s`: packets towards the brokers less the background's.
-    seconds : DataFrame
-        Per trial and counted second: `at_s`, `second` (from 0), `batches`, `records`, `bytes`.
-    shares : DataFrame
-        Per trial and producer: `records_per_s` and its `share` of the trial's, from the lines inside the counted
-        seconds, or else from the tool's totals.
-    left_out : DataFrame
-        Planned trials and attempts without a row in `rates`, with their levels and the reason.
-    rule : str
-        How the counted seconds were chosen.
+    rates: One row per trial that was measured, in the order in which they were (`order`, from 1): KEY, all columns of
+        table trials, `COLUMNS`, and those of `concurrent`. `batches_per_s`, `records_per_s`, `throughput_bps` (payload)
+        and `log_bytes_per_s` are means over the counted seconds; `counted_by` says from what, `share_counted` which
+        part of all batches fell into them. `batch_log_bytes` is the mean size of a batch, header included,
+        `autocorrelation` that of batches from one second to the next. `mean_latency_ms` is from send to
+        acknowledgement, of all records. `behind_s` is the lag of the slowest producer. `rx_own_packets_per_s` are
+        packets towards the brokers less the background's.
+    seconds: Per trial and counted second: `at_s`, `second` (from 0), `batches`, `records`, `bytes`.
+    left_out: Planned trials and attempts without a row in `rates`, with their levels and the reason.
+    rule: How the counted seconds were chosen.
     """
 
     rates: pd.DataFrame
     seconds: pd.DataFrame
-    shares: pd.DataFrame
     left_out: pd.DataFrame
     rule: str
 
@@ -139,21 +111,15 @@ class TrialRates(Result):
             wanted = ", ".join(f"{name} {level}" for name, level in levels.items())
             raise ParameterError(f"no measured trial has {wanted}")
         own = kept[KEY]
-        return replace(
-            self,
-            rates=kept,
-            seconds=self.seconds.merge(own, on=KEY),
-            shares=self.shares.merge(own, on=KEY),
-            left_out=_at(self.left_out, levels),
-        )
+        return replace(self, rates=kept, seconds=self.seconds.merge(own, on=KEY), left_out=_at(self.left_out, levels))
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of a table, such as link_samples, that belong to the attempts of these trials."""
+        """Return the rows of a table, such as link_samples, that belong to the attempts of these trials."""
         return frame.merge(self.rates[KEY], on=KEY)
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """
-        The same rows with their trial's `setting`, and `counts`: whether they lie in its counted seconds.
+        Return the same rows with their trial's `setting`, and `counts`: whether they lie in its counted seconds.
 
         The time of a row is from start_s to end_s, or else the interval_s before at_utc.
         """
@@ -173,7 +139,6 @@ class TrialRates(Result):
 
     @property
     def sentence(self) -> str:
-        """The mean rate of each setting, and how its seconds were chosen."""
         rates = self.rates
         if rates.empty:
             return "No trial was measured."
@@ -190,7 +155,6 @@ class TrialRates(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a reader must know before quoting these trials."""
         rates, notes = self.rates, []
         if len(self.left_out):
             notes.append(f"{count(len(self.left_out), 'trial')} left out ({reasons(self.left_out)})")
@@ -212,7 +176,6 @@ class TrialRates(Result):
         return (*notes, *self.settled().cautions)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: trials, counted seconds, mean and standard deviation over its trials."""
         groups = self.rates.groupby("setting", sort=False, dropna=False)
         columns = {"n_trials": groups.size(), "seconds": groups.n_seconds.sum()}
         for name in MEASURED:
@@ -220,11 +183,9 @@ class TrialRates(Result):
         return pd.DataFrame(columns).reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The means of `table`."""
         return text_table(self.table()[["setting", "n_trials", "seconds", *MEASURED]])
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Every trial as a point, in the order of measuring, with the mean of each setting and its interval."""
+    def figure(self) -> go.Figure:
         rows = self.rates
         marks = theme.arm_marks(rows.setting)
         names = list(dict.fromkeys(rows.setting.astype(str)))
@@ -249,13 +210,7 @@ class TrialRates(Result):
             alt=f"Trials in the order of measuring. {self}",
             caption=" ".join([f"{self.rule}. {count(len(rows), 'trial')}.", *cautions]),
             table=rows[["order", "block", "setting", "test_id", DRAWN, "n_seconds", "counted_by"]],
-            note=note,
         )
-
-
-def reasons(left_out: pd.DataFrame) -> str:
-    """Why trials were left out, with their numbers."""
-    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
 
 
 def _at(frame: pd.DataFrame, levels: Mapping) -> pd.DataFrame:
@@ -266,30 +221,23 @@ def _at(frame: pd.DataFrame, levels: Mapping) -> pd.DataFrame:
 
 def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) -> TrialRates:
     """
-    The rates of each trial, from the tables of one or several run folders.
+    Return the rates of each trial, from the tables of one or several run folders.
 
     The last successful attempt of a trial counts, unless its background traffic covered less than half of the counted
     seconds: whole seconds (of Unix time) in which all producers ran (`counted_seconds`). Batches are counted in the
     brokers' log; without one, they are the producers' records, assuming full batches, and `counted_by` says so.
 
-    Parameters
-    ----------
-    tables : mapping
-        Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals, link_samples;
-        all but the first two may be missing.
-    warmup_s : float
-        Time to cut if neither column `warmup_s` of table trials nor the tool gives the end of the warm-up.
+    tables: Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals,
+        link_samples; all but the first two may be missing.
+    warmup_s: Time to cut if neither column `warmup_s` of table trials nor the tool gives the end of the warm-up.
 
-    Raises
-    ------
-    ParameterError
-        If table tests or trials is missing.
+    Raises ParameterError: table tests or trials is missing.
     """
     check_number("warmup_s", warmup_s, 0)
     given = _given(tables)
     attempts, left_out = attempts_of(given["tests"], given["trials"])
     levels = [*KEY, *(name for name in given["trials"].columns if name not in KEY)]
-    rows, seconds, shares = [], [], []
+    rows, seconds = [], []
     parts = {name: dict(list(given[name].groupby(KEY))) for name in ("producers", "producer_windows", "loads")}
     parts["batches"] = dict(list(counted_seconds.one_replica(given["batches"]).groupby(KEY)))
     for trial in attempts.to_dict("records"):
@@ -308,11 +256,14 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
         about = {name: trial[name] for name in (*KEY, "setting")}
         inside = counted.inside(lines)
         by_second = counted.per_second(log) if len(log) else None
-        row = trial | _rates(trial, counted, log, inside, by_second) | counted_seconds.latency(inside, totals)
-        rows.append(row | {"behind_s": counted_seconds.behind_s(inside)})
+        of_producers = {
+            "mean_latency_ms": counted_seconds.mean_latency_ms(inside, totals),
+            "n_producer_errors": int(totals.n_errors.sum()),
+            "behind_s": counted_seconds.behind_s(inside),
+        }
+        rows.append(trial | _rates(trial, counted, log, inside, by_second) | of_producers)
         if by_second is not None:
             seconds.append(by_second.assign(**about, second=range(len(by_second))))
-        shares.append(counted_seconds.shares(inside, totals).assign(**about))
     rates = _with_concurrent(pd.DataFrame(rows, columns=[*attempts.columns, *COLUMNS]), given)
     alone = rates[rates.background_covered < MIN_COVERED]
     left_out += alone[levels].assign(reason=ALONE).to_dict("records")
@@ -321,7 +272,6 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
     return TrialRates(
         rates,
         _joined(seconds, [*own, "second", "at_s", *counts]).merge(rates[KEY], on=KEY),
-        _joined(shares, [*own, "producer", "records_per_s", "share"]).merge(rates[KEY], on=KEY),
         pd.DataFrame(left_out, columns=[*levels, "reason"]),
         counted_seconds.RULE.format(f"{warmup_s:g} s"),
     )
@@ -357,7 +307,6 @@ def _rates(trial, counted: CountedSeconds, log, inside, by_second) -> dict:
         batches, row["counted_by"] = records / full, BY_LINES
     row["batches_per_s"], row["records_per_s"] = batches / n, records / n
     row["throughput_bps"] = 8 * row["records_per_s"] * _float(trial["record_bytes"])
-    row["records_per_batch"] = records / batches if batches else nan
     return row
 
 
@@ -383,7 +332,7 @@ def _autocorrelation(values: np.ndarray) -> float:
 
 
 def _with_concurrent(rates: pd.DataFrame, tables) -> pd.DataFrame:
-    """The rates with columns for concurrent pings and traffic."""
+    """Return the rates with columns for concurrent pings and traffic."""
     spans = rates[[*KEY, "from_region", "to_region", "start_s", "end_s"]]
     for part in (
         concurrent.round_trips(tables["echoes"]),

@@ -15,26 +15,21 @@ from wanbench.methods.result import RowsResult
 from wanbench.methods.result.means import half_width
 
 COLUMNS = ["setting", "n_trials", "later_over_earlier", "low", "high", "level"]
-TOO_WIDE = np.log(2)
-"""An interval that contains both a half and a doubling shows nothing about the warm-up."""
-MAX_LISTED = 6
-"""Maximum number of settings in a sentence; further ones are only in the table."""
+TOO_WIDE = np.log(2)  # An interval that contains both a half and a doubling shows nothing about the warm-up.
+MAX_LISTED = 6  # Maximum number of settings in a sentence; further ones are only in the table.
 
 
 class Steadiness(RowsResult):
     """
     The ratio of batches in the later half of the counted seconds to the earlier half.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per setting: setting, n_trials, later_over_earlier (geometric mean over trials), low, high, level. The intervals
-        (t on the logarithms) are simultaneous over all settings (Bonferroni); they are null for too few trials.
+    rows: Per setting: setting, n_trials, later_over_earlier (geometric mean over trials), low, high, level. The
+        intervals (t on the logarithms) are simultaneous over all settings (Bonferroni); they are null for too few
+        trials.
     """
 
     @property
     def sentence(self) -> str:
-        """The ratio of each setting, and the settings whose trials are too few."""
         if self.rows.empty:
             return "No trial has seconds to compare."
         few, shown = self.rows[self.rows.low.isna()], self.rows[self.rows.low.notna()]
@@ -52,7 +47,6 @@ class Steadiness(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The settings whose trials drift."""
         unsteady = self.rows[(self.rows.low > 1) | (self.rows.high < 1)]
         return tuple(
             f"in trials of {row.setting} rates still {'rose' if row.low > 1 else 'fell'} in the counted seconds: the "
@@ -61,7 +55,6 @@ class Steadiness(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows, with the precision of the intervals."""
         rows = []
         for row in self.rows.itertuples():
             ratio, ends = interval(row.later_over_earlier, row.low, row.high, "times")
@@ -77,18 +70,13 @@ def _ratio(row) -> str:
 
 def steadiness(seconds: pd.DataFrame, level: float = 0.95) -> Steadiness:
     """
-    The later half of the counted seconds against the earlier half.
+    Return the later half of the counted seconds against the earlier half.
 
     A second in the middle belongs to neither half. Trials without a batch in a half, and those without a log, are left
     out.
 
-    Parameters
-    ----------
-    seconds : DataFrame
-        As `TrialRates.seconds`.
+    seconds: As `TrialRates.seconds`.
 
-    Examples
-    --------
     >>> about = {"run_id": "r", "attempt": 1, "setting": "a"}
     >>> rows = [{**about, "test_id": t, "second": s, "batches": 100 + 10 * s} for t in "xyz" for s in range(4)]
     >>> steadiness(pd.DataFrame(rows)).rows.later_over_earlier.round(3).tolist()

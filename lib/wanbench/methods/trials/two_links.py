@@ -17,16 +17,16 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
-from scipy import stats
 
-from wanbench.checks import FEWEST_RESAMPLES, check_choice, check_kind, check_level, refusal
+from wanbench.checks import check_choice, check_kind, check_level, refusal
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
-from wanbench.methods.result import Estimate, Interval, Result, RowsResult
+from wanbench.methods.result import Estimate, Interval, Result, RowsResult, reasons
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate
-from wanbench.methods.time.compare import Comparison, compare_arms
-from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points, reasons
+from wanbench.methods.time.compare import ASSUMPTIONS, METHODS, Comparison, compare_arms
+from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points
 from wanbench.methods.trials.steadiness import steadiness
 
 SECONDS = "seconds"
@@ -39,15 +39,14 @@ OTHER_VALUES = (
     "tx_packets_per_s",
     "mean_latency_ms",
 )
+# The column of `TrialRates.seconds` that each value is proportional to.
 PER_SECOND = {"batches_per_s": "batches", "records_per_s": "records", "throughput_bps": "records"}
-"""The column of `TrialRates.seconds` that each value is proportional to."""
 DRIFT = (
     "least squares of the log ratio of each pair on the trials between its two measurements; t with {} degrees of "
     "freedom over pairs"
 )
 DRIFT_ASSUMPTION = "The drift is steady, in per cent per trial; pairs are independent of each other"
-RESAMPLES = 1_000
-"""Resamples of the bootstrap of medians."""
+RESAMPLES = 1_000  # Of the seconds of a link that has a single trial.
 FLAT_OUT = (
     "unthrottled producers fill their own buffers, so the time to acknowledgement is mostly the "
     "time that records wait there: it reflects how long the producers ran, not how far the brokers are"
@@ -61,25 +60,15 @@ class TwoLinks(Result):
     """
     Link b against link a.
 
-    Attributes
-    ----------
-    ratio : Estimate
-        b over a, of the means of trials: `paired` if there are at least two pairs, else `by_trial`.
-    paired : Comparison or None
-        Trials compared within pairs.
-    by_trial : Comparison
-        Trials without regard to pairs; its naive interval takes every counted second as independent.
-    drift_free : Estimate or None
-        b over a (ratio of geometric means) with a steady drift removed; None if the order of the trials does not
-        separate ratio and drift.
-    drift : Estimate or None
-        The factor from one trial to the next.
-    other_values : dict
-        The ratio of other values, by column of `TrialRates.rates`.
-    pairs : DataFrame
-        One row per pair: `block`, `pair`, `a`, `b` (the values of both trials), `order_a`, `order_b`, `ratio`.
-    trials : DataFrame
-        Their rows of `TrialRates.rates`, with the name of the `link`.
+    ratio: b over a, of the means of trials: `paired` if there are at least two pairs, else `by_trial`.
+    paired: Trials compared within pairs.
+    by_trial: Trials without regard to pairs; its naive interval takes every counted second as independent.
+    drift_free: b over a (ratio of geometric means) with a steady drift removed; None if the order of the trials does
+        not separate ratio and drift.
+    drift: The factor from one trial to the next.
+    other_values: The ratio of other values, by column of `TrialRates.rates`.
+    pairs: One row per pair: `block`, `pair`, `a`, `b` (the values of both trials), `order_a`, `order_b`, `ratio`.
+    trials: Their rows of `TrialRates.rates`, with the name of the `link`.
     """
 
     ratio: Estimate
@@ -98,18 +87,16 @@ class TwoLinks(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio, the ratio without drift, the drift, and the ratios of other values."""
         known = (self.ratio, self.drift_free, self.drift, *self.other_values.values())
         return tuple(estimate for estimate in known if estimate is not None)
 
     @property
     def sentence(self) -> str:
-        """The ratio, as "times" and as "per cent more", so that they are not mistaken; then without drift."""
         drift_free = [self.drift_free.sentence] if self.drift_free is not None else []
         return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
 
     def within(self) -> WithinTrials:
-        """The scatter of trials, and the scatter that independent seconds would have."""
+        """Return the scatter of trials, and the scatter that independent seconds would have."""
         rows = []
         for name, part in self.trials.groupby("link", sort=False):
             own = self.seconds[self.seconds.link == name]
@@ -126,8 +113,7 @@ class TwoLinks(Result):
             )
         return WithinTrials(pd.DataFrame(rows))
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Left every trial, joined with its pair; right the ratio by each method."""
+    def figure(self) -> go.Figure:
         a, b = map(theme.plain, self.names)
         titles = ["what each trial reached", f"{b} over {a}"]
         columns = {"column_widths": [0.6, 0.4], "horizontal_spacing": 0.2}
@@ -166,7 +152,6 @@ class TwoLinks(Result):
             alt=f"Two links compared. {self}",
             caption=self.sentence,
             table=pd.concat([trials, pd.DataFrame(rows, columns=["method", "ratio", "low", "high"])]),
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 
@@ -175,17 +160,13 @@ class WithinTrials(RowsResult):
     """
     The scatter of trials against that of their seconds.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per link: link, n_trials, seconds_per_trial, autocorrelation (of one second's count with the next one's, mean
+    rows: Per link: link, n_trials, seconds_per_trial, autocorrelation (of one second's count with the next one's, mean
         over trials), sd_between_trials (of the trials' means), and sd_if_independent: its value if seconds were
         independent draws (a second's standard deviation over the root of the seconds in a trial).
     """
 
     @property
     def sentence(self) -> str:
-        """By what factor the scatter of each link's trials exceeds that of independent seconds."""
         rows = self.rows[(self.rows.sd_between_trials > 0) & (self.rows.sd_if_independent > 0)]
         if rows.empty:
             return "Too few trials or seconds to compare their scatter."
@@ -203,52 +184,37 @@ def compare_links(
     value: str = "batches_per_s",
     other_values: Sequence[str] = OTHER_VALUES,
     level: float = 0.95,
-    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> TwoLinks:
     """
-    The ratio of the second link's values to the first's.
+    Return the ratio of the second link's values to the first's.
 
     A pair is the n-th trial of either link in a block of the plan: in A B B A the first two and the last two. A trial
     that was not measured keeps its place in the plan; its partner is in `by_trial` only. How often the interval of
     paired trials covers is counted by `make validity` (data/validity/trials.csv).
 
-    Parameters
-    ----------
-    rates : TrialRates
-        The result of `trial_rates`.
-    settings : two str
-        Settings a and b; patterns are allowed, such as "internet*". They name the links, without asterisks.
-    value : str
-        A column in `rates.MEASURED`.
-    other_values : sequence of str
-        Further columns in `rates.MEASURED` to compare; those that some trial lacks are left out.
-    resamples, seed
-        Number and seed of the bootstrap of medians, in `paired` and `by_trial`.
+    rates: The result of `trial_rates`.
+    settings: Settings a and b; patterns are allowed, such as "internet*". They name the links, without asterisks.
+    value: A column in `rates.MEASURED`.
+    other_values: Further columns in `rates.MEASURED` to compare; those that some trial lacks are left out.
+    seed: Of the bootstrap, which is needed where a link has a single trial.
 
-    Raises
-    ------
-    ParameterError
-        If no measured trial has a setting, or a trial matches both patterns.
+    Raises ParameterError: no measured trial has a setting, or a trial matches both patterns.
     """
     level = check_level(level)
     trials, names = link_trials(rates, settings, check_choice("value", value, MEASURED))
     partners = _partners(trials, names)
-    pairs = _values_of_pairs(partners, trials, value)
-    by_trial = _by_trial(trials, rates, value, names, level, seed, resamples)
-    paired = _paired(pairs, value, names, level, seed, by_trial, resamples) if len(pairs) > 1 else None
-    ratio = _cautioned((paired or by_trial).means, _notes(trials, pairs, rates, value))
+    settings = {"level": level, "seed": seed, "resamples": RESAMPLES}
+    pairs, paired, by_trial = _compare(partners, trials, rates, value, names, **settings)
+    ratio = _cautioned((paired or by_trial).ratio, _notes(trials, pairs, rates, value))
     drift_free, drift = _drift(pairs, value, names, level)
     others = {}
     for name in other_values:
         check_choice("other_values", name, MEASURED)
         if name in trials and name != value and trials[name].notna().all() and (trials[name] > 0).all():
-            own = _values_of_pairs(partners, trials, name)
-            comparison = _by_trial(trials, rates, name, names, level, seed, FEWEST_RESAMPLES)
-            if len(own) > 1:
-                comparison = _paired(own, name, names, level, seed, comparison, FEWEST_RESAMPLES)
+            _, in_pairs, over_all = _compare(partners, trials, rates, name, names, **settings)
             flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
-            others[name] = _cautioned(comparison.means, (FLAT_OUT,) if flat_out else ())
+            others[name] = _cautioned((in_pairs or over_all).ratio, (FLAT_OUT,) if flat_out else ())
     columns = ["run_id", "test_id", "at_s", "second", "link", "trial", "_value"]
     seconds = _seconds(trials, rates, value)
     seconds = seconds[[name for name in columns if name in seconds]]
@@ -277,7 +243,7 @@ def link_trials(rates: TrialRates, settings: Sequence[str], value: str) -> tuple
 
 
 def _linked(rows: pd.DataFrame, settings, names) -> pd.DataFrame:
-    """The rows of either link, with `link`."""
+    """Return the rows of either link, with `link`."""
     if rows.empty:
         return rows.assign(link=None)
     fits = [np.array([fnmatchcase(str(setting), pattern) for setting in rows.setting]) for pattern in settings]
@@ -295,12 +261,12 @@ def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
 
 
 def paired_trials(trials: pd.DataFrame, value: str, names) -> pd.DataFrame:
-    """The n-th trial of link a with the n-th of link b in each block of each run, in the order of the plan."""
+    """Return the n-th trial of link a with the n-th of link b in each block of each run, in the order of the plan."""
     return _values_of_pairs(_partners(trials, names), trials, value)
 
 
 def _partners(trials: pd.DataFrame, names) -> pd.DataFrame:
-    """The pairs: run_id, block, pair, order_a, order_b, and the positions row_a and row_b of both trials."""
+    """Return the pairs: run_id, block, pair, order_a, order_b, and the positions row_a and row_b of both trials."""
     places = trials[["run_id", "block", "nth", "order", "link"]].assign(row=np.arange(len(trials)))
     places = places[places.block.notna()].sort_values(["run_id", "block", "nth"])
     sides = [places[places.link == name].drop(columns="link") for name in names]
@@ -347,45 +313,36 @@ def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFram
     return trials.assign(_value=trials[value], second=0)
 
 
-def _by_trial(trials, rates, value, names, level, seed, resamples) -> Comparison:
+def _compare(
+    partners: pd.DataFrame, trials: pd.DataFrame, rates: TrialRates, value: str, names, **settings
+) -> tuple[pd.DataFrame, Comparison | None, Comparison]:
+    """Return the values of pairs, and the links compared within pairs (None for fewer than two) and over all trials."""
     label, unit = MEASURED[value]
+    settings |= {"arm": "link", "arms": names, "unit": unit}
+    claim = f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
     rows = _seconds(trials, rates, value).rename(columns={"_value": label})
-    result = compare_arms(
-        rows, label, arm="link", arms=names, run="trial", time="second", unit=unit,
-        level=level, seed=seed, resamples=resamples,
-    )  # fmt: skip
-    naive = replace(result.means.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
-    basis = result.means.basis.replace(" run", " trial")
-    return replace(result, means=replace(result.means, claim=_over(label, names), naive=naive, basis=basis))
-
-
-def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -> Comparison:
-    label, unit = MEASURED[value]
+    by_trial = compare_arms(rows, label, run="trial", time="second", **settings)
+    naive = replace(by_trial.ratio.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
+    unpaired = replace(by_trial.ratio, claim=claim, naive=naive)
+    if by_trial.unit_of_replication == "runs":
+        sizes = trials.link.value_counts()
+        unpaired = replace(unpaired, basis=f"{count(int(sizes[names[0]]), 'trial')} against {sizes[names[1]]}")
+    by_trial = replace(by_trial, ratio=unpaired)
+    pairs = _values_of_pairs(partners, trials, value)
+    if len(pairs) < 2:
+        return pairs, None, by_trial
     sides = [pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(names, "ab", strict=True)]
-    result = compare_arms(
-        pd.concat(sides), label, arm="link", arms=names, block="pair", unit=unit,
-        level=level, seed=seed, resamples=resamples,
-    )  # fmt: skip
-    ratio, unpaired = result.means, by_trial.means
-    means = replace(
-        ratio,
-        naive=replace(ratio.naive, method=OF_TRIALS),
-        claim=_over(label, names),
-        basis=_in_pairs(ratio.basis),
-        method=_in_pairs(ratio.method),
-        assumption=_in_pairs(ratio.assumption),
-        warnings=tuple(warning for warning in ratio.warnings if "medians" not in warning),
+    paired = compare_arms(pd.concat(sides), label, block="pair", **settings)
+    ratio = replace(
+        paired.ratio,
+        naive=replace(paired.ratio.naive, method=OF_TRIALS),
+        claim=claim,
+        basis=f"{count(len(pairs), 'pair')} of trials",
+        method=METHODS["blocks"].format(unit="pair"),
+        assumption=ASSUMPTIONS["blocks"].format(unit="pair"),
         others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
     )
-    return replace(result, means=means)
-
-
-def _over(label: str, names) -> str:
-    return f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
-
-
-def _in_pairs(text: str) -> str:
-    return text.replace("block", "pair").replace("with both arms", "of trials")
+    return pairs, replace(paired, ratio=ratio), by_trial
 
 
 def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
@@ -393,7 +350,7 @@ def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
 
 
 def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None]:
-    """The ratio without a steady drift, and the drift: least squares over pairs."""
+    """Return the ratio without a steady drift, and the drift: least squares over pairs."""
     apart = (pairs.order_b - pairs.order_a).to_numpy(dtype=float)
     # In A B A B every b follows its a by as much: drift and ratio then have the same effect.
     if len(pairs) < 3 or np.ptp(apart) == 0:
@@ -404,7 +361,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
     params = inverse @ design.T @ logs
     freedom = len(pairs) - 2
     variance = float(((logs - design @ params) ** 2).sum()) / freedom
-    halves = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(np.maximum(variance * np.diag(inverse), 0.0))
+    halves = t_quantile(level, freedom) * np.sqrt(np.maximum(variance * np.diag(inverse), 0.0))
     label, _ = MEASURED[value]
     about = {
         "n": len(pairs),
@@ -433,7 +390,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
 
 def _methods(result: TwoLinks) -> list[tuple]:
     """Method, ratio and interval of each."""
-    single = result.by_trial.means
+    single = result.by_trial.ratio
     named = {
         "in pairs": result.ratio if result.paired is not None else None,
         "without drift": result.drift_free,

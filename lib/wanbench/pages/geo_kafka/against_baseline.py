@@ -14,14 +14,14 @@ from math import isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from wanbench.checks import check_choice, check_columns, check_level
 from wanbench.errors import ParameterError
-from wanbench.formatting import count, number, p_value, percent
+from wanbench.formatting import count, number, p_value
 from wanbench.methods.factorial.inference import critical
-from wanbench.methods.factorial.terms import reasons, split_rows, with_blocks
-from wanbench.methods.result import Estimate, Interval, RowsResult
+from wanbench.methods.factorial.terms import split_rows, with_blocks
+from wanbench.methods.result import Estimate, Interval, reasons
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
 
 SINGLE = "this setting alone"
@@ -31,90 +31,40 @@ ASSUMPTION = (
     "All settings have the same relative, log-normal scatter; trials are independent, apart from what those of a block "
     "have in common"
 )
-UNEQUAL_BELOW = 0.05
-"""There is a caution if the p-value of equal scatter is below this: one false alarm in twenty."""
-DRAWS = 2_000
-"""Number of draws of the test of equal scatter: a p-value of 0.05 is then accurate to 0.01."""
+UNEQUAL_BELOW = 0.05  # There is a caution if the p-value of equal scatter is below this: one false alarm in twenty.
+DRAWS = 2_000  # Number of draws of the test of equal scatter: a p-value of 0.05 is then accurate to 0.01.
 RESTARTED = (
     "brokers were restarted between these settings, once per block: differences between "
     "restarts affect their ratio, but hardly the pooled scatter, so the interval may be "
     "too narrow"
 )
-NOTHING = 1e-12
-"""Trials of a setting are equal up to rounding if their squared log residuals are below this."""
+NOTHING = 1e-12  # Trials of a setting are equal up to rounding if their squared log residuals are below this.
 
 
-@dataclass(frozen=True, repr=False)
-class AgainstBaseline(RowsResult):
+@dataclass(frozen=True)
+class AgainstBaseline:
     """
     The ratio of every setting to the baseline.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per setting, the baseline included (ratio 1, no interval): `setting`, `n`, `mean` (geometric mean of
-        the response, at the average block), `ratio` to the baseline, `low`, `high` (simultaneous over all settings),
-        `single_low`, `single_high` (individual), `verdict` ("higher", "lower", "not shown", by `low` and `high`;
-        "baseline").
-    ratios : dict
-        Setting to Estimate of its ratio. Its interval is simultaneous over all settings; `others` has the individual
-        one, and one without pooling: Welch's, or with blocks that of pairs.
-    log_spread : float
-        Pooled standard deviation of the logarithm of the response within a setting; NaN without repeated trials.
-    freedom : int
-        Degrees of freedom of `log_spread`.
-    equal_spread_p : float
-        P-value of equal scatter in all settings (Bartlett's statistic, its distribution simulated for this design);
-        NaN with fewer than two settings that can be compared.
-    trials : DataFrame
-        The rows in use.
-    left_out : DataFrame
-        The rows left out, with their `reason`.
+    rows: One row per setting, the baseline included (ratio 1, no interval): `setting`, `n`, `mean` (geometric mean of
+        the response, at the average block), `ratio`, `low`, `high` (simultaneous over all settings) and `verdict`
+        ("higher", "lower", "not shown" or "baseline").
+    ratios: Setting to Estimate of its ratio. Its interval is simultaneous over all settings; `others` has the
+        individual one, and one without pooling: Welch's, or with blocks that of pairs.
+    log_spread, freedom: Pooled standard deviation of the logarithm of the response within a setting (NaN without
+        repeated trials), and its degrees of freedom.
+    equal_spread_p: P-value of equal scatter in all settings (Bartlett's statistic, its distribution simulated for this
+        design); NaN with fewer than two settings that can be compared.
+    pooled: How the variance was pooled.
     """
 
+    rows: pd.DataFrame
     ratios: dict[Hashable, Estimate]
     log_spread: float
     freedom: int
     equal_spread_p: float
-    trials: pd.DataFrame
-    left_out: pd.DataFrame
-    response: str
-    baseline: Hashable
-    by: str
-    level: float
-    notes: tuple[str, ...] = ()
-
-    TITLE = "Geometric means, and ratios to the baseline"
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio of every setting, in the order of the rows."""
-        return tuple(self.ratios.values())
-
-    @property
-    def sentence(self) -> str:
-        """Which settings differ from the baseline, and the scatter of trials of one setting."""
-        named = {verdict: self._named(verdict) for verdict in ("higher", "lower", "not shown")}
-        parts = [f"{verdict} for {names}" for verdict, names in named.items() if names]
-        texts = [
-            f"Against {self.by} {self.baseline}, {self.response} is {'; '.join(parts)} ({percent(self.level)} "
-            "simultaneous intervals).".replace("not shown for", "not shown to differ for")
-        ]
-        if isfinite(self.log_spread):
-            texts.append(
-                f"Trials of one setting scatter by {number(100 * self.log_spread, 1)} % (standard deviation, "
-                f"{self.freedom} degrees of freedom)."
-            )
-        return " ".join(texts)
-
-    def _named(self, verdict: str) -> str:
-        rows = self.rows[self.rows.verdict == verdict]
-        return ", ".join(f"{row.setting} ({self.ratios[row.setting].formatted})" for row in rows.itertuples())
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """Unequal scatter, settings without repetition, rows left out."""
-        return tuple(dict.fromkeys([*self.notes, *super().cautions]))
+    pooled: str
+    notes: tuple[str, ...]
 
 
 def against_baseline(
@@ -128,38 +78,20 @@ def against_baseline(
     restart: str | None = None,
 ) -> AgainstBaseline:
     """
-    The ratio of each setting to the baseline, with intervals from the scatter pooled over all settings.
+    Return the ratio of each setting to the baseline, with intervals from the scatter pooled over all settings.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per trial.
-    response : str
-        Its column of positive numbers. Logarithms are taken here; a row without one is left out and cautioned.
-    baseline : hashable
-        The value of `by` that others are compared with.
-    by : str
-        The column of settings, or of the levels of one factor.
-    block : str, optional
-        The column of blocks, such as replicates, each measured in one go: effects that the trials of a block share are
-        removed.
-    level : float
-        Confidence level.
-    restart : str, optional
-        The column of levels that need a restart of the brokers: settings with the same value share one restart per
-        block. Ratios between other settings get a caution, unless no two settings share a restart; then the pooled
-        scatter includes the effect of restarts.
+    frame: One row per trial; one without a positive `response` is left out and cautioned.
+    baseline: The value of column `by` that others are compared with.
+    block: The column of blocks, such as replicates, each measured in one go: effects that the trials of a block share
+        are removed.
+    restart: The column of levels that need a restart of the brokers. Ratios between settings of different restarts get
+        a caution, unless no two settings share a restart; then the pooled scatter includes the effect of restarts.
 
-    Raises
-    ------
-    ParameterError
-        If the baseline or every other setting has no trial left, or if blocks share no setting.
+    Raises ParameterError: the baseline or every other setting has no trial left, or if blocks share no setting.
 
-    Examples
-    --------
     >>> frame = pd.DataFrame({"setting": list("aaabbb"), "rate": [9.0, 10.0, 11.0, 19.0, 20.0, 21.0]})
-    >>> found = against_baseline(frame, "rate", "a")
-    >>> found.ratios["b"].formatted, found.freedom
+    >>> result = against_baseline(frame, "rate", "a")
+    >>> result.ratios["b"].formatted, result.freedom
     ('2.01 times', 4)
     """
     level = check_level(level)
@@ -179,8 +111,7 @@ def against_baseline(
     if np.linalg.matrix_rank(design) < design.shape[1]:
         raise ParameterError(
             f"blocks by {block} cannot be separated from settings by {by}: some share no setting; "
-            "allowed: blocks that are "
-            "linked by common settings, or block=None."
+            "allowed: blocks that are linked by common settings, or block=None."
         )
     inverse = np.linalg.inv(design.T @ design)
     params = inverse @ design.T @ log
@@ -191,13 +122,19 @@ def against_baseline(
     contrasts = np.zeros((len(settings) - 1, design.shape[1]))
     contrasts[:, 0] = -1.0
     contrasts[:, 1 : len(settings)] = np.eye(len(settings) - 1)
-    single = stats.t.ppf((1 + level) / 2, freedom) if freedom > 0 else nan
+    single = t_quantile(level, freedom) if freedom > 0 else nan
     # one comparison needs no draws; with several, draws may fall a little short of the exact value of one
     together = max(critical(contrasts, inverse, freedom, level), single) if len(settings) > 2 else single
     equal_p, extremes = _equal_spread(residual, maker, indicators, settings)
     own = [log[at == k] for k in range(len(settings))]
     started = trials.groupby(by, sort=False)[restart].first() if restart else pd.Series(0, settings)
     apart = started.nunique() < len(settings)
+    blocks = f" and {block}" if block else ""
+    pooled = (
+        f"least squares of the logarithm on setting{blocks}, variance pooled within settings ({freedom} degrees of "
+        "freedom)"
+    )
+    dunnett = f"largest |t| of {count(len(settings) - 1, 'comparison')} with one baseline (Dunnett 1955), by draws"
     estimates, units = {}, trials[list(dict.fromkeys([by, *([block] if block else [])]))]
     for name, contrast, logs in zip(settings[1:], contrasts, own[1:], strict=True):
         value, error = float(contrast @ params), spread * sqrt(contrast @ inverse @ contrast)
@@ -210,7 +147,7 @@ def against_baseline(
             claim=f"With {by} {name}, {response} is {{}} that of {baseline}",
             n=len(logs) + len(own[0]),
             basis=f"{count(len(logs), 'trial')} against {len(own[0])}",
-            method=_method(block, freedom, len(settings) - 1),
+            method=f"{pooled}; {dunnett}",
             assumption=ASSUMPTION,
             level=level,
             others=tuple(
@@ -223,19 +160,17 @@ def against_baseline(
         )
     rows = _rows(settings, own, params, estimates)
     notes = _notes(rows, left_out, frame, equal_p, extremes)
-    return AgainstBaseline(
-        rows, estimates, spread, freedom, equal_p, trials, left_out, response, baseline, by, level, notes
-    )
+    return AgainstBaseline(rows, estimates, spread, freedom, equal_p, pooled, notes)
 
 
 def _in_order(values: pd.Series) -> list:
     """Sort numbers by size; keep all else in order of appearance."""
-    found = values.unique().tolist()
-    return sorted(found) if pd.api.types.is_numeric_dtype(values.dtype) else found
+    result = values.unique().tolist()
+    return sorted(result) if pd.api.types.is_numeric_dtype(values.dtype) else result
 
 
 def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | None, level: float) -> tuple:
-    """The interval from the trials of one setting and the baseline alone; none with fewer than two of either."""
+    """Return the interval from the trials of one setting and the baseline alone; none with fewer than two of either."""
     logs, theirs = pd.Series(log[pair.index], index=pair.index), pair[by] == name
     if block is None:
         sides = [logs[~theirs].to_numpy(), logs[theirs].to_numpy()]
@@ -245,14 +180,6 @@ def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | N
         differences = (means[True] - means[False]).dropna()
         method, half, middle = PAIRS, half_width(differences, level), differences.mean()
     return ((method, float(half), float(middle)),) if isfinite(half) else ()
-
-
-def _method(block: str | None, freedom: int, comparisons: int) -> str:
-    blocks = f" and {block}" if block else ""
-    return (
-        f"least squares of the logarithm on setting{blocks}, variance pooled within settings ({freedom} degrees of "
-        f"freedom); largest |t| of {count(comparisons, 'comparison')} with one baseline (Dunnett 1955), by draws"
-    )
 
 
 def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
@@ -288,15 +215,11 @@ def _rows(settings, own, params, estimates: dict) -> pd.DataFrame:
     rows = []
     for k, name in enumerate(settings):
         row = {"setting": name, "n": len(own[k]), "mean": float(np.exp(params[k]))}
-        one = estimates.get(name)
-        if one is None:
-            ends = {"ratio": 1.0} | dict.fromkeys(("low", "high", "single_low", "single_high"), nan)
-            rows.append(row | ends | {"verdict": "baseline"})
-            continue
-        alone = next((other for other in one.others if other.method == SINGLE), Interval(SINGLE))
-        verdict = "higher" if one.low > 1 else "lower" if one.high < 1 else "not shown"
-        ends = {"ratio": one.estimate, "low": one.low, "high": one.high}
-        rows.append(row | ends | {"single_low": alone.low, "single_high": alone.high, "verdict": verdict})
+        if (one := estimates.get(name)) is None:
+            rows.append(row | {"ratio": 1.0, "low": nan, "high": nan, "verdict": "baseline"})
+        else:
+            verdict = "higher" if one.low > 1 else "lower" if one.high < 1 else "not shown"
+            rows.append(row | {"ratio": one.estimate, "low": one.low, "high": one.high, "verdict": verdict})
     return pd.DataFrame(rows)
 
 

@@ -1,7 +1,7 @@
 """
 Upper bounds of each trial from settings, placement and metrics, and the share it reached.
 
-Link, window and replication are those of `stats.trials.region_limits`. The machine's bound is measured: the throughput
+Link, window and replication are those of `region_limits`. The machine's bound is measured: the throughput
 at the same processor time per byte with no processor idle. The share of that bound that a trial reaches is simply the
 utilisation, so trials whose lowest bound it is are left out of the shares.
 """
@@ -30,12 +30,10 @@ from wanbench.pages.geo_kafka.region_limits import region_limits
 
 SYMBOLS = ("square", "circle", "diamond", "triangle-up")
 NAMES = ("link", "window", "replication", "machine")
+# The two bounds are named together if the lowest is at least this share of the other: bounds are no more exact than 10
+# %.
 NEAR = 0.9
-"""
-The two bounds are named together if the lowest is at least this share of the other: bounds are no more exact than 10 %.
-"""
-EXPLAINED = 0.5
-"""Below this share of the lowest bound something else limits the trial: it waits more than it works."""
+EXPLAINED = 0.5  # Below this share of the lowest bound something else limits the trial: it waits more than it works.
 MACHINE = NAMES[-1]
 METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
 ASSUMPTION = "Records are spread evenly over partitions; links keep the requested rate and delay"
@@ -46,14 +44,11 @@ class Bounds(Result):
     """
     The share of its bounds that each trial reached.
 
-    Attributes
-    ----------
-    trials : DataFrame
-        Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four bounds,
-        bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its name and
-        those of bounds close above it), reached (measured over allowed; NaN if limit is the machine), reached_link;
-        busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link), in the
-        counted seconds.
+    trials: Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four
+        bounds, bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its
+        name and those of bounds close above it), reached (measured over allowed; NaN if limit is the machine),
+        reached_link; busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest
+        link), in the counted seconds.
     """
 
     trials: pd.DataFrame
@@ -63,14 +58,12 @@ class Bounds(Result):
 
     @property
     def sentence(self) -> str:
-        """How many trials each limit bounds."""
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
         return f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Trials above a bound, and trials without processor metrics."""
         beyond = int((self.trials.reached > 1.05).sum())  # whole seconds cut batches at both ends
         unknown = int(np.isinf(self.trials.machine).sum())
         notes = (
@@ -82,7 +75,7 @@ class Bounds(Result):
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
-        """The shares of the links' rate and of the lowest bound that the trials of one setting reached."""
+        """Return the shares of the links' rate and of the lowest bound that the trials of one setting reached."""
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting} has bounds.")
@@ -104,7 +97,6 @@ class Bounds(Result):
         return Share(setting, link, lowest if lowest.n else None, part)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: means over its trials."""
         frame = self.trials.assign(**{name: self.trials[name] / 1e6 for name in ("measured", *NAMES, "allowed")})
         groups = frame.groupby("setting", sort=False)
         columns = ["measured", *NAMES, "reached", "busy_percent", "iowait_percent", "fullest_link"]
@@ -114,7 +106,6 @@ class Bounds(Result):
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows of `table`, as text."""
         rows = text_table(self.table())
         heads = {
             "n_trials": "trials",
@@ -125,8 +116,7 @@ class Bounds(Result):
         }
         return rows.rename(columns=heads)
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """A point per trial on log axes; on the line a trial reaches its lowest bound."""
+    def figure(self) -> go.Figure:
         trials, figure = self.trials, go.Figure()
         ends = [trials.measured.min(), trials.allowed.max()]
         line = {"mode": "lines", "line": primitives.REFERENCE, "hoverinfo": "skip"}
@@ -157,7 +147,6 @@ class Bounds(Result):
             alt=f"Measured against allowed throughput. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],
-            note=note,
         )
 
 
@@ -177,13 +166,7 @@ class Share(Result):
     TITLE = "Shares of the bounds"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """The shares of the links' bound and of the lowest bound."""
-        return (self.link, *((self.lowest,) if self.lowest else ()))
-
-    @property
     def sentence(self) -> str:
-        """Both shares, what the bounds are, and what the metrics say."""
         part = self.trials
         if self.lowest is None:
             lowest = f"the {MACHINE} in every trial; the share reached of it is just its utilisation."
@@ -203,17 +186,11 @@ class Share(Result):
 
 def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> Bounds:
     """
-    The bounds of every trial of the curves, and the share it reached.
+    Return the bounds of every trial of the curves, and the share it reached.
 
-    Parameters
-    ----------
-    tables : mapping
-        Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
+    tables: Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
 
-    Raises
-    ------
-    MissingDataError
-        If the run has no placement of replicas, or its lab has no emulated links.
+    Raises MissingDataError: the run has no placement of replicas, or its lab has no emulated links.
     """
     for name in ("placements", "links"):
         if name not in tables or tables[name].empty:

@@ -14,16 +14,12 @@ from wanbench.methods.result import Estimate, Result
 from wanbench.pages.geo_kafka.costs import region_copies
 
 SOURCE = "001-geo-kafka"
+# Share of the bytes that may still cross with client.rack: requests, metadata and the group's coordinator.
 LOCAL = 0.02
-"""Share of the bytes that may still cross with client.rack: requests, metadata and the group's coordinator."""
-FEW_S = 10.0
-"""A few seconds are fewer than ten."""
-HOURS_PER_MONTH = 30 * 24
-"""As the source converts."""
-FULL = 0.9
-"""A limit that throughput is held by is nearly used up; below nine tenths of it, something else holds."""
-DWARFS = 10.0
-"""A cost dwarfs another one that is a tenth of it."""
+FEW_S = 10.0  # A few seconds are fewer than ten.
+HOURS_PER_MONTH = 30 * 24  # As the source converts.
+FULL = 0.9  # A limit that throughput is held by is nearly used up; below nine tenths of it, something else holds.
+DWARFS = 10.0  # A cost dwarfs another one that is a tenth of it.
 RULES = (
     Rule("consistency", "taxing", over(1)),  # throughput with acks=1 over that with acks=all
     Rule("buffers", "buffers-help", over(1)),  # with buffers of bandwidth times delay over Kafka's
@@ -48,6 +44,7 @@ RULES = (
     Rule("leaders_back", "rebalances", ALWAYS),
     Rule("healing", "autonomous", ALWAYS),  # replicas and leaders came back, untouched
 )
+# Quantities that are not comparable with the claims beside which they stand.
 SHOWN = {
     "tuned_over_default": ("tuning",),
     "partitions": ("plateau",),  # throughput with 144 partitions over that with 72
@@ -58,27 +55,17 @@ SHOWN = {
     "replicas": ("in-sync",),
     "producers_failed": ("none-fails",),
 }
-"""Quantities that are not comparable with the claims beside which they stand."""
 
 
 def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result | None) -> Audit:
     """
     Every claim of source 001, on its own numbers and on a re-run.
 
-    Parameters
-    ----------
-    cost : ClusterCost
-        The cost of the re-run, shown without a verdict.
-    **measured
-        The quantities of `RULES` and `SHOWN` that were measured.
+    cost: The cost of the re-run, shown without a verdict.
+    **measured: The quantities of `RULES` and `SHOWN` that were measured.
 
-    Raises
-    ------
-    ParameterError
-        There is no such quantity, or it is no estimate.
+    Raises ParameterError: there is no such quantity, or it is no estimate.
 
-    Examples
-    --------
     >>> rows = geo_kafka().table().set_index("claim")
     >>> rows.own[["message-rate", "per-message", "per-hour", "rto"]].tolist()
     ['not reproduced', 'not reproduced', 'undecided', 'not tested']
@@ -93,12 +80,9 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
 
 def source_deployment(audit: Audit, **inputs) -> Deployment:
     """
-    The cluster that the source prices, with its own numbers; its rate is bytes per second over message size.
+    Return the cluster that the source prices, with its own numbers; its rate is bytes per second over message size.
 
-    Parameters
-    ----------
-    **inputs
-        In place of the source's: fields of `stats.cost.Deployment`.
+    **inputs: In place of the source's: fields of `Deployment`.
     """
     size = 1e3 * audit.number("message-size")
     own = {

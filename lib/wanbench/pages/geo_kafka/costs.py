@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import nan
+from typing import NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_choice, check_flag, check_kind, check_number
+from wanbench.checks import check_choice, check_kind, check_number
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import label_rows, reference_line
 from wanbench.formatting import number, quantity
 from wanbench.methods.cost.deployment import (
     MEASURED,
-    PARTS,
-    PER,
+    MILLION,
     TOTAL,
     UNITS,
     Deployment,
@@ -29,16 +29,8 @@ from wanbench.methods.cost.deployment import (
 from wanbench.methods.result import Estimate, Result, RowsResult
 
 
-@dataclass(frozen=True)
-class RegionCopies:
-    """
-    Average number of times a message crosses between regions.
-
-    Attributes
-    ----------
-    produced, replicated, consumed : float
-        Crossings on the way to the leader, from the leader to its followers, and to the consumers.
-    """
+class RegionCopies(NamedTuple):
+    """How often a message crosses between regions: to its leader, to the followers, and to the consumers."""
 
     produced: float
     replicated: float
@@ -46,50 +38,28 @@ class RegionCopies:
 
     @property
     def total(self) -> float:
-        """The sum of the three."""
-        return self.produced + self.replicated + self.consumed
+        return sum(self)
 
 
-def region_copies(
-    *, regions: int, replication: int, groups: int = 1, follower_fetching: bool = True, produced: bool = True
-) -> RegionCopies:
+def region_copies(*, regions: int, replication: int, follower_fetching: bool = True) -> RegionCopies:
     """
-    Crossings of a message if clients, leaders and replicas are spread evenly over the regions.
+    Compute how often a message crosses if clients, leaders and replicas are spread evenly over the regions.
 
-    Replicas are spread over the regions (rack = region), clients too. All replicas lead equally often, so with n_i of R
-    replicas in region i, R - sum(n_i^2) / R copies cross to followers.
+    All replicas lead equally often, so with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to
+    followers. With follower fetching consumers read from a replica in their own region if there is one.
 
-    Parameters
-    ----------
-    groups : int
-        Consumer groups, each of which reads every message once.
-    follower_fetching : bool
-        Consumers read from a replica in their own region if there is one (client.rack and a rack-aware selector).
-    produced : bool
-        Producers are in all regions; otherwise each is next to the leader that it writes to.
-
-    Examples
-    --------
     >>> copies = region_copies(regions=3, replication=3)
     >>> round(copies.produced, 3), copies.replicated, copies.consumed
     (0.667, 2.0, 0.0)
-    >>> round(region_copies(regions=2, replication=3).replicated, 3)
-    1.333
     """
     check_number("regions", regions, 1, whole=True)
     check_number("replication", replication, 1, whole=True)
-    check_number("groups", groups, 0, whole=True)
-    check_flag("follower_fetching", follower_fetching)
-    check_flag("produced", produced)
-    least, more = divmod(replication, regions)
-    replicas = [least + 1] * more + [least] * (regions - more)
+    fewest, more = divmod(replication, regions)
+    replicas = [fewest + 1] * more + [fewest] * (regions - more)
     elsewhere = (regions - 1) / regions
     without_replica = 1 - min(replication, regions) / regions
-    return RegionCopies(
-        produced=elsewhere if produced else 0.0,
-        replicated=replication - sum(n**2 for n in replicas) / replication,
-        consumed=groups * (without_replica if follower_fetching else elsewhere),
-    )
+    replicated = replication - sum(n**2 for n in replicas) / replication
+    return RegionCopies(elsewhere, replicated, without_replica if follower_fetching else elsewhere)
 
 
 MODELLED = "no interval: its crossings are computed for evenly spread clients and replicas, not counted"
@@ -122,40 +92,32 @@ class CostChanges(Result):
     """
     The cost with each change over the cost without it.
 
-    Attributes
-    ----------
-    ratios : dict
-        Change to Estimate: cost with it over cost without it.
-    costs : dict
-        Change to the cost with it, in USD per million messages (or per `per`).
+    ratios: Change to Estimate: cost with it over cost without it.
+    costs: Change to the cost with it, in USD per million messages.
     """
 
     ratios: dict[str, Estimate]
     costs: dict[str, Estimate]
     why: dict[str, str]
-    per: str
 
     TITLE = "What a change does to the price"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratios."""
         return tuple(self.ratios.values())
 
     @property
     def sentence(self) -> str:
-        """Every ratio."""
         return " ".join(each.sentence for each in self.estimates)
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per change."""
         rows = [
             {
                 "Change": name,
-                f"USD per {self.per}": self.costs[name].formatted,
+                f"USD per {MILLION}": self.costs[name].formatted,
                 "Times the price": ratio.formatted,
                 f"{ratio.formatted_level} interval": ratio.formatted_interval,
-                f"with {ratio.others[0].method}": ratio.spell(ratio.others[0]),
+                f"with {ratio.others[0].method}": ratio.formatted_other(ratio.others[0]),
                 "Because": self.why[name],
             }
             for name, ratio in self.ratios.items()
@@ -163,91 +125,65 @@ class CostChanges(Result):
         return pd.DataFrame(rows)
 
 
-def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million messages") -> CostChanges:
+def cost_changes(base: Deployment, changes: list[Change]) -> CostChanges:
     """
-    The total cost with each change over the cost without it; inputs that both share vary together.
+    Estimate the price of a million messages with each change over that without; inputs of both sides vary together.
 
-    Parameters
-    ----------
-    changes : list of Change
-        As measured, or from `modelled_changes`.
-    per : str
-        "hour", "million messages", "GB" or "year".
-
-    Examples
-    --------
     >>> small = Deployment(brokers=1, instance_usd_per_hour=1, messages_per_s=1e6 / 3600, message_bytes=1000,
     ...                    region_bytes_per_message=2000, region_usd_per_gb=0.5)
     >>> half = Change("half the bytes", {"region_bytes_per_message": Times(0.5)})
     >>> cost_changes(small, [half]).ratios["half the bytes"].estimate
     0.75
     """
-    check_choice("per", per, PER)
     ratios, costs = {}, {}
     for change in check_kind("changes", changes, Iterable):
         inputs, apply = _changed(base, change)
-        costs[change.name] = _cost(inputs, apply, per, change.name)
-        ratio = estimate(
-            lambda values, apply=apply: Deployment.usd(apply(values), TOTAL, per) / Deployment.usd(values, TOTAL, per),
+        name = change.name
+        costs[name] = estimate(
+            lambda values, apply=apply: Deployment.usd(apply(values), TOTAL, MILLION),
             inputs,
-            quantity=f"price with {change.name} over that without",
-            claim=f"With {change.name} the price per {per} is {{}} the present one",
+            quantity=f"cost per {MILLION}, {name}",
+            claim=f"With {name} the price per {MILLION} is {{}}",
+            unit="USD",
+        )
+        ratio = estimate(
+            lambda values, apply=apply: (
+                Deployment.usd(apply(values), TOTAL, MILLION) / Deployment.usd(values, TOTAL, MILLION)
+            ),
+            inputs,
+            quantity=f"price with {name} over that without",
+            claim=f"With {name} the price per {MILLION} is {{}} the present one",
             unit="times",
         )
         if change.is_modelled:
             ratio = replace(ratio, low=nan, high=nan, warnings=(MODELLED, *ratio.warnings))
-        ratios[change.name] = ratio
-    return CostChanges(ratios, costs, {change.name: change.why for change in changes}, per)
+        ratios[name] = ratio
+    return CostChanges(ratios, costs, {change.name: change.why for change in changes})
 
 
-def modelled_changes(
-    *,
-    regions: int,
-    replication: int,
-    groups: int = 1,
-    follower_fetching: bool = True,
-    produced: bool = True,
-    compressed=None,
-) -> list[Change]:
+def modelled_changes(*, regions: int, replication: int) -> list[Change]:
     """
-    Changes that were not measured, from the number of times a message crosses regions (`region_copies`).
+    Changes that were not measured, from how often a message crosses between regions (`region_copies`).
 
-    Parameters
-    ----------
-    regions, replication, groups, follower_fetching, produced
-        As in the deployment that is changed.
-    compressed : number, (low, value, high) or Estimate, optional
-        Bytes with compression over those without, to compare with.
-
-    Returns
-    -------
-    list of Change
-        Follower fetching on instead of off, or off instead of on; one region less; one replica less and one more, which
-        also changes the disks; compression. The number of brokers stays. With two regions, losing the one with most
-        replicas of a partition stops its writes, so that price buys a weaker guarantee.
+    No follower fetching; one region less; one replica less and one more, which also changes the disks. The number of
+    brokers stays. With two regions, losing the one with most replicas of a partition stops its writes, so that price
+    buys a weaker guarantee.
     """
-    now = {"regions": regions, "replication": replication, "follower_fetching": follower_fetching}
-    same = {"groups": groups, "produced": produced}
-    before = region_copies(**now, **same).total
+    now = {"regions": regions, "replication": replication}
+    before = region_copies(**now).total
     check_number("crossings per message", before, 0, above=True)
 
     def crossing(name: str, disks: float = 1.0, **other) -> Change:
-        after = region_copies(**now | other, **same).total
-        inputs = {"region_bytes_per_message": Times(after / before)}
-        if disks != 1:
-            inputs["disk_gb"] = Times(disks)
+        after = region_copies(**now | other).total
+        inputs = {"region_bytes_per_message": Times(after / before)} | ({"disk_gb": Times(disks)} if disks != 1 else {})
         return Change(name, inputs, is_modelled=True, why=f"a message crosses {after:.3g} times, not {before:.3g}")
 
-    word = "no follower fetching" if follower_fetching else "follower fetching"
-    changes = [crossing(word, follower_fetching=not follower_fetching)]
+    changes = [crossing("no follower fetching", follower_fetching=False)]
     if regions > 1:
         changes.append(crossing(f"{regions - 1} regions instead of {regions}", regions=regions - 1))
     for other in (replication - 1, replication + 1):
         if other >= 1:
             changes.append(crossing(f"replication {other}", disks=other / replication, replication=other))
-    if compressed is not None:
-        inputs = {"region_bytes_per_message": Times(compressed), "disk_gb": Times(compressed)}
-        changes.append(Change("compression", inputs, "fewer bytes cross and are stored"))
     return changes
 
 
@@ -271,19 +207,8 @@ def _changed(base: Deployment, change: Change):
     return base.inputs | added, apply
 
 
-def _cost(inputs, apply, per: str, name: str) -> Estimate:
-    return estimate(
-        lambda values: Deployment.usd(apply(values), TOTAL, per),
-        inputs,
-        quantity=f"cost per {per}, {name}",
-        claim=f"With {name} the price per {per} is {{}}",
-        unit="USD",
-    )
-
-
 COLOURS = {MEASURED: theme.WITHIN, "range": theme.OUTSIDE}
-BAR = 0.7
-"""Share of a row's height; Plotly would widen bars next to another trace."""
+BAR = 0.7  # Share of a row's height; Plotly would widen bars next to another trace.
 NAMES = {MEASURED: "measured", "range": "price or assumption"}
 TORNADO_COLUMNS = ("input", "kind", "unit", "low", "value", "high", "usd_at_low", "usd_at_high", "swing_usd", "source")
 
@@ -291,44 +216,27 @@ TORNADO_COLUMNS = ("input", "kind", "unit", "low", "value", "high", "usd_at_low"
 @dataclass(frozen=True, repr=False)
 class Tornado(RowsResult):
     """
-    The price with each input at both ends of its range.
+    The price of a million messages with each input at both ends of its range.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per input, widest first: input, kind ("range" or "measured"), unit, low, value, high, usd_at_low, usd_at_high,
-        swing_usd (their difference), source.
-    usd : float
-        The price with every input at its value.
-    part, per : str
-        The price shown, as in `tornado`.
-    fixed : tuple of str
-        Inputs without a range.
+    `rows` has per input, widest first, `TORNADO_COLUMNS`; `usd` is the price with every input at its value.
     """
 
     usd: float
-    part: str
-    per: str
-    fixed: tuple[str, ...]
 
     TITLE = "The price with each input at the ends of its range"
 
     @property
     def sentence(self) -> str:
-        """The input that moves the price most, and by how much."""
         first = self.rows.iloc[0]
         return (
-            f"The {self.part} price of {quantity(self.usd, 'USD')} per {self.per} depends most on "
-            f"{words(first.input)}: from {number(first.low)} to {number(first.high)} {first.unit} it goes from "
+            f"The {TOTAL} price of {quantity(self.usd, 'USD')} per {MILLION} depends most on "
+            f"{WORDS[first.input]}: from {number(first.low)} to {number(first.high)} {first.unit} it goes from "
             f"{number(first.usd_at_low)} to {number(first.usd_at_high)} USD. Ranges of prices "
             "cover the regions and dates in the list, ranges of measured inputs are their "
             "intervals: they show uncertainty, not probability."
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """
-        One bar per input, from the price at its low end to the price at its high end; dashed: every input at its value.
-        """
+    def figure(self) -> go.Figure:
         figure = go.Figure()
         rows = self.rows
         for kind, part in rows.groupby("kind", sort=False):
@@ -344,7 +252,7 @@ class Tornado(RowsResult):
             )
         reference_line(figure, x=self.usd)
         label_rows(figure, [_label(row) for row in rows.itertuples()])
-        figure.update_xaxes(title=f"USD per {self.per}")
+        figure.update_xaxes(title=f"USD per {MILLION}")
         figure.update_layout(barmode="overlay", legend=theme.LEGEND_ON_TOP)
         return theme.finish(
             figure,
@@ -352,61 +260,31 @@ class Tornado(RowsResult):
             title="What the price depends on",
             subtitle="Each input moved over its own range, one at a time, all others at their values. "
             f"Dashed: {quantity(self.usd, 'USD')}.",
-            alt=f"Bars of a {self.part} price, one per input. {self.sentence}",
+            alt=f"Bars of a {TOTAL} price, one per input. {self.sentence}",
             caption=self.sentence,
             table=rows,
-            note=note,
         )
 
 
-def tornado(deployment: Deployment, *, part: str = TOTAL, per: str = "million messages") -> Tornado:
+def tornado(deployment: Deployment) -> Tornado:
     """
-    Move each input with a range to both of its ends, all others at their values.
+    Move each input with a range to both of its ends, all others at their values; ParameterError if none has a range.
 
-    Parameters
-    ----------
-    part : str
-        "fixed", "variable" or "total".
-    per : str
-        "hour", "million messages", "GB" or "year".
-
-    Raises
-    ------
-    ParameterError
-        No input has a range.
-
-    Examples
-    --------
     >>> small = Deployment(brokers=1, instance_usd_per_hour=(0.5, 1, 2), messages_per_s=1e6 / 3600, message_bytes=1000,
     ...                    region_bytes_per_message=1000, region_usd_per_gb=(1, 1, 9))
-    >>> found = tornado(small)
-    >>> found.rows[["input", "usd_at_low", "usd_at_high"]].values.tolist()
+    >>> tornado(small).rows[["input", "usd_at_low", "usd_at_high"]].values.tolist()
     [['region_usd_per_gb', 2.0, 10.0], ['instance_usd_per_hour', 1.5, 3.0]]
     """
-    check_choice("part", part, PARTS)
-    check_choice("per", per, PER)
     inputs = check_kind("deployment", deployment, Deployment).inputs
     rows = []
-    for name, (at_low, at_high) in moved(lambda values: Deployment.usd(values, part, per), inputs).items():
+    for name, (at_low, at_high) in moved(lambda values: Deployment.usd(values, TOTAL, MILLION), inputs).items():
         one = inputs[name]
         ends = (one.low, one.value, one.high, at_low, at_high, abs(at_high - at_low))
         rows.append((name, one.kind, one.unit, *ends, one.source))
     if not rows:
         raise ParameterError("no input of the deployment has a range; allowed: at least one (low, value, high).")
     frame = pd.DataFrame(rows, columns=TORNADO_COLUMNS).sort_values("swing_usd", ascending=False, kind="stable")
-    usd = float(Deployment.usd(deployment.values(), part, per))
-    fixed = tuple(name for name in inputs if name not in set(frame.input))
-    return Tornado(frame.reset_index(drop=True), usd, part, per, fixed)
-
-
-def words(name: str) -> str:
-    """
-    The readable name of an input.
-
-    >>> words("region_usd_per_gb")
-    'price between regions'
-    """
-    return WORDS[name]
+    return Tornado(frame.reset_index(drop=True), float(Deployment.usd(deployment.values(), TOTAL, MILLION)))
 
 
 WORDS = {
@@ -419,12 +297,10 @@ WORDS = {
     "disks": "number of disks",
     "disk_gb": "size of a disk",
     "disk_usd_per_gb_month": "price of disks",
-    "zone_bytes_per_message": "bytes between zones per message",
-    "zone_usd_per_gb": "price between zones",
     "hours_per_month": "hours per month",
 }
 
 
 def _label(row) -> str:
     moved = f"{number(row.low)} to {number(row.high)} {row.unit}"
-    return f"{theme.plain(words(row.input))}<br>{theme.plain(moved)}"
+    return f"{theme.plain(WORDS[row.input])}<br>{theme.plain(moved)}"

@@ -2,7 +2,7 @@
 A curve per factor: throughput at each level over the baseline, all else equal.
 
 The trial is the unit of replication. Trials of a factor are those that equal the baseline in every other setting; no
-name of a setting is parsed. The scatter of all settings is pooled (`stats.against_baseline`).
+name of a setting is parsed. The scatter of all settings is pooled (`against_baseline`).
 """
 
 from __future__ import annotations
@@ -36,10 +36,8 @@ from wanbench.pages.geo_kafka.scalability import Scalability, fit_scalability
 
 ROW_PX = 24
 AROUND_PX = 170
+# The axis is logarithmic from this ratio of the largest to the smallest value on, so that small values stay visible.
 WIDE = 5.0
-"""
-The axis is logarithmic from this ratio of the largest to the smallest value on, so that small values stay visible.
-"""
 VALUE = "throughput_bps"
 UNEQUAL = "settings scatter unequally, and the interval takes one scatter for all, so it may be too narrow"
 CHOSEN = "the best level was chosen from the same trials, which makes it look better than it is"
@@ -50,19 +48,13 @@ class Curve(Result):
     """
     The levels of one factor.
 
-    Attributes
-    ----------
-    levels : DataFrame
-        Per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's), `numeric` (the level, if the
-        factor is a number), `compression` (payload bytes per byte in the log), and from `AgainstBaseline.rows` n, mean,
-        ratio, low, high (simultaneous over all settings of all curves) and verdict.
-    trials : DataFrame
-        Per trial: label, block, throughput_bps, ratio (to the baseline's mean).
-    range : Estimate
-        The best level over the worst.
-    last : Estimate or None
-        For a numeric factor: the highest level over the best one, or, if it is the best, over the level before it. The
-        interval is simultaneous over all settings, so it also holds for a selected one. None with fewer than three
+    levels: Per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's), `numeric` (the level, if
+        the factor is a number), `compression` (payload bytes per byte in the log), and from `AgainstBaseline.rows` n,
+        mean, ratio, low, high (simultaneous over all settings of all curves) and verdict.
+    trials: Per trial: label, block, throughput_bps, ratio (to the baseline's mean).
+    range: The best level over the worst.
+    last: For a numeric factor: the highest level over the best one, or, if it is the best, over the level before it.
+        The interval is simultaneous over all settings, so it also holds for a selected one. None with fewer than three
         levels.
     """
 
@@ -82,12 +74,10 @@ class Curve(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Best over worst level, highest over baseline, and each level over the baseline."""
         return (self.range, *([self.last] if self.last else []), *self.ratios)
 
     @property
     def sentence(self) -> str:
-        """The range of the factor, and the level at which throughput stops rising."""
         return f"{self.range.sentence} {self.turn}".strip()
 
     @property
@@ -104,11 +94,9 @@ class Curve(Result):
         return f"Beyond {start} neither gain nor loss is shown: {self.last.sentence}"
 
     def table(self) -> pd.DataFrame:
-        """`levels`."""
         return self.levels
 
     def formatted_table(self) -> pd.DataFrame:
-        """The levels as text."""
         by_level = {one.quantity: one for one in self.ratios}
         rows = []
         for row in self.levels.itertuples():
@@ -125,8 +113,7 @@ class Curve(Result):
             )
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Each level with its interval, and each trial as a point, as multiples of the baseline."""
+    def figure(self) -> go.Figure:
         levels, figure = self.levels, go.Figure()
         for k, row in enumerate(levels.itertuples()):
             part = self.trials[self.trials.label == row.label]
@@ -157,7 +144,6 @@ class Curve(Result):
             alt=f"Throughput by {self.label}, {count(len(levels), 'level')}. {self}",
             caption=str(self),
             table=levels.drop(columns=["numeric", "cell"]),
-            note=note,
         )
 
 
@@ -166,21 +152,13 @@ class Curves(Result):
     """
     All curves that were measured.
 
-    Attributes
-    ----------
-    curves : dict of str to Curve
-        By factor, in the order of `factor_columns.FACTORS`.
-    frame : DataFrame
-        All trials in use with their settings; `cell`, their combination of levels, named after the first setting that
-        has it; and `restart`, the levels that need a restart of the brokers.
-    columns : list of str
-        The columns of settings.
-    base : int
-        The baseline's cell.
-    compared : AgainstBaseline
-        Every cell against the baseline.
-    n_out : int
-        Trials that are not in use.
+    curves: By factor, in the order of `factor_columns.FACTORS`.
+    frame: All trials in use with their settings; `cell`, their combination of levels, named after the first setting
+        that has it; and `restart`, the levels that need a restart of the brokers.
+    columns: The columns of settings.
+    base: The baseline's cell.
+    compared: Every cell against the baseline.
+    n_out: Trials that are not in use.
     """
 
     frame: pd.DataFrame
@@ -204,14 +182,14 @@ class Curves(Result):
         return {self.base: self.compared}
 
     def of(self, factor: str) -> Curve:
-        """The curve of a factor; MissingDataError if no trial changes it alone."""
+        """Return the curve of a factor; MissingDataError if no trial changes it alone."""
         if factor not in self.curves:
             known = ", ".join(self.curves) or "none"
             raise MissingDataError(f"no trial changes only {factor}; measured: {known}.")
         return self.curves[factor]
 
     def trials(self, factor: str) -> pd.DataFrame:
-        """The rows of `frame` that are on the curve of a factor."""
+        """Return the rows of `frame` that are on the curve of a factor."""
         return self.frame[self.frame.cell.isin(self.of(factor).levels.cell)]
 
     @property
@@ -221,12 +199,10 @@ class Curves(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The range of each curve, the widest first."""
         return tuple(sorted((one.range for one in self.curves.values()), key=lambda one: -one.estimate))
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Trials not in use, unequal scatter, restarts, and those of the estimates."""
         restarted = [one.label for one in self.curves.values() if RESTARTED in one.range.warnings]
         others = [text for text in super().cautions if text not in (RESTARTED, UNEQUAL)]
         others += [f"{', '.join(restarted)}: {RESTARTED}"] if restarted else []
@@ -235,7 +211,6 @@ class Curves(Result):
 
     @property
     def sentence(self) -> str:
-        """Which factor matters most and least, and how far trials scatter."""
         if not self.curves:
             return "No factor was varied alone."
         most, least = self.estimates[0], self.estimates[-1]
@@ -251,18 +226,11 @@ class Curves(Result):
         """
         Throughput of one setting over that of another; its interval is not simultaneous with others.
 
-        Parameters
-        ----------
-        of, over : str or mapping
-            The name of a setting, or how it differs from the baseline: {"consumer_groups": 0}.
-        pooled : bool
-            Whether the interval takes the scatter of all settings, as one; otherwise that of these two settings, which
-            is the one to take if they hardly resemble the others.
+        of, over: The name of a setting, or how it differs from the baseline: {"consumer_groups": 0}.
+        pooled: Whether the interval takes the scatter of all settings, as one; otherwise that of these two settings,
+            which is the one to take if they hardly resemble the others.
 
-        Raises
-        ------
-        MissingDataError
-            If such a setting was not measured.
+        Raises MissingDataError: such a setting was not measured.
         """
         a, b = self._cell(of), self._cell(over)
         if a == b:
@@ -271,12 +239,9 @@ class Curves(Result):
 
     def scalability(self) -> Scalability:
         """
-        The Universal Scalability Law over the trials of the curve of producers.
+        Return the Universal Scalability Law over the trials of the curve of producers.
 
-        Raises
-        ------
-        MissingDataError
-            With fewer than three numbers of producers, which the law needs.
+        Raises MissingDataError: with fewer than three numbers of producers, which the law needs.
         """
         own = self.frame[self.frame.cell.isin(self.of("producers").levels.cell)].astype({"producers": "float64"})
         if own.producers.nunique() < 3 or len(own) < 4:
@@ -300,14 +265,14 @@ class Curves(Result):
         return str(cells[0])
 
     def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
-        """The ratio of cell a to cell b, with the interval of this comparison alone."""
+        """Return the ratio of cell a to cell b, with the interval of this comparison alone."""
         one = self.against(b).ratios[a]
         about = {"quantity": quantity, "claim": claim, "others": ()}
         methods = (SINGLE,) if pooled else (PAIRS, WELCH)
         alone = next((other for other in one.others if other.method in methods), Interval(""))
         if pooled:
             notes += (UNEQUAL,) if self.is_unequal else ()
-            method = one.method.partition("; largest |t|")[0] + "; Student's t, for this comparison alone"
+            method = f"{self.against(b).pooled}; Student's t, for this comparison alone"
         else:
             method = f"least squares of the logarithm; {alone.method or 'no interval'}"
             about["assumption"] = "Trials are independent, apart from what those of a block have in common"
@@ -316,8 +281,7 @@ class Curves(Result):
         kept = [text for text in one.warnings if pooled or text != RESTARTED]
         return replace(one, **about, **ends, method=method, warnings=(*kept, *notes))
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """One row per level, grouped by factor: its ratio to the baseline, with interval; MissingDataError without any."""
+    def figure(self) -> go.Figure:
         if not self.curves:
             raise MissingDataError("no factor was varied alone.")
         figure, labels, rows = go.Figure(), [], []
@@ -353,28 +317,20 @@ class Curves(Result):
             alt=f"Ratio of throughput to the baseline, {count(len(labels), 'level')}. {self}",
             caption=str(self),
             table=table[["factor", "label", "n", "ratio", "low", "high"]],
-            note=note,
         )
 
 
 def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:
     """
-    The curve of every factor that some trial varies alone.
+    Return the curve of every factor that some trial varies alone.
 
     Trials without a block are left out if others have one: the first after a start runs on cold brokers. So are trials
     at a requested rate if the baseline is unlimited, and vice versa: their scatter differs.
 
-    Parameters
-    ----------
-    baseline : str
-        The name of the setting that curves start from.
+    baseline: The name of the setting that curves start from.
 
-    Raises
-    ------
-    MissingDataError
-        If no trial of that setting was measured.
-    ParameterError
-        If trials of it differ in their levels.
+    Raises MissingDataError: no trial of that setting was measured.
+    Raises ParameterError: trials of it differ in their levels.
     """
     level = check_level(level)
     rows = rates.rates
@@ -401,7 +357,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     base = str(named[0])
     needed = [name for name in columns if factor_columns.needs_restart(name)]
     frame["restart"] = [str(row) for row in frame[needed].to_dict("records")]
-    found = Curves(frame, columns, base, _compare(frame, base, level), n_out, level)
+    result = Curves(frame, columns, base, _compare(frame, base, level), n_out, level)
     cells = frame.drop_duplicates("cell").set_index("cell")
     of_factor: dict[str, list[str]] = {}
     for cell, row in cells.iterrows():
@@ -409,8 +365,8 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
         if factor is not None:
             of_factor.setdefault(factor, []).append(cell)
     for factor in sorted(of_factor, key=factor_columns.position):
-        found.curves[factor] = _curve(found, factor, cells, [base, *of_factor[factor]])
-    return found
+        result.curves[factor] = _curve(result, factor, cells, [base, *of_factor[factor]])
+    return result
 
 
 def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
@@ -424,47 +380,47 @@ def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
         return against_baseline(frame, VALUE, cell, by="cell", level=level, restart="restart")
 
 
-def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> Curve:
-    names = [name for name in factor_columns.FACTORS.get(factor, (factor,)) if name in found.columns]
+def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> Curve:
+    names = [name for name in factor_columns.FACTORS.get(factor, (factor,)) if name in result.columns]
     rows = factor_columns.in_order([(*(cells.loc[cell, name] for name in names), cell) for cell in own])
     own = [row[-1] for row in rows]
     levels = pd.DataFrame([row[:-1] for row in rows], columns=names, dtype=object)
     labels = dict(zip(own, factor_columns.level_labels(levels), strict=True))
     varied = [name for name in names if len(set(levels[name])) > 1]
     numeric = levels[varied[0]] if len(varied) == 1 else [None] * len(own)
-    trials = found.frame[found.frame.cell.isin(own)]
+    trials = result.frame[result.frame.cell.isin(own)]
     packed = trials.record_bytes.astype(float) * trials.records_per_s / trials.log_bytes_per_s.astype(float)
-    measured = found.compared.rows.set_index("setting").loc[own, ["n", "mean", "ratio", "low", "high", "verdict"]]
+    measured = result.compared.rows.set_index("setting").loc[own, ["n", "mean", "ratio", "low", "high", "verdict"]]
     about = {
         "label": list(labels.values()),
         "cell": own,
-        "baseline": [cell == found.base for cell in own],
+        "baseline": [cell == result.base for cell in own],
         "numeric": [value if isinstance(value, float) else nan for value in numeric],
         "compression": [packed[trials.cell == cell].mean() for cell in own],
     }
     table = pd.concat([pd.DataFrame(about), measured.reset_index(drop=True)], axis=1)
     label = factor_columns.factor_label(factor)
     title = label[0].upper() + label[1:]
-    start = f"the baseline ({labels[found.base]})"
+    start = f"the baseline ({labels[result.base]})"
     ratios = tuple(
         replace(
-            found.compared.ratios[cell],
+            result.compared.ratios[cell],
             quantity=labels[cell],
             claim=f"{title}: {labels[cell]} reaches {{}} the throughput of {start}",
         )
         for cell in own
-        if cell != found.base
+        if cell != result.base
     )
     by_mean = table.sort_values("mean", kind="stable").cell
     best, worst = by_mean.iloc[-1], by_mean.iloc[0]
     chosen = (CHOSEN,) if len(own) > 2 else ()
     claim = f"{title}: {labels[best]} reaches {{}} the throughput of {labels[worst]}"
-    span = found._between(best, worst, f"{label}: best over worst", claim, *chosen)
+    span = result._between(best, worst, f"{label}: best over worst", claim, *chosen)
     last = None
     if len(own) > 2 and table.numeric.notna().all():
         other, name = (own[-2], "the level before it") if best == own[-1] else (best, "best")
         last = (
-            found.against(own[-1])
+            result.against(own[-1])
             .ratios[other]
             .transformed(
                 lambda ratio: 1 / ratio if ratio else inf,
@@ -479,7 +435,7 @@ def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> C
 
 
 def _levels(figure: go.Figure, levels: pd.DataFrame, shade: str, symbol: str, name: str) -> None:
-    """The means of these levels, with the compression ratio as hover text."""
+    """Return the means of these levels, with the compression ratio as hover text."""
     text = [
         f"{theme.plain(row.label)}: {number(row.ratio, 2)} times, payload over log {number(row.compression, 2)}"
         for row in levels.itertuples()

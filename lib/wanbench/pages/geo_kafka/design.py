@@ -14,13 +14,12 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import KafkaLoad, KafkaTrial
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
+from wanbench.measure.plan.plan import alternating, shuffled
 
 BUFFERS = "buffers"
 DEFAULT, KERNEL = "default", "kernel"
-LEFT_TO_KERNEL = -1
-"""Kafka's buffer size for autotuning by the kernel, up to tcp_rmem and tcp_wmem."""
-PRODUCTS = {"bdp": 1, "2 bdp": 2}
-"""Levels of `buffers` in bandwidth-delay products."""
+LEFT_TO_KERNEL = -1  # Kafka's buffer size for autotuning by the kernel, up to tcp_rmem and tcp_wmem.
+PRODUCTS = {"bdp": 1, "2 bdp": 2}  # Levels of `buffers` in bandwidth-delay products.
 BROKER_BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
 CLIENT_BUFFERS = ("send.buffer.bytes", "receive.buffer.bytes")
 CONSUMER_DEFAULT = {"receive.buffer.bytes": 65_536}
@@ -44,33 +43,23 @@ def one_at_a_time(
     The baseline, and for each factor each of its levels, all else equal.
 
     A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
-    restarts between such groups. The order of groups is random for every two blocks and reversed in the second: a
-    steady drift then affects all groups equally, and no restart falls between the blocks. The first block begins with
-    the cluster's own settings, if used.
+    restarts between such groups, whose order is `alternating`. The first block begins with the cluster's own settings,
+    if used.
 
     Parameters
     ----------
-    baseline : KafkaTrial
     factors : mapping of sequences
         Levels by factor: see `at_level`. "acks, min.insync.replicas" varies several together; each of its levels is a
         list with a value for each. The baseline's own level is left out.
-    replicates : int
     links : mapping of (from, to) to LinkSettings, optional
         The links of the lab; `buffers` needs them.
     others : mapping of str to KafkaTrial, optional
         Further settings by name, which differ from the baseline in several factors.
-    seed : int
-        Seed of the order.
 
     Returns
     -------
     list of Trial
         In the order to measure; `setting` is "baseline", "<factor> <level>" or a name of `others`.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown factor, or an impossible level.
 
     Examples
     --------
@@ -89,14 +78,13 @@ def one_at_a_time(
             varied = at_level(baseline, factor, level, links=links)
             if varied != baseline:
                 settings[_name(factor, level)] = varied
-    rng = np.random.default_rng(seed)
-    groups: list[list[str]] = []
-    trials = []
-    for block in range(1, replicates + 1):
-        groups = groups[::-1] if block % 2 == 0 else _shuffled(_groups(settings), rng)
-        if block == 1:
-            groups = sorted(groups, key=lambda group: settings[group[0]].set_up_s(None) > 0)
-        names = [name for group in groups for name in _shuffled(group, rng)]
+    rng, trials = np.random.default_rng(seed), []
+
+    def restarts(group: list[str]) -> bool:
+        return settings[group[0]].set_up_s(None) > 0
+
+    for block, groups in alternating(_groups(settings), replicates, rng, restarts):
+        names = [name for group in groups for name in shuffled(group, rng)]
         trials += [Trial(name, (settings[name],), block) for name in names]
     return trials
 
@@ -105,17 +93,11 @@ def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = Non
     """
     A trial with one factor at another level.
 
-    Parameters
-    ----------
-    factor : str
-        A field of KafkaLoad or KafkaTrial; a topic's or broker's setting by Kafka's name, such as "min.insync.replicas"
-        or "num.replica.fetchers" (level None: Kafka's default); several of them with commas between; or "buffers".
-    level
-        For several factors a list. For "buffers", of the sockets of brokers, replica fetchers and clients: "default",
-        Kafka's defaults; "bdp", the bandwidth-delay product of the longest RTT and the lowest rate among the links; "2
-        bdp", twice that; "kernel", autotuning by the kernel.
-    links : mapping of (from, to) to LinkSettings, optional
-        The links of the lab.
+    A factor is a field of KafkaLoad or KafkaTrial; a topic's or broker's setting by Kafka's name, such as
+    "min.insync.replicas" (level None: Kafka's default); several of them with commas between, with a list of levels; or
+    "buffers" of the sockets of brokers, replica fetchers and clients: "default", Kafka's defaults; "bdp", the
+    bandwidth-delay product of the longest RTT and the lowest rate among `links`; "2 bdp", twice that; "kernel",
+    autotuning.
     """
     names = [name.strip() for name in factor.split(",")]
     if len(names) > 1:
@@ -195,10 +177,6 @@ def _groups(settings):
     return list(groups.values())
 
 
-def _shuffled(items, rng):
-    return [items[at] for at in rng.permutation(len(items))]
-
-
 def _name(factor, level):
     names = [name.strip() for name in factor.split(",")]
     levels = level if len(names) > 1 else [level]
@@ -211,8 +189,7 @@ def _text(level):
     return "+".join(map(str, level)) if isinstance(level, list | tuple) else str(level)
 
 
-TOGETHER = "together"
-"""The common setting name of these trials, although their levels differ."""
+TOGETHER = "together"  # The common setting name of these trials, although their levels differ.
 
 
 def together(
@@ -226,16 +203,9 @@ def together(
     """
     The baseline with all these factors changed at once, in a space-filling design: see `space_filling`.
 
-    They belong to no block, as they share no setting with one-factor trials.
-
-    Parameters
-    ----------
-    factors : mapping
-        A `Range` or a sequence of choices by factor: see `at_level`.
-    runs : int
-        Number of trials, in addition to those at the centre of all ranges; 0: no trials at all.
-    links : mapping of (from, to) to LinkSettings, optional
-        The links of the lab; `buffers` needs them.
+    They belong to no block, as they share no setting with one-factor trials. `factors` has a `Range` or a sequence of
+    choices by factor (see `at_level`); `runs` is the number of trials in addition to those at the centre of all ranges,
+    0 for none.
 
     Examples
     --------

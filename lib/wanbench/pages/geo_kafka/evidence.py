@@ -18,12 +18,9 @@ def evidence(
     """
     Every measured ratio of throughputs that a claim refers to.
 
-    Parameters
-    ----------
-    links : DataFrame
-        Table links: a gateway is compared with a full mesh only if its rate equals the total rate of a region's links.
-    tuned, default : str
-        The names of these two settings.
+    links: Table links: a gateway is compared with a full mesh only if its rate equals the total rate of a region's
+        links.
+    tuned, default: The names of these two settings.
     """
     (small, large), (fewest, most) = _ends(curves, "batch_bytes"), _ends(curves, "producers")
     partitions = _ends(curves, "partitions")[0]
@@ -39,25 +36,25 @@ def evidence(
         "consumers_cost": ({"consumer_groups": 1}, {"consumer_groups": 0}, "with consumers over without"),
         "gateway": ({}, {"gateway_bps": _total_bps(links)}, "full mesh over one gateway of its total rate"),
     }
-    found = {}
+    result = {}
     for name, (of, over, quantity) in tries.items():
         try:
-            found[name] = curves.ratio(
+            result[name] = curves.ratio(
                 of, over, quantity=quantity, claim=f"Throughput, {quantity}, is {{}}", pooled=not curves.is_unequal
             )
         except MissingDataError:  # not measured, so the claim stays open
             continue
-    if fewest == 1 and "producers_gain" in found:
+    if fewest == 1 and "producers_gain" in result:
         claim = f"{most:g} producers reach {{}} {most:g} times what one does"
-        found["producers"] = found["producers_gain"].transformed(
+        result["producers"] = result["producers_gain"].transformed(
             lambda ratio: ratio / most, quantity="growth over linear growth", claim=claim, unit="times"
         )
-    if "consumers_cost" in found:
+    if "consumers_cost" in result:
         claim = "Consumers take {} of the producers' throughput"
-        found["consumers_cost"] = found["consumers_cost"].transformed(
+        result["consumers_cost"] = result["consumers_cost"].transformed(
             lambda ratio: 100 * (1 - ratio), quantity="cost of consumers", claim=claim, unit="%"
         )
-    return found
+    return result
 
 
 def _total_bps(links: pd.DataFrame) -> float:
@@ -77,7 +74,7 @@ def _untuned_buffers(curves: Curves) -> str:
 
 
 def _ends(curves: Curves, name: str) -> tuple[float, float]:
-    """The lowest and the highest level of a numeric factor; NaN without a curve."""
+    """Return the lowest and the highest level of a numeric factor; NaN without a curve."""
     cells = curves.curves[name].levels.cell if name in curves.curves else []
     values = curves.frame[name][curves.frame.cell.isin(cells)].dropna().astype(float)
     return (float(values.min()), float(values.max())) if len(values) else (nan, nan)

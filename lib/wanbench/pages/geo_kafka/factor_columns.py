@@ -11,15 +11,15 @@ from wanbench import tables
 from wanbench.errors import RawDataError
 from wanbench.formatting import count, number, quantity
 
+# Columns of table trials that identify a trial and are no settings.
 ABOUT = ("run_id", "test_id", "block", "setting", "from_region", "to_region")
-"""Columns of table trials that identify a trial and are no settings."""
-BROKER = "broker "
-"""Prefix of the column of a broker setting."""
+BROKER = "broker "  # Prefix of the column of a broker setting.
 BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
 FETCHING = (
     "num.replica.fetchers", "replica.fetch.min.bytes", "replica.fetch.wait.max.ms", "replica.fetch.max.bytes",
     "replica.fetch.response.max.bytes",
 )  # fmt: skip
+# The columns that each factor may change. A column that belongs to no factor is a factor by itself.
 FACTORS = {
     "buffers": ("client_send_buffer_bytes", "client_receive_buffer_bytes", *(BROKER + name for name in BUFFERS)),
     "batch_bytes": ("batch_bytes", "linger_ms"),
@@ -33,7 +33,6 @@ FACTORS = {
     "gateway_bps": ("gateway_bps",),
     "replica_fetching": tuple(BROKER + name for name in FETCHING),
 }
-"""The columns that each factor may change. A column that belongs to no factor is a factor by itself."""
 LABELS = {
     "buffers": "TCP buffers",
     "batch_bytes": "batch size",
@@ -47,26 +46,23 @@ LABELS = {
     "gateway_bps": "one gateway per region",
     "replica_fetching": "how replicas fetch",
 }
+# Meaning of a null level, for columns where it is not Kafka's default.
 MISSING = {
     "client_rack": "no client.rack",
     "gateway_bps": "full mesh",
     "security": "as the cluster",
     "target_records_per_s": "no limit",
 }
-"""Meaning of a null level, for columns where it is not Kafka's default."""
 NO_CONSUMERS = "no consumers"
 
 
 def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """
-    The trials with a column for every broker setting of any trial, and the names of all setting columns.
+    Return the trials with a column for every broker setting of any trial, and the names of all setting columns.
 
     Nulls become None and counts floats, so that equal settings compare as equal.
 
-    Raises
-    ------
-    RawDataError
-        If `broker_settings` is not a JSON object.
+    Raises RawDataError: `broker_settings` is not a JSON object.
     """
     names = [name for name in tables.table("trials").names if name in trials and name not in ABOUT]
     frame = trials.reset_index(drop=True).copy()
@@ -117,7 +113,7 @@ def position(factor: str) -> int:
 
 
 def factor_label(factor: str) -> str:
-    """The readable name of a factor."""
+    """Return the readable name of a factor."""
     return LABELS.get(factor, factor.replace("_", " "))
 
 

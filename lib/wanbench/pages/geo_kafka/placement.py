@@ -13,7 +13,8 @@ from wanbench.errors import MissingDataError
 from wanbench.figures import theme
 from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Estimate, Result, exact_binomial
+from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result.means import share_of
 from wanbench.methods.trials.rates import TrialRates
 
 AROUND_PX = 190
@@ -27,19 +28,12 @@ class Placement(Result):
     """
     Placement of leaders and replicas.
 
-    Attributes
-    ----------
-    balanced : Estimate
-        Share of topics in which the numbers of partitions led by brokers differ by at most one.
-    spread : Estimate
-        Share of topics in which each partition has its replicas in as many regions as possible.
-    in_sync : Estimate
-        Share of topics that were spread in this way and had all replicas in sync at the end of the load.
-    topics : DataFrame
-        Per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads), balanced,
+    balanced: Share of topics in which the numbers of partitions led by brokers differ by at most one.
+    spread: Share of topics in which each partition has its replicas in as many regions as possible.
+    in_sync: Share of topics that were spread in this way and had all replicas in sync at the end of the load.
+    topics: Per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads), balanced,
         spread, all_in_sync, moved (partitions not led by their preferred replica).
-    replicas : DataFrame
-        The rows of table placements of the topic that is shown.
+    replicas: The rows of table placements of the topic that is shown.
     """
 
     balanced: Estimate
@@ -51,23 +45,15 @@ class Placement(Result):
     TITLE = "Partitions of one topic: broker (region)"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """Shares of topics that are balanced, spread over regions, and in sync."""
-        return (self.balanced, self.spread, self.in_sync)
-
-    @property
     def sentence(self) -> str:
-        """The shares, and the number of leaders that had moved."""
         moved = int((self.topics.moved > 0).sum())
         shares = " ".join(estimate.sentence for estimate in self.estimates)
         return f"{shares} Partitions not led by their preferred replica: in {count(moved, 'topic')}."
 
     def table(self) -> pd.DataFrame:
-        """`topics`."""
         return self.topics
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per partition of the example topic, as in the source's dashboard."""
         rows = []
         for number, part in self.replicas.sort_values("replica").groupby("partition"):
             names = [f"{row.broker} ({row.region})" for row in part.itertuples()]
@@ -79,8 +65,7 @@ class Placement(Result):
             )
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """A square per replica: partitions from left to right, brokers from top to bottom, the leader filled."""
+    def figure(self) -> go.Figure:
         rows, figure = self.replicas, go.Figure()
         brokers = rows[["broker", "region"]].drop_duplicates().sort_values(["region", "broker"], ignore_index=True)
         at = {broker: k for k, broker in enumerate(brokers.broker)}
@@ -110,11 +95,11 @@ class Placement(Result):
             figure,
             name="placement",
             title="Where leaders and replicas lie",
-            subtitle="One topic of the run. Filled: the leader of a partition; hollow: its followers; colours: regions.",
+            subtitle="One topic of the run. Filled: the leader of a partition; hollow: its followers; "
+            "colours: regions.",
             alt=f"Leaders and followers of {count(rows.partition.nunique(), 'partition')}. {self}",
             caption=str(self),
             table=rows[["partition", "replica", "broker", "region", "leads", "in_sync"]],
-            note=note,
         )
 
 
@@ -122,10 +107,7 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting:
     """
     Check the placement of all trials' topics, with the first topic of a setting as example.
 
-    Raises
-    ------
-    MissingDataError
-        If the run says nothing about replicas.
+    Raises MissingDataError: the run says nothing about replicas.
     """
     check_kind("rates", rates, TrialRates)
     rows = check_kind("tables", tables, Mapping).get("placements")
@@ -145,43 +127,23 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting:
             | {"spread": bool((each.regions == each.replicas.clip(upper=regions)).all())}
             | {"all_in_sync": bool(part.in_sync.all()), "moved": int((part.leads & (part.replica > 0)).sum())}
         )
-    found = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
-    first = found[found.setting == setting].head(1)
-    first = found.head(1) if first.empty else first
-    return Placement(
-        _share(
-            found.balanced, "balanced topics", "Leaders were balanced, within one partition, in {} of topics", level
-        ),
-        _share(
-            found.spread,
-            "topics spread over regions",
+    result = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
+    first = result[result.setting == setting].head(1)
+    first = result.head(1) if first.empty else first
+    shares = {
+        "balanced topics": (result.balanced, "Leaders were balanced, within one partition, in {} of topics"),
+        "topics spread over regions": (
+            result.spread,
             "Each partition had its replicas in as many regions as possible in {} of topics",
-            level,
         ),
-        _share(
-            found.spread & found.all_in_sync,
-            "topics in sync in all regions",
+        "topics in sync in all regions": (
+            result.spread & result.all_in_sync,
             "Each partition had replicas in as many regions as possible, in sync when the load ended, in {} of topics",
-            level,
         ),
-        found,
-        rows.merge(first[[*KEY, "topic"]], on=[*KEY, "topic"]),
-    )
-
-
-def _share(flags: pd.Series, quantity: str, claim: str, level: float) -> Estimate:
-    n = len(flags)
-    low, high = exact_binomial(int(flags.sum()), n, level)
-    return Estimate(
-        quantity=quantity,
-        claim=claim,
-        estimate=float(flags.mean()),
-        low=low,
-        high=high,
-        unit="fraction",
-        n=n,
-        basis=count(n, "topic"),
-        method=METHOD,
-        assumption=ASSUMPTION,
-        level=level,
-    )
+    }
+    about = {"basis": count(len(result), "topic"), "method": METHOD, "assumption": ASSUMPTION, "level": level}
+    estimates = [
+        share_of(int(flags.sum()), len(flags), quantity=quantity, claim=claim, **about)
+        for quantity, (flags, claim) in shares.items()
+    ]
+    return Placement(*estimates, result, rows.merge(first[[*KEY, "topic"]], on=[*KEY, "topic"]))

@@ -24,16 +24,10 @@ def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.Da
     """
     One row per trial whose links were all sampled: KEY, link_bytes, records.
 
-    Parameters
-    ----------
-    tables : mapping
-        Tables of the run: links, link_samples, batches.
+    tables: Tables of the run: links, link_samples, batches.
 
-    Returns
-    -------
-    DataFrame
-        `link_bytes`: bytes on all links together, including headers and packets that were lost afterwards. `records`:
-        records in the log, each counted on one replica.
+    Returns DataFrame: `link_bytes`: bytes on all links together, including headers and packets that were lost
+        afterwards. `records`: records in the log, each counted on one replica.
     """
     samples = rates.part(tables["link_samples"])
     groups = samples.groupby(LINK)[["bytes_delivered", "bytes_lost"]]
@@ -56,13 +50,9 @@ class CountedBytes(RowsResult):
     """
     Bytes between regions per message.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per trial: run_id, test_id, attempt, setting, messages_per_s (in the counted seconds), link_bytes (all links
+    rows: Per trial: run_id, test_id, attempt, setting, messages_per_s (in the counted seconds), link_bytes (all links
         together, headers included) and records of the whole trial, region_bytes_per_message.
-    per_message, messages_per_s : Estimate
-        Geometric means over the trials, for `Deployment`.
+    per_message, messages_per_s: Geometric means over the trials, for `Deployment`.
     """
 
     per_message: Estimate
@@ -71,13 +61,7 @@ class CountedBytes(RowsResult):
     TITLE = "Bytes between regions"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """Bytes per message, messages per second."""
-        return (self.per_message, self.messages_per_s)
-
-    @property
     def sentence(self) -> str:
-        """Both means."""
         return f"{self.per_message.sentence} {self.messages_per_s.sentence}"
 
 
@@ -85,19 +69,11 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *,
     """
     Bytes on all links in each whole trial, per message in the log.
 
-    Parameters
-    ----------
-    rates : TrialRates
-        Trials of one setting: `rates.of("baseline")`.
-    tables : mapping
-        Tables of the run: links, link_samples of `LinkSamples(which="all")`, batches.
+    rates: Trials of one setting: `rates.of("baseline")`.
+    tables: Tables of the run: links, link_samples of `LinkSamples(which="all")`, batches.
 
-    Raises
-    ------
-    ParameterError
-        No trial, or trials of several settings.
-    MissingDataError
-        No trial has the counters of all links.
+    Raises ParameterError: no trial, or trials of several settings.
+    Raises MissingDataError: no trial has the counters of all links.
     """
     level = check_level(level)
     trials = check_kind("rates", rates, TrialRates).rates
@@ -133,7 +109,7 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *,
 def mean_of_trials(
     values: pd.Series, quantity: str, claim: str, unit: str, level: float, notes: tuple[str, ...]
 ) -> Estimate:
-    """The geometric mean of one value per trial."""
+    """Return the geometric mean of one value per trial."""
     return geometric_mean(
         values,
         level,
@@ -159,13 +135,10 @@ class ClientRack(Result):
     """
     Cross-region bytes of consumers, with client.rack over without.
 
-    Attributes
-    ----------
-    ratio : Estimate
-        Bytes with client.rack over bytes without.
-    trials : DataFrame
-        Per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings (link_bytes over
-        payload_bytes), consumed (bytes reported by consumers over payload; the last fraction of a second is missing).
+    ratio: Bytes with client.rack over bytes without.
+    trials: Per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings (link_bytes
+        over payload_bytes), consumed (bytes reported by consumers over payload; the last fraction of a second is
+        missing).
     """
 
     ratio: Estimate
@@ -174,23 +147,15 @@ class ClientRack(Result):
     TITLE = "Bytes across regions per byte of payload"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio."""
-        return (self.ratio,)
-
-    @property
     def sentence(self) -> str:
-        """The ratio and its two terms."""
         means = self.trials.groupby("reading").crossings.mean()
         listed = ", ".join(f"{number(means[name], 3)} {name}" for name in (NONE, LEADERS, RACK))
         return f"{self.ratio.sentence} Bytes across regions per byte of payload: {listed}."
 
     def table(self) -> pd.DataFrame:
-        """`trials`."""
         return self.trials
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per way of reading."""
         groups = self.trials.groupby("reading")
         means = groups[["crossings", "consumed"]].mean()
         means.insert(0, "n_trials", groups.size())
@@ -198,8 +163,7 @@ class ClientRack(Result):
         heads = ["consumers read", "trials", "bytes across regions per byte of payload", "bytes consumed per byte"]
         return rows.set_axis(heads, axis=1)
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """A point per trial; bars are means."""
+    def figure(self) -> go.Figure:
         figure, order = go.Figure(), (NONE, LEADERS, RACK)
         means = [self.trials.crossings[self.trials.reading == name].mean() for name in order]
         figure.add_bar(x=[0, 1, 2], y=means, width=0.5, marker={"color": theme.WITHIN, "opacity": 0.35}, name="mean")
@@ -226,7 +190,6 @@ class ClientRack(Result):
             alt=f"Bytes across regions. {self}",
             caption=str(self),
             table=self.trials,
-            note=note,
         )
 
 
@@ -236,18 +199,11 @@ def client_rack(
     """
     Cross-region bytes of consumers with client.rack over those without.
 
-    Parameters
-    ----------
-    trials : DataFrame
-        Rows of `TrialRates.rates` that differ only in the number of consumer groups and in where they read. Trials with
-        the most groups and trials without consumers are used.
-    tables : mapping
-        Tables of the run: links, link_samples, batches, consumer_windows.
+    trials: Rows of `TrialRates.rates` that differ only in the number of consumer groups and in where they read. Trials
+        with the most groups and trials without consumers are used.
+    tables: Tables of the run: links, link_samples, batches, consumer_windows.
 
-    Raises
-    ------
-    MissingDataError
-        If one of the three ways of reading was not measured, or not with the counters of all links.
+    Raises MissingDataError: one of the three ways of reading was not measured, or not with the counters of all links.
     """
     check_columns("trials", trials, [*KEY, "setting", "consumer_groups", "client_rack", "record_bytes"])
     check_kind("rates", rates, TrialRates)

@@ -4,8 +4,8 @@ Bounds on a trial with replicas and clients in several regions: by links, reques
 - link: each link carries a share of the copies of a record that cross regions (to its leader, to followers, to
   consumers); the link that would be full first bounds the payload. A gateway replaces the rates of the links that leave
   its region: they share its rate.
-- window: bytes that producers have in flight to each leading broker until acknowledgement (`in_flight`)
-- replication: bytes that followers have in flight from each leader (`in_flight`)
+- window: bytes that producers have in flight to each leading broker until acknowledgement
+- replication: bytes that followers have in flight from each leader
 
 `limits` is for producers in one region and brokers in another. Nothing is fitted here either.
 """
@@ -18,86 +18,12 @@ from math import inf
 import numpy as np
 import pandas as pd
 
-from wanbench.methods.tcp.mathis import MSS_BYTES
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.tcp.models import MSS_BYTES, advertised_window_bytes
 from wanbench.methods.trials.limits import BITS, IN_FLIGHT, MAX_REQUEST_BYTES, PACKET_BYTES
 
-
-def connection_window_bytes(receive_buffer_bytes) -> np.ndarray:
-    """
-    TCP window for this requested receive buffer (Linux doubles the request); infinite for -1.
-
-    >>> connection_window_bytes([65_536, -1]).round().tolist()
-    [83886.0, inf]
-    """
-    asked = np.asarray(receive_buffer_bytes, dtype=float)
-    return np.where(asked < 0, inf, advertised_window_bytes(2 * asked))
-
-
-def request_bytes(batch_bytes, partitions_led) -> np.ndarray:
-    """Bytes of a full request: one batch per partition the broker leads, up to max.request.size, and at least one."""
-    batch = np.asarray(batch_bytes, dtype=float)
-    return batch * np.maximum(np.minimum(partitions_led, np.floor(MAX_REQUEST_BYTES / batch)), 1.0)
-
-
-def produced_bytes_per_s(request, in_flight, leader_s, replicated_s, window_bytes) -> dict[str, np.ndarray]:
-    """
-    The maximum rate from one producer to one leader.
-
-    Parameters
-    ----------
-    request
-        Bytes of a request.
-    leader_s, replicated_s
-        RTT to the leader, and the time to replicate; 0 if the producer does not wait for replication.
-
-    Returns
-    -------
-    dict
-        By limit: "requests" in flight, acknowledgements "in turn", the connection's "window".
-
-    Examples
-    --------
-    >>> found = produced_bytes_per_s(1000.0, 5, 0.1, 0.1, float("inf"))
-    >>> {name: float(rate) for name, rate in found.items()}
-    {'requests': 25000.0, 'in turn': 10000.0, 'window': inf}
-    """
-    request, replicated_s = np.asarray(request, dtype=float), np.asarray(replicated_s, dtype=float)
-    with np.errstate(divide="ignore"):
-        return {
-            "requests": in_flight * request / (leader_s + replicated_s),
-            "in turn": request / replicated_s,
-            "window": np.asarray(window_bytes, dtype=float) / leader_s,
-        }
-
-
-def fetched_bytes_per_s(
-    partitions, fetchers, rtt_s, window_bytes, fetch_max_bytes, response_max_bytes
-) -> dict[str, np.ndarray]:
-    """
-    The maximum rate of one follower from one leader, by limit: size of a "fetch", the connections' "window".
-
-    Parameters
-    ----------
-    partitions
-        Number of partitions that it copies from this leader, at least 1, assumed to be spread evenly over fetchers.
-
-    Examples
-    --------
-    Four fetchers, but two partitions: two connections.
-
-    >>> found = fetched_bytes_per_s(2, 4, 0.1, 83_886, 1_048_576, 10_485_760)
-    >>> {name: round(float(rate)) for name, rate in found.items()}
-    {'fetch': 20971520, 'window': 1677720}
-    """
-    connections = np.minimum(fetchers, partitions)
-    fetch = np.minimum(partitions / connections * fetch_max_bytes, response_max_bytes)
-    return {"fetch": connections * fetch / rtt_s, "window": connections * window_bytes / rtt_s}
-
-
 WIRE = PACKET_BYTES / MSS_BYTES
-NEAR_MS = 0.2
-"""RTT within a region: shorter than any link's, but not zero."""
+NEAR_MS = 0.2  # RTT within a region: shorter than any link's, but not zero.
+# Kafka's defaults of broker settings that bound throughput.
 DEFAULTS = {
     "socket.receive.buffer.bytes": 102_400,
     "replica.socket.receive.buffer.bytes": 65_536,
@@ -105,7 +31,47 @@ DEFAULTS = {
     "replica.fetch.max.bytes": 1 << 20,
     "replica.fetch.response.max.bytes": 10 << 20,
 }
-"""Kafka's defaults of broker settings that bound throughput."""
+
+
+def connection_window_bytes(receive_buffer_bytes: float) -> float:
+    """Return the TCP window for this requested receive buffer (Linux doubles the request); infinite for -1."""
+    return inf if receive_buffer_bytes < 0 else float(advertised_window_bytes(2 * receive_buffer_bytes))
+
+
+def request_bytes(batch_bytes: float, partitions_led: int) -> float:
+    """Bytes of a full request: one batch per partition the broker leads, up to max.request.size, and at least one."""
+    return batch_bytes * max(min(partitions_led, MAX_REQUEST_BYTES // batch_bytes), 1.0)
+
+
+def produced_bytes_per_s(
+    request: float, in_flight: float, leader_s: float, replicated_s: float, window: float
+) -> float:
+    """
+    Compute the maximum rate from one producer to one leader.
+
+    Some requests are in flight. Each is answered after the RTT to the leader and, with acks=all, the time to replicate
+    (else 0). A broker processes one request of a connection at a time (Kafka protocol guide, "Network"), so only one
+    passes in the time to replicate. A connection carries at most its window per RTT.
+
+    >>> produced_bytes_per_s(1000.0, 5, 0.1, 0.1, inf)
+    10000.0
+    """
+    in_turn = request / replicated_s if replicated_s else inf
+    return min(in_flight * request / (leader_s + replicated_s), in_turn, window / leader_s)
+
+
+def fetched_bytes_per_s(partitions: int, fetchers: float, rtt_s: float, window: float, fetch: float, answer: float):
+    """
+    Compute the maximum rate of one follower from one leader, of which it copies this many partitions.
+
+    It has one fetch in flight per fetcher thread, of at most `fetch` bytes per partition and `answer` in all. A fetcher
+    without partitions opens no connection.
+
+    >>> round(fetched_bytes_per_s(2, 4, 0.1, 83_886, 1_048_576, 10_485_760))  # two connections
+    1677720
+    """
+    connections = min(fetchers, partitions)
+    return connections * min(partitions / connections * fetch, answer, window) / rtt_s
 
 
 def region_limits(
@@ -115,17 +81,11 @@ def region_limits(
     The payload rate of one trial, in bit/s, that links, window and replication each allow; infinite if one does not
     bind.
 
-    Parameters
-    ----------
-    trial : mapping
-        A row of `TrialRates.rates`; None for a setting that was not changed. Clients are taken to be in the first
+    trial: A row of `TrialRates.rates`; None for a setting that was not changed. Clients are taken to be in the first
         `client_regions` of the lab's regions.
-    placed : DataFrame
-        The trial's rows of table placements.
-    links : DataFrame
-        Table links.
-    broker_settings : mapping, optional
-        Settings by Kafka's names that replace its defaults (`DEFAULTS`).
+    placed: The trial's rows of table placements.
+    links: Table links.
+    broker_settings: Settings by Kafka's names that replace its defaults (`DEFAULTS`).
     """
     settings = DEFAULTS | {
         name: float(value) for name, value in (broker_settings or {}).items() if name in DEFAULTS and value is not None
@@ -206,8 +166,7 @@ def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict,
         replicated_s = max(rtt_s(leader, region) for region in followers) if waits else 0.0
         request = request_bytes(trial["batch_bytes"], len(led))
         for region, n in senders.items():
-            allowed = produced_bytes_per_s(request, in_flight, rtt_s(region, leader), replicated_s, window)
-            total += n * float(min(allowed.values()))
+            total += n * produced_bytes_per_s(request, in_flight, rtt_s(region, leader), replicated_s, window)
     return BITS * total
 
 
@@ -221,5 +180,5 @@ def _replication(placed: pd.DataFrame, settings: dict, rtt_s) -> float:
     for (_, _), part in pairs.groupby(["broker", "broker_of_leader"]):
         rtt = rtt_s(part.region.iloc[0], part.region_of_leader.iloc[0])
         allowed = fetched_bytes_per_s(len(part), settings["num.replica.fetchers"], rtt, window, *sizes)
-        slowest = min(slowest, float(min(allowed.values())) * placed.partition.nunique() / len(part))
+        slowest = min(slowest, allowed * placed.partition.nunique() / len(part))
     return BITS * slowest

@@ -26,12 +26,11 @@ from wanbench.checks import check_columns, check_level
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, p_value, percent
-from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, reasons, usable_runs
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, usable_runs
+from wanbench.methods.result import Estimate, Result, reasons
 from wanbench.pages.geo_kafka.scalability_fit import MIN_LEVELS, Fit
 
-UNFIT_BELOW = 0.05
-"""There is a caution if the p-value of lack of fit is below this: one false alarm in twenty."""
+UNFIT_BELOW = 0.05  # There is a caution if the p-value of lack of fit is below this: one false alarm in twenty.
 ASSUMPTION = (
     "Throughput follows the law up to log-normal scatter, alike in per cent at every number of producers; trials are "
     "independent, apart from a factor that those of a block share; all else is the same in them"
@@ -43,25 +42,15 @@ class Scalability(Result):
     """
     A fitted law.
 
-    Attributes
-    ----------
-    efficiency : Estimate
-        Throughput at the largest measured number of producers, over that number times the throughput of one; 1 is
-        linear growth.
-    peak_producers : Estimate
-        N*, at least 1; infinite if beta is 0.
-    peak : Estimate
-        The largest throughput, at N*; for beta = 0 the asymptote; infinite for linear growth.
-    gamma, alpha, beta : Estimate
-        The parameters.
-    is_linear_possible : bool
-        Whether the trials allow alpha = beta = 0.
-    lack_of_fit_p : float
-        P-value of an F test of the law against a mean per number of producers; NaN without repeated trials.
-    curve : DataFrame
-        `producers`, `fitted`, `low`, `high` (individual interval at this number), `linear`.
-    trials, left_out : DataFrame
-        Rows in use, with `_response`, the throughput; and rows left out, with their `reason`.
+    efficiency: Throughput at the largest measured number of producers, over that number times the throughput of one; 1
+        is linear growth.
+    peak_producers: N*, at least 1; infinite if beta is 0.
+    peak: The largest throughput, at N*; for beta = 0 the asymptote; infinite for linear growth.
+    gamma, alpha, beta: The parameters.
+    is_linear_possible: Whether the trials allow alpha = beta = 0.
+    lack_of_fit_p: P-value of an F test of the law against a mean per number of producers; NaN without repeated trials.
+    curve: `producers`, `fitted`, `low`, `high` (individual interval at this number), `linear`.
+    trials, left_out: Rows in use, with `_response`, the throughput; and rows left out, with their `reason`.
     """
 
     efficiency: Estimate
@@ -84,13 +73,7 @@ class Scalability(Result):
     TITLE = "The Universal Scalability Law"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """Efficiency, peak, parameters."""
-        return (self.efficiency, self.peak_producers, self.peak, self.gamma, self.alpha, self.beta)
-
-    @property
     def sentence(self) -> str:
-        """Whether growth is linear, and whether there is a peak within reach."""
         most = int(self.trials[self.producers].max())
         shown = "is not shown to differ from linear" if self.is_linear_possible else "is not linear"
         one = self.efficiency
@@ -114,11 +97,9 @@ class Scalability(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Lack of fit, a peak beyond the trials, rows left out."""
         return tuple(dict.fromkeys([*self.notes, *super().cautions]))
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """A point per trial, the law with its interval, and linear growth from one producer, on logarithmic axes."""
+    def figure(self) -> go.Figure:
         trials, curve = self.trials, self.curve
         figure = go.Figure()
         primitives.band(figure, curve.producers, curve.low, curve.high)
@@ -154,7 +135,6 @@ class Scalability(Result):
             alt=f"Throughput against producers. {self}",
             caption=str(self),
             table=curve,
-            note=note,
         )
 
 
@@ -170,32 +150,19 @@ def fit_scalability(
     """
     Fit the law to trials.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per trial.
-    throughput, producers : str
-        Columns of positive numbers; three or more different numbers of producers.
-    block : str, optional
-        The column of blocks; each block has a separate factor on throughput. The intervals of the peak and of gamma are
-        those in other blocks.
-    unit : str
-        Unit of the throughput, for texts.
-    level : float
-        Confidence level.
+    frame: One row per trial.
+    throughput, producers: Columns of positive numbers; three or more different numbers of producers.
+    block: The column of blocks; each block has a separate factor on throughput. The intervals of the peak and of gamma
+        are those in other blocks.
+    unit: Unit of the throughput, for texts.
 
-    Raises
-    ------
-    ParameterError
-        If there are fewer than three numbers of producers, or no more trials than parameters.
+    Raises ParameterError: there are fewer than three numbers of producers, or no more trials than parameters.
 
-    Examples
-    --------
     >>> from wanbench.pages.geo_kafka.scalability_fit import usl
     >>> n = np.repeat([1, 2, 4, 8, 16, 32], 2)
     >>> rate = usl(n, 10, 0.05, 0.002) * np.tile([0.99, 1.01], 6)
-    >>> found = fit_scalability(pd.DataFrame({"producers": n, "rate": rate}), "rate")
-    >>> round(found.peak_producers.estimate), found.is_linear_possible
+    >>> result = fit_scalability(pd.DataFrame({"producers": n, "rate": rate}), "rate")
+    >>> round(result.peak_producers.estimate), result.is_linear_possible
     (22, False)
     """
     level = check_level(level)

@@ -19,21 +19,17 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.factorial.terms import block_half_width, with_blocks
 
-MIN_LEVELS = 3
-"""Minimum number of different producer counts: the law's parameters."""
-STEPS = 161
-"""Grid points of alpha and of beta over the allowed range: ends are exact to about 1 % of the interval."""
+MIN_LEVELS = 3  # Minimum number of different producer counts: the law's parameters.
+STEPS = 161  # Grid points of alpha and of beta over the allowed range: ends are exact to about 1 % of the interval.
 COARSE_STEPS = 41
 CURVE_STEPS = 60
-EXACT = 1 + 1e-7
-"""A fit at the bound is preferred if its sum of squares is within this factor of the best inside."""
-SEARCHES = 200
-"""Maximum number of steps until a box encloses the parameters that the trials allow; some 30 are usual."""
+EXACT = 1 + 1e-7  # A fit at the bound is preferred if its sum of squares is within this factor of the best inside.
+SEARCHES = 200  # Maximum number of steps until a box encloses the parameters that the trials allow; some 30 are usual.
 
 
 def usl(producers, gamma, alpha, beta):
     """
-    The throughput of this many producers, in the unit of `gamma`.
+    Return the throughput of this many producers, in the unit of `gamma`.
 
     >>> usl(1, 10, 0.1, 0.01), round(usl(10, 10, 0.1, 0.0), 2)
     (10.0, 52.63)
@@ -62,11 +58,11 @@ class Fit:
         self.mean_error = sqrt(1 / len(n)) if block is None else 0.0
 
     def squares(self, alpha, beta) -> np.ndarray:
-        """The sum of squared residuals at each alpha and beta."""
+        """Return the sum of squared residuals at each alpha and beta."""
         return ((self._without_law(alpha, beta) @ self.maker) ** 2).sum(axis=-1)
 
     def log_gamma(self, alpha, beta) -> np.ndarray:
-        """The best log gamma at each alpha and beta, for the average block."""
+        """Return the best log gamma at each alpha and beta, for the average block."""
         return self._without_law(alpha, beta) @ (self.design @ self.inverse[:, 0])
 
     def _without_law(self, alpha, beta) -> np.ndarray:
@@ -160,7 +156,7 @@ class Fit:
         return ends[0], ends[1]
 
     def curve(self, alphas, betas, slack) -> pd.DataFrame:
-        """The fitted curve, with an individual interval at each number of producers."""
+        """Return the fitted curve, with an individual interval at each number of producers."""
         n = np.geomspace(self.n.min(), self.n.max(), CURVE_STEPS)
         gamma = float(np.exp(self.log_gamma(self.alpha, self.beta)))
         fitted = usl(n, gamma, self.alpha, self.beta)
@@ -172,7 +168,7 @@ class Fit:
         return pd.DataFrame({"producers": n, "fitted": fitted, "low": low, "high": high, "linear": gamma * n})
 
     def lack_of_fit(self) -> float:
-        """The p-value against a mean per number of producers."""
+        """Return the p-value against a mean per number of producers."""
         levels = np.unique(self.n)
         means = np.column_stack([self.n[:, None] == levels, self.design[:, 1:]]).astype(float)
         pure = self.log - means @ np.linalg.lstsq(means, self.log, rcond=None)[0]
@@ -190,7 +186,7 @@ def _peak_producers(alpha, beta) -> np.ndarray:
 
 
 def _peak(alpha, beta) -> np.ndarray:
-    """The largest throughput over gamma: at N*, or 1/alpha for beta = 0."""
+    """Return the largest throughput over gamma: at N*, or 1/alpha for beta = 0."""
     at = _peak_producers(alpha, beta)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.isinf(at), 1 / alpha, usl(at, 1.0, alpha, beta))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite, isnan, nan, sqrt
+from math import isfinite, isnan
 
 import numpy as np
 import pandas as pd
@@ -24,33 +24,26 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, p_value, percent
 from wanbench.methods.factorial.inference import NAME, REPLICATES, lack_of_fit
-from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, UNITS, reasons, split_rows, with_blocks, word
-from wanbench.methods.result import Estimate, Interval, Result, text_table
+from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, UNITS, split_rows, with_blocks, word
+from wanbench.methods.result import Estimate, Interval, Result, reasons, text_table
 from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.pages.geo_kafka import factor_columns
 from wanbench.pages.geo_kafka.curves import VALUE
 from wanbench.pages.geo_kafka.surface_fit import Axis, SurfaceFit, axes_of, surface_columns
 
-STEPS = 41
-"""Points of a slice along a range."""
+STEPS = 41  # Points of a slice along a range.
 AMONG = theme.WITHIN
-COLUMNS = 3
-"""Panels in a row: few enough for their tick labels."""
+COLUMNS = 3  # Panels in a row: few enough for their tick labels.
 ROW_PX = 240
+# Number of settings that fill the region, in addition to the measured ones: a power of 2, as a Sobol sequence needs.
 PLACES = 256
-"""
-Number of settings that fill the region, in addition to the measured ones: a power of 2, as a Sobol sequence needs.
-"""
+# Distances from the best setting (half a range is 1) and settings within each: they show how wide the best set is.
 NEAR, NEAR_PLACES = (0.4, 0.1), 64
-"""Distances from the best setting (half a range is 1) and settings within each: they show how wide the best set is."""
+# Rounds of search around the best setting so far, each at half the distance of the previous one, down to a thousandth
+# of the range.
 NEARER = 12
-"""
-Rounds of search around the best setting so far, each at half the distance of the previous one, down to a thousandth of
-the range.
-"""
-UNFIT_BELOW = 0.05
-"""P-value of lack of fit that causes a caution: one false alarm in twenty."""
+UNFIT_BELOW = 0.05  # P-value of lack of fit that causes a caution: one false alarm in twenty.
 SINGLE = "this setting alone"
 ASSUMPTION = (
     "The logarithm of the response is a quadratic of the coded factors within the region; runs are independent, apart "
@@ -67,43 +60,22 @@ class Surface(Result):
     """
     A fitted surface.
 
-    Attributes
-    ----------
-    best : Estimate
-        The response at the best setting, for the average block; the interval is simultaneous over all settings.
-    best_setting : dict
-        Factor to its value at the maximum of the fitted surface.
-    effects : dict
-        Factor to Estimate: the response at the upper end of its range over that at the lower one, all else in the
+    best: The response at the best setting, for the average block; the interval is simultaneous over all settings.
+    best_setting: Factor to its value at the maximum of the fitted surface.
+    effects: Factor to Estimate: the response at the upper end of its range over that at the lower one, all else in the
         middle; for choices, the highest over the lowest.
-    coefficients : DataFrame
-        `term`, `coefficient` (of the log response per coded unit), `low`, `high`, `p`, `is_shown`; robust.
-    places : DataFrame
-        Settings that fill the region: the factors, `fitted`, `low`, `high` (simultaneous), `is_among_best`: not
+    places: Settings that fill the region: the factors, `fitted`, `low`, `high` (simultaneous), `is_among_best`: not
         significantly worse than another one.
-    among_best : DataFrame
-        One row per factor: `factor`, `best`, `from`, `to` (or the choices) over the places among the best.
-    lack_of_fit_p, tested_against : float, str
-        p-value of the fit of the surface, and what it was tested against: replicates, or else curvature.
-    log_spread, freedom : float, int
-        Standard deviation of residuals of the logarithm, and its degrees of freedom.
-    pure_log_spread : float
-        Standard deviation of repeated runs; NaN without any.
+    among_best: One row per factor: `factor`, `best`, `from`, `to` (or the choices) over the places among the best.
+    lack_of_fit_p: p-value of the fit of the surface, tested against replicates, or else curvature.
     """
 
     best: Estimate
     best_setting: dict
     effects: dict[str, Estimate]
-    coefficients: pd.DataFrame
     places: pd.DataFrame
     among_best: pd.DataFrame
     lack_of_fit_p: float
-    tested_against: str
-    log_spread: float
-    freedom: int
-    pure_log_spread: float
-    runs: pd.DataFrame
-    left_out: pd.DataFrame
     axes: tuple[Axis, ...]
     response: str
     unit: str
@@ -115,12 +87,10 @@ class Surface(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The response at the best setting, and the effect of every factor."""
         return (self.best, *self.effects.values())
 
     @property
     def sentence(self) -> str:
-        """The best setting, its response, and how many others may be as good."""
         at = ", ".join(f"{word(axis.name)} {axis.label(self.best_setting[axis.name])}" for axis in self.axes)
         shown = [effect for effect in self.effects.values() if effect.low > 1 or effect.high < 1]
         effects = (
@@ -128,7 +98,8 @@ class Surface(Result):
         )
         return (
             f"The fitted {word(self.response)} is highest at {at}: {self.best.formatted} "
-            f"({percent(self.level)} interval {self.best.formatted_interval or 'none'}, simultaneous over all settings; "
+            f"({percent(self.level)} interval {self.best.formatted_interval or 'none'}, simultaneous over all "
+            "settings; "
             f"{self.best.counted}). Not significantly worse: {self._good()}. "
             f"Effects over the whole range of a factor: {effects}."
         )
@@ -143,15 +114,12 @@ class Surface(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Lack of fit, a best setting at the edge or far from runs, rows left out."""
         return tuple(dict.fromkeys([*self.notes, *super().cautions]))
 
     def table(self) -> pd.DataFrame:
-        """`places`."""
         return self.places
 
     def formatted_table(self) -> pd.DataFrame:
-        """`among_best` as text."""
         return text_table(self.among_best)
 
     def at(self, settings: pd.DataFrame) -> pd.DataFrame:
@@ -163,8 +131,7 @@ class Surface(Result):
         value, half = columns @ self.fit.params, self.fit.half(columns)
         return settings.assign(fitted=np.exp(value), low=np.exp(value - half), high=np.exp(value + half))
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """A panel per factor: the fitted response along that factor, all others held at the best setting."""
+    def figure(self) -> go.Figure:
         n_rows = -(-len(self.axes) // COLUMNS)
         n_columns = min(len(self.axes), COLUMNS)
         titles = [theme.plain(word(axis.name)) for axis in self.axes]
@@ -190,12 +157,11 @@ class Surface(Result):
             figure,
             name="response-surface",
             title=f"Around the best setting: {word(self.response)}",
-            subtitle=f"Panels: the fitted surface along one factor, all others as in the best setting (diamond); bands: "
+            subtitle="Panels: the fitted surface along one factor, all others as in the best setting (diamond); bands: "
             f"{percent(self.level)} simultaneous intervals. Dashed: the lower end at the best setting.",
             alt=f"Slices through a response surface. {self}",
             caption=str(self),
             table=table,
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
         return figure.update_layout(height=theme.HEIGHT_PX + ROW_PX * (n_rows - 1), showlegend=False)
@@ -214,26 +180,16 @@ def fit_surface(
     """
     Fit a quadratic surface of the logarithm of a response.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per run, such as those of `designs.space_filling`.
-    response : str
-        Its column of positive numbers; larger is better.
-    factors : sequence of str
-        Columns of numbers (ranges) or of text (choices). A range with three different values or more gets a square.
-    linear : sequence of str
-        Ranges that are not coded in logarithms, such as those that contain 0.
-    block : str, optional
-        The column of blocks; each block has a separate factor on the response. The interval of the response at the best
-        setting is that in other blocks.
-    unit : str
-        Unit of the response, for texts.
+    frame: One row per run, such as those of `designs.space_filling`.
+    response: Its column of positive numbers; larger is better.
+    factors: Columns of numbers (ranges) or of text (choices). A range with three different values or more gets a
+        square.
+    linear: Ranges that are not coded in logarithms, such as those that contain 0.
+    block: The column of blocks; each block has a separate factor on the response. The interval of the response at the
+        best setting is that in other blocks.
+    unit: Unit of the response, for texts.
 
-    Raises
-    ------
-    ParameterError
-        If there are no more runs than terms, or the runs cannot separate the terms.
+    Raises ParameterError: there are no more runs than terms, or the runs cannot separate the terms.
     """
     level = check_level(level)
     factors = list(check_kind("factors", factors, Iterable))
@@ -283,11 +239,10 @@ def fit_surface(
         **about,
     )
     effects = {axis.name: _effect(axes, axis, fit, response, about) for axis in axes}
-    pure = _pure_spread(log, indicators, design[:, own.shape[1] :])
     notes = _notes(axes, best, fit, columns[-1], (p, against), left_out, len(frame))
     return Surface(
-        reached, best.iloc[0].to_dict(), effects, _coefficients(names, fit), places, _among(axes, places, best), p,
-        against, sqrt(fit.variance), fit.freedom, pure, runs, left_out, tuple(axes), response, unit, level, fit, notes,
+        reached, best.iloc[0].to_dict(), effects, places, _among(axes, places, best), p, tuple(axes), response, unit,
+        level, fit, notes,
     )  # fmt: skip
 
 
@@ -363,21 +318,6 @@ def _effect(axes, axis: Axis, fit: SurfaceFit, response: str, about: dict) -> Es
     )
 
 
-def _coefficients(names: list[str], fit: SurfaceFit) -> pd.DataFrame:
-    rows = []
-    for k, name in enumerate(names):
-        value, half, p = fit.single(np.eye(len(fit.params))[k])
-        rows.append((name, value, value - half, value + half, p, abs(value) > half))
-    return pd.DataFrame(rows, columns=["term", "coefficient", "low", "high", "p", "is_shown"])
-
-
-def _pure_spread(log: np.ndarray, indicators: np.ndarray, blocks: np.ndarray) -> float:
-    every = np.column_stack([indicators, blocks])
-    freedom = len(log) - np.linalg.matrix_rank(every)
-    left = log - every @ np.linalg.lstsq(every, log, rcond=None)[0]
-    return sqrt(float(left @ left) / freedom) if freedom else nan
-
-
 def _among(axes: Sequence[Axis], places: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
     good, rows = places[places.is_among_best], []
     for axis in axes:
@@ -435,15 +375,9 @@ def together(rates: TrialRates, *, setting: str = "together", level: float = 0.9
     """
     A quadratic throughput surface over all settings that vary among these trials.
 
-    Parameters
-    ----------
-    setting : str
-        The name that all these trials share, although their levels differ.
+    setting: The name that all these trials share, although their levels differ.
 
-    Raises
-    ------
-    MissingDataError
-        If no trial has that name, or too few for a surface.
+    Raises MissingDataError: no trial has that name, or too few for a surface.
     """
     own = rates.rates[rates.rates.setting == setting]
     if own.empty:

@@ -17,10 +17,10 @@ from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.methods.factorial.inference import critical, robust_variance
 from wanbench.methods.factorial.terms import block_half_width, level_label
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.sizes import numbers
 
-BEND_LEVELS = 3
-"""Number of different values that a factor needs to show curvature."""
+BEND_LEVELS = 3  # Number of different values that a factor needs to show curvature.
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,10 @@ class Axis:
     """
     One factor of a surface.
 
-    Attributes
-    ----------
-    low, high : float
-        Ends of its range in the runs, coded as -1 and 1; NaN for choices.
-    log : bool
-        Whether it is coded in logarithms.
-    levels : tuple
-        The choices; empty for a range. Codes are contrasts that sum to 0 over the choices.
-    bends : bool
-        Whether it has a square: three different values or more.
+    low, high: Ends of its range in the runs, coded as -1 and 1; NaN for choices.
+    log: Whether it is coded in logarithms.
+    levels: The choices; empty for a range. Codes are contrasts that sum to 0 over the choices.
+    bends: Whether it has a square: three different values or more.
     """
 
     name: str
@@ -48,7 +42,7 @@ class Axis:
     bends: bool = False
 
     def code(self, values) -> np.ndarray:
-        """The codes of values: (values, 1) for a range, (values, choices - 1) for choices."""
+        """Return the codes of values: (values, 1) for a range, (values, choices - 1) for choices."""
         if self.levels:
             at = [self.levels.index(check_choice(self.name, value, self.levels)) for value in values]
             return np.vstack([np.eye(len(self.levels) - 1), -np.ones(len(self.levels) - 1)])[at]
@@ -59,7 +53,7 @@ class Axis:
         return (2 * (values - low) / (high - low) - 1)[:, None]
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """The values at codes from -1 to 1; for choices, each choice has an equal part of this range."""
+        """Return the values at codes from -1 to 1; for choices, each choice has an equal part of this range."""
         share = (np.asarray(codes, dtype=float) + 1) / 2
         if self.levels:
             places = np.minimum((share * len(self.levels)).astype(int), len(self.levels) - 1)
@@ -74,7 +68,7 @@ class Axis:
 
 
 def axes_of(rows: pd.DataFrame, factors: Sequence[str], linear: Sequence[str]) -> list[Axis]:
-    """The axes of the factors; ParameterError for one that does not vary, or has no logarithm."""
+    """Return the axes of the factors; ParameterError for one that does not vary, or has no logarithm."""
     axes = []
     for name in factors:
         values = rows[name]
@@ -115,10 +109,8 @@ def surface_columns(axes: Sequence[Axis], rows: pd.DataFrame | Mapping) -> tuple
     return np.column_stack(columns), names
 
 
-DRAWS = 500
-"""Draws of coefficients: enough for the critical values of the best set to about 4 %."""
-NOTHING = 1e-12
-"""Standard error below which two settings are the same."""
+DRAWS = 500  # Draws of coefficients: enough for the critical values of the best set to about 4 %.
+NOTHING = 1e-12  # Standard error below which two settings are the same.
 
 
 class SurfaceFit:
@@ -146,7 +138,7 @@ class SurfaceFit:
         return np.column_stack([own, np.zeros((len(own), self.design.shape[1] - self.n_own))])
 
     def error(self, columns: np.ndarray) -> np.ndarray:
-        """The larger of both standard errors."""
+        """Return the larger of both standard errors."""
         variances = [np.einsum("ij,jk,ik->i", columns, cover, columns) for cover in self.covers]
         return np.sqrt(np.maximum(np.max(variances, axis=0), 0.0))
 
@@ -161,7 +153,7 @@ class SurfaceFit:
 
     def alone(self, column: np.ndarray) -> tuple[float, float]:
         """Both ends of the individual interval of the response at one place."""
-        single = stats.t.ppf((1 + self.level) / 2, self.freedom)
+        single = t_quantile(self.level, self.freedom)
         half = np.hypot(single * self.error(column[None] - self.origin)[0], self.block_half)
         value = float(column @ self.params)
         return float(np.exp(value - half)), float(np.exp(value + half))
@@ -171,7 +163,7 @@ class SurfaceFit:
         value, error = float(combination @ self.params), sqrt(combination @ self.robust.cover @ combination)
         freedom = self.robust.freedom(combination)
         p = 2 * float(stats.t.sf(abs(value) / error, freedom)) if error else nan
-        return value, float(stats.t.ppf((1 + self.level) / 2, freedom)) * error, p
+        return value, float(t_quantile(self.level, freedom)) * error, p
 
     def may_be_best(self, place: np.ndarray, places: np.ndarray) -> tuple[float, float]:
         """

@@ -1,8 +1,7 @@
 """Grids measured by others, and checks of predictions against them."""
 
-from .other_surveys import check_predictions
+from .other_surveys import check_predictions, half_distances
 from .prediction import fit_predictor, what_if
 from .prediction_coverage import prediction_coverage
-from .senders import half_distances
 
 __all__ = ["check_predictions", "fit_predictor", "half_distances", "prediction_coverage", "what_if"]

@@ -1,17 +1,23 @@
-"""Check predictions from one survey against another survey's measurements of pairs that the first lacks."""
+"""What others' grids say: half-distances by sending cloud, and measurements of pairs that a survey predicted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
+from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
+from wanbench.figures import theme
+from wanbench.figures.primitives import REFERENCE, interval_points
 from wanbench.formatting import number, percent
+from wanbench.methods.distance.ceiling import CeilingFit, fit_with_ceiling
+from wanbench.methods.distance.pair_points import pair_labels
 from wanbench.methods.regions import dyadic
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, unordered
 from wanbench.methods.result import Estimate, Result
 
 from .prediction import fit_predictor
@@ -22,16 +28,43 @@ ENDS = ["region_a", "region_b"]
 
 
 @dataclass(frozen=True, repr=False)
+class HalfDistances(Result):
+    """`fits` maps each sending cloud to throughput against distance, with values at its ceiling as "at least"."""
+
+    fits: dict[str, CeilingFit]
+
+    TITLE = "Half-distance by sending cloud"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return tuple(
+            replace(
+                fit.half_distance,
+                quantity=f"half-distance from {cloud}",
+                claim=f"From {cloud}, throughput halves every {{}} of distance",
+            )
+            for cloud, fit in self.fits.items()
+        )
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(estimate.sentence for estimate in self.estimates)
+
+
+def half_distances(pairs: pd.DataFrame) -> HalfDistances:
+    """Fit throughput against distance separately for each cloud that sends (`from_cloud` of table `pairs`)."""
+    check_columns("pairs", pairs, ["from_cloud"])
+    if pairs.empty:
+        raise ParameterError("no pair is given, so no cloud sends.")
+    return HalfDistances({cloud: fit_with_ceiling(part) for cloud, part in pairs.groupby("from_cloud")})
+
+
+@dataclass(frozen=True, repr=False)
 class CheckedPredictions(Result):
     """
-    Attributes
-    ----------
-    ratio : Estimate
-        RTT measured by the other survey over the predicted RTT: the median over pairs.
-    coverage : Estimate
-        The share of the other survey's RTTs that lie in the prediction intervals.
-    pairs : DataFrame
-        Per unordered pair: region_a, region_b, distance_km, predicted_ms, low_ms, high_ms, measured_ms, covered.
+    ratio: RTT measured by the other survey over the predicted RTT: the median over pairs.
+    coverage: The share of the other survey's RTTs that lie in the prediction intervals.
+    pairs: Per unordered pair: region_a, region_b, distance_km, predicted_ms, low_ms, high_ms, measured_ms, covered.
     """
 
     ratio: Estimate
@@ -39,7 +72,6 @@ class CheckedPredictions(Result):
     pairs: pd.DataFrame
 
     TITLE = "Predictions against others' measurements of these pairs"
-    DRAWN_BY = "other_surveys_figure.predicted_against_measured"
 
     @property
     def sentence(self) -> str:
@@ -51,22 +83,46 @@ class CheckedPredictions(Result):
             f"{number(100 * too_high, 0)} % of the predictions are too high."
         )
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Predicted RTT with its interval against RTTs of the same pairs that others measured."""
+        rows = self.pairs
+        figure = go.Figure()
+        for covered, name, colour in ((True, "inside the interval", theme.WITHIN), (False, "outside", theme.OUTSIDE)):
+            part = rows[rows.covered == covered]
+            interval_points(
+                figure,
+                part.measured_ms,
+                part.predicted_ms,
+                part.low_ms,
+                part.high_ms,
+                vertical=True,
+                marker={"color": colour, "size": 7},
+                bar={"thickness": 1, "width": 0},
+                name=name,
+                text=pair_labels(part),
+                hovertemplate="%{text}<br>measured %{x:.0f} ms, predicted %{y:.0f} ms<extra></extra>",
+            )
+        ends = [0, float(rows[["measured_ms", "predicted_ms"]].to_numpy().max()) * 1.05]
+        figure.add_scatter(x=ends, y=ends, mode="lines", line=REFERENCE, name="equal", hoverinfo="skip")
+        figure.update_xaxes(title="measured by others (ms)", rangemode="tozero")
+        figure.update_yaxes(title="predicted (ms)", rangemode="tozero")
+        return theme.finish(
+            figure,
+            name="predictions-elsewhere",
+            title="Predicted round-trip times against those measured by others",
+            subtitle="One point per pair that the predicting survey lacks; bars: prediction intervals.",
+            alt=f"Predicted against measured round-trip times. {self.sentence}",
+            caption=str(self),
+            table=rows,
+            note=note,
+        )
+
 
 def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float = 0.9) -> CheckedPredictions:
     """
     Predict from `pairs` the RTT of every pair that only `others` has, between regions that `pairs` has.
 
-    Parameters
-    ----------
-    pairs, others : DataFrame
-        Tables `pairs`: of the survey that predicts, and of the survey that checks.
-    level : float
-        Level of the prediction intervals.
-
-    Raises
-    ------
-    ParameterError
-        There is no such pair.
+    Raises ParameterError: there is no such pair.
     """
     predictor = fit_predictor(pairs, level=level)
     own = {tuple(sorted(ends)) for ends in pairs[["from_region", "to_region"]].to_numpy()}

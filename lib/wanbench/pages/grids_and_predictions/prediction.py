@@ -1,9 +1,9 @@
 """
 What if: RTT and throughput of a pair that was not measured, with prediction intervals.
 
-RTT is a robust line over distance plus a shrunken effect of each region (`region_effects`), never below light in fibre.
+RTT is a robust line over distance plus a shrunken effect of each region (`prediction_fits`), never below light.
 Throughput is the window-limited model at the predicted RTT, or log throughput over distance, plus effects of regions:
-the one with the smaller error on left-out regions. Intervals are conformal (`conformal`), separately for three
+the one with the smaller error on left-out regions. Intervals are conformal (`prediction_fits`), separately for three
 situations: both regions have other measured pairs, one has, none has.
 """
 
@@ -15,27 +15,27 @@ from math import ceil, exp, isfinite, nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from wanbench import regions as catalogue
-from wanbench.checks import check_columns, check_level, check_number, refusal
+from wanbench.checks import check_level, check_number, refusal
 from wanbench.errors import ParameterError
+from wanbench.figures import theme
+from wanbench.figures.primitives import interval_bar
 from wanbench.formatting import count, percent, quantity
-from wanbench.methods.regions.check_pairs import check_pairs
-from wanbench.methods.regions.unordered_pairs import Sample, require_regions, unordered
+from wanbench.methods.distance.pair_points import DISTANCE_AXIS, add_light, pair_labels
+from wanbench.methods.regions.pairs import Sample, check_pairs, require_regions, unordered
 from wanbench.methods.result import Estimate, Result
 
 from . import prediction_fits
 from .prediction_fits import SITUATIONS
 
+# The effect of a region with fewer pairs is less accurate than those of the left-out regions that set the width of the
+# interval
 FEW_PAIRS = 3
-"""
-The effect of a region with fewer pairs is less accurate than those of the left-out regions that set the width of the
-interval.
-"""
-MAX_DISTANCE_KM = 40_075.0
-"""The length of the equator: an upper limit of distances."""
-MAX_LOG = 700.0
-"""A larger logarithm overflows a float."""
+MAX_DISTANCE_KM = 40_075.0  # The length of the equator: an upper limit of distances
+MAX_LOG = 700.0  # A larger logarithm overflows a float
 UNITS = {"rtt_ms": "ms", "throughput_bps": "bit/s"}
 CONFORMAL = (
     "jackknife+ over {} left out (Barber, Candès, Ramdas & Tibshirani 2021; pooled by unit: Dunn, Wasserman & "
@@ -47,6 +47,7 @@ ASSUMPTION = (
     "those with, and unmeasured pairs are not exceptional. Hosts, tool and load are as in "
     "the measurements"
 )
+POINT = {"size": 6, "opacity": 0.55}
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,17 +55,10 @@ class Prediction(Result):
     """
     RTT and throughput of one ordered pair.
 
-    Attributes
-    ----------
-    situation : str
-        "both", "one" or "none": how many of the regions have other measured pairs.
-    rtt, throughput : Estimate
-        In ms and bit/s; the interval is for one measurement of this pair, not for a mean. `throughput` is None if fewer
-        than 10 pairs have one. With too few regions an end is infinite, or the RTT of light.
-    measured : dict
-        Existing measurements of this pair: `rtt_ms`, `throughput_bps`.
-    in_use : bool
-        Whether the prediction also uses this pair; never in `what_if`, which leaves it out.
+    situation: "both", "one" or "none": how many of the regions have other measured pairs.
+    rtt, throughput: In ms and bit/s; the interval is for one measurement of this pair, not for a mean. `throughput` is
+        None if fewer than 10 pairs have one. With too few regions an end is infinite, or the RTT of light.
+    measured: Existing measurements of this pair: `rtt_ms`, `throughput_bps`.
     """
 
     from_region: str
@@ -76,26 +70,50 @@ class Prediction(Result):
     throughput: Estimate | None
     measured: Mapping[str, float]
     pairs: pd.DataFrame
-    in_use: bool = False
 
     TITLE = "Predicted for one measurement of the pair"
-    DRAWN_BY = "prediction_figure.prediction"
 
     @property
     def sentence(self) -> str:
         sentences = [estimate.sentence for estimate in self.estimates]
         if self.measured:
             values = " and ".join(quantity(value, UNITS[name]) for name, value in self.measured.items())
-            use = "used for the prediction" if self.in_use else "left out of the prediction"
-            sentences.append(f"Measured were {values}, {use}.")
+            sentences.append(f"Measured were {values}, left out of the prediction.")
         return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:
-        """One row per quantity, with the pair, its situation, and the measured value if any."""
         names = list(UNITS)[: len(self.estimates)]
         pair = {name: getattr(self, name) for name in ("from_region", "to_region", "situation", "distance_km")}
         front = pd.DataFrame([pair | {"measured": self.measured.get(name, nan)} for name in names])
         return pd.concat([front, super().table()], axis=1)
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Draw a predicted RTT, and throughput, with its interval among the measured pairs, over distance."""
+        estimates = dict(zip(UNITS, self.estimates, strict=False))
+        figure = make_subplots(rows=1, cols=len(estimates), horizontal_spacing=0.18)
+        for col, (name, estimate) in enumerate(estimates.items(), start=1):
+            _add_measured(figure, self, name, col)
+            _add_predicted(figure, self.distance_km, estimate, col)
+        figure.update_xaxes(title=DISTANCE_AXIS, tickformat=",d", rangemode="tozero", nticks=5, tickangle=0)
+        figure.update_layout(legend={"orientation": "h", "y": -0.2, "x": 0})
+        figure.update_yaxes(title="round-trip time (ms)", rangemode="tozero", col=1)
+        if self.throughput is not None:
+            bps = self.throughput
+            shown = [*self.pairs.throughput_bps, bps.estimate, bps.low, bps.high]
+            figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(shown, "bit/s"), col=2)
+        level, ends = percent(self.rtt.level), f"{self.from_region} to {self.to_region}"
+        return theme.finish(
+            figure,
+            name="prediction",
+            title=f"Predicted: {ends}",
+            subtitle=f"Small points: measured pairs of regions. Large point: the prediction; bar: its {level} interval "
+            f"for one measurement ({SITUATIONS[self.situation]}). Dashed: light in fibre.",
+            alt=f"Measured pairs over distance, and the prediction. {self.sentence}",
+            caption=f"What to expect from {ends}, {quantity(self.distance_km, 'km')} apart, which was "
+            f"not used: {SITUATIONS[self.situation]}.",
+            table=self.table(),
+            note=note,
+        )
 
 
 @dataclass(frozen=True)
@@ -103,38 +121,23 @@ class Predictor:
     """
     Both fits, ready to predict many pairs.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The regions with measured pairs.
-    level : float
-        Level of the prediction intervals.
-    fits : Fits
-    pairs : DataFrame
-        Table `pairs`, in which distances and measured values are looked up.
-    regions : DataFrame or None
-        Coordinates that replace those of the catalogue.
-    sample : Sample
-        The pairs with an RTT that are in use, and the rows left out.
+    names: The regions with measured pairs.
+    level: Level of the prediction intervals.
+    pairs: Table `pairs`, in which distances and measured values are looked up.
+    sample: The pairs with an RTT that are in use, and the rows left out.
     """
 
     names: tuple[str, ...]
     level: float
     fits: prediction_fits.Fits
     pairs: pd.DataFrame
-    regions: pd.DataFrame | None
     sample: Sample
 
     def predict(self, from_region: str, to_region: str, *, distance_km: float | None = None) -> Prediction:
         """
         Predict one pair. A measured pair is predicted as if measured again: to leave it out, use `what_if`.
 
-        Parameters
-        ----------
-        from_region, to_region : str
-            Regions of the pairs, of the table `regions` given when fitting, or of the catalogue.
-        distance_km : float
-            Replaces the distance from the pairs, the table or the catalogue; needed for a region without coordinates.
+        `distance_km` replaces the distance from the pairs or the catalogue; a region without coordinates needs it.
         """
         ends = (from_region, to_region)
         if from_region == to_region:
@@ -158,7 +161,6 @@ class Predictor:
             throughput=self._estimate("throughput_bps", ends, situation, new, notes) if self.fits.base else None,
             measured=self._measured(ends),
             pairs=self.pairs,
-            in_use=self._in_use(indices),
         )
 
     def _estimate(
@@ -200,11 +202,6 @@ class Predictor:
             warnings=notes,
         )
 
-    def _in_use(self, indices: list[int]) -> bool:
-        observed = self.fits.rtt.observed
-        ends = np.sort(np.column_stack([observed.first, observed.second]), axis=1)
-        return bool((ends == np.sort(indices)).all(axis=1).any())
-
     def _measured(self, ends: tuple[str, str]) -> dict[str, float]:
         here = self.pairs[(self.pairs.from_region == ends[0]) & (self.pairs.to_region == ends[1])]
         names = [name for name in UNITS if name in here]
@@ -220,84 +217,46 @@ class Predictor:
         return catalogue.geodesic_km(first, second)
 
     def _coordinates(self, name: str) -> tuple[float, float]:
-        if self.regions is not None:
-            rows = self.regions[self.regions["name"] == name]
-            if len(rows):
-                return float(rows.latitude_deg.iloc[0]), float(rows.longitude_deg.iloc[0])
         try:
             region = catalogue.region(name)
         except ParameterError as error:
             if name in self.names:
                 raise ParameterError(
                     f"{name!r} is in the pairs, but neither its coordinates nor its distance to the other region is "
-                    "known; give distance_km, or a table regions with latitude_deg and longitude_deg"
+                    "known; give distance_km"
                 ) from error
             listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
             raise ParameterError(f"{error} Or a region of the pairs: {listed}") from error
         return region.latitude_deg, region.longitude_deg
 
 
-def what_if(
-    pairs: pd.DataFrame,
-    from_region: str,
-    to_region: str,
-    *,
-    level: float = 0.9,
-    regions: pd.DataFrame | None = None,
-    distance_km: float | None = None,
-) -> Prediction:
+def what_if(pairs: pd.DataFrame, from_region: str, to_region: str) -> Prediction:
     """
-    RTT and throughput of a pair that was not measured, with prediction intervals.
+    Predict RTT and throughput of a pair of regions that was not measured, with prediction intervals.
 
     If it was measured, its own rows (both directions) are left out, and reported with the prediction.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, measured or imported.
-    from_region, to_region : str
-        Regions of the pairs, of `regions` or of the catalogue.
-    level : float
-        Level of the prediction intervals. 90 % requires 9 regions if one of the pair's regions was not measured.
-    regions : DataFrame
-        Table `regions` with coordinates that replace those of the catalogue.
-    distance_km : float
-        Replaces the distance from the pairs or the coordinates.
-
-    Examples
-    --------
-    >>> from wanbench.methods.regions import simulated_surveys
-    >>> pairs = simulated_surveys.survey(16, seed=1)
-    >>> prediction = what_if(pairs, pairs.from_region[0], pairs.to_region[0])
-    >>> prediction.situation, bool(prediction.rtt.low <= prediction.measured["rtt_ms"] <= prediction.rtt.high)
-    ('both', True)
     """
     pairs = _checked(pairs)
     ends = (from_region, to_region)
-    predictor = fit_predictor(pairs[~_between(pairs, ends)], level=level, regions=regions)
-    return replace(predictor, pairs=pairs).predict(*ends, distance_km=distance_km)
+    predictor = fit_predictor(pairs[~_between(pairs, ends)])
+    return replace(predictor, pairs=pairs).predict(*ends)
 
 
-def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9, regions: pd.DataFrame | None = None) -> Predictor:
+def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
     """
-    Fit once, predict many pairs; parameters as in `what_if`.
+    Fit once, predict many pairs. 90 % requires 9 regions if one of a pair's regions was not measured.
 
-    Raises
-    ------
-    ParameterError
-        With fewer than 5 regions or 6 pairs that have an RTT and a distance.
+    Raises ParameterError: with fewer than 5 regions or 6 pairs that have an RTT and a distance.
     """
     level = check_level(level)
     pairs = _checked(pairs)
-    if regions is not None:
-        check_columns("regions", regions, ("name", "latitude_deg", "longitude_deg"))
     observed, sample = observe(pairs)
     fits = prediction_fits.fit_both(observed)
-    return Predictor(tuple(sample.regions), level, fits, pairs, regions, sample)
+    return Predictor(tuple(sample.regions), level, fits, pairs, sample)
 
 
 def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]:
-    """The pairs as arrays, whose indices are those of the sample's regions, and the sample of RTTs."""
+    """Return the pairs as arrays, whose indices are those of the sample's regions, and the sample of RTTs."""
     rtt = unordered(pairs, "rtt_ms")
     require_regions(rtt, prediction_fits.MIN_REGIONS, "a prediction")
     if rtt.n_pairs < prediction_fits.MIN_PAIRS:
@@ -320,5 +279,57 @@ def _checked(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _between(pairs: pd.DataFrame, ends: tuple[str, str]) -> pd.Series:
-    """The rows of a pair, in both directions."""
+    """Return the rows of a pair, in both directions."""
     return pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
+
+
+def _add_measured(figure: go.Figure, prediction: Prediction, name: str, col: int) -> None:
+    combine = "geometric mean" if name == "throughput_bps" else "median"
+    frame = unordered(prediction.pairs, name, combine=combine).frame
+    ends = (prediction.from_region, prediction.to_region)
+    n_shared = frame.region_a.isin(ends).astype(int) + frame.region_b.isin(ends)
+    cross = {"size": 13, "symbol": "x-thin", "line": {"width": 3, "color": theme.TEXT}}
+    for n, label, marker in (
+        (0, "other pairs", POINT | {"color": theme.LAND}),
+        (1, f"pairs of {' or '.join(map(theme.plain, ends))}", POINT | {"color": theme.WITHIN}),
+        (2, "measured after all", cross),
+    ):
+        part = frame[n_shared == n]
+        if part.empty:
+            continue
+        figure.add_scatter(
+            x=part.distance_km,
+            y=part.value,
+            mode="markers",
+            name=label,
+            legendgroup=label,
+            showlegend=col == 1,
+            marker=marker,
+            text=pair_labels(part),
+            hovertemplate="%{text}<br>%{x:,.0f} km<br>%{y:.4s}<extra></extra>",
+            row=1,
+            col=col,
+        )
+    if name == "rtt_ms":
+        farthest = max(frame.distance_km.max(), prediction.distance_km)
+        add_light(figure, np.array([0.0, farthest * 1.02]), row=1, col=col)
+
+
+def _add_predicted(figure: go.Figure, distance_km: float, estimate: Estimate, col: int) -> None:
+    bar = None
+    if np.isfinite([estimate.low, estimate.high]).all():
+        style = {"color": theme.FIT, "thickness": 2.5, "width": 7}
+        bar = interval_bar([estimate.estimate], [estimate.low], [estimate.high], **style)
+    figure.add_scatter(
+        x=[distance_km],
+        y=[estimate.estimate],
+        mode="markers",
+        name="prediction",
+        legendgroup="prediction",
+        showlegend=col == 1,
+        marker={"size": 13, "color": theme.FIT, "symbol": "diamond"},
+        error_y=bar,
+        hovertemplate=f"{estimate.formatted}<br>{estimate.formatted_interval or 'open interval'}<extra></extra>",
+        row=1,
+        col=col,
+    )

@@ -8,12 +8,16 @@ from math import nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
-from wanbench.formatting import percent
+from wanbench.figures import theme
+from wanbench.figures.primitives import estimate_points, reference_line
+from wanbench.formatting import count, percent, quantity
 from wanbench.methods.regions import dyadic
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
 from wanbench.methods.result import Estimate, Result, exact_binomial
 from wanbench.regions import light_rtt_ms
 
@@ -21,16 +25,17 @@ from . import prediction_fits
 from .prediction import LEFT_OUT, UNITS, observe
 from .prediction_fits import SITUATIONS
 
-FOLDS = 10
-"""Number of groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has."""
-REPEATS = 2
-"""Number of regroupings of regions: one grouping predicts only the few pairs inside each group."""
+FOLDS = 10  # Number of groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has
+REPEATS = 2  # Number of regroupings of regions: one grouping predicts only the few pairs inside each group
 NAMES = {"rtt_ms": "RTT", "throughput_bps": "throughput"}
 HOW = {
     "both": f"pairs left out, a {FOLDS}th at a time",
     "one": "each region left out in turn",
     "none": f"groups of regions left out, pairs inside a group predicted, {REPEATS} times over",
 }
+HEADROOM_PX = 24  # Room for one line of panel titles
+COLOURS = {"rtt_ms": theme.WITHIN, "throughput_bps": theme.OUTSIDE}
+LABELS = {"both": "pair left out", "one": "one region left out", "none": "both regions left out"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,13 +43,9 @@ class PredictionCoverage(Result):
     """
     Share of left-out values inside their prediction intervals, per quantity and situation.
 
-    Attributes
-    ----------
-    coverage : dict
-        (quantity, situation) to an Estimate: the share of measured values that lie in their intervals, with an
+    coverage: (quantity, situation) to an Estimate: the share of measured values that lie in their intervals, with an
         interval by region.
-    left_out : DataFrame
-        One row per prediction: quantity, situation, region (the one left out, for "one"), from_region, to_region,
+    left_out: One row per prediction: quantity, situation, region (the one left out, for "one"), from_region, to_region,
         distance_km, measured, predicted, low, high, covered.
     """
 
@@ -53,7 +54,6 @@ class PredictionCoverage(Result):
     level: float
 
     TITLE = "Coverage of prediction intervals"
-    DRAWN_BY = "prediction_coverage_figure.coverage"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -64,7 +64,6 @@ class PredictionCoverage(Result):
         return " ".join(estimate.sentence for estimate in self.estimates)
 
     def table(self) -> pd.DataFrame:
-        """One row per quantity and situation: coverage, median width, misses on either side, open intervals."""
         rows = []
         for (name, situation), estimate in self.coverage.items():
             part = self._part(name, situation)
@@ -99,19 +98,50 @@ class PredictionCoverage(Result):
     def _part(self, name: str, situation: str) -> pd.DataFrame:
         return self.left_out[(self.left_out.quantity == name) & (self.left_out.situation == situation)]
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Coverage per quantity and situation against the stated level, and region by region."""
+        figure = make_subplots(
+            rows=1,
+            cols=2,
+            horizontal_spacing=0.1,
+            subplot_titles=["all left-out pairs", "each region left out in turn"],
+        )
+        labels = []
+        for row, ((name, situation), share) in enumerate(self.coverage.items()):
+            labels.append(f"{NAMES[name]}, {LABELS[situation]}<br>n = {count(share.n, 'pair')}")
+            style = {"marker": {"size": 11, "color": COLOURS[name]}, "bar": {"thickness": 2.5}}
+            estimate_points(figure, [row], [share], **style, showlegend=False, row=1, col=1)
+        figure.update_yaxes(tickvals=list(range(len(labels))), ticktext=labels, autorange="reversed", row=1, col=1)
+        by_region = _add_regions(figure, self)
+        figure.update_xaxes(tickformat=".0%", title="share of measured values inside")
+        lowest = min(0.6, *(share.estimate for share in self.estimates)) - 0.02
+        figure.update_xaxes(range=[lowest, 1.02], row=1, col=1)
+        reference_line(figure, x=self.level)
+        worst = ""
+        if len(by_region):
+            row = by_region.iloc[0]
+            worst = f" Least covered: {row.region} ({quantity(float(row.coverage), 'fraction')})."
+        return theme.finish(
+            figure,
+            name="prediction-calibration",
+            title="Do the prediction intervals hold?",
+            subtitle=f"Dashed: the stated level, {percent(self.level)}. Left, point: share of left-out values inside "
+            "their intervals; bar: its 95 % interval by region. Right: one point per left-out region.",
+            alt=f"Coverage of prediction intervals on left-out values. {self.sentence}",
+            caption="Pairs and regions were left out, predicted from the others, and compared with the "
+            f"measurements.{worst}",
+            table=self.table(),
+            note=note,
+            headroom_px=HEADROOM_PX,
+        )
+
 
 def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 0) -> PredictionCoverage:
     """
     Leave out regions and pairs, predict them as `what_if` would, and compare with the measured values.
 
-    Each prediction and its interval use only the other pairs. Only the choice between window model and distance for
-    throughput is made once, on all pairs. The RTT of a pair is the median of both directions; the throughput of each
-    direction is compared with the one range of the pair.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the groups in which pairs and regions are left out.
+    Each prediction and its interval use only the other pairs; only the choice between window model and distance is made
+    once, on all pairs. The throughput of each direction is compared with the one range of the pair.
     """
     level = check_level(level)
     check_number("seed", seed, 0, whole=True)
@@ -140,7 +170,7 @@ def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 
 def _splits(
     observed: prediction_fits.ObservedPairs, situation: str, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """The kept pairs, the tested pairs and the left-out region (-1: several) of each split."""
+    """Return the kept pairs, the tested pairs and the left-out region (-1: several) of each split."""
     first, second, n = observed.first, observed.second, observed.n_regions
     if situation == "both":
         fold = rng.permutation(len(observed)) % FOLDS
@@ -210,7 +240,7 @@ def _predicted(
 
 
 def _coverage(part: pd.DataFrame, name: str, situation: str, level: float, notes: tuple[str, ...]) -> Estimate:
-    """The share covered, with an interval from leaving out each region, and each pair, of the comparison."""
+    """Return the share covered, with an interval from leaving out each region, and each pair, of the comparison."""
     ends = np.sort(part[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
     pairs = part.covered.groupby([ends[:, 0], ends[:, 1]]).agg(["sum", "size"])
     share, low, high, n_regions = share_interval(pairs["sum"], pairs["size"], pairs.index.to_frame())
@@ -233,14 +263,7 @@ def _coverage(part: pd.DataFrame, name: str, situation: str, level: float, notes
 
 def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float, int]:
     """
-    A share of successes, its 95 % interval by region, and the number of regions.
-
-    Parameters
-    ----------
-    hits, tries : sequence (pairs,)
-        Per unordered pair.
-    ends : DataFrame (pairs, 2)
-        The two regions of each pair.
+    Compute a share of successes over unordered pairs, its 95 % interval by region, and the number of regions.
 
     At 0 and 1 the jackknife has no width: the interval is then that of Clopper and Pearson with the regions as n.
     """
@@ -253,3 +276,23 @@ def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float
     if share in (0.0, 1.0):
         return share, *exact_binomial(int(share) * n_regions, n_regions, 0.95), n_regions
     return float(share), float(max(share - half, 0.0)), float(min(share + half, 1.0)), n_regions
+
+
+def _add_regions(figure: go.Figure, result: PredictionCoverage) -> pd.DataFrame:
+    """Return a strip of regions per quantity in the right panel; returns the first strip's rows, the worst first."""
+    frames = {name: result.by_region(name) for name, situation in result.coverage if situation == "one"}
+    for row, (name, frame) in enumerate(frames.items()):
+        figure.add_scatter(
+            x=frame.coverage,
+            y=row + theme.spread(len(frame)),
+            mode="markers",
+            marker={"size": 7, "opacity": 0.7, "color": COLOURS[name]},
+            text=[theme.plain(region) for region in frame.region],
+            hovertemplate="%{text}<br>%{x:.0%}<extra></extra>",
+            showlegend=False,
+            row=1,
+            col=2,
+        )
+    ticks = {"tickvals": list(range(len(frames))), "ticktext": [NAMES[name] for name in frames]}
+    figure.update_yaxes(**ticks, autorange="reversed", zeroline=False, row=1, col=2)
+    return next(iter(frames.values()), pd.DataFrame())

@@ -1,4 +1,15 @@
-"""The fits of RTT and throughput behind predictions, and their scores on left-out pairs, in three situations."""
+"""
+The fits of RTT and throughput behind predictions, and conformal intervals from their errors on left-out pairs.
+
+y = fixed part + u[first] + u[second] + error. The random effects u are shrunk towards 0 (Henderson 1975); the ratio of
+the two variances, by restricted maximum likelihood (Patterson & Thompson 1971), determines how much. For given weights
+and ratio the fit is a ridge regression, so the fits without a pair, a region or two regions are exact.
+
+Each left-out value gives a score: its distance from the prediction made without it, in units of a scale that may grow
+with x. The interval for a new value spans the predictions of all these fits, each moved by its score (jackknife+:
+Barber, Candès, Ramdas & Tibshirani 2021). Values left out together (those of a region) are one unit and share one
+weight; one more unit, that of the new value, lies at infinity (Dunn, Wasserman & Ramdas 2023).
+"""
 
 from __future__ import annotations
 
@@ -7,28 +18,268 @@ from functools import cached_property
 from math import inf
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.optimize import minimize_scalar
 
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
-from wanbench.methods.regions.unordered_pairs import Sample
+from wanbench.methods.regions.pairs import Sample
 from wanbench.methods.tcp import knee
+from wanbench.methods.tcp.knee import huber_weights, mad_scale
 from wanbench.regions import light_rtt_ms
 
-from . import conformal, region_effects
-
+ROUNDS = 5  # Rounds of reweighting, enough for Huber's weights to settle
+LOG_RATIO = (-6.0, 14.0)  # Search range of the log ratio: from almost no shrinkage to no effects of regions
+CHUNK_CELLS = 2_000_000  # Numbers held at a time, 16 MB
+IMPOSSIBLE = 1e30  # Replaces an infinite deviance, which the search could not subtract
+SMALLEST_SCALE = 0.3  # Share of the typical deviation below which a scale counts as too small to divide by
 SITUATIONS = {
     "both": "both regions have other measured pairs",
     "one": "one of the regions has no measured pair",
     "none": "neither region has a measured pair",
 }
+WITHOUT = {"both": "without_pairs", "one": "without_regions", "none": "without_ends"}
 BASES = ("window", "distance")
-MIN_REGIONS = 5
-"""With fewer regions, leaving one out says too little, as for intervals by region."""
-MIN_PAIRS = 6
-"""More than MIN_REGIONS, because both the effects of regions and the line are fitted."""
-MIN_THROUGHPUTS = 10
-"""Fewer values do not determine both a window and a capacity."""
-MIN_RTT_MS = 0.05
-"""Minimum RTT in the window model, whose logarithm is infinite at 0."""
+MIN_REGIONS = 5  # With fewer regions, leaving one out says too little, as for intervals by region
+MIN_PAIRS = 6  # More than MIN_REGIONS, because both the effects of regions and the line are fitted
+MIN_THROUGHPUTS = 10  # Fewer values do not determine both a window and a capacity
+MIN_RTT_MS = 0.05  # Minimum RTT in the window model, whose logarithm is infinite at 0
+
+
+@dataclass(frozen=True)
+class Effects:
+    """
+    The fit. `coefficients` holds the fixed part, then one effect per region (0 for a region without pairs).
+
+    `design` (pairs, coefficients) and `weights` (pairs,) are those of the fit, `ratio` is the variance of an error
+    over that of a region's effect.
+    """
+
+    coefficients: np.ndarray
+    design: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    ratio: float
+    n_fixed: int
+    first: np.ndarray
+    second: np.ndarray
+
+    def _normal(self) -> tuple[np.ndarray, np.ndarray]:
+        fixed = self.design[:, : self.n_fixed]
+        normal, right = _gram(fixed, self.first, self.second, self._n_regions, self.weights, self.y)
+        _add_ratio(normal, self.n_fixed, self.ratio)
+        return normal, right
+
+    @property
+    def _n_regions(self) -> int:
+        return self.design.shape[1] - self.n_fixed
+
+    def without_pairs(self) -> np.ndarray:
+        """Compute the coefficients without each pair: (pairs, coefficients)."""
+        inverse = np.linalg.pinv(self._normal()[0], hermitian=True)
+        moved = self.design @ inverse
+        leverage = self.weights * (moved * self.design).sum(axis=1)
+        residual = self.y - self.design @ self.coefficients
+        step = self.weights * residual / np.maximum(1 - leverage, 1e-9)
+        return self.coefficients - moved * step[:, None]
+
+    def without_regions(self) -> np.ndarray:
+        """Coefficients without the pairs of each region: (regions, coefficients); NaN where undetermined."""
+        grams, sums = self._by_region()
+        normal, right = self._normal()
+        return _solve(normal - grams, right - sums)
+
+    def without_ends(self) -> np.ndarray:
+        """Compute the coefficients without the pairs of either region of each pair: (pairs, coefficients)."""
+        grams, sums = self._by_region()
+        normal, right = self._normal()
+        first, second = self.first, self.second
+        coefficients = np.empty_like(self.design)
+        step = max(1, CHUNK_CELLS // normal.size)
+        for start in range(0, len(self.y), step):
+            k = slice(start, start + step)
+            rows, weight = self.design[k], self.weights[k]
+            own = (rows * weight[:, None])[:, :, None] * rows[:, None, :]
+            left = normal - grams[first[k]] - grams[second[k]] + own
+            # Subtracting both regions removes their common pair twice, so it is added back once.
+            own_y = rows * (weight * self.y[k])[:, None]
+            coefficients[k] = _solve(left, right - sums[first[k]] - sums[second[k]] + own_y)
+        return coefficients
+
+    def _by_region(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the share of each region's pairs in the normal equations."""
+        n_coefficients = self.design.shape[1]
+        grams = np.zeros((n_coefficients - self.n_fixed, n_coefficients, n_coefficients))
+        sums = np.zeros((len(grams), n_coefficients))
+        for region, members in enumerate(self.design[:, self.n_fixed :].T):
+            own = np.flatnonzero(members)
+            part = self.design[own]
+            weighted = (part * self.weights[own, None]).T
+            grams[region], sums[region] = weighted @ part, weighted @ self.y[own]
+        return grams, sums
+
+
+def design_rows(fixed: np.ndarray, first, second, n_regions: int) -> np.ndarray:
+    """
+    Make rows of a design: the fixed part (pairs, k), then a 1 for either region; an index of -1 is a region without
+    an effect.
+    """
+    design = np.zeros((len(fixed), fixed.shape[1] + n_regions))
+    design[:, : fixed.shape[1]] = fixed
+    for end in (np.asarray(first), np.asarray(second)):
+        has_effect = end >= 0
+        design[np.flatnonzero(has_effect), fixed.shape[1] + end[has_effect]] += 1.0
+    return design
+
+
+def fit_effects(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray) -> Effects:
+    """
+    Fit by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals) and restricted maximum likelihood.
+
+    fixed: array (pairs, k); Columns of the fixed part, the constant among them.
+    first, second: arrays (pairs,); Index of each pair's regions, from 0 to `n_regions` - 1.
+    """
+    design, n_fixed = design_rows(fixed, first, second, n_regions), fixed.shape[1]
+    weights = np.ones(len(y))
+    for round_ in range(ROUNDS):
+        normal, right = _gram(fixed, first, second, n_regions, weights, y)
+        total = float((weights * y) @ y)
+        ratio = _ratio(normal, right, total, n_fixed, len(y))
+        _add_ratio(normal, n_fixed, ratio)
+        coefficients = np.linalg.lstsq(normal, right, rcond=None)[0]
+        residual = y - (design * coefficients).sum(axis=1)
+        if round_ < ROUNDS - 1:
+            weights = huber_weights(residual, mad_scale(residual))
+    return Effects(coefficients, design, y, weights, ratio, n_fixed, first, second)
+
+
+def _gram(fixed, first, second, n_regions, weights, y) -> tuple[np.ndarray, np.ndarray]:
+    """Return the normal equations without penalty, summed by region, as a dense product would be mostly zeros."""
+    k = fixed.shape[1]
+    gram, right = np.zeros((k + n_regions,) * 2), np.zeros(k + n_regions)
+    weighted = fixed * weights[:, None]
+    gram[:k, :k], right[:k] = weighted.T @ fixed, weighted.T @ y
+    columns = np.column_stack([weighted, weights, weights * y])
+    sums = np.column_stack(
+        [sum(np.bincount(end, column, n_regions) for end in (first, second)) for column in columns.T]
+    )
+    gram[k:, :k], gram[:k, k:] = sums[:, :k], sums[:, :k].T
+    np.add.at(gram, (k + first, k + second), weights)
+    np.add.at(gram, (k + second, k + first), weights)
+    diagonal = np.arange(k, k + n_regions)
+    gram[diagonal, diagonal] = sums[:, k]
+    right[k:] = sums[:, k + 1]
+    return gram, right
+
+
+def _add_ratio(normal: np.ndarray, n_fixed: int, ratio: float) -> None:
+    diagonal = np.arange(n_fixed, len(normal))
+    normal[diagonal, diagonal] += ratio
+
+
+def _ratio(gram, right, total: float, n_fixed: int, n_pairs: int) -> float:
+    """Compute the variance of errors over variance of effects, by restricted maximum likelihood."""
+    n_effects, freedom = len(gram) - n_fixed, n_pairs - n_fixed
+
+    def deviance(log_ratio: float) -> float:
+        normal = gram.copy()
+        _add_ratio(normal, n_fixed, np.exp(log_ratio))
+        try:
+            factor = cho_factor(normal, lower=True, check_finite=False)
+        except LinAlgError:
+            return IMPOSSIBLE
+        rest = total - right @ cho_solve(factor, right, check_finite=False)
+        if rest <= 0:
+            return IMPOSSIBLE
+        determinant = 2 * np.log(np.diag(factor[0])).sum()
+        return freedom * np.log(rest) + determinant - n_effects * log_ratio
+
+    best = minimize_scalar(deviance, bounds=LOG_RATIO, method="bounded", options={"xatol": 0.05})
+    return float(np.exp(best.x if best.fun < IMPOSSIBLE else LOG_RATIO[1]))
+
+
+def _solve(normal: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve many small systems at once; NaN for the singular ones."""
+    try:
+        return np.linalg.solve(normal, right[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        if len(normal) == 1:
+            return np.full(right.shape, np.nan)
+        return np.concatenate([_solve(normal[[k]], right[[k]]) for k in range(len(normal))])
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The scale of deviations at x, such as distance in 1,000 km: (constant + slope x) times `up` or `down`."""
+
+    constant: float
+    slope: float
+    smallest: float
+    up: float
+    down: float
+
+    def of(self, x) -> np.ndarray:
+        """Return the common scale at x."""
+        return np.maximum(self.constant + self.slope * np.asarray(x, dtype=float), self.smallest)
+
+    def scores(self, deviation: np.ndarray, x) -> np.ndarray:
+        """Compute the deviations (measured less predicted) without sign, in units of the scale for their sign."""
+        scaled = deviation / self.of(x)
+        return np.where(scaled >= 0, scaled / self.up, -scaled / self.down)
+
+
+def spread(deviation: np.ndarray, x: np.ndarray) -> Spread:
+    """Return the scale of these deviations: a line through their sizes over x, times the median for either sign."""
+    size = np.abs(deviation)
+    typical = max(float(np.mean(size)), 1e-9)
+    design = np.column_stack([np.ones_like(x), x])
+    # Capped, so that a few outliers do not tilt the line.
+    capped = np.minimum(size, 5 * max(float(np.median(size)), 1e-9))
+    middle = max(float(capped.mean()), 1e-9)
+    constant, slope = np.linalg.lstsq(design, capped, rcond=None)[0]
+    if slope < 0:
+        constant, slope = float(capped.mean()), 0.0
+    flat = Spread(float(constant), float(slope), SMALLEST_SCALE * min(typical, middle), 1.0, 1.0)
+    scaled = deviation / flat.of(x)
+    sides = [scaled[scaled >= 0], -scaled[scaled < 0]]
+    both = max(float(np.median(np.abs(scaled))), 1e-9)
+    up, down = (max(float(np.median(side)), SMALLEST_SCALE * both) if len(side) else both for side in sides)
+    return Spread(flat.constant, flat.slope, flat.smallest, up, down)
+
+
+def unit_weights(units: np.ndarray) -> np.ndarray:
+    """Return a weight per score: the scores of each unit share 1 / (units + 1)."""
+    _, index, size = np.unique(units, return_inverse=True, return_counts=True)
+    return 1.0 / size[index] / (len(size) + 1)
+
+
+def upper(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
+    """
+    The smallest value per row with `share` of the weight at or below it; infinite if the weights do not reach it.
+
+    NaN among `values` (rows, scores) has no weight; the other values of the row keep the total weight.
+
+    >>> upper(np.array([[3.0, 1.0, 2.0]]), np.full(3, 0.25), 0.5)
+    array([2.])
+    >>> upper(np.array([[3.0, 1.0, 2.0]]), np.full(3, 0.25), 0.9)
+    array([inf])
+    """
+    valid = ~np.isnan(values)
+    weight = np.where(valid, weights, 0.0)
+    kept = weight.sum(axis=1, keepdims=True)
+    weight = weight * np.divide(weights.sum(), kept, out=np.zeros_like(kept), where=kept > 0)
+    order = np.argsort(np.where(valid, values, inf), axis=1)
+    below = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
+    at = (below < share - 1e-9).sum(axis=1)
+    ends = np.full(len(values), inf)
+    inside = at < values.shape[1]
+    sorted_values = np.take_along_axis(values, order, axis=1)
+    ends[inside] = sorted_values[inside, at[inside]]
+    return np.where(np.isnan(ends), inf, ends)
+
+
+def lower(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
+    """Return the largest value per row with `share` of the weight at or above it; see `upper`."""
+    return -upper(-values, weights, share)
 
 
 @dataclass(frozen=True)
@@ -95,7 +346,7 @@ class Model:
     """A fit of RTT, or of log throughput relative to a base computed from RTT, with effects of regions."""
 
     observed: ObservedPairs
-    fit: region_effects.Effects
+    fit: Effects
 
     @cached_property
     def without(self) -> dict[str, np.ndarray]:
@@ -104,13 +355,7 @@ class Model:
     def coefficients(self, situation: str) -> np.ndarray:
         """Coefficients without each pair ("both"), region ("one") or both regions of a pair ("none"), computed once."""
         if situation not in self.without:
-            match situation:
-                case "both":
-                    self.without[situation] = self.fit.without_pairs()
-                case "one":
-                    self.without[situation] = self.fit.without_regions()
-                case _:
-                    self.without[situation] = self.fit.without_ends()
+            self.without[situation] = getattr(self.fit, WITHOUT[situation])()
         return self.without[situation]
 
     def left_out(self, situation: str) -> _LeftOut:
@@ -122,9 +367,9 @@ class Model:
         return _LeftOut(pair, pair, pair)
 
     def rows(self, new: NewPairs) -> np.ndarray:
-        """The design of new pairs."""
+        """Return the design of new pairs."""
         fixed = _fixed(new.distance_km, self.fit.n_fixed)
-        return region_effects.rows(fixed, new.first, new.second, self.observed.n_regions)
+        return design_rows(fixed, new.first, new.second, self.observed.n_regions)
 
 
 @dataclass(frozen=True)
@@ -134,7 +379,7 @@ class Window:
     knee: knee.Knee | None = None
 
     def of(self, rtt_ms: np.ndarray) -> np.ndarray:
-        """The logarithm of min(C, 8 W / RTT); 0 without a window."""
+        """Return the logarithm of min(C, 8 W / RTT); 0 without a window."""
         if self.knee is None:
             return np.zeros_like(rtt_ms)
         return np.minimum(self.knee.level, self.knee.falling - np.log(np.maximum(rtt_ms, MIN_RTT_MS)))
@@ -159,14 +404,14 @@ class Fits:
         return "" if self.throughput is None else "distance" if self.window.knee is None else "window"
 
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
-        """Value and interval of "rtt_ms", or of "throughput_bps" as a natural logarithm, for new pairs."""
+        """Compute the value and interval of "rtt_ms", or of "throughput_bps" as a natural logarithm, for new pairs."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         left = model.left_out(situation)
         deviation, centre, value = self._deviations(quantity, situation, model, left, new)
         pairs = model.observed
         x = pairs.distance_km[left.pair] / THOUSAND_KM
         finite = np.isfinite(deviation)
-        scale = conformal.spread(deviation[finite], x[finite])
+        scale = spread(deviation[finite], x[finite])
         weights, units = self._weights(situation, model, left)
         # One range predicts both directions of a pair, so both deviations count, each with half the weight.
         gap = pairs.half_gap[left.pair] if quantity == "throughput_bps" else np.zeros(len(deviation))
@@ -175,12 +420,12 @@ class Fits:
         here = scale.of(new.distance_km / THOUSAND_KM)[:, None]
         both = np.concatenate([centre, centre], axis=1)
         weights = np.concatenate([weights, weights]) / 2
-        high = conformal.upper(both + scores * scale.up * here, weights, level)
-        low = conformal.lower(both - scores * scale.down * here, weights, level)
+        high = upper(both + scores * scale.up * here, weights, level)
+        low = lower(both - scores * scale.down * here, weights, level)
         return Predicted(value, low, high, units)
 
     def deviations(self, quantity: str, situation: str) -> np.ndarray:
-        """Measured less predicted for each pair left out: in ms, or of the natural logarithm."""
+        """Compute the measured less predicted for each pair left out: in ms, or of the natural logarithm."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
         return self._deviations(quantity, situation, model, model.left_out(situation), none)[0]
@@ -211,7 +456,7 @@ class Fits:
 
     @staticmethod
     def _weights(situation: str, model: Model, left: _LeftOut) -> tuple[np.ndarray, int]:
-        weights = conformal.unit_weights(left.unit)
+        weights = unit_weights(left.unit)
         units = len(np.unique(left.unit))
         if situation == "none":
             # Pairs are left out with both regions, but regions are what a new pair brings: they are the units.
@@ -246,9 +491,9 @@ def _error(fits: Fits) -> float:
     return float(np.nanmean(deviation)) if np.isfinite(deviation).any() else inf
 
 
-def _fit(observed: ObservedPairs, y: np.ndarray, n_fixed: int) -> region_effects.Effects:
+def _fit(observed: ObservedPairs, y: np.ndarray, n_fixed: int) -> Effects:
     fixed = _fixed(observed.distance_km, n_fixed)
-    return region_effects.fit(fixed, observed.first, observed.second, observed.n_regions, y)
+    return fit_effects(fixed, observed.first, observed.second, observed.n_regions, y)
 
 
 def _fixed(distance_km: np.ndarray, n_fixed: int) -> np.ndarray:
@@ -261,7 +506,7 @@ def _knee(observed: ObservedPairs) -> knee.Knee:
 
 
 def observed_pairs(rtt: Sample, throughput: Sample | None, directed: dict[tuple[str, str], float]) -> ObservedPairs:
-    """Arrays of the pairs that have an RTT; `directed` maps (from, to) to a throughput in bit/s."""
+    """Make arrays of the pairs that have an RTT; `directed` maps (from, to) to a throughput in bit/s."""
     frame = rtt.frame
     log_bps = np.full(len(frame), np.nan)
     if throughput is not None:

@@ -3,16 +3,13 @@
 from . import claims
 from .charts import charts
 from .compare_models import ModelComparison, compare_models
-from .correlations import correlations
 from .envelope import lower_envelope
+from .geolocation import misplaced
 from .matched_cities import matched_cities
-from .misplaced_figure import misplaced
 from .nearest_region import nearest_region
-from .repeats import repeats
-from .row_selections import row_selections
-from .scatter import scatter
+from .readings import correlations, row_selections, unit_readings
 from .shape import compare_shapes
-from .unit_readings import unit_readings
+from .variation import repeats, scatter
 
 __all__ = [
     "ModelComparison",

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import isnan
 
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
-from wanbench.formatting import percent
+from wanbench.figures import theme
+from wanbench.formatting import count, percent
 from wanbench.methods.distance.straight_lines import RttFit, ThroughputFit, fit_rtt, fit_throughput
-from wanbench.methods.result import Estimate, Result
-from wanbench.methods.tcp import ModelFit, fit_model
+from wanbench.methods.result import LEVEL, Estimate, Result
+from wanbench.methods.tcp.fit_model import ModelFit, fit_model
 
 ALL = "all"
+PANELS = ("round-trip time (ms)", "throughput (bit/s, log axis)")
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +31,6 @@ class Chart(Result):
     """
 
     TITLE = "RTT and throughput against distance"
-    DRAWN_BY = "charts_figure.distance_chart"
 
     name: str
     pairs: pd.DataFrame
@@ -43,6 +47,38 @@ class Chart(Result):
     def sentence(self) -> str:
         return f"{self.rtt.pearson.sentence} {self.throughput.pearson.sentence}"
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Draw every unordered pair of a chart, with both lines and the intervals of their heights."""
+        figure = make_subplots(rows=1, cols=2, subplot_titles=PANELS, horizontal_spacing=0.12)
+        for column, panel in enumerate((self.rtt.figure(), self.throughput.figure()), start=1):
+            for trace in panel.data:
+                in_legend = column == 1 and trace.showlegend is not False
+                figure.add_trace(trace.update(legendgroup=trace.name, showlegend=in_legend), row=1, col=column)
+            figure.update_xaxes(panel.layout.xaxis.to_plotly_json(), row=1, col=column)
+            figure.update_yaxes(panel.layout.yaxis.to_plotly_json() | {"title": None}, row=1, col=column)
+        r, log_r = self.rtt.pearson, self.throughput.pearson
+        text = f"RTT r = {_r_text(r)}; log throughput r = {_r_text(log_r)} ({percent(LEVEL)} intervals by place)."
+        name = "all pairs" if self.name == ALL else " to ".join(map(theme.cloud_name, self.name.split("->")))
+        rtt = self.rtt.sample
+        pairs = f"{count(rtt.n_pairs, 'pair')} of {count(rtt.n_regions, 'region')}"
+        both = rtt.frame.merge(
+            self.throughput.sample.frame[["region_a", "region_b", "value"]],
+            on=["region_a", "region_b"],
+            how="outer",
+            suffixes=("", "_t"),
+        ).rename(columns={"value": "rtt_ms", "value_t": "throughput_bps"})
+        return theme.finish(
+            figure,
+            name=f"distance-chart-{re.sub('[^a-z0-9]+', '-', self.name)}",
+            title=f"Distance against latency and throughput: {name}",
+            subtitle=f"One point per unordered pair. Lines: least squares; bands: their intervals by place. {text}",
+            alt=f"Two scatters against distance for {pairs}: RTT, and throughput on a log axis. {self}",
+            caption=f"RTT and throughput of {pairs} ({name}) against the great-circle distance. {text}",
+            table=both.drop(columns="n_directions"),
+            note=note,
+            headroom_px=24,
+        )
+
 
 @dataclass(frozen=True, repr=False)
 class Charts(Result):
@@ -55,7 +91,6 @@ class Charts(Result):
 
     charts: dict[str, Chart]
     left_out: dict[str, str]
-    level: float = 0.95
 
     def __getitem__(self, name: str) -> Chart:
         try:
@@ -74,7 +109,6 @@ class Charts(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Each kind of caution once, with the names of its charts, and the charts that are missing."""
         names: dict[str, list[str]] = {}
         for name, chart in self.charts.items():
             # What a caution says before its numbers, which differ from chart to chart.
@@ -85,13 +119,7 @@ class Charts(Result):
             *(f"no chart of {name}: {why}" for name, why in self.left_out.items()),
         )
 
-    def table(self) -> pd.DataFrame:
-        """One row per chart and estimate; columns as `Estimate.row`, and `chart`."""
-        parts = [chart.table().assign(chart=name) for name, chart in self.charts.items()]
-        return pd.concat(parts, ignore_index=True)
-
     def formatted_table(self) -> pd.DataFrame:
-        """One row per quantity, one column per chart."""
         columns = {}
         for name, chart in self.charts.items():
             slope, parameters = chart.rtt.slope, chart.model.parameters if chart.model else {}
@@ -104,23 +132,18 @@ class Charts(Result):
                 "TCP window W": _cell(parameters.get("W")),
                 "capacity C": _cell(parameters.get("C")),
             }
-        head = f"value ({percent(self.level)} interval by place)"
+        head = f"value ({percent(LEVEL)} interval by place)"
         return pd.DataFrame(columns).rename_axis(head).reset_index()
 
 
-def charts(
-    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0, transfer_s: float | None = None
-) -> Charts:
+def charts(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0, transfer_s: float) -> Charts:
     """
     Fit both lines to all pairs, and to the pairs of each ordered pair of clouds, with TCP's window for the latter.
 
     Parameters
     ----------
-    pairs : DataFrame
-        Table `pairs`.
-    transfer_s : float, optional
-        Duration of each transfer. If it is given, the model includes slow start (finite transfer), otherwise only the
-        window.
+    transfer_s : float
+        Duration of each transfer; the model includes slow start (finite transfer).
     """
     check_columns("pairs", pairs, ["from_cloud", "to_cloud"])
     joined = pairs.from_cloud + "->" + pairs.to_cloud
@@ -128,23 +151,22 @@ def charts(
     made, left_out = {}, {}
     for name, part in groups.items():
         try:
-            rtt = fit_rtt(part, level=level, resamples=resamples, seed=seed)
-            throughput = fit_throughput(part, level=level, resamples=resamples, seed=seed)
+            rtt = fit_rtt(part, resamples=resamples, seed=seed)
+            throughput = fit_throughput(part, resamples=resamples, seed=seed)
         except ParameterError as error:
             if name == ALL:
                 raise
             left_out[name] = str(error)
         else:
-            model = None if name == ALL else _model(part, transfer_s, level)
+            model = None if name == ALL else _model(part, transfer_s)
             made[name] = Chart(name, part, rtt, throughput, model)
-    return Charts(made, left_out, level)
+    return Charts(made, left_out)
 
 
-def _model(pairs: pd.DataFrame, transfer_s: float | None, level: float) -> ModelFit | None:
-    """The window of a chart; None where its pairs are too few."""
-    model = "window-limited" if transfer_s is None else "finite transfer"
+def _model(pairs: pd.DataFrame, transfer_s: float) -> ModelFit | None:
+    """Fit the window of a chart; None where its pairs are too few."""
     try:
-        return fit_model(pairs, model, transfer_s=transfer_s, ordered=True, level=level)
+        return fit_model(pairs, "finite transfer", transfer_s=transfer_s)
     except ParameterError:
         return None
 
@@ -156,3 +178,7 @@ def _cell(estimate: Estimate | None) -> str:
         return "not identified"
     interval = estimate.formatted_interval
     return f"{estimate.formatted} ({interval})" if interval else estimate.formatted
+
+
+def _r_text(r: Estimate) -> str:
+    return f"{r.formatted} ({r.formatted_interval})" if r.formatted_interval else r.formatted

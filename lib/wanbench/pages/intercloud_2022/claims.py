@@ -13,42 +13,32 @@ from wanbench.methods.claims.ledger import Audit, above, read_claims
 from wanbench.methods.distance.clouds import CloudComparison
 from wanbench.methods.distance.inflation import ALL, Inflation
 from wanbench.methods.result import Estimate
-from wanbench.methods.tcp.window import window_limited_bps
+from wanbench.methods.tcp.models import window_limited_bps
 from wanbench.read.plausibility import known_instances
 from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS
 
 from .charts import Charts
-from .compare_models import ModelComparison
-from .correlations import Correlations
+from .compare_models import WORSE, ModelComparison
 from .matched_cities import MatchedCities
 from .nearest_region import NearestRegion
-from .repeats import Repeats
-from .row_selections import UNFLAGGED, UNFLAGGED_CATALOGUE
-from .scatter import Scatter
-from .scores import WORSE
+from .readings import UNFLAGGED, UNFLAGGED_CATALOGUE, Correlations
+from .variation import Repeats, Scatter
 
-EARTH_RADIUS_KM = 6371.0088
-"""Mean radius (IUGG)."""
-EXAMPLE_WINDOW_BYTES = 65_536
-"""The window of the article's example: 64 KiB."""
-EXAMPLE_RTT_MS = 80.0
-"""The round trip of the article's example."""
+EARTH_RADIUS_KM = 6371.0088  # Mean radius (IUGG)
+EXAMPLE_WINDOW_BYTES = 65_536  # The window of the article's example: 64 KiB
+EXAMPLE_RTT_MS = 80.0  # The round trip of the article's example
+# Two tests of one pair are noisy if they differ by half as much again, which shows on a chart with linear axes
 NOISY_FACTOR = 1.5
-"""Two tests of one pair are noisy if they differ by half as much again, which shows on a chart with linear axes."""
-NOISY_SHARE = 0.1
-"""Share of the repeated pairs that must differ so much: one in ten is more than outliers."""
+NOISY_SHARE = 0.1  # Share of the repeated pairs that must differ so much: one in ten is more than outliers
+# Inflation below which paths count as straightforward: a quarter more than light in fibre along the geodesic
 STRAIGHT = 1.25
-"""Inflation below which paths count as straightforward: a quarter more than light in fibre along the geodesic."""
+# Share of an instance's limit that counts as reaching it: payload is 96.5 % of what the limit counts
 NEAR_CEILING = 0.95
-"""Share of an instance's limit that counts as reaching it: payload is 96.5 % of what the limit counts."""
-FAR_LESS = 10.0
-"""A rate far below another is at most a tenth of it."""
-ALIKE = 2.0
-"""Instances whose rates differ by more than a doubling are not comparable."""
+FAR_LESS = 10.0  # A rate far below another is at most a tenth of it
+ALIKE = 2.0  # Instances whose rates differ by more than a doubling are not comparable
+# Lowest and highest list price of traffic to the internet (plan/prices.csv)
 INTERNET_USD_PER_GB = {"aws": (0.09, 0.155), "gcp": (0.08, 0.12)}
-"""Lowest and highest list price of traffic to the internet (plan/prices.csv)."""
-REGIONS_USD_PER_GB = {"aws": (0.02, 0.138), "gcp": (0.01, 0.08)}
-"""The same of traffic between regions."""
+REGIONS_USD_PER_GB = {"aws": (0.02, 0.138), "gcp": (0.01, 0.08)}  # The same of traffic between regions
 
 
 def throughput_across_clouds(
@@ -67,24 +57,11 @@ def throughput_across_clouds(
     nearest: NearestRegion,
 ) -> Audit:
     """
-    Every claim of source 002 that its published rows can test.
+    Test every claim of source 002 that its published rows can test.
 
-    Parameters
-    ----------
-    tests : DataFrame
-        As `ingest.per_test` gives them: one row per test.
-    charts, inflation, models, nearest
-        Results for the survey's pairs.
-    latency_r, throughput_r : Correlations
-        Correlations over the selections of rows, the plain one first and the catalogue's coordinates second.
-    latency, throughput : MatchedCities
-        Both columns over the cities with both clouds.
-    clouds : CloudComparison
-        Comparison of throughput, for the direction across the clouds.
-    repeats : tuple of Repeats
-        Repeats of RTT and of throughput.
-    scatters : mapping of Scatter
-        By chart, and of all pairs ("all").
+    `tests` has one row per test (`ingest.per_test`); the first two selections of `latency_r` and `throughput_r` are all
+    rows with the survey's and with the catalogue's coordinates; `repeats` are those of RTT and of throughput;
+    `scatters` are by chart, and of all pairs ("all"). All others are results for the survey's pairs.
     """
     audit = read_claims("002-throughput-across-clouds")
     _facts(audit, tests)
@@ -114,7 +91,7 @@ def throughput_across_clouds(
 
 
 def _by_clouds(estimates: Mapping[str, Estimate]) -> str:
-    """Text of estimates by ordered pair of clouds: "aws to gcp 1.2 (1.1 to 1.3)"."""
+    """Make text of estimates by ordered pair of clouds: "aws to gcp 1.2 (1.1 to 1.3)"."""
     return "; ".join(
         f"{name.replace('->', ' to ')} {estimate.formatted} ({estimate.formatted_interval})"
         for name, estimate in estimates.items()
@@ -202,7 +179,7 @@ def _facts(audit: Audit, tests: pd.DataFrame) -> None:
 
 
 def _cost(audit: Audit, tests: pd.DataFrame) -> None:
-    """The cost of a full test, by list prices and both volumes: what the source says, and what was sent."""
+    """Return the cost of a full test, by list prices and both volumes: what the source says, and what was sent."""
     n, n_pairs = audit.number("n-regions"), audit.number("n-pairs")
     hour_usd = n * audit.number("instance-high") / 100
     hours = audit.number("instances-cost") / hour_usd

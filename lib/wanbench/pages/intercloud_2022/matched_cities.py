@@ -8,20 +8,25 @@ from math import nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
-from wanbench.checks import check_choice, check_level
+from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
+from wanbench.figures import theme
+from wanbench.figures.primitives import REFERENCE
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import REFERENCES
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL, unordered
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
-from wanbench.methods.tcp.intervals import half_width
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, unordered
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
+
+from .readings import DOT
 
 METHOD = (
     "mean over pairs of cities of (both pairs between the clouds) less (the pair within each cloud); interval from the "
     f"dyadic jackknife over cities ({REFERENCES})"
 )
 ASSUMPTION = "Differences between clouds in these cities also hold elsewhere; hosts of one city share one location"
+WITHIN_KM = 50.0  # Regions of two clouds at most this far apart are one city
 CITY_COLUMNS = ["one", "other", "apart_km"]
 
 
@@ -30,51 +35,62 @@ class MatchedCities(Result):
     """
     Pairs between two clouds compared with pairs within them, over the same pairs of cities.
 
-    Attributes
-    ----------
-    difference : Estimate
-        Between clouds less within one: ms, or for throughput a ratio (between over within).
-    cities : DataFrame
-        The pairs of regions matched as one city: one, other, apart_km.
-    pairs : DataFrame
-        Per pair of cities: city_a, city_b, between, within, difference (of logarithms for throughput).
+    difference: Between clouds less within one: ms, or for throughput a ratio (between over within).
+    pairs: Per pair of cities: city_a, city_b, between, within, difference (of logarithms for throughput).
     """
 
     TITLE = "Cities with regions of both clouds"
-    DRAWN_BY = "matched_cities_figure.between_against_within"
 
     column: str
     difference: Estimate
-    cities: pd.DataFrame
     pairs: pd.DataFrame
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Per pair of cities: the mean of the two pairs between clouds against the mean of the two within."""
+        throughput = self.column == "throughput_bps"
+        name, unit = ("throughput", "bit/s") if throughput else ("round-trip time", "ms")
+        pairs = self.pairs
+        figure = go.Figure()
+        figure.add_scatter(
+            x=pairs.within,
+            y=pairs.between,
+            mode="markers",
+            marker=DOT,
+            text=[f"{theme.plain(row.city_a)} – {theme.plain(row.city_b)}" for row in pairs.itertuples()],
+            hovertemplate="%{text}<extra></extra>",
+            name="pair of cities",
+        )
+        both = pairs[["within", "between"]].to_numpy()
+        ends = [float(both.min()), float(both.max())]
+        figure.add_scatter(x=ends, y=ends, mode="lines", line=REFERENCE, name="no difference", hoverinfo="skip")
+        axis = theme.log_axis(ends, unit) if throughput else {}
+        figure.update_xaxes(title=f"{name} within the clouds ({unit})", **axis)
+        figure.update_yaxes(title=f"{name} between the clouds ({unit})", **axis)
+        return theme.finish(
+            figure,
+            name=f"matched-cities-{name.replace(' ', '-')}",
+            title=f"The same cities, within and between clouds: {name}",
+            subtitle="One point per pair of cities with both clouds. Dashed: no difference.",
+            alt=f"Scatter of {name} between clouds against within one over the same pairs of cities. {self}",
+            caption=self.difference.sentence,
+            table=pairs,
+            note=note,
+        )
 
-def matched_cities(
-    pairs: pd.DataFrame, *, column: str = "rtt_ms", within_km: float = 50.0, level: float = 0.95
-) -> MatchedCities:
+
+def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCities:
     """
     Compare pairs between two clouds with pairs within them, over the same pairs of cities.
 
-    A city is one region of each cloud at most `within_km` apart, matched nearest first, each region once. A pair of
-    cities counts if all four of its pairs have a value: within each cloud, and across in both directions.
+    A city is one region of each cloud at most 50 km apart, matched nearest first, each region once. A pair of cities
+    counts if all four of its pairs have a value. "throughput_bps" is compared as a ratio.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`; the distance of two matched regions is that of their pair.
-    column : str
-        "rtt_ms", or "throughput_bps", which is compared as a ratio.
-
-    Raises
-    ------
-    ParameterError
-        No pair of cities has all four values.
+    Raises ParameterError: no pair of cities has all four values.
     """
-    check_level(level)
     check_choice("column", column, ("rtt_ms", "throughput_bps"))
     as_ratio = column == "throughput_bps"
     sample = unordered(pairs, column, combine="geometric mean" if as_ratio else "median")
-    cities = _cities(pairs, within_km)
+    cities = _cities(pairs)
     value = {(row.region_a, row.region_b): row.value for row in sample.frame.itertuples()}
     rows = []
     for (i, (a1, g1, _)), (j, (a2, g2, _)) in combinations(enumerate(cities), 2):
@@ -84,7 +100,7 @@ def matched_cities(
             rows.append((i, j, four[:2].mean(), four[2:].mean()))
     if not rows:
         raise ParameterError(
-            f"no pair of cities of both aws and gcp within {within_km:g} km has all four of {column}; "
+            f"no pair of cities of both aws and gcp within {WITHIN_KM:g} km has all four of {column}; "
             f"there are {len(cities)} such cities"
         )
     first, second, between, within = (np.array(column) for column in zip(*rows, strict=True))
@@ -92,12 +108,12 @@ def matched_cities(
     mean, n = float(difference.mean()), len(rows)
     used, ends = np.unique([first, second], return_inverse=True)
     ends = ends.reshape(2, -1)
-    naive = half_width(level, max(n - 1, 1), difference.var(ddof=1) / n) if n > 1 else nan
+    naive = t_quantile(LEVEL, max(n - 1, 1)) * np.sqrt(difference.var(ddof=1) / n) if n > 1 else nan
     warnings, half = sample.warnings()[: len(sample.left_out) > 0], nan
     if len(used) < FEWEST_FOR_INTERVAL:
         warnings += (f"no interval from {len(used)} cities; it needs {FEWEST_FOR_INTERVAL}",)
     else:
-        half = dyadic.ratio(difference, np.ones(n), *ends, len(used), level)[1]
+        half = dyadic.ratio(difference, np.ones(n), *ends, len(used), LEVEL)[1]
     back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms
     result = Estimate(
         quantity=f"between clouds {'over' if as_ratio else 'less'} within one, same cities",
@@ -112,7 +128,6 @@ def matched_cities(
         n_regions=2 * len(used),
         method=METHOD,
         assumption=ASSUMPTION,
-        level=level,
         naive=Interval(PAIRS_INDEPENDENT, back(mean - naive), back(mean + naive)),
         warnings=warnings,
     )
@@ -126,12 +141,12 @@ def matched_cities(
             "difference": difference,
         }
     )
-    return MatchedCities(column, result, pd.DataFrame(cities, columns=CITY_COLUMNS), table)
+    return MatchedCities(column, result, table)
 
 
-def _cities(pairs: pd.DataFrame, within_km: float) -> list[tuple[str, str, float]]:
+def _cities(pairs: pd.DataFrame) -> list[tuple[str, str, float]]:
     """One-to-one matches of the regions of AWS and Google Cloud, nearest first."""
-    near = pairs[pairs.distance_km <= within_km][["from_region", "to_region", "distance_km"]]
+    near = pairs[pairs.distance_km <= WITHIN_KM][["from_region", "to_region", "distance_km"]]
     there = near.set_axis(CITY_COLUMNS, axis=1)
     back = near.set_axis(["other", "one", "apart_km"], axis=1)
     matches = pd.concat([there, back[CITY_COLUMNS]])

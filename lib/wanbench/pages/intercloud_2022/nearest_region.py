@@ -7,24 +7,21 @@ from math import nan
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
-from wanbench.checks import check_level
 from wanbench.errors import ParameterError
+from wanbench.figures import theme
+from wanbench.figures.primitives import reference_line
 from wanbench.formatting import count, percent
 from wanbench.methods.regions import dyadic
-from wanbench.methods.regions.check_pairs import check_pairs
-from wanbench.methods.regions.unordered_pairs import FEWEST_FOR_INTERVAL
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, check_pairs
+from wanbench.methods.result import Estimate, Result, tails
 
+# From this share of the best throughput on, a target counts as about the best: 10 % is five times the typical
+# difference of repeated tests
 NEARLY = 0.9
-"""
-From this share of the best throughput on, a target counts as about the best: 10 % is five times the typical difference
-of repeated tests.
-"""
+# Sources with fewer tested targets in a cloud are left out: among one or two, the nearest is often the best by chance
 MIN_TARGETS = 3
-"""
-Sources with fewer tested targets in a cloud are left out: among one or two, the nearest is often the best by chance.
-"""
 COLUMNS = ("from_region", "to_region", "from_cloud", "to_cloud", "distance_km", "throughput_bps")
 METHOD = "percentile interval of a bootstrap over source regions"
 ASSUMPTION = (
@@ -37,19 +34,13 @@ class NearestRegion(Result):
     """
     Throughput to the nearest region of another cloud compared with the best.
 
-    Attributes
-    ----------
-    share : Estimate
-        The share of sources whose throughput to the nearest target is at least 90 % of the best.
-    relative : Estimate
-        Throughput to the nearest target over throughput to the best one: the median over sources.
-    sources : DataFrame
-        Per source region and target cloud: from_region, to_cloud, n_targets, nearest, nearest_km, best,
-        best_km, relative.
+    share: The share of sources whose throughput to the nearest target is at least 90 % of the best.
+    relative: Throughput to the nearest target over throughput to the best one: the median over sources.
+    sources: Per source region and target cloud: from_region, to_cloud, n_targets, nearest, nearest_km, best, best_km,
+        relative.
     """
 
     TITLE = "The nearest region of the other cloud"
-    DRAWN_BY = "nearest_region_figure.nearest_over_best"
 
     share: Estimate
     relative: Estimate
@@ -59,19 +50,46 @@ class NearestRegion(Result):
     def sentence(self) -> str:
         return f"{self.share.sentence} {self.relative.sentence}"
 
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Per source and target cloud: throughput to the nearest region over the best, against the distance to it."""
+        figure = go.Figure()
+        for cloud, part in self.sources.groupby("to_cloud"):
+            texts = [
+                f"{theme.plain(row.from_region)}: nearest {theme.plain(row.nearest)}, best {theme.plain(row.best)}"
+                for row in part.itertuples()
+            ]
+            figure.add_scatter(
+                x=part.nearest_km,
+                y=part.relative,
+                mode="markers",
+                marker={"color": theme.colour(cloud), "size": 9, "opacity": 0.8},
+                name=f"to {theme.cloud_name(cloud)}",
+                text=texts,
+                hovertemplate="%{text}<br>%{y:.0%}<extra></extra>",
+            )
+        reference_line(figure, y=NEARLY)
+        title = "distance to the nearest region of the other cloud (km)"
+        figure.update_xaxes(title=title, tickformat=",d", rangemode="tozero")
+        figure.update_yaxes(title="its throughput over the best", range=[0, 1.05], tickformat=".0%")
+        return theme.finish(
+            figure,
+            name="nearest-region",
+            title="Is the nearest region of the other cloud the fastest?",
+            subtitle=f"One point per source region and target cloud. Dashed: {percent(NEARLY)} of the best.",
+            alt=f"Throughput to the nearest target over the best one, against distance. {self}",
+            caption=self.share.sentence,
+            table=self.sources,
+            note=note,
+        )
 
-def nearest_region(pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0) -> NearestRegion:
-    """
-    For each source region and each other cloud: throughput to that cloud's nearest region against throughput to its
-    best one.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`, with `distance_km` and `throughput_bps`. Pairs without either, and sources with fewer than 3
-        targets in a cloud, are left out and counted.
+def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0) -> NearestRegion:
     """
-    check_level(level)
+    Compare, for each source region and each other cloud, throughput to that cloud's nearest region with that to its
+    best.
+
+    Pairs without distance or throughput, and sources with fewer than 3 targets in a cloud, are left out and counted.
+    """
     pairs = check_pairs(pairs, *COLUMNS)
     between = pairs[pairs.from_cloud != pairs.to_cloud]
     rows = between[(between.throughput_bps > 0) & between.distance_km.notna()]
@@ -95,13 +113,12 @@ def nearest_region(pairs: pd.DataFrame, *, level: float = 0.95, resamples: int =
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)[:, index]
         drawn = np.column_stack([weights @ good / weights.sum(axis=1), dyadic.medians(relative, weights)])
-        ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        ends = np.quantile(drawn, tails(), axis=0)
     common = {
         "unit": "fraction",
         "n": len({frozenset(ends) for ends in zip(used.from_region, used.to_region, strict=True)}),
         "n_regions": len({*used.from_region, *used.to_region}),
         "assumption": ASSUMPTION,
-        "level": level,
         "warnings": warnings,
     }
     return NearestRegion(
@@ -129,7 +146,7 @@ def nearest_region(pairs: pd.DataFrame, *, level: float = 0.95, resamples: int =
 
 
 def _source(region: str, cloud: str, group: pd.DataFrame) -> dict:
-    """A row of `NearestRegion.sources`, from one source's pairs to one cloud."""
+    """Return a row of `NearestRegion.sources`, from one source's pairs to one cloud."""
     near, best = group.loc[group.distance_km.idxmin()], group.loc[group.throughput_bps.idxmax()]
     return {
         "from_region": region,

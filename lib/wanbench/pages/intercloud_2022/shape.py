@@ -8,25 +8,17 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from wanbench.checks import check_choice, check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, percent
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION
-from wanbench.methods.regions.unordered_pairs import (
-    FEWEST_FOR_INTERVAL,
-    Sample,
-    left_out_of_any,
-    require_regions,
-    unordered,
-)
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
+from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
-N_PARAMETERS = 3
-"""Parameters of a line: intercept, slope, and the variance about it."""
+NEAREST_KM = 100.0  # The logarithm of a distance near 0 is meaningless
+N_PARAMETERS = 3  # Parameters of a line: intercept, slope, and the variance about it
 ENDS = ["region_a", "region_b"]
 METHOD = (
     "least squares over unordered pairs; each region's pairs predicted from the pairs without it, so each pair twice; "
@@ -40,21 +32,12 @@ class Shapes(Result):
     """
     Three lines for log10 throughput, compared on the same pairs.
 
-    Attributes
-    ----------
-    best : str
-        The line with the smallest prediction error on left-out regions.
-    decided : bool
-        Whether the intervals separate it from every other line.
-    errors : dict of Estimate
-        By line: the typical factor between prediction and measurement for a left-out region.
-    ratios : dict of Estimate
-        By (worse, better): the error of log10 throughput of one line over that of another.
-    lines : DataFrame
-        line, intercept, slope, r_squared, aic, aic_above_smallest, error_factor.
-    pairs : DataFrame
-        Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms if known, throughput_bps and, for each
-        line, the fitted throughput and the error of the two predictions (root mean square, of log10).
+    best: The line with the smallest prediction error on left-out regions.
+    decided: Whether the intervals separate it from every other line.
+    errors: By line: the typical factor between prediction and measurement for a left-out region.
+    ratios: By (worse, better): the error of log10 throughput of one line over that of another.
+    lines: line, intercept, slope, r_squared, aic, aic_above_smallest.
+    pairs: The unordered pairs in use.
     """
 
     best: str
@@ -63,10 +46,8 @@ class Shapes(Result):
     ratios: dict[tuple[str, str], Estimate]
     lines: pd.DataFrame
     pairs: pd.DataFrame
-    left_out: pd.DataFrame
 
     TITLE = "Which line throughput follows"
-    DRAWN_BY = "shape_figure.throughput_lines"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -87,15 +68,8 @@ class Shapes(Result):
             )
             for line in self.lines.itertuples()
         ]
-        level = percent(self.errors[self.best].level)
-        heads = ["Line", "Off by a factor of", f"{level} interval", "R²", "AIC above the smallest"]
+        heads = ["Line", "Off by a factor of", f"{percent(LEVEL)} interval", "R²", "AIC above the smallest"]
         return pd.DataFrame(rows, columns=heads)
-
-    def fitted(self, line: str, x) -> np.ndarray:
-        """Throughput in bit/s by one of the lines, at distances in km, or at RTTs in ms for "log RTT"."""
-        row = self.lines.set_index("line").loc[check_choice("line", line, self.errors)]
-        x = np.asarray(x, dtype=float)
-        return 10 ** (row.intercept + row.slope * (x / THOUSAND_KM if line == "distance" else np.log10(x)))
 
     def _verdict(self) -> str:
         factors = {name: number(error.estimate, 2) for name, error in self.errors.items()}
@@ -119,72 +93,43 @@ class Shapes(Result):
         )
 
 
-def compare_shapes(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "throughput_bps",
-    rtt_column: str | None = "rtt_ms",
-    min_distance_km: float = 100.0,
-    level: float = 0.95,
-) -> Shapes:
+def compare_shapes(pairs: pd.DataFrame) -> Shapes:
     """
     Fit log10(throughput) on distance, on log10 distance and on log10 RTT to the same pairs, and score each.
 
     There are two scores. Akaike's criterion n ln(RSS / n) + 2 k takes pairs as independent. The decisive score is the
     error of predicting all pairs of a region from the pairs of the others. The interval of the ratio of two errors
-    ignores the uncertainty of the fitted lines, so it is a little too narrow with few regions.
+    ignores the uncertainty of the fitted lines, so it is a little too narrow with few regions. Pairs nearer than 100 km
+    are left out, and counted.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`.
-    column : str
-        In bit/s; the geometric mean of both directions.
-    rtt_column : str, optional
-        In ms, the median of both directions; None, or a column that the pairs lack, leaves that line out.
-    min_distance_km : float
-        Nearer pairs are left out, and counted: the logarithm of a distance near 0 is meaningless.
-
-    Raises
-    ------
-    ParameterError
-        With fewer than 4 regions or 4 pairs, or if no line can be fitted once some region is left out.
+    Raises ParameterError: with fewer than 4 regions or 4 pairs, or if no line can be fitted once some region is left
+        out.
     """
-    level = check_level(level)
-    check_number("min_distance_km", min_distance_km, 0, above=True)
-    sample, near = _sample(pairs, column, rtt_column, min_distance_km)
+    sample, n_near = _sample(pairs)
     require_regions(sample, 4, "a comparison of lines")
     frame = sample.frame
     if len(frame) < 4:
         raise ParameterError(f"a comparison of lines needs at least 4 pairs; there are {len(frame)}")
     notes = sample.warnings()
-    if len(near):
-        n_near = len(near[ENDS].drop_duplicates())
-        notes += (f"{count(n_near, 'pair')} nearer than {min_distance_km:g} km left out",)
+    if n_near:
+        notes += (f"{count(n_near, 'pair')} nearer than {NEAREST_KM:g} km left out",)
     y = np.log10(frame.throughput_bps.to_numpy())
     predictors = {
         "distance": frame.distance_km.to_numpy() / THOUSAND_KM,
         "log distance": np.log10(frame.distance_km.to_numpy()),
+        "log RTT": np.log10(frame.rtt_ms.to_numpy()),
     }
-    if "rtt_ms" in frame:
-        predictors["log RTT"] = np.log10(frame.rtt_ms.to_numpy())
     squares, rows = {}, []
     for name, x in predictors.items():
         line, squares[name] = _score(x, y, sample)
         rows.append({"line": name, **line})
-        stem = name.replace(" ", "_").lower()
-        frame = frame.assign(
-            **{f"{stem}_bps": 10 ** (line["intercept"] + line["slope"] * x), f"{stem}_error": np.sqrt(squares[name])}
-        )
     lines = pd.DataFrame(rows)
     lines["aic_above_smallest"] = lines.aic - lines.aic.min()
-    lines["error_factor"] = [10 ** np.sqrt(squares[name].mean()) for name in lines.line]
     errors = {
         name: _estimate(
             {name: 0.5},
             squares,
             sample,
-            level,
             notes,
             change=lambda log: 10 ** np.exp(log),
             quantity=f"prediction error on {name}, regions left out",
@@ -199,7 +144,6 @@ def compare_shapes(
             {worse: 0.5, better: -0.5},
             squares,
             sample,
-            level,
             notes,
             change=np.exp,
             quantity=f"error on {worse} over error on {better}, regions left out",
@@ -210,27 +154,21 @@ def compare_shapes(
     }
     best = ranking[0]
     decided = all(ratio.low > 1 for (_, better), ratio in ratios.items() if better == best)
-    left_out = pd.concat([sample.left_out, near.drop(columns=ENDS)], ignore_index=True)
-    return Shapes(best, decided, errors, ratios, lines, frame, left_out)
+    return Shapes(best, decided, errors, ratios, lines, frame)
 
 
-def _sample(pairs, column: str, rtt_column: str | None, min_distance_km: float) -> tuple[Sample, pd.DataFrame]:
-    """Unordered pairs with throughput, and RTT if asked for; and the rows of pairs that are too near."""
-    throughput = unordered(pairs, column, combine="geometric mean")
-    frame, left_out = throughput.frame.rename(columns={"value": "throughput_bps"}), throughput.left_out
-    if rtt_column is not None and rtt_column in pairs.columns and pairs[rtt_column].notna().any():
-        rtt = unordered(pairs, rtt_column)
-        frame = frame.merge(rtt.frame[[*ENDS, "value"]].rename(columns={"value": "rtt_ms"}), on=ENDS)
-        left_out = left_out_of_any(throughput, rtt)
-    far = frame.distance_km >= min_distance_km
-    both = pairs[["from_region", "to_region"]].to_numpy(dtype=object)
-    rows = pairs.assign(**dict(zip(ENDS, np.sort(both, axis=1).T, strict=True)))
-    near = rows.merge(frame.loc[~far, ENDS], on=ENDS).assign(reason=f"nearer than {min_distance_km:g} km")
-    return Sample(column, frame[far].reset_index(drop=True), left_out), near
+def _sample(pairs: pd.DataFrame) -> tuple[Sample, int]:
+    """Select the unordered pairs with throughput and RTT that are far enough, and count those that are not."""
+    throughput, rtt = unordered(pairs, "throughput_bps", combine="geometric mean"), unordered(pairs, "rtt_ms")
+    frame = throughput.frame.rename(columns={"value": "throughput_bps"})
+    frame = frame.merge(rtt.frame[[*ENDS, "value"]].rename(columns={"value": "rtt_ms"}), on=ENDS)
+    far = frame.distance_km >= NEAREST_KM
+    left_out = left_out_of_any(throughput, rtt)
+    return Sample("throughput_bps", frame[far].reset_index(drop=True), left_out), int((~far).sum())
 
 
 def _score(x: np.ndarray, y: np.ndarray, sample: Sample) -> tuple[dict, np.ndarray]:
-    """The line through all pairs, and per pair the mean square of its two predictions' errors."""
+    """Return the line through all pairs, and per pair the mean square of its two predictions' errors."""
     first, second, n_regions = sample.first, sample.second, sample.n_regions
     centred = x - x.mean()
     # Row 0 holds the sums over all pairs, row 1 + k those without region k: every line follows from such sums.
@@ -263,7 +201,6 @@ def _estimate(
     powers: dict[str, float],
     squares: dict[str, np.ndarray],
     sample: Sample,
-    level: float,
     notes: tuple[str, ...],
     *,
     change: Callable[[float], float],
@@ -274,20 +211,19 @@ def _estimate(
     stack = np.column_stack([squares[name] for name in powers])
     exponents = np.array([*powers.values()])
     total, n = stack.sum(axis=0), len(stack)
-    first, second, n_regions = sample.first, sample.second, sample.n_regions
+    n_regions = sample.n_regions
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(np.log(total / n) @ exponents)
-        by_pair = np.log((total - stack) / (n - 1)) @ exponents
-        counts = n - dyadic.region_sums(np.ones((n, 1)), first, second, n_regions)
-        by_region = np.log((total - dyadic.region_sums(stack, first, second, n_regions)) / counts) @ exponents
-    naive = np.sqrt(dyadic.jackknife(by_pair)) * stats.t.ppf((1 + level) / 2, n - 1)
+        without = dyadic.means_without(stack, sample.first, sample.second, n_regions)
+        by_region, by_pair = (np.log(means) @ exponents for means in without)
+    naive = np.sqrt(dyadic.jackknife(by_pair)) * t_quantile(LEVEL, n - 1)
     half = np.nan
     if n_regions >= FEWEST_FOR_INTERVAL:
-        half = np.sqrt(dyadic.variance(by_region, by_pair)) * stats.t.ppf((1 + level) / 2, n_regions - 2)
+        half = np.sqrt(dyadic.variance(by_region, by_pair)) * t_quantile(LEVEL, n_regions - 2)
     with np.errstate(over="ignore"):
         ends = [float(change(value + step)) for step in (0.0, -half, half, -naive, naive)]
     if len(powers) > 1 and ends[1] <= 1:
-        claim = f"{claim}, which may be chance at the level {percent(level)}"
+        claim = f"{claim}, which may be chance at the level {percent(LEVEL)}"
     return Estimate(
         claim=claim,
         estimate=ends[0],
@@ -297,7 +233,6 @@ def _estimate(
         n_regions=n_regions,
         method=METHOD,
         assumption=f"The uncertainty of the fitted lines is not included. {ASSUMPTION}",
-        level=level,
         naive=Interval(PAIRS_INDEPENDENT, ends[3], ends[4]),
         warnings=notes,
         **texts,

@@ -1,12 +1,10 @@
 """
 Estimate a path's loss from the throughput of loss-limited TCP and the sender's congestion control.
 
-Throughput, RTT and segment size give the average window; the model gives the loss that leads to it. The formulas of
-`mathis` and `cubic` assume evenly spaced losses; here each packet is lost independently, which leaves longer gaps and a
-larger average window. So the constants are those of Reno and CUBIC under independent losses (for Reno Ott, Kemperman &
-Mathis 1996; for CUBIC the fixed point of Linux's rules with fast convergence, computed the same way), and the round
-trip in which a sender recovers and does not grow is subtracted. The model holds for losses below about 3 %: beyond,
-timeouts dominate. Its error on real Linux senders was measured on an emulated link; see `MODEL_SD`.
+Throughput, RTT and segment size give the average window; the model gives the loss that leads to it. Packets are lost
+independently here, so the constants are those of Reno (Ott, Kemperman & Mathis 1996) and CUBIC (the fixed point of
+Linux's rules with fast convergence) under independent losses, and the round trip in which a sender recovers and does
+not grow is subtracted. Beyond a loss of about 3 % timeouts dominate. `MODEL_SD` is the error on real Linux senders.
 """
 
 from __future__ import annotations
@@ -17,53 +15,34 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import check_choice, check_columns, check_level, check_number
+from wanbench.checks import check_choice, check_columns
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, percent, quantity
-from wanbench.methods.result import Estimate, Interval, exact_binomial
+from wanbench.methods.result import LEVEL, Estimate, Interval, exact_binomial, t_quantile
 from wanbench.methods.sizes import check_sizes
-from wanbench.methods.tcp.intervals import half_width
-from wanbench.methods.tcp.mathis import RANDOM
-from wanbench.methods.tcp.window import buffer_bytes
+from wanbench.methods.tcp.models import RANDOM, buffer_bytes
 
+# CUBIC's constant of the Reno-friendly region under independent losses, as in Linux: its Reno estimate grows by 3 (1 -
+# beta) / (1 + beta) of a segment per round trip throughout (RFC 8312, 4.2). RFC 9438 (4.3) lets it grow by 1 once it
+# has reached the window before the loss, `cwnd_prior`; senders that do so keep windows 11 % larger there
+# (`validity.models` simulates them), so their loss is underestimated.
 FRIENDLY_RANDOM = 1.273
-"""
-CUBIC's constant of the Reno-friendly region under independent losses, as in Linux: its Reno estimate grows by 3 (1 -
-beta) / (1 + beta) of a segment per round trip throughout (RFC 8312, 4.2). RFC 9438 (4.3) lets it grow by 1 once it has
-reached the window before the loss, `cwnd_prior`; senders that do so keep windows 11 % larger there (`validity.models`
-simulates them), so their loss is underestimated.
-"""
-CONVEX_RANDOM = 1.195
-"""CUBIC's constant of the cubic region under independent losses."""
-BEND = 6.5
-"""Exponent of the power mean that joins both regions: it reproduces the window of simulated senders to 1 %."""
+CONVEX_RANDOM = 1.195  # CUBIC's constant of the cubic region under independent losses
+BEND = 6.5  # Exponent of the power mean that joins both regions: it reproduces the window of simulated senders to 1 %
+# The average window is divided by 1 + this x sqrt(p): the round trips in which a sender recovers and does not grow.
+# Fitted to 120 connections of Linux 6.18 on an emulated link (12 cells of 0.05 to 2 % and 10 to 100 ms).
 RECOVERY = {"reno": 0.5, "cubic": 1.0}
-"""
-The average window is divided by 1 + this x sqrt(p): the round trips in which a sender recovers and does not grow.
-Fitted to 120 connections of Linux 6.18 on an emulated link (12 cells of 0.05 to 2 % and 10 to 100 ms).
-"""
+# Standard deviation of the model's own error in log loss. In the cells of `RECOVERY`, log estimates differed from the
+# actual losses with a standard deviation of 0.05 (CUBIC) and 0.04 (Reno), chance included; this value leaves room for
+# other senders.
 MODEL_SD = 0.08
-"""
-Standard deviation of the model's own error in log loss. In the cells of `RECOVERY`, log estimates differed from the
-actual losses with a standard deviation of 0.05 (CUBIC) and 0.04 (Reno), chance included; this value leaves room for
-other senders.
-"""
+# Standard deviation of log loss times the root of the number of losses: 1.03 for Reno, 1.12 for CUBIC, in simulation
 NOISE = 1.15
-"""
-Standard deviation of log loss times the root of the number of losses: 1.03 for Reno, 1.12 for CUBIC, in simulation.
-"""
-MIN_LOSSES = 5
-"""With fewer losses the logarithm of their number is far from normal, so the interval would be wrong."""
-WARM_UP_LOSSES = 10
-"""Losses after which a sender has left the window of slow start: each shrinks it by a factor of 0.5 or 0.7."""
-MAX_LOSS = 0.03
-"""From this loss on, timeouts, which the model lacks, take a large part of the time."""
-SMALLEST_LOSS = 1e-9
-"""Start of the search for a loss: at 1 ms a Reno sender would reach 480 Gbit/s."""
-BISECTIONS = 60
-"""Halvings of the range of log loss, 20.7: the last step is below the precision of a float."""
-MIN_TRANSFERS_FOR_SCATTER = 3
-"""Minimum number of transfers for their scatter to count: two give no useful variance."""
+MIN_LOSSES = 5  # With fewer losses the logarithm of their number is far from normal, so the interval would be wrong
+MAX_LOSS = 0.03  # From this loss on, timeouts, which the model lacks, take a large part of the time
+SMALLEST_LOSS = 1e-9  # Start of the search for a loss: at 1 ms a Reno sender would reach 480 Gbit/s
+BISECTIONS = 60  # Halvings of the range of log loss, 20.7: the last step is below the precision of a float
+MIN_TRANSFERS_FOR_SCATTER = 3  # Minimum number of transfers for their scatter to count: two give no useful variance
 RATE_BASED = ("bbr", "bbr2", "bbr3")
 METHOD = "average window = throughput x RTT / (8 MSS), put into the model of {} under independent losses ({})"
 MODELS = {
@@ -81,16 +60,11 @@ NUMBERS = ["throughput_bps", "duration_s", "mean_rtt_ms", "mss_bytes"]
 
 def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
     """
-    Average window in segments of a Linux sender whose packets are lost independently.
+    Compute the average window in segments of a Linux sender whose packets are lost independently.
 
-    Parameters
-    ----------
-    loss, rtt_ms : float or array
-    congestion_control : str
-        "reno" or "cubic".
+    loss, rtt_ms: float or array
+    congestion_control: "reno" or "cubic".
 
-    Examples
-    --------
     >>> [round(float(loss_limited_window(1e-4, 100, name))) for name in ("reno", "cubic")]
     [130, 212]
     """
@@ -105,7 +79,7 @@ def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
 
 def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
     """
-    The loss at which `loss_limited_window` is this many segments, from 1e-9 to 1.
+    Return the loss at which `loss_limited_window` is this many segments, from 1e-9 to 1.
 
     >>> float(loss_of_window(loss_limited_window(1e-3, 50), 50).round(9))
     0.001
@@ -119,59 +93,21 @@ def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
     return np.exp((low + high) / 2)
 
 
-def estimate_loss(
-    transfers: pd.DataFrame,
-    *,
-    rtt_ms: float | None = None,
-    mss_bytes: float | None = None,
-    congestion_control: str | None = None,
-    omitted_s: float | None = None,
-    level: float = 0.95,
-) -> Estimate:
+def estimate_loss(transfers: pd.DataFrame) -> Estimate:
     """
-    The loss of one direction of a path, from its TCP transfers.
+    Estimate the loss of one direction of a path, from its TCP transfers with one congestion control.
 
     Each transfer gives a loss. Their logarithms are averaged, weighted by the expected number of losses in each. The
     interval has two parts: chance in the number of losses (or the scatter of three or more transfers, if larger), and
-    the model's error, `MODEL_SD`. Retransmissions per segment are given as another interval: they need no model, but
-    include spurious ones, and only the sender knows them.
+    the model's error, `MODEL_SD`. On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms) it contained the loss
+    that was set for each of 68 connections. `mean_rtt_ms` must be the RTT under load, and the measured time begin after
+    some ten losses (iperf3 -O). Transfers that are not TCP, ended in an error or lack a value are left out and counted.
 
-    On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms, not the cells that `RECOVERY` was fitted
-    to), the estimate from several connections differed from the loss that was set by 7 % (root mean square) and by 16 %
-    at most, and the interval contained it in all cells and for each of the 68 connections alone.
-
-    Parameters
-    ----------
-    transfers : DataFrame
-        Rows of table `transfers` in one direction with one congestion control. `mean_rtt_ms` is the RTT under load.
-        Transfers that are not TCP, ended in an error or lack a value are left out and counted. The measured time should
-        begin after some ten losses (iperf3 -O): until then slow start's large window makes throughput too high.
-    rtt_ms, mss_bytes, congestion_control : optional
-        Replace the columns mean_rtt_ms, mss_bytes and congestion_control, which few tools but iperf3 report.
-    omitted_s : float, optional
-        Seconds of start-up that the transfers leave out; a caution says if they are too few.
-
-    Returns
-    -------
-    Estimate
-        A fraction. NaN for BBR, whose throughput does not follow from loss.
-
-    Raises
-    ------
-    ParameterError
-        If the rows are of several directions or congestion controls, if there is no model of the congestion control, or
-        if no row is left.
+    Returns Estimate: a fraction; NaN for BBR, whose throughput does not follow from loss.
+    Raises ParameterError: several directions or congestion controls, no model of the congestion control, or no row
+        left.
     """
-    level = check_level(level)
-    given = {
-        "mean_rtt_ms": check_number("rtt_ms", rtt_ms, 0, above=True, optional=True),
-        "mss_bytes": check_number("mss_bytes", mss_bytes, 0, above=True, optional=True),
-        "congestion_control": check_choice(
-            "congestion_control", congestion_control, (*MODELS, *RATE_BASED), optional=True
-        ),
-    }
-    check_number("omitted_s", omitted_s, 0, optional=True)
-    rows = _usable(transfers, {name: value for name, value in given.items() if value is not None})
+    rows = _usable(transfers)
     names = sorted(rows.congestion_control.dropna().unique())
     if len(names) != 1:
         raise ParameterError(f"the transfers must have one congestion control; they have {', '.join(names) or 'none'}")
@@ -180,7 +116,7 @@ def estimate_loss(
     warnings = (f"{count(n_left_out, 'transfer')} left out",) if n_left_out else ()
     if name in RATE_BASED:
         why = f"{name} sends at the rate that it measures, so its throughput does not determine the loss"
-        return _estimate(nan, (nan, nan), rows, f"none for {name}", level, (), (*warnings, why))
+        return _estimate(nan, (nan, nan), rows, f"none for {name}", (), (*warnings, why))
     rtt_ms, mss_bytes = rows.mean_rtt_ms.to_numpy(), rows.mss_bytes.to_numpy()
     streams = rows.streams.astype(float).fillna(1.0).clip(lower=1.0).to_numpy()
     window = buffer_bytes(rows.throughput_bps.to_numpy() / streams, rtt_ms) / mss_bytes
@@ -188,23 +124,20 @@ def estimate_loss(
     segments = rows.throughput_bps.to_numpy() * rows.duration_s.to_numpy() / 8 / mss_bytes
     seen = losses * segments
     logs, weight, n_seen = np.log(losses), seen / seen.sum(), float(seen.sum())
-    half = _half_width(logs, weight, n_seen, level)
+    half = _half_width(logs, weight, n_seen)
     loss = exp(weight @ logs)
     low, high = loss * exp(-half), loss * exp(half)
-    retransmits = _retransmits(rows, segments, level)
+    retransmits = _retransmits(rows, segments)
     warnings += _cautions(loss, low, high, n_seen, retransmits)
-    if omitted_s is not None:
-        warnings += _start_up(omitted_s, float(np.median(seen / rows.duration_s.to_numpy() / streams)))
     method = f"{METHOD.format(name, MODELS[name])}; {count(len(rows), 'transfer')}, about "
     method += count(round(n_seen), "loss", "losses")
     ends = min(low, 1.0), min(high, 1.0)
-    return _estimate(min(loss, 1.0), ends, rows, method, level, retransmits, warnings)
+    return _estimate(min(loss, 1.0), ends, rows, method, retransmits, warnings)
 
 
-def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
-    """The TCP transfers with every number; given values replace columns that the table lacks."""
-    check_columns("transfers", transfers, [name for name in NUMBERS if name not in given])
-    transfers = transfers.assign(**given)
+def _usable(transfers: pd.DataFrame) -> pd.DataFrame:
+    """Select the TCP transfers with every number."""
+    check_columns("transfers", transfers, NUMBERS)
     ends = [name for name in ("from_region", "to_region", "direction") if name in transfers.columns]
     directions = len(transfers[ends].drop_duplicates()) if ends and len(transfers) > 1 else 1
     if directions > 1:
@@ -223,25 +156,25 @@ def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
     return rows[good]
 
 
-def _half_width(logs, weight, n_seen: float, level: float) -> float:
+def _half_width(logs, weight, n_seen: float) -> float:
     """Half the width of the interval of log loss, from the chance in so many losses and the model's own error."""
-    z = stats.norm.ppf((1 + level) / 2)
+    z = stats.norm.ppf((1 + LEVEL) / 2)
     chance = z * NOISE / sqrt(max(n_seen, 1.0))
     if len(logs) >= MIN_TRANSFERS_FOR_SCATTER:
         # Variance of a weighted mean; with equal weights it is s^2 / n.
         squares = weight @ weight
         variance = weight @ (logs - weight @ logs) ** 2 / max(1 - squares, 1e-9) * squares
-        chance = max(chance, half_width(level, len(logs) - 1, variance))
+        chance = max(chance, t_quantile(LEVEL, len(logs) - 1) * np.sqrt(variance))
     return float(np.hypot(chance, z * MODEL_SD))
 
 
-def _retransmits(rows: pd.DataFrame, segments, level) -> tuple[Interval, ...]:
-    """Share of retransmitted segments, over the transfers that report it."""
+def _retransmits(rows: pd.DataFrame, segments) -> tuple[Interval, ...]:
+    """Compute the share of retransmitted segments, over the transfers that report it."""
     stated = rows.retransmits.notna().to_numpy()
     if not stated.any():
         return ()
     again = int(rows.retransmits[stated].sum())
-    return (Interval(RETRANSMITS, *exact_binomial(again, round(segments[stated].sum()) + again, level)),)
+    return (Interval(RETRANSMITS, *exact_binomial(again, round(segments[stated].sum()) + again, LEVEL)),)
 
 
 def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
@@ -263,18 +196,7 @@ def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
     return tuple(cautions)
 
 
-def _start_up(omitted_s: float, losses_per_s: float) -> tuple[str, ...]:
-    """A caution if slow start may have lasted beyond the omitted seconds."""
-    if omitted_s * losses_per_s >= WARM_UP_LOSSES:
-        return ()
-    needed_s = WARM_UP_LOSSES / losses_per_s
-    return (
-        f"only {omitted_s:g} s of start-up were left out; a sender takes {quantity(needed_s, 's')} to lose "
-        f"{WARM_UP_LOSSES} segments and leave the window of slow start, and until then the estimate is too low",
-    )
-
-
-def _estimate(loss, ends: tuple[float, float], rows, method, level, retransmits, warnings) -> Estimate:
+def _estimate(loss, ends: tuple[float, float], rows, method, retransmits, warnings) -> Estimate:
     where = ""
     if {"from_region", "to_region"} <= set(rows.columns):
         where = f" from {rows.from_region.iloc[0]} to {rows.to_region.iloc[0]}"
@@ -289,7 +211,6 @@ def _estimate(loss, ends: tuple[float, float], rows, method, level, retransmits,
         n_regions=2,
         method=method,
         assumption=ASSUMPTION,
-        level=level,
         others=retransmits,
         warnings=warnings,
     )

@@ -7,47 +7,34 @@ from math import isfinite, isnan
 
 import pandas as pd
 
-from wanbench.checks import check_level
 from wanbench.errors import MissingDataError
 from wanbench.formatting import percent
 from wanbench.methods.lab import link_verdicts
 from wanbench.methods.lab.verdicts import UNKNOWN, Verdicts, by_sender, groups, judged, link_of, or_unknown, row_of
-from wanbench.methods.result import Estimate
-from wanbench.methods.tcp.window import advertised_window_bytes
+from wanbench.methods.result import LEVEL, Estimate
+from wanbench.methods.tcp.models import advertised_window_bytes
 from wanbench.methods.tcp.window_fit import fit_window
 
 from .loss import MODELS, RATE_BASED, estimate_loss
 
 EVERY = "every region"
+# The RTT must be below the knee by this factor for the link alone to limit: near the knee both window and link do
 CLEAR_OF_KNEE = 1.25
-"""The RTT must be below the knee by this factor for the link alone to limit: near the knee both window and link do."""
+# Allowed error of window and capacity: the model leaves out slow start and the queue, some per cent each
 ALLOWED_SHARE = 0.05
-"""Allowed error of window and capacity: the model leaves out slow start and the queue, some per cent each."""
-PAYLOAD_SHARE = 1448 / 1500
-"""Payload per byte that the link counts: TCP with timestamps over IPv4."""
+PAYLOAD_SHARE = 1448 / 1500  # Payload per byte that the link counts: TCP with timestamps over IPv4
 
 
-def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame, *, level: float = 0.95) -> Verdicts:
+def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame) -> Verdicts:
     """
-    The settings of a run's links against the values that its throughput and RTTs imply.
+    Compare the settings of a run's links with the values that its throughput and RTTs imply.
 
     There are rows for the window (if all transfers requested the same buffer, iperf3 -w) and the capacity of
-    `fit_window`, for the rate of each link that limited a pair (more than its window did), and for the loss of each
-    lossy link. Pairs on lossy links are limited by loss, so they do not count for the first three.
+    `fit_window`, for the rate of each link that limited a pair, and for the loss of each lossy link. Pairs on lossy
+    links are limited by loss, so they do not count for the first three. RTTs measured without load make the window too
+    small: for example by 6 % if a sender puts 80 kB per round trip of 100 ms on a link of 10 Mbit/s.
 
-    Parameters
-    ----------
-    run : mapping of DataFrame
-        Tables transfers and links, as `read_run` gives them. Transfers should be of one setting.
-    pairs : DataFrame
-        Table `pairs` of these transfers. RTTs measured without load make the window too small, because a
-        transfer's own queue adds to its RTT: for example by 6 % if a sender puts 80 kB per round trip of
-        100 ms on a link of 10 Mbit/s.
-
-    Raises
-    ------
-    MissingDataError
-        If table `links` is empty: the hosts of the run have no emulated links.
+    Raises MissingDataError: if table `links` is empty: the hosts of the run have no emulated links.
     """
     transfers, links = run["transfers"], run["links"]
     if links.empty:
@@ -55,19 +42,19 @@ def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame, *, level: float
     run_id = str(transfers.run_id.iloc[0]) if transfers.run_id.nunique() == 1 else ""
     lossy = {tuple(pair) for pair in links[links.loss > 0][["from_region", "to_region"]].to_numpy()}
     whole = [not {ends, ends[::-1]} & lossy for ends in zip(pairs.from_region, pairs.to_region, strict=True)]
-    parts = _limits(transfers, links, pairs[whole], run_id, level) if any(whole) else []
+    parts = _limits(transfers, links, pairs[whole], run_id) if any(whole) else []
     if lossy:
         ends = transfers[["from_region", "to_region"]].itertuples(index=False, name=None)
         own = [bool({pair, pair[::-1]} & lossy) for pair in ends]
-        rows = loss(transfers[own] if any(own) else transfers, links, level=level).rows
+        rows = loss(transfers[own] if any(own) else transfers, links).rows
         kept = [pair in lossy for pair in zip(rows.from_region, rows.to_region, strict=True)]
         parts.append(Verdicts(rows[kept]))
     return Verdicts.join(*parts)
 
 
-def _limits(transfers, links, pairs, run_id, level) -> list[Verdicts]:
+def _limits(transfers, links, pairs, run_id) -> list[Verdicts]:
     """Window, capacity and rate, from pairs that no loss limits."""
-    fit = fit_window(pairs, level=level)
+    fit = fit_window(pairs)
     asked = transfers.window_bytes.dropna().unique() if "window_bytes" in transfers else []
     parts = []
     if len(asked) == 1:
@@ -86,38 +73,31 @@ def _limits(transfers, links, pairs, run_id, level) -> list[Verdicts]:
     return parts
 
 
-def loss(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.95) -> Verdicts:
+def loss(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    The loss estimated from TCP throughput (`estimate_loss`) against the loss set on the sending direction.
+    Compare the loss estimated from TCP throughput (`estimate_loss`) with the loss set on the sending direction.
 
-    Within the limit if the request lies inside the interval. There is a row per direction and congestion control; on a
-    link without loss something else limits the sender, and the verdict is "unknown".
-
-    Parameters
-    ----------
-    transfers, links : DataFrame
-        Tables of these names. Reverse transfers count for the direction in which the data went, and are unknown: their
-        RTT under load is not known.
+    It is within the limit if the request lies inside the interval. There is a row per direction and congestion control;
+    on a link without loss something else limits the sender, and the verdict is "unknown", as for reverse transfers.
     """
-    check_level(level)
-    limit, rows = f"request inside the {percent(level)} interval", []
+    limit, rows = f"request inside the {percent(LEVEL)} interval", []
     for key, group in groups("transfers", by_sender(transfers[transfers.protocol == "TCP"])):
         request = link_of(links, key)
         for name, part in group.groupby("congestion_control", dropna=False):
-            row = row_of(key, "loss-from-throughput", "fraction", level, limit, len(part))
+            row = row_of(key, "loss-from-throughput", "fraction", LEVEL, limit, len(part))
             reason = f"no model for {name}"
             if request is not None and (name in MODELS or name in RATE_BASED):
-                row, reason = _loss_row(row, float(request.loss), part, level)
+                row, reason = _loss_row(row, float(request.loss), part)
             rows.append(or_unknown(row, request, reason))
     return Verdicts.of(rows)
 
 
-def _loss_row(row: dict, requested: float, part: pd.DataFrame, level: float) -> tuple[dict, str]:
+def _loss_row(row: dict, requested: float, part: pd.DataFrame) -> tuple[dict, str]:
     usable = part[part.mean_rtt_ms.notna() & part.throughput_bps.notna()]
     if usable.empty:
         return row, "no transfer has a throughput and an RTT under load"
     # `estimate_loss` leaves reverse transfers out; `by_sender` has already turned these round.
-    estimate = estimate_loss(usable.assign(direction="forward"), level=level)
+    estimate = estimate_loss(usable.assign(direction="forward"))
     note = "; ".join([estimate.method.rpartition("; ")[2], part.congestion_control.iloc[0], *estimate.warnings])
     row |= judged(requested, estimate.estimate, estimate.low, estimate.high, note=note)
     if not requested > 0 or not estimate.low <= estimate.high:
@@ -127,14 +107,10 @@ def _loss_row(row: dict, requested: float, part: pd.DataFrame, level: float) -> 
 
 def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verdicts:
     """
-    The fitted window (`fit_window(...).window`) against the window that receivers advertise: within 5 %.
+    Return the fitted window (`fit_window(...).window`) against the window that receivers advertise: within 5 %.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        In bytes.
-    window_bytes : float
-        The receiver's window as the sender's kernel reports it (`ss -ti`: snd_wnd), or `advertised_window_bytes`.
+    window_bytes: The receiver's window as the sender's kernel reports it (`ss -ti`: snd_wnd), or
+        `advertised_window_bytes`.
     """
     return _against(estimate, "window", window_bytes, run_id)
 

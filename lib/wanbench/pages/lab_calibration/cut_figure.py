@@ -13,23 +13,14 @@ from wanbench.figures import theme
 from wanbench.formatting import count
 from wanbench.methods.lab.verdicts import matching
 
-AROUND_S = 2.0
-"""Time shown before the cut and after healing."""
-MAX_TIMELINES = 3
-"""More timelines below each other do not fit on a screen."""
+AROUND_S = 2.0  # Time shown before the cut and after healing
+MAX_TIMELINES = 3  # More timelines below each other do not fit on a screen
 
 
 def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame, *, note: str = "") -> go.Figure:
     """
-    The echoes around each cut: replies at their RTT, lost echoes below, against time since the command.
-
-    Parameters
-    ----------
-    echoes : DataFrame
-        Table of this name, with `received_at_s`. A lost echo is placed by its sequence number between the
-        replies before and after it.
-    cuts : DataFrame
-        run_id, from_region, to_region, cut_at_s, healed_at_s (null: never). At most the first three are drawn.
+    Draw the echoes around each of the first three cuts: replies at their RTT, lost echoes below, against time since the
+    command. A lost echo is placed by its sequence number between the replies before and after it.
     """
     check_columns("cuts", cuts, ["run_id", "from_region", "to_region", "cut_at_s", "healed_at_s"])
     n_all, cuts = len(cuts), cuts.head(MAX_TIMELINES)
@@ -75,9 +66,9 @@ def _timeline(echoes: pd.DataFrame, event) -> pd.DataFrame:
     part = matching(echoes, (event.run_id, event.from_region, event.to_region))
     part = part[~part.duplicate.astype(bool)].sort_values("sequence")
     at = part.received_at_s.to_numpy(dtype=float)
-    known = np.isfinite(at)
-    if known.sum() >= 2:
-        at = np.where(known, at, np.interp(part.sequence, part.sequence[known], at[known]))
+    arrived = np.isfinite(at)
+    if arrived.sum() >= 2:
+        at = np.where(arrived, at, np.interp(part.sequence, part.sequence[arrived], at[arrived]))
     since = at - event.cut_at_s
     end = event.healed_at_s - event.cut_at_s if np.isfinite(event.healed_at_s) else np.nanmax(since, initial=0)
     timeline = pd.DataFrame(

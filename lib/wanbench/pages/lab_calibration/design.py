@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from wanbench.checks import check_fields
 from wanbench.errors import CommandError
 from wanbench.measure.campaign import start
-from wanbench.measure.experiments.base import ExperimentError, keep, links_of
+from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, keep, links_of
 from wanbench.measure.experiments.ping import Ping
 from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
@@ -45,12 +46,7 @@ def plan_for_links(
     """
     A plan that tests every link once, in the first-named direction, to calibrate a lab.
 
-    Parameters
-    ----------
-    links : {(from, to): LinkSettings}
-        Both directions, as returned by `separate_pairs`.
-    experiments, batch, seed
-        See `wanbench.measure.plan.make_plan`.
+    `links` has both directions, as returned by `separate_pairs`; the rest is as in `wanbench.measure.plan.make_plan`.
     """
     forward = [pair for position, pair in enumerate(links) if pair[::-1] not in list(links)[:position]]
     return make_plan(
@@ -76,97 +72,59 @@ def calibrate(
     """
     Try link settings concurrently with one experiment.
 
-    Parameters
-    ----------
-    campaign : str
-    settings : sequence of LinkSettings
-        Each gets a separate pair of invented regions, with the same settings in both directions.
-    experiment
-        An experiment of `wanbench.measure.experiments`.
-    lab, **options
-        See `wanbench.measure.campaign.run`.
-    batch : int, optional
-        Maximum number of concurrent links; 1: one after another.
+    Each of `settings` gets a separate pair of invented regions, with the same settings in both directions. `batch` is
+    the maximum number of concurrent links; `lab` and `options` are as in `wanbench.measure.campaign.run`.
     """
     links = separate_pairs(settings)
     plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
     return start.run(plan, links, lab=lab, campaign=campaign, **options)
 
 
-_MARGIN_S = 30.0
-"""Time for the first echo, and for ping to end."""
+_MARGIN_S = 30.0  # Time for the first echo, and for ping to end.
 
 
-@dataclass(frozen=True)
-class Cut:
-    """
-    Ping while the link of the pair is cut in both directions and healed.
+class _PingMeanwhile:
+    """Echoes, while something is changed and restored; a subclass defines `_change`."""
 
-    Only for labs with emulated links (`Host.links`). Besides ping's output it leaves cut.json with the time of each
-    command and of the lab's confirmation.
+    name: str
+    interval_s: float
 
-    Parameters
-    ----------
-    before_s, cut_s, after_s : float
-        Duration of echoes before the cut, during it, and after healing.
-    interval_s : float
-        Interval between echoes.
-    """
+    def _lasts_s(self) -> float:
+        raise NotImplementedError
 
-    before_s: float = 1.0
-    cut_s: float = 1.0
-    after_s: float = 1.0
-    interval_s: float = 0.005
-
-    name: ClassVar[str] = "cut"
-
-    def __post_init__(self):
-        check_fields(self, *((name, 0.1, 3600) for name in ("before_s", "cut_s", "after_s")))
-        check_fields(self, ("interval_s", 0.001, 3600))
-        self._ping()
-
-    def __str__(self) -> str:
-        return f"cut: an echo every {self.interval_s:g} s, the link cut after {self.before_s:g} s for {self.cut_s:g} s"
+    def _change(self, source: Host, target: Host) -> AbstractContextManager[dict]:
+        """Apply a change, once, and undo it at the end; yields the times of its commands."""
+        raise NotImplementedError
 
     def _ping(self) -> Ping:
-        lasts_s = self.before_s + self.cut_s + self.after_s
-        return Ping(count=max(1, round(lasts_s / self.interval_s)), interval_s=self.interval_s)
+        return Ping(count=max(1, round(self._lasts_s() / self.interval_s)), interval_s=self.interval_s)
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Ping, cut, heal; returns ping's output and the times of the commands as raw files.
+        Ping, and change the link meanwhile; leaves <name>/<stem>.txt, and perhaps the times of the changes.
 
-        Raises
-        ------
-        ExperimentError
-            If the hosts are not joined by an emulated link, or ping fails. The link is healed in any case.
+        Raises ExperimentError if the hosts are not joined by an emulated link, or ping fails. The change is undone in
+        any case.
         """
-        links, ping, times = links_of(source), self._ping(), {}
-        process = source.start(ping.command(target.address))
+        links_of(source)
+        process = source.start(self._ping().command(target.address))
         try:
-            process.wait_for_output("bytes from", self.before_s + _MARGIN_S)
-            time.sleep(self.before_s)
-            try:
-                _timed(links.cut, "cut", source, target, times)
-                time.sleep(self.cut_s)
-            finally:
-                _timed(links.heal, "healed", source, target, times)
-            done = process.wait(self.before_s + self.cut_s + self.after_s + _MARGIN_S)
+            with ExitStack() as stack:
+                process.wait_for_output("bytes from", self.before_s + _MARGIN_S)
+                time.sleep(self.before_s)
+                times = stack.enter_context(self._change(source, target))
+                done = process.wait(self._lasts_s() + _MARGIN_S)
         except CommandError as error:
             raise ExperimentError(str(error), keep(folder, self.name, stem, "txt", process.stop())) from error
         finally:
             process.stop()
-        about = {
-            "command": ["cut", source.region, target.region],
-            "returncode": 0,
-            "started_at_utc": done.started_at_utc,
-            "ended_at_utc": now_utc(),
-        }
-        content = json.dumps(times, indent=1).encode() + b"\n"
-        return [
-            *keep(folder, self.name, stem, "txt", done),
-            write_raw(folder, self.name, f"{stem}.cut.json", content, **about),
-        ]
+        files = keep(folder, self.name, stem, "txt", done)
+        if times:
+            about = {"command": [self.name, source.region, target.region], "returncode": 0}
+            about |= {"started_at_utc": done.started_at_utc, "ended_at_utc": now_utc()}
+            content = json.dumps(times, indent=1).encode() + b"\n"
+            files.append(write_raw(folder, self.name, f"{stem}.{self.name}.json", content, **about))
+        return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration: that of its echoes, and the wait for the first."""
@@ -175,82 +133,88 @@ class Cut:
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Bytes on the wire, requests and replies."""
         return self._ping().expected_bytes(rtt_ms)
+
+
+@dataclass(frozen=True)
+class Cut(_PingMeanwhile):
+    """
+    Ping every `interval_s` while the link of the pair is cut in both directions for `cut_s`, and healed.
+
+    Only for labs with emulated links. Besides ping's output it leaves cut.json with the time of each command and of the
+    lab's confirmation. Read by `wanbench.read.ingest.cut`.
+    """
+
+    before_s: float = 1.0
+    cut_s: float = 1.0
+    after_s: float = 1.0
+    interval_s: float = bounded(0.005, 0.001, 3600)
+
+    name: ClassVar[str] = "cut"
+
+    def __post_init__(self):
+        check_fields(self, *((name, 0.1, 3600) for name in ("before_s", "cut_s", "after_s")))
+        check_declared(self)
+        self._ping()
+
+    def __str__(self) -> str:
+        return f"cut: an echo every {self.interval_s:g} s, the link cut after {self.before_s:g} s for {self.cut_s:g} s"
+
+    def _lasts_s(self) -> float:
+        return self.before_s + self.cut_s + self.after_s
+
+    @contextmanager
+    def _change(self, source: Host, target: Host) -> Iterator[dict]:
+        links, times = links_of(source), {}
+        try:
+            _timed(links.cut, "cut", source, target, times)
+            time.sleep(self.cut_s)
+        finally:
+            _timed(links.heal, "healed", source, target, times)
+        yield times
+
+
+@dataclass(frozen=True)
+class Shorten(_PingMeanwhile):
+    """
+    Ping, and meanwhile shorten the delay of the link between the two regions in both directions to `delay_ms`.
+
+    No echo may overtake an earlier one when the delay drops. Echoes every `interval_s` last `before_s` and `after_s`;
+    then the original delay is restored. Read by `wanbench.read.ingest.ping`.
+    """
+
+    delay_ms: float = bounded(MISSING, 0, 10_000)
+    before_s: float = bounded(1.0, 0.1, 3600)
+    after_s: float = bounded(1.0, 0.1, 3600)
+    interval_s: float = bounded(0.005, 0.001, 3600)
+
+    name: ClassVar[str] = "shorten"
+
+    def __post_init__(self):
+        check_declared(self)
+
+    def __str__(self) -> str:
+        return f"shorten: an echo every {self.interval_s:g} s, the delay {self.delay_ms:g} ms after {self.before_s:g} s"
+
+    def _lasts_s(self) -> float:
+        return self.before_s + self.after_s
+
+    @contextmanager
+    def _change(self, source: Host, target: Host) -> Iterator[dict]:
+        links = links_of(source)
+        ways = [(source.region, target.region), (target.region, source.region)]
+        if not all(way in links.links for way in ways):
+            raise ExperimentError(f"{source.name} and {target.name} are not linked both ways")
+        before_ms = {way: links.links[way].delay_ms for way in ways}
+        try:
+            for way in ways:
+                links.set_link(*way, delay_ms=self.delay_ms)
+            yield {}
+        finally:
+            for way in ways:
+                links.set_link(*way, delay_ms=before_ms[way])
 
 
 def _timed(command, event, source, target, times):
     times[f"{event}_at_s"] = time.time()
     command(source.region, target.region)
     times[f"{event}_answered_at_s"] = time.time()
-
-
-@dataclass(frozen=True)
-class Shorten:
-    """
-    Ping, and meanwhile shorten the delay of the link between the two regions in both directions.
-
-    No echo may overtake an earlier one when the delay drops. The original delay is restored afterwards.
-
-    Parameters
-    ----------
-    delay_ms : float
-        One-way delay after the change.
-    before_s, after_s : float
-        Duration of echoes before and after the change.
-    interval_s : float
-        Interval between echoes.
-    """
-
-    delay_ms: float
-    before_s: float = 1.0
-    after_s: float = 1.0
-    interval_s: float = 0.005
-
-    name: ClassVar[str] = "shorten"
-
-    def __post_init__(self):
-        check_fields(self, ("delay_ms", 0, 10_000), ("before_s", 0.1, 3600), ("after_s", 0.1, 3600))
-        check_fields(self, ("interval_s", 0.001, 3600))
-
-    def __str__(self) -> str:
-        return f"shorten: an echo every {self.interval_s:g} s, the delay {self.delay_ms:g} ms after {self.before_s:g} s"
-
-    def _ping(self) -> Ping:
-        lasts_s = self.before_s + self.after_s
-        return Ping(count=max(1, round(lasts_s / self.interval_s)), interval_s=self.interval_s)
-
-    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
-        """
-        Ping, and change the delay; leave shorten/<stem>.txt in the run folder.
-
-        Raises
-        ------
-        ExperimentError
-            If the hosts are not joined by an emulated link, or ping fails.
-        """
-        links = links_of(source)
-        ways = [(source.region, target.region), (target.region, source.region)]
-        if not all(way in links.links for way in ways):
-            raise ExperimentError(f"{source.name} and {target.name} are not linked both ways")
-        delays_ms = {way: links.links[way].delay_ms for way in ways}
-        process = source.start(self._ping().command(target.address))
-        try:
-            process.wait_for_output("bytes from", self.before_s + _MARGIN_S)
-            time.sleep(self.before_s)
-            for way in ways:
-                links.set_link(*way, delay_ms=self.delay_ms)
-            done = process.wait(self.before_s + self.after_s + _MARGIN_S)
-        except CommandError as error:
-            raise ExperimentError(str(error), keep(folder, self.name, stem, "txt", process.stop())) from error
-        finally:
-            process.stop()
-            for way in ways:
-                links.set_link(*way, delay_ms=delays_ms[way])
-        return keep(folder, self.name, stem, "txt", done)
-
-    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration: that of its echoes, and the wait for the first."""
-        return self._ping().expected_s(rtt_ms) + rtt_ms / 1000
-
-    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes on the wire, requests and replies."""
-        return self._ping().expected_bytes(rtt_ms)

@@ -10,10 +10,9 @@ import pandas as pd
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
-from wanbench.methods.lab.verdicts import OUTSIDE, WITHIN
+from wanbench.methods.lab.verdicts import LINK_KEY, OUTSIDE, WITHIN
 from wanbench.methods.result import RowsResult
 
-KEY = ["run_id", "from_region", "to_region"]
 DROPPED = ["packets_queue_dropped", "packets_lost", "packets_device_dropped"]
 
 
@@ -21,10 +20,7 @@ class LinkDrops(RowsResult):
     """
     Drops in each direction of a link.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
+    rows: run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
         packets_device_dropped, dropped_share, verdict; directions that carried nothing are left out. The verdict is
         "outside" if the queue of a link without a rate dropped anything, if loss was counted but none requested, or if
         the receiving device refused packets.
@@ -32,7 +28,6 @@ class LinkDrops(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The packets that queues dropped, and the number of directions with unexpected drops."""
         rows = self.rows
         return (
             f"The queues of links dropped {number(rows.packets_queue_dropped.sum())} of "
@@ -43,7 +38,7 @@ class LinkDrops(RowsResult):
 
 def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
     """
-    Packets dropped in each direction of a link; ParameterError if `links` lacks a direction.
+    Compute the packets dropped in each direction of a link; ParameterError if `links` lacks a direction.
 
     Parameters
     ----------
@@ -51,7 +46,7 @@ def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
         Tables `link_counters` and `links` of the same runs.
     """
     joined = counters.merge(
-        links[[*KEY, "rate_bps", "loss"]], on=KEY, how="left", validate="one_to_one", indicator=True
+        links[[*LINK_KEY, "rate_bps", "loss"]], on=LINK_KEY, how="left", validate="one_to_one", indicator=True
     )
     for row in joined[joined._merge != "both"].itertuples():
         raise ParameterError(f"no link from {row.from_region} to {row.to_region} in run {row.run_id}")
@@ -61,7 +56,7 @@ def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
         | ((joined.loss == 0) & (joined.packets_lost > 0))
         | (joined.packets_device_dropped.fillna(0) > 0)
     )
-    rows = joined[[*KEY, "rate_bps", "packets_sent", *DROPPED]].assign(
+    rows = joined[[*LINK_KEY, "rate_bps", "packets_sent", *DROPPED]].assign(
         dropped_share=joined.packets_queue_dropped / joined.packets_sent, verdict=np.where(wrong, OUTSIDE, WITHIN)
     )
     return LinkDrops(rows.reset_index(drop=True))
@@ -71,29 +66,18 @@ class DeviceDrops(RowsResult):
     """
     Kernel drops at the regions' devices, where no link counts them.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        run_id, device, packets_received, packets_dropped_receiving, packets_sent, packets_dropped_sending, verdict:
+    rows: run_id, device, packets_received, packets_dropped_receiving, packets_sent, packets_dropped_sending, verdict:
         "outside" if anything was dropped.
     """
 
     @property
     def sentence(self) -> str:
-        """At how many devices the kernel dropped packets."""
         runs = count(self.rows.run_id.nunique(), "run")
         return f"The kernel dropped packets at {_verdict(self.rows, 'device')} in {runs}."
 
 
 def device_drops(sessions: Sequence[pd.DataFrame]) -> DeviceDrops:
-    """
-    Packets dropped by the kernel, per run and device.
-
-    Parameters
-    ----------
-    sessions : sequence of DataFrame
-        Tables `device_counters`.
-    """
+    """Compute the packets dropped by the kernel, per run and device."""
     counters = _together("device_counters", sessions)
     names = ["packets_received", "packets_dropped_receiving", "packets_sent", "packets_dropped_sending"]
     rows = counters.groupby(["run_id", "device"], sort=False)[names].sum().reset_index()
@@ -105,42 +89,31 @@ class Lateness(RowsResult):
     """
     How late an emulator delivered packets: whether the machine was fast enough.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per run: run_id, packets_delivered, mean_late_ms (of links, weighted by their packets), worst_late_ms; NaN if
+    rows: Per run: run_id, packets_delivered, mean_late_ms (of links, weighted by their packets), worst_late_ms; NaN if
         the emulator does not report it.
     """
 
     @property
     def sentence(self) -> str:
-        """The worst lateness of all runs."""
-        known = self.rows[self.rows.worst_late_ms.notna()]
-        if known.empty:
+        reported = self.rows[self.rows.worst_late_ms.notna()]
+        if reported.empty:
             return "The emulator does not report how late it delivered packets."
-        worst, mean = number(known.worst_late_ms.max()), number(known.mean_late_ms.max())
+        worst, mean = number(reported.worst_late_ms.max()), number(reported.mean_late_ms.max())
         return (
-            f"In {count(len(known), 'run')} packets were delivered at most {worst} ms late, and in the worst run "
+            f"In {count(len(reported), 'run')} packets were delivered at most {worst} ms late, and in the worst run "
             f"{mean} ms late on average."
         )
 
 
 def lateness(sessions: Sequence[pd.DataFrame]) -> Lateness:
-    """
-    How late packets were delivered, per run.
-
-    Parameters
-    ----------
-    sessions : sequence of DataFrame
-        Tables `link_counters`.
-    """
+    """How late packets were delivered, per run."""
     counters = _together("link_counters", sessions)
     rows = []
     for run_id, links in counters.groupby("run_id", sort=False):
-        known = links[links.mean_late_ms.notna()]
-        packets = known.packets_delivered.astype(float)
-        mean = np.average(known.mean_late_ms, weights=packets) if packets.sum() else np.nan
-        rows.append((run_id, int(links.packets_delivered.sum()), mean, known.worst_late_ms.max()))
+        reported = links[links.mean_late_ms.notna()]
+        packets = reported.packets_delivered.astype(float)
+        mean = np.average(reported.mean_late_ms, weights=packets) if packets.sum() else np.nan
+        rows.append((run_id, int(links.packets_delivered.sum()), mean, reported.worst_late_ms.max()))
     return Lateness(pd.DataFrame(rows, columns=["run_id", "packets_delivered", "mean_late_ms", "worst_late_ms"]))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import check_columns, check_level
+from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.factorial.inference import robust_variance
@@ -21,10 +21,12 @@ from wanbench.methods.result.means import half_width, ratio_estimate
 
 NAMES = {"messages_per_s": "rate of messages", "usd_per_billion": "cost per billion messages", "p99_ms": "p99"}
 """Readable names of columns; others keep their own."""
+LEVEL = 0.95
 ASSUMPTION = (
     "The relative scatter of a setting is log-normal; trials are independent, apart from what those of a block have in "
     "common. Trials of one setting after the same restart, counted as different blocks, would break it"
 )
+MEANS = "geometric mean; t on the logarithms of its own trials, differences between blocks included"
 METHOD = (
     "least squares of the logarithm on setting and block; studentized range over all pairs, with the wider of the "
     "intervals from each setting's own scatter (Games & Howell 1976) and from the pooled one (Tukey), as three trials "
@@ -35,32 +37,23 @@ METHOD = (
 @dataclass(frozen=True)
 class Comparisons:
     """
-    Ratios of a positive response between settings.
+    Ratios of a positive response between settings, which stand in order of the response, the smallest first.
 
-    Attributes
-    ----------
-    settings : tuple of str
-        In order of the response, the smallest first.
-    means : dict
-        Setting to Estimate of its geometric mean, with a t interval from its own trials. Their scatter includes
-        differences between blocks, so the interval is that of a mean in other blocks.
-    ratios : dict
-        (setting, other) to Estimate of setting over other, for both orders. Differences between blocks are removed, and
-        the intervals are simultaneous over all pairs.
+    `means` has the geometric mean of each, with a t interval from its own trials: that of a mean in other blocks.
+    `ratios` has (setting, other) for both orders, without differences between blocks, simultaneous over all pairs.
     """
 
     response: str
     settings: tuple[str, ...]
     means: dict[str, Estimate]
     ratios: dict[tuple[str, str], Estimate]
-    level: float
 
     def shown_lower(self, setting: str, other: str) -> bool:
-        """Whether the setting's response is significantly lower than the other's."""
+        """Tell whether the setting's response is significantly lower than the other's."""
         return self.ratios[setting, other].high < 1
 
     def ties(self, setting: str) -> tuple[str, ...]:
-        """The settings that are neither significantly lower nor higher."""
+        """Return the settings that are neither significantly lower nor higher."""
         return tuple(
             other
             for other in self.settings
@@ -68,34 +61,20 @@ class Comparisons:
         )
 
     def rank(self, setting: str) -> tuple[int, int]:
-        """The best and the worst possible rank of a setting, 1 for the lowest response."""
+        """Return the best and the worst possible rank of a setting, 1 for the lowest response."""
         others = [other for other in self.settings if other != setting]
         better = sum(self.shown_lower(other, setting) for other in others)
         worse = sum(self.shown_lower(setting, other) for other in others)
         return 1 + better, len(self.settings) - worse
 
 
-def compare_all(
-    frame: pd.DataFrame, response: str, unit: str, *, level: float = 0.95, claim: str = "{name} has {{}}"
-) -> Comparisons:
+def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "{name} has {{}}") -> Comparisons:
     """
-    Compare all settings two by two.
+    Compare all settings two by two; ParameterError if fewer than two have a trial.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Trials with setting, block and the response; rows without a response do not count.
-    unit : str
-        Unit of the response.
-    claim : str
-        The sentence about a mean, with {name} for the setting.
-
-    Raises
-    ------
-    ParameterError
-        If fewer than two settings have a trial.
+    `frame` has trials with setting, block and the response; rows without a response do not count. `claim` is the
+    sentence about a mean, with {name} for the setting.
     """
-    level = check_level(level)
     check_columns("frame", frame, ["setting", "block", response])
     trials = frame[np.isfinite(frame[response].astype(float)) & (frame[response] > 0)].reset_index(drop=True)
     trials = trials.assign(log=np.log(trials[response].to_numpy(dtype=float)))
@@ -112,30 +91,21 @@ def compare_all(
     means = {}
     for name in names:
         logs = trials.log[trials.setting == name]
-        half = float(half_width(logs.to_numpy(), level))
-        means[name] = ratio_estimate(
-            float(logs.mean()),
-            half,
-            unit=unit,
-            quantity=f"{NAMES.get(response, response)}, {name}",
-            claim=claim.format(name=name),
-            n=len(logs),
-            basis=count(len(logs), unit_name),
-            method="geometric mean; t on the logarithms of its own trials, differences between blocks included",
-            assumption=ASSUMPTION,
-            level=level,
-            warnings=() if isfinite(half) else (f"no interval: a single {unit_name}",),
-        )
-    return Comparisons(response, names, means, _ratios(trials, names, unit_name, response, level), level)
+        half = float(half_width(logs.to_numpy(), LEVEL))
+        about = {"quantity": f"{NAMES.get(response, response)}, {name}", "claim": claim.format(name=name), "unit": unit}
+        about |= {"n": len(logs), "basis": count(len(logs), unit_name), "method": MEANS, "assumption": ASSUMPTION}
+        about["warnings"] = () if isfinite(half) else (f"no interval: a single {unit_name}",)
+        means[name] = ratio_estimate(float(logs.mean()), half, level=LEVEL, **about)
+    return Comparisons(response, names, means, _ratios(trials, names, unit_name, response))
 
 
 @cache
-def _critical(level: float, k: int, freedom: float) -> float:
+def _critical(k: int, freedom: float) -> float:
     """Critical value, in standard errors, for all pairs of k means."""
-    return float(stats.studentized_range.ppf(level, k, freedom)) / sqrt(2)
+    return float(stats.studentized_range.ppf(LEVEL, k, freedom)) / sqrt(2)
 
 
-def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str, level: float) -> dict:
+def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
     logs, sizes = trials.log.to_numpy(), trials.setting.value_counts()
     indicators = (trials.setting.to_numpy()[:, None] == np.array(names)).astype(float)
     design = with_blocks(indicators, trials.block if trials.block.notna().all() else None)
@@ -157,20 +127,15 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str, level: f
             contrast[[a, b]] = 1.0, -1.0
             own, pooled = robust.cover, rest @ rest / freedom * robust.inverse
             half = max(
-                _critical(level, len(names), floor(10 * degrees) / 10) * sqrt(max(contrast @ cover @ contrast, 0.0))
+                _critical(len(names), floor(10 * degrees) / 10) * sqrt(max(contrast @ cover @ contrast, 0.0))
                 for degrees, cover in ((robust.freedom(contrast), own), (freedom, pooled))
             )
         for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):
-            found[of, over] = ratio_estimate(
-                sign * float(params[a] - params[b]),
-                half,
-                quantity=f"{what}, {of} over {over}",
-                claim=f"With {of}, the {what} is {{}} that with {over}",
-                n=int(sizes[of] + sizes[over]),
-                basis=f"{count(sizes[of], unit_name)} against {sizes[over]}",
-                method=METHOD,
-                assumption=ASSUMPTION,
-                level=level,
-                warnings=notes,
-            )
+            about = {"n": int(sizes[of] + sizes[over]), "basis": f"{count(sizes[of], unit_name)} against {sizes[over]}"}
+            about |= {
+                "quantity": f"{what}, {of} over {over}",
+                "claim": f"With {of}, the {what} is {{}} that with {over}",
+            }
+            about |= {"method": METHOD, "assumption": ASSUMPTION, "level": LEVEL, "warnings": notes}
+            found[of, over] = ratio_estimate(sign * float(params[a] - params[b]), half, **about)
     return found

@@ -13,23 +13,21 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, Result, RowsResult
 
-from .comparisons import Comparisons, compare_all
+from .comparisons import LEVEL, Comparisons, compare_all
 from .trials import SizeTrials
 
 RATE, COST = "messages_per_s", "usd_per_billion"
 
 
+PANELS = {RATE: "messages per second", COST: "USD per billion messages"}
+P99 = "p99_ms"
+DOMINATED, NOT_SHOWN, FIRST = "dominated", "not shown to be dominated", "on the frontier of the means"
+STYLES = {FIRST: (theme.WITHIN, "diamond"), NOT_SHOWN: (theme.UNKNOWN, "circle"), DOMINATED: (theme.OUTSIDE, "x")}
+
+
 @dataclass(frozen=True, repr=False)
 class SizeCosts(Result):
-    """
-    Cost per billion messages.
-
-    Attributes
-    ----------
-    measured : SizeTrials
-    rates, costs : Comparisons
-        Messages per second; USD per billion messages.
-    """
+    """Messages per second, and USD per billion messages, of each setting."""
 
     measured: SizeTrials
     rates: Comparisons
@@ -39,35 +37,26 @@ class SizeCosts(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Cost of a billion messages, the cheapest setting first; then messages per second in the same order."""
         names = self.costs.settings
         return tuple(each.means[name] for each in (self.costs, self.rates) for name in names)
 
     @property
     def sentence(self) -> str:
-        """The settings in order of their means, and which of them may be the cheapest."""
         costs, names = self.costs, self.costs.settings
         listed = ", ".join(f"{name} {costs.means[name].formatted}" for name in names)
         leaders = [name for name in names if costs.rank(name)[0] == 1]
-        lead = (
-            f"{leaders[0]} is shown to be the cheapest"
-            if len(leaders) == 1
-            else f"the cheapest is one of {', '.join(leaders)}: these tie"
-        )
+        lead = f"the cheapest is one of {', '.join(leaders)}: these tie"
+        lead = f"{leaders[0]} is shown to be the cheapest" if len(leaders) == 1 else lead
         return (
-            f"Cost of a billion messages: {listed}; {lead} ({percent(costs.level)} intervals of all "
+            f"Cost of a billion messages: {listed}; {lead} ({percent(LEVEL)} intervals of all "
             f"{count(len(costs.ratios) // 2, 'ratio')} together; {count(len(self.trials), 'trial')})."
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Failures are among them: a setting that fails costs more than its successful trials show."""
         lost = ", ".join(f"{name} {n:,}" for name, n in self.failed.items())
-        return (
-            *super().cautions,
-            *self.measured.cautions,
-            *([f"failed trials are not included in any cost ({lost})"] if lost else []),
-        )
+        failed = (f"failed trials are not included in any cost ({lost})",) if lost else ()
+        return (*super().cautions, *self.measured.cautions, *failed)
 
     @property
     def trials(self) -> pd.DataFrame:
@@ -88,12 +77,9 @@ class SizeCosts(Result):
     def price_that_ties(self, setting: str, other: str) -> Estimate:
         """The price of a setting, in USD per hour, at which a billion messages would cost as much as with the other."""
         now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
-        return self.ratio(other, setting).transformed(
-            lambda ratio: now * ratio,
-            quantity=f"price at which {setting} ties with {other}",
-            claim=f"{setting} would cost as much per message as {other} at {{}} (it has {now:g})",
-            unit="USD/hour",
-        )
+        claim = f"{setting} would cost as much per message as {other} at {{}} (it has {now:g})"
+        about = {"quantity": f"price at which {setting} ties with {other}", "claim": claim, "unit": "USD/hour"}
+        return self.ratio(other, setting).transformed(lambda ratio: now * ratio, **about)
 
     def ratio(self, setting: str, other: str, of: str = COST) -> Estimate:
         """
@@ -105,81 +91,45 @@ class SizeCosts(Result):
         return each.ratios[setting, other]
 
     def table(self) -> pd.DataFrame:
-        """Per setting: price, rate, cost, with intervals; rank and ties."""
         rows = []
         for name in self.costs.settings:
             rate, cost = self.rates.means[name], self.costs.means[name]
             best, worst = self.costs.rank(name)
-            rows.append(
-                {
-                    "setting": name,
-                    "trials": cost.n,
-                    "failed": int(self.failed.get(name, 0)),
-                    "usd_per_hour": float(self.trials.usd_per_hour[self.trials.setting == name].iloc[0]),
-                    "messages_per_s": rate.estimate,
-                    "messages_per_s_low": rate.low,
-                    "messages_per_s_high": rate.high,
-                    "usd_per_billion": cost.estimate,
-                    "usd_per_billion_low": cost.low,
-                    "usd_per_billion_high": cost.high,
-                    "rank": f"{best}" if best == worst else f"{best} to {worst}",
-                    "ties": ", ".join(self.costs.ties(name)),
-                }
-            )
+            usd_per_hour = float(self.trials.usd_per_hour[self.trials.setting == name].iloc[0])
+            row = {"setting": name, "trials": cost.n, "failed": int(self.failed.get(name, 0))}
+            row |= {"usd_per_hour": usd_per_hour} | _with_ends(RATE, rate) | _with_ends(COST, cost)
+            row["rank"] = f"{best}" if best == worst else f"{best} to {worst}"
+            rows.append(row | {"ties": ", ".join(self.costs.ties(name))})
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The table as text."""
         rows = []
         for row in self.table().itertuples():
             rate, cost = self.rates.means[row.setting], self.costs.means[row.setting]
-            rows.append(
-                {
-                    "setting": row.setting,
-                    "trials": f"{row.trials:,}" + (f" ({row.failed:,} failed)" if row.failed else ""),
-                    "USD per hour": number(row.usd_per_hour),
-                    "messages/s": rate.formatted.removesuffix(" messages/s"),
-                    "messages/s, interval": rate.formatted_interval,
-                    "USD per billion": cost.formatted.removesuffix(" USD"),
-                    "USD per billion, interval": cost.formatted_interval,
-                    "rank": row.rank,
-                    "tied with": row.ties,
-                }
-            )
+            failed = f" ({row.failed:,} failed)" if row.failed else ""
+            cells = {"setting": row.setting, "trials": f"{row.trials:,}{failed}"}
+            cells["USD per hour"] = number(row.usd_per_hour)
+            cells |= _formatted(rate, "messages/s") | _formatted(cost, "USD per billion")
+            rows.append(cells | {"rank": row.rank, "tied with": row.ties})
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A row per setting, the cheapest first; small points are trials, bars intervals."""
-        figure = make_subplots(
-            rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=list(PANELS.values())
-        )
+        """Draw a row per setting, the cheapest first; small points are trials, bars intervals."""
+        titles = list(PANELS.values())
+        figure = make_subplots(1, 2, shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=titles)
         names = list(self.costs.settings)
-        at = {name: k for k, name in enumerate(names)}
-        for column, response in enumerate(PANELS, 1):
-            each = self.rates if response == RATE else self.costs
-            figure.add_scatter(
-                x=self.trials[response],
-                y=self.trials.setting.map(at).to_numpy() + theme.spread(len(self.trials), 0.3),
-                mode="markers",
-                name="trials",
-                showlegend=column == 1,
-                marker={"size": 6, "color": theme.LIGHT, "opacity": 0.7},
-                hovertemplate="one trial: %{x:,.4g}<extra></extra>",
-                row=1,
-                col=column,
-            )
-            primitives.estimate_points(
-                figure,
-                list(range(len(names))),
-                [each.means[name] for name in names],
-                marker={"size": 10, "color": theme.FIT, "symbol": "diamond"},
-                name="geometric mean",
-                showlegend=column == 1,
-                row=1,
-                col=column,
-            )
-            figure.update_xaxes(title=PANELS[response], rangemode="tozero", row=1, col=column)
-            primitives.label_rows(figure, [theme.plain(name) for name in names], row=1, col=column)
+        y = self.trials.setting.map(names.index).to_numpy() + theme.spread(len(self.trials), 0.3)
+        points = {"mode": "markers", "marker": {"size": 6, "color": theme.LIGHT, "opacity": 0.7}, "name": "trials"}
+        points["hovertemplate"] = "one trial: %{x:,.4g}<extra></extra>"
+        means = {"marker": {"size": 10, "color": theme.FIT, "symbol": "diamond"}, "name": "geometric mean"}
+        for column, (response, each) in enumerate(((RATE, self.rates), (COST, self.costs)), 1):
+            where = {"row": 1, "col": column}
+            figure.add_scatter(x=self.trials[response], y=y, showlegend=column == 1, **points, **where)
+            estimates = [each.means[name] for name in names]
+            more = means | {"showlegend": column == 1} | where
+            primitives.estimate_points(figure, list(range(len(names))), estimates, **more)
+            figure.update_xaxes(title=PANELS[response], rangemode="tozero", **where)
+            primitives.label_rows(figure, [theme.plain(name) for name in names], **where)
         return theme.finish(
             figure,
             name="cost-per-billion",
@@ -195,37 +145,34 @@ class SizeCosts(Result):
         )
 
 
-def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
+def cost_per_billion(trials: SizeTrials) -> SizeCosts:
     """
-    Cost of a billion messages with each setting: price per hour over messages per hour.
+    Compute the cost of a billion messages with each setting: price per hour over messages per hour.
 
-    Two settings tie unless the interval of their cost ratio excludes 1; intervals are simultaneous over all pairs. A
-    tie does not prove equality: the interval shows how much the settings may differ.
+    Two settings tie unless the interval of their cost ratio, simultaneous over all pairs, excludes 1.
     """
-    rates = compare_all(trials.trials, RATE, "messages/s", level=level, claim="With {name} the brokers take {{}}")
-    costs = compare_all(trials.trials, COST, "USD", level=level, claim="With {name} a billion messages cost {{}}")
+    rates = compare_all(trials.trials, RATE, "messages/s", claim="With {name} the brokers take {{}}")
+    costs = compare_all(trials.trials, COST, "USD", claim="With {name} a billion messages cost {{}}")
     return SizeCosts(trials, rates, costs)
 
 
-PANELS = {RATE: "messages per second", COST: "USD per billion messages"}
+def _with_ends(name: str, one: Estimate) -> dict[str, float]:
+    return {name: one.estimate, f"{name}_low": one.low, f"{name}_high": one.high}
 
 
-P99 = "p99_ms"
-DOMINATED, NOT_SHOWN, FIRST = "dominated", "not shown to be dominated", "on the frontier of the means"
+def _formatted(one: Estimate, name: str) -> dict[str, str]:
+    """Return the cells of an estimate; the column names the unit, except that of latency."""
+    text = one.formatted.removesuffix(" messages/s").removesuffix(" USD")
+    return {name: text, f"{name}, interval": one.formatted_interval}
 
 
 @dataclass(frozen=True, repr=False)
 class Frontier(RowsResult):
     """
-    The frontier of cost against p99.
+    The frontier of cost against p99: per setting both with intervals, and a verdict.
 
-    Attributes
-    ----------
-    costs, latencies : Comparisons
-    rows : DataFrame
-        Per setting: cost and p99 with intervals; `verdict`: "dominated" if another is significantly cheaper and faster,
-        "on the frontier of the means" if no other has a lower mean in both, else "not shown to be dominated"; `by`: the
-        settings that dominate it.
+    "dominated": another is significantly cheaper and faster (`by` which); "on the frontier of the means": no other has
+    a lower mean in both; else "not shown to be dominated".
     """
 
     costs: Comparisons
@@ -235,37 +182,26 @@ class Frontier(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The p99 of each setting."""
         return tuple(self.latencies.means.values())
 
     @property
     def sentence(self) -> str:
-        """The settings by verdict."""
         parts = [f"{verdict}: {', '.join(part.setting)}" for verdict, part in self.rows.groupby("verdict", sort=True)]
         return (
             f"Cost per message against p99: {'; '.join(parts)}. Dominated means that another is shown to be both "
-            f"cheaper and faster ({percent(self.costs.level)} intervals, all pairs together, for each of the two)."
+            f"cheaper and faster ({percent(LEVEL)} intervals, all pairs together, for each of the two)."
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per setting: cost and p99 with their intervals, as the cost table writes them, and the verdict."""
         rows = []
         for row in self.rows.itertuples():
             cost, p99 = self.costs.means[row.setting], self.latencies.means[row.setting]
-            rows.append(
-                {
-                    "setting": row.setting,
-                    "USD per billion": cost.formatted.removesuffix(" USD"),
-                    "USD per billion, interval": cost.formatted_interval,
-                    "p99": p99.formatted,
-                    "p99, interval": p99.formatted_interval,
-                    "verdict": f"{row.verdict} by {row.by}" if row.by else row.verdict,
-                }
-            )
+            cells = {"setting": row.setting} | _formatted(cost, "USD per billion") | _formatted(p99, "p99")
+            rows.append(cells | {"verdict": f"{row.verdict} by {row.by}" if row.by else row.verdict})
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A point per setting; bars are its intervals."""
+        """Draw a point per setting; bars are its intervals."""
         figure, rows = go.Figure(), self.rows
         first = rows[rows.verdict == FIRST].sort_values(COST)
         figure.add_scatter(
@@ -274,18 +210,13 @@ class Frontier(RowsResult):
         for verdict, (shade, symbol) in STYLES.items():
             part = rows[rows.verdict == verdict]
             if len(part):
-                figure.add_scatter(
-                    x=part[COST],
-                    y=part[P99],
-                    error_x=primitives.interval_bar(part[COST], part[f"{COST}_low"], part[f"{COST}_high"], color=shade),
-                    error_y=primitives.interval_bar(part[P99], part.p99_ms_low, part.p99_ms_high, color=shade),
-                    mode="markers+text",
-                    text=[theme.plain(name) for name in part.setting],
-                    textposition="top right",
-                    name=verdict,
-                    marker={"size": 11, "color": shade, "symbol": symbol},
-                    hovertemplate="%{text}: %{x:,.4g} USD, %{y:,.4g} ms<extra></extra>",
-                )
+                bars = [(part[name], part[f"{name}_low"], part[f"{name}_high"]) for name in (COST, P99)]
+                error_x, error_y = (primitives.interval_bar(*ends, color=shade) for ends in bars)
+                style = {"mode": "markers+text", "textposition": "top right", "error_x": error_x, "error_y": error_y}
+                style |= {"name": verdict, "marker": {"size": 11, "color": shade, "symbol": symbol}}
+                style["hovertemplate"] = "%{text}: %{x:,.4g} USD, %{y:,.4g} ms<extra></extra>"
+                names = [theme.plain(name) for name in part.setting]
+                figure.add_scatter(x=part[COST], y=part[P99], text=names, **style)
         ends = {name: rows[[name, f"{name}_low", f"{name}_high"]].to_numpy().ravel() for name in (COST, P99)}
         figure.update_xaxes(title="USD per billion messages (log axis)", **theme.log_axis(ends[COST], ""))
         figure.update_yaxes(title="p99 from send to acknowledgement (log axis)", **theme.log_axis(ends[P99], "ms"))
@@ -293,8 +224,8 @@ class Frontier(RowsResult):
             figure,
             name="cost-against-p99",
             title="Cost against latency",
-            subtitle="Left and below is better. Bars: intervals of each setting. Dominated: another is shown to be both "
-            "cheaper and faster, all pairs together.",
+            subtitle="Left and below is better. Bars: intervals of each setting. Dominated: another is shown to be "
+            "both cheaper and faster, all pairs together.",
             alt=f"Settings by cost and p99. {self}",
             caption=str(self),
             table=rows,
@@ -302,13 +233,13 @@ class Frontier(RowsResult):
         )
 
 
-def frontier(costs: SizeCosts, *, level: float = 0.95) -> Frontier:
+def frontier(costs: SizeCosts) -> Frontier:
     """
-    Cost per billion messages against the p99 from send to acknowledgement.
+    Compare cost per billion messages against the p99 from send to acknowledgement.
 
     ParameterError if fewer than two settings have a p99: a killed tool prints none.
     """
-    latencies = compare_all(costs.trials, P99, "ms", level=level, claim="With {name} the p99 is {{}}")
+    latencies = compare_all(costs.trials, P99, "ms", claim="With {name} the p99 is {{}}")
     both, rows = [name for name in costs.costs.settings if name in latencies.means], []
     for name in both:
         others = [other for other in both if other != name]
@@ -318,20 +249,6 @@ def frontier(costs: SizeCosts, *, level: float = 0.95) -> Frontier:
             costs.costs.means[o].estimate <= cost.estimate and latencies.means[o].estimate <= p99.estimate
             for o in others
         )
-        rows.append(
-            {
-                "setting": name,
-                COST: cost.estimate,
-                f"{COST}_low": cost.low,
-                f"{COST}_high": cost.high,
-                P99: p99.estimate,
-                "p99_ms_low": p99.low,
-                "p99_ms_high": p99.high,
-                "verdict": DOMINATED if by else NOT_SHOWN if below else FIRST,
-                "by": ", ".join(by),
-            }
-        )
+        row = {"setting": name} | _with_ends(COST, cost) | _with_ends(P99, p99)
+        rows.append(row | {"verdict": DOMINATED if by else NOT_SHOWN if below else FIRST, "by": ", ".join(by)})
     return Frontier(pd.DataFrame(rows), costs.costs, latencies)
-
-
-STYLES = {FIRST: (theme.WITHIN, "diamond"), NOT_SHOWN: (theme.UNKNOWN, "circle"), DOMINATED: (theme.OUTSIDE, "x")}

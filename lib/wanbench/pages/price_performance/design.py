@@ -41,15 +41,13 @@ def sizes_of_brokers(
         Number of brokers of the cluster, each in a separate region.
     usd_per_processor_hour : float
         Gives the price of a size, network included.
-    clients_in : sequence of str
-        Regions of the clients.
     one_large : float
         If not 0, a further trial, "one large": a single broker with that many times the processors, rate and price of
         the first size leads all partitions; the others have no size, carry nothing, and have no price.
     usd_per_hour : mapping of str to float, optional
         Prices, if sizes are instance types of rented hosts: the cluster has `brokers` of each, in this order, and the
-        topics of a trial are only on those of its size. Nothing is limited; the Mbit/s of a size are the expected rate
-        of its brokers. None: all brokers are on equal hosts, which are given each size in turn.
+        topics of a trial are only on those of its size. Nothing is limited; the Mbit/s are the expected rate of its
+        brokers.
 
     Examples
     --------

@@ -19,42 +19,25 @@ from .trials import counter_rates
 
 STEP_S = 5.0
 """The source's sampling interval."""
-CPU = {
-    "usr": "CPU user",
-    "user": "CPU user",
-    "sys": "CPU system",
-    "system": "CPU system",
-    "iowait": "CPU IOWait",
-    "steal": "CPU steal",
-}
+CPU = {"usr": "CPU user", "user": "CPU user", "sys": "CPU system", "system": "CPU system"}
+CPU |= {"iowait": "CPU IOWait", "steal": "CPU steal"}
 TOTAL = "CPU total"
-PANELS = {
-    "messages in": "1/s",
-    "requests": "1/s",
-    "latency, mean": "ms",
-    "latency, largest": "ms",
-    "CPU user": "%",
-    "CPU system": "%",
-    "CPU IOWait": "%",
-    "CPU steal": "%",
-    TOTAL: "%",
-    "disk written": "MB/s",
-    "brokers sent": "MB/s",
-    "brokers received": "MB/s",
-}
+PANELS = {"messages in": "1/s", "requests": "1/s", "latency, mean": "ms", "latency, largest": "ms"}
+PANELS |= dict.fromkeys(("CPU user", "CPU system", "CPU IOWait", "CPU steal", TOTAL), "%")
+PANELS |= dict.fromkeys(("disk written", "brokers sent", "brokers received"), "MB/s")
 KIB = 1024
+
+
+COLUMNS = 3
+PANEL_PX = 190
 
 
 @dataclass(frozen=True, repr=False)
 class OverTime(Result):
     """
-    Metrics over time.
+    Metrics over time: a row per trial, quantity and step.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per trial, quantity and step: run_id, test_id, attempt, setting, quantity, `at_s` (middle of the step, in s
-        after the warm-up), value (mean over the step; metrics of brokers are first summed over brokers), unit.
+    `at_s` is the middle of the step after the warm-up; values are means over the step, of brokers first summed.
     """
 
     rows: pd.DataFrame
@@ -62,7 +45,6 @@ class OverTime(Result):
 
     @property
     def sentence(self) -> str:
-        """The metrics that were measured."""
         tests = self.rows[KEY].drop_duplicates()
         names = ", ".join(dict.fromkeys(self.rows.quantity))
         return f"Every {self.step_s:g} s in {count(len(tests), 'trial')}: {names or 'nothing'}."
@@ -71,7 +53,7 @@ class OverTime(Result):
         """None: the figure has the values."""
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Small multiples of all metrics that were measured."""
+        """Draw small multiples of all metrics that were measured."""
         rows = self.rows
         panels = [name for name in PANELS if (rows.quantity == name).any()]
         lines = -(-len(panels) // COLUMNS)
@@ -83,19 +65,15 @@ class OverTime(Result):
         for k, panel in enumerate(panels):
             for (setting, *_), part in rows[rows.quantity == panel].groupby(["setting", *KEY], sort=False):
                 part = part.sort_values("at_s")
-                figure.add_scatter(
-                    x=part.at_s,
-                    y=part.value,
-                    mode="lines+markers",
-                    marker={"size": 4},
-                    line={"color": shades[setting], "width": 1.5},
-                    name=theme.plain(setting),
-                    legendgroup=setting,
-                    showlegend=setting not in named,
-                    hovertemplate="%{x:.0f} s: %{y:,.4g}<extra></extra>",
-                    row=k // COLUMNS + 1,
-                    col=k % COLUMNS + 1,
-                )
+                style = {
+                    "mode": "lines+markers",
+                    "marker": {"size": 4},
+                    "line": {"color": shades[setting], "width": 1.5},
+                }
+                style |= {"name": theme.plain(setting), "legendgroup": setting, "showlegend": setting not in named}
+                style |= {"hovertemplate": "%{x:.0f} s: %{y:,.4g}<extra></extra>"}
+                where = {"row": k // COLUMNS + 1, "col": k % COLUMNS + 1}
+                figure.add_scatter(x=part.at_s, y=part.value, **style, **where)
                 named.add(setting)
         figure.update_yaxes(rangemode="tozero")
         figure.update_layout(height=max(lines, 1) * PANEL_PX + 150)
@@ -103,9 +81,9 @@ class OverTime(Result):
             figure,
             name="metrics-over-time",
             title="Every metric over time",
-            subtitle=f"A line per trial, in steps of {self.step_s:g} s; seconds from the end of the warm-up. Processors "
-            "and disks are the machine's, which clients share; messages and requests are summed over brokers; latency is "
-            "that of producers.",
+            subtitle=f"A line per trial, in steps of {self.step_s:g} s; seconds from the end of the warm-up. "
+            "Processors and disks are the machine's, which clients share; messages and requests are summed over "
+            "brokers; latency is that of producers.",
             alt=f"Small charts of metrics over time. {self}",
             caption=str(self),
             table=rows,
@@ -116,7 +94,7 @@ class OverTime(Result):
 
 def over_time(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, step_s: float = STEP_S) -> OverTime:
     """
-    The metrics of every trial, in steps.
+    Return the metrics of every trial, in steps.
 
     Latencies are the mean and the maximum that producers print per interval; they print quantiles only at the end.
     """
@@ -178,7 +156,3 @@ def _producers(windows: pd.DataFrame) -> pd.DataFrame:
         for name, column in (("latency, mean", "mean_latency_ms"), ("latency, largest", "max_latency_ms"))
     ]
     return pd.concat(parts)
-
-
-COLUMNS = 3
-PANEL_PX = 190

@@ -1,10 +1,9 @@
 """
 Recompute the cost table independently, from the files of a run folder, sharing only the number formatting.
 
-`python -m wanbench.pages.price_performance.recount <run folder> [<price factor>]` prints it. The first path goes
-through ingest, tables and `costs`; if both agree to the last digit shown, neither lost or double-counted a record. Both
-use the same rule: the records in the brokers' logs from the first whole second to the last in which all producers ran,
-the geometric mean over trials, and t with the variance of logarithms pooled within settings.
+`python -m wanbench.pages.price_performance.recount <run folder> [<price factor>]` prints it. If it agrees with `costs`,
+which goes through ingest and tables, neither lost or double-counted a record. Both use the records in the brokers' logs
+from the first whole second to the last in which all producers ran, the geometric mean over trials, and t.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def _messages_per_s(folder: Path, stem: str) -> float | None:
 
 
 def recount(
-    folder: Path | str, *, price_factor: float | Mapping[str, float] = 1.0, level: float = 0.95
+    folder: Path | str, *, price_factor: float | Mapping[str, float] = 1.0
 ) -> dict[str, tuple[str, str, str, str]]:
     """By setting: messages per second and its interval, USD per billion messages and its interval, as text."""
     folder, logs, usd = Path(folder), {}, {}
@@ -73,7 +72,7 @@ def recount(
     table = {}
     for name, mean in means.items():
         n, squares = len(logs[name]), sum((value - mean) ** 2 for value in logs[name])
-        half = t.ppf((1 + level) / 2, n - 1) * math.sqrt(squares / (n - 1) / n) if n > 1 else math.nan
+        half = t.ppf(0.975, n - 1) * math.sqrt(squares / (n - 1) / n) if n > 1 else math.nan
         rates = [math.exp(log) for log in (mean, mean - half, mean + half)]
         costs = [usd[name] / 3600 / rates[k] * 1e9 for k in (0, 2, 1)]
         rate, rate_ends = interval(*rates, "messages/s")
@@ -88,27 +87,24 @@ class Recount(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """Whether all cells agree, or which do not."""
         rows, apart = self.rows, self.rows[~self.rows.agrees]
-        told = "; ".join(f"{row.cell} of {row.setting}: {row.first} and {row.second}" for row in apart.itertuples())
-        if told:
-            return f"{len(apart)} of {len(rows)} cells differ between the cost table and its recount ({told})."
+        cells = "; ".join(f"{row.cell} of {row.setting}: {row.first} and {row.second}" for row in apart.itertuples())
+        if cells:
+            return f"{len(apart)} of {len(rows)} cells differ between the cost table and its recount ({cells})."
         return f"All {len(rows)} cells of the cost table agree with its recount from raw files to the last digit."
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per cell."""
         return text_table(self.rows.assign(agrees=self.rows.agrees.map({True: "yes", False: "no"})))
 
 
 def recount_agrees(costs: SizeCosts, folder: Path | str, *, price_factor: float | Mapping[str, float] = 1.0) -> Recount:
     """Compare the cost table as shown with its recount from a run folder."""
-    again, rows = recount(folder, price_factor=price_factor, level=costs.costs.level), []
+    again, rows = recount(folder, price_factor=price_factor), []
     for shown in costs.formatted_table().to_dict("records"):
         second = dict(zip(CELLS, again.get(shown["setting"], ("",) * len(CELLS)), strict=True))
         for cell in CELLS:
-            both = (shown[cell], second[cell])
-            about = {"setting": shown["setting"], "cell": cell, "first": both[0], "second": both[1]}
-            rows.append(about | {"agrees": both[0] == both[1]})
+            row = {"setting": shown["setting"], "cell": cell, "first": shown[cell], "second": second[cell]}
+            rows.append(row | {"agrees": shown[cell] == second[cell]})
     return Recount(pd.DataFrame(rows))
 
 

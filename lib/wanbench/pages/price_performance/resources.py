@@ -41,13 +41,11 @@ class FullResource(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The saturated resource of each setting."""
         groups = self.rows.groupby("full", sort=False).setting
         found = [f"{full} with {', '.join(names)}" for full, names in groups]
         return f"Full: {'; '.join(found)}. {UNSEEN}"
 
     def formatted_table(self) -> pd.DataFrame:
-        """Shares in per cent."""
         rows = self.rows[["setting", "trials"]].astype(str)
         for column, (name, limit) in FULL.items():
             rows[f"{name} (full from {quantity(limit, 'fraction')})"] = [
@@ -57,7 +55,7 @@ class FullResource(RowsResult):
 
 
 def full_resource(trials: SizeTrials) -> FullResource:
-    """Which resources were saturated in the counted seconds of each setting's trials."""
+    """Tell which resources were saturated in the counted seconds of each setting's trials."""
     rows = []
     for name, part in trials.trials.groupby("setting", sort=False):
         means = {column: float(part[column].mean()) for column in FULL}
@@ -73,15 +71,9 @@ class Machine(RowsResult):
     """
     The processors that settings need, compared with those of the machine.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Per setting, in processors: `quotas`, the sum of its brokers' quotas; `others`, those kept busy by clients, the
-        relay and other work on the machine, mean over trials; `used`, the used part of the quotas; `needed`, the sum of
-        quotas and others (quotas alone if others are unknown); `enough`, None if no trial of the setting has samples of
-        processors.
-    processors : int
-        The number of processors of the machine.
+    Per setting, in processors: `quotas` of its brokers together; `others`, kept busy by clients, the relay and other
+    work (mean over trials); `used`, the used part of the quotas; `needed`, quotas and others; `enough`, None without
+    samples.
     """
 
     processors: int
@@ -90,7 +82,6 @@ class Machine(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """Whether they suffice, and how many are needed."""
         seen = self.rows[self.rows.enough.notna()]
         there = f"The machine has {self.processors} processors"
         if seen.empty:
@@ -118,12 +109,10 @@ class Machine(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows as text."""
         return text_table(self.rows.assign(enough=self.rows.enough.map({True: "yes", False: "no"})))
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Settings without samples of processors."""
         names = ", ".join(self.rows.setting[self.rows.enough.isna()])
         text = f"no samples of processors for {names}: whether the machine suffices for them is unknown"
         return (text,) if names else ()
@@ -133,8 +122,7 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
     """
     Compare the brokers' quotas and all other use with the processors of the machine.
 
-    If processors were short, `others` is an underestimate, and more are needed. MissingDataError without samples or
-    quotas.
+    If processors were short, `others` is an underestimate. MissingDataError without samples or quotas.
     """
     metrics = tables.get("metrics")
     subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()
@@ -152,14 +140,6 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
         enough = needed <= n * FULL["machine_busy"][1]
         # Quotas alone can be too much, but without samples of all else never known to be enough.
         enough = None if enough and not seen else enough
-        rows.append(
-            {
-                "setting": name,
-                "quotas": float(sum(quotas)),
-                "used": float(part.brokers_used.mean()),
-                "others": float(others),
-                "needed": needed,
-                "enough": enough,
-            }
-        )
+        row = {"setting": name, "quotas": float(sum(quotas)), "used": float(part.brokers_used.mean())}
+        rows.append(row | {"others": float(others), "needed": needed, "enough": enough})
     return Machine(pd.DataFrame(rows), n)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import nan
 
+import numpy as np
 import pandas as pd
 
 from wanbench.checks import check_number
@@ -25,27 +26,18 @@ STARTED = "process_start_time_seconds"
 COUNTED = [*SERIES, "at_utc", "interval_s", "increase", "rate", "unit", "restarted"]
 
 
+QUANTILES = ("p50", "p95", "p99")
+COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
+
+
 def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
     """
-    Increase of cumulative metrics from one sample to the next, absolute and per second.
+    Compute the increase of cumulative metrics from one sample to the next, absolute and per second, in order of time.
 
-    Counters start at 0 again when their process restarts. The increase is then the later value alone, which misses what
-    the first process counted after the earlier sample; `restarted` is true. A restart shows as a counter that fell,
-    or as a new value of the broker's `process_start_time_seconds`. Missing samples make the interval longer.
+    Counters start at 0 again when their process restarts, which shows as a counter that fell, or as a new
+    `process_start_time_seconds`. The increase is then the later value alone, which misses what the first process
+    counted after the earlier sample; `restarted` is true. `at_utc` is the end of the interval.
 
-    Parameters
-    ----------
-    metrics : DataFrame
-        Table metrics; rows that are not cumulative or have no time are skipped.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, source, host, node_id, subject, metric, statistic, at_utc (the end of the interval),
-        interval_s, increase, rate (per second), unit (of the increase), restarted. In order of series and time.
-
-    Examples
-    --------
     >>> from wanbench import tables
     >>> shared = {"source": "prometheus", "subject": "", "metric": "records_total", "unit": "", "cumulative": True}
     >>> samples = [("00:00:05", 150.0), ("00:00:00", 100.0), ("00:00:10", 20.0)]
@@ -66,22 +58,26 @@ def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _starts(metrics):
-    """The start of the process at each sample, where it is reported."""
+    """Return the start of the process at each sample, where it is reported."""
     keys = [*KEY, "source", "host", "node_id", "at_utc"]
     rows = metrics[(metrics.metric == STARTED) & metrics.at_utc.notna()]
     return rows.drop_duplicates(keys)[[*keys, "value"]].rename(columns={"value": "started_s"})
 
 
+def each_size(broker_sizes: str, brokers: int) -> list[dict | None]:
+    """Return the size of each broker, from column broker_sizes of table trials; None for one without."""
+    sizes = json.loads(broker_sizes) if broker_sizes else None
+    return sizes if isinstance(sizes, list) else [sizes] * brokers
+
+
 def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
     """
-    The price of all brokers of each trial, from the sizes in column broker_sizes of table trials.
+    Sum up the prices of all brokers of a trial.
 
     >>> usd_per_hour('[{"name": "a", "price_usd_per_hour": 0.5}, null]', 2, "a")
     0.5
     """
-    sizes = json.loads(broker_sizes) if broker_sizes else None
-    each = [size for size in (sizes if isinstance(sizes, list) else [sizes] * brokers) if size is not None]
-    usd = [size.get("price_usd_per_hour") for size in each]
+    usd = [size.get("price_usd_per_hour") for size in each_size(broker_sizes, brokers) if size is not None]
     if not usd or None in usd:
         raise ParameterError(f"setting {setting} has brokers without a price; allowed: sizes with price_usd_per_hour.")
     return float(sum(usd))
@@ -89,7 +85,7 @@ def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
 
 def per_processor_hour(provider: str, item: str, processors: int, **which) -> Input:
     """
-    A list price per processor: an instance's price over its processors, with region, date and source.
+    Return a list price per processor: an instance's price over its processors, with region, date and source.
 
     >>> round(per_processor_hour("aws", "m6i.2xlarge", 8).value, 4)
     0.048
@@ -101,39 +97,27 @@ def per_processor_hour(provider: str, item: str, processors: int, **which) -> In
 
 def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) -> dict[str, float]:
     """
-    The price under a term over that on demand, by item; `which` is the region and the prices of `stats.cost.price`.
+    Divide the price under a term by that on demand, by item; `which` is the region and the prices of `cost.price`.
 
     >>> paid_over_listed("aws", ["m6i.2xlarge"], "on demand")
     {'m6i.2xlarge': 1.0}
     """
-    return {
-        item: price(provider, item, term=term, **which).value / price(provider, item, **which).value for item in items
-    }
-
-
-QUANTILES = ("p50", "p95", "p99")
-COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
+    paid, listed = (
+        {item: price(provider, item, **more).value for item in items} for more in ({"term": term} | which, which)
+    )
+    return {item: paid[item] / listed[item] for item in paid}
 
 
 @dataclass(frozen=True, repr=False)
 class SizeTrials(Result):
     """
-    Trials of broker sizes.
+    Trials of broker sizes; failed attempts with setting and reason; cautions on rates that drifted.
 
-    Attributes
-    ----------
-    trials : DataFrame
-        One row per trial that was measured: run_id, test_id, attempt, setting, block, `messages_per_s` (by the log of
-        the brokers, while all producers ran), `p50_ms`, `p95_ms`, `p99_ms` (from send to acknowledgement, after the
-        warm-up: the largest quantile of any producer, an upper bound of that of all records, as percentiles cannot be
-        averaged), `..._least_ms` (the smallest, a lower bound), `usd_per_hour` of all brokers, `usd_per_billion`
-        messages; as shares of 1, NaN if not measured: `processor_share` (used share of the quota, of the broker that
-        uses most of it), `waited` (share of periods in which the fullest broker used up its quota), `fullest_link`,
-        `machine_busy`, `iowait`; and `brokers_sent_bps`, the rate that left their regions, headers included.
-    failed : DataFrame
-        Failed attempts, with setting and `reason`: a broker that crashed, for example.
-    cautions : tuple of str
-        The settings whose rate drifted within the counted seconds.
+    `trials` has: `messages_per_s` (by the log of the brokers, while all producers ran), `p50_ms`, `p95_ms`, `p99_ms`
+    (from send to acknowledgement: the largest quantile of any producer, an upper bound of that of all records),
+    `usd_per_hour` of all brokers, `usd_per_billion` messages; as shares of 1, NaN if not measured: `waited` (of periods
+    in which the fullest broker used up its quota), `fullest_link`, `machine_busy`, `iowait`; and `brokers_sent_bps`,
+    the rate that left their regions.
     """
 
     trials: pd.DataFrame
@@ -144,7 +128,6 @@ class SizeTrials(Result):
 
     @property
     def sentence(self) -> str:
-        """How many trials were measured and failed."""
         each = ", ".join(
             f"{count(len(part), 'trial')} of {name}" for name, part in self.trials.groupby("setting", sort=False)
         )
@@ -153,7 +136,6 @@ class SizeTrials(Result):
         return f"{text} {count(len(self.failed), 'attempt')} failed ({lost})." if lost else f"{text} None failed."
 
     def table(self) -> pd.DataFrame:
-        """Per setting: trials, failures, and ranges of the measurements."""
         rows = []
         names = dict.fromkeys([*self.trials.setting, *self.failed.setting])
         for name in names:
@@ -168,7 +150,6 @@ class SizeTrials(Result):
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The same as text."""
         return text_table(self.table())
 
 
@@ -180,30 +161,18 @@ def size_trials(
     price_factor: float | Mapping[str, float] = 1.0,
 ) -> SizeTrials:
     """
-    The trials of broker sizes.
+    Collect the trials of broker sizes with their prices, latencies and use of resources.
 
-    Parameters
-    ----------
-    rates : TrialRates
-    tables : mapping
-        Tables of the run: tests, producers, and, if they exist, metrics and link_samples.
-    brokers : int
-        Number of brokers of the cluster, for trials with one size for all.
-    price_factor : float or mapping
-        Price paid over that in the plan, of all settings or by setting: 0.6 with a discount of 40 %.
-
-    Raises
-    ------
-    ParameterError
-        If a trial's brokers have no price.
+    `brokers` is the number in the cluster, for trials with one size for all; `price_factor` the price paid over that in
+    the plan, of all settings or by setting: 0.6 with a discount of 40 %. ParameterError if a trial's brokers have no
+    price.
     """
-    frame = rates.rates[[*KEY, "setting", "block", "broker_sizes"]].assign(
-        messages_per_s=rates.rates.records_per_s.astype(float)
+    frame = rates.rates[[*KEY, "setting", "block", "broker_sizes"]]
+    frame = frame.assign(messages_per_s=rates.rates.records_per_s.astype(float))
+    usd = [usd_per_hour(text, brokers, name) for text, name in zip(frame.broker_sizes, frame.setting, strict=True)]
+    frame["usd_per_hour"] = np.array(usd) * (
+        frame.setting.map(price_factor) if isinstance(price_factor, Mapping) else price_factor
     )
-    frame["usd_per_hour"] = [
-        (price_factor[name] if isinstance(price_factor, Mapping) else price_factor) * usd_per_hour(text, brokers, name)
-        for text, name in zip(frame.broker_sizes, frame.setting, strict=True)
-    ]
     frame["usd_per_billion"] = frame.usd_per_hour / (3600 * frame.messages_per_s) * 1e9
     frame = frame.merge(_latencies(tables["producers"]), on=KEY, how="left")
     frame = frame.merge(_processors(rates, tables, brokers), on=KEY, how="left")
@@ -214,8 +183,8 @@ def size_trials(
     tests = tables["tests"]
     failed = tests[tests.outcome != "done"]
     out = rates.left_out[["setting", "reason"]] if len(rates.left_out) else pd.DataFrame()
-    rows = [failed[["setting", "reason"]], out[~out.setting.isin(failed.setting)] if len(out) else out]
-    failures = pd.concat(rows, ignore_index=True)
+    out = out[~out.setting.isin(failed.setting)] if len(out) else out
+    failures = pd.concat([failed[["setting", "reason"]], out], ignore_index=True)
     failures = failures if len(failures) else pd.DataFrame(columns=["setting", "reason"])
     return SizeTrials(frame, failures, rates.settled().cautions)
 
@@ -232,50 +201,34 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
 
 
 def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
-    """The maximum and minimum of the producers' quantiles per trial; NaN unless each producer reports them."""
-    totals = producers[~producers.warmup.astype(bool)]
-    rows = []
-    for key, part in totals.groupby(KEY):
-        row = dict(zip(KEY, key, strict=True))
-        for name in QUANTILES:
-            values = part[f"{name}_latency_ms"].astype(float)
-            row[f"{name}_ms"] = values.max(skipna=False)
-            row[f"{name}_least_ms"] = values.min(skipna=False)
-        rows.append(row)
-    ends = [f"{name}{which}_ms" for name in QUANTILES for which in ("", "_least")]
-    return pd.DataFrame(rows, columns=[*KEY, *ends])
+    """Return the maximum of the producers' quantiles per trial; NaN unless each producer reports them."""
+    columns = {f"{name}_latency_ms": f"{name}_ms" for name in QUANTILES}
+    totals = producers[~producers.warmup.astype(bool)].astype(dict.fromkeys(columns, float))
+    largest = totals.groupby(KEY)[list(columns)].agg(lambda values: values.max(skipna=False))
+    return largest.rename(columns=columns).reset_index()
 
 
 def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
-    """Per trial, in its counted seconds: share of the quota used, and of periods that exhausted it."""
-    columns = [*KEY, "processor_share", "waited", "brokers_used"]
+    """Per trial, in its counted seconds: share of periods that exhausted the fullest quota, and processors used."""
+    columns = [*KEY, "waited", "brokers_used"]
     metrics = tables.get("metrics")
     if metrics is None or not (metrics.source == "process").any():
         return pd.DataFrame(columns=columns).astype({"attempt": "int64"})
-    each = counter_rates(metrics[metrics.source == "process"])
-    each = rates.marked(each)
-    each = each[each.counts]
-    rows = []
-    for key, part in each.groupby(KEY):
-        text = rates.rates.loc[rates.rates[KEY].apply(tuple, axis=1) == key, "broker_sizes"].iloc[0]
-        quotas = quotas_of(text, brokers)
-        shares, waits, used = [], [], 0.0
+    counted = rates.marked(counter_rates(metrics[metrics.source == "process"]))
+    rows, sizes = [], rates.rates.set_index(KEY).broker_sizes
+    for key, part in counted[counted.counts].groupby(KEY):
+        quotas, waits, used = quotas_of(sizes[key], brokers), [], 0.0
         for node_id, own in part.groupby("node_id"):
             total = own.groupby("metric")[["increase", "interval_s"]].sum()
-            rate = {name: row.increase / row.interval_s for name, row in total.iterrows()}
-            busy = rate.get("user_s", nan) + rate.get("system_s", nan)
-            used += busy
-            quota = quotas[int(node_id) - 1] if int(node_id) <= len(quotas) else None
-            if quota:
-                shares.append(busy / quota)
+            rate = (total.increase / total.interval_s).to_dict()
+            used += rate.get("user_s", nan) + rate.get("system_s", nan)
+            if int(node_id) <= len(quotas) and quotas[int(node_id) - 1]:
                 periods = rate.get("quota_periods", 0.0)
                 waits.append(rate.get("quota_waits", nan) / periods if periods else nan)
-        row = (max(shares, default=nan), max(waits, default=nan), used)
-        rows.append((*key, *row))
+        rows.append((*key, max(waits, default=nan), used))
     return pd.DataFrame(rows, columns=columns)
 
 
-def quotas_of(text: str, brokers: int) -> list[float | None]:
-    sizes = json.loads(text) if text else None
-    each = sizes if isinstance(sizes, list) else [sizes] * brokers
-    return [None if size is None else size.get("processors") for size in each]
+def quotas_of(broker_sizes: str, brokers: int) -> list[float | None]:
+    """Return the processors of each broker; None for one without a quota."""
+    return [None if size is None else size.get("processors") for size in each_size(broker_sizes, brokers)]

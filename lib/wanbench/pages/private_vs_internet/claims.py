@@ -18,7 +18,7 @@ from wanbench.methods.claims.rules import NEVER, NO_VERDICT, Rule, apply_rules, 
 from wanbench.methods.lab.utilisation import Capacity
 from wanbench.methods.result import Estimate
 from wanbench.methods.result.means import share_of
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.time.compare import more_or_less, times
 from wanbench.methods.trials.processors import ProcessorEffect
 
@@ -28,24 +28,19 @@ SOURCE = "000-private-vs-internet"
 PATHS = {"vpn": "the VPN", "private": "the private link"}
 TABLE_1 = ("min-rtt", "mean-rtt", "max-rtt", "deviation")
 TRAFFIC = ("background", "kafka-traffic", "total")
-PACKET_BYTES = 1500
-"""A full IP packet: 1,448 bytes of TCP payload (`MSS_BYTES`) and 52 of headers."""
-FRAME_BYTES = 1538
-"""A full packet on an Ethernet: 38 bytes more, with preamble and gap (IEEE 802.3)."""
+PACKET_BYTES = 1500  # A full IP packet: 1,448 bytes of TCP payload (`MSS_BYTES`) and 52 of headers.
+FRAME_BYTES = 1538  # A full packet on an Ethernet: 38 bytes more, with preamble and gap (IEEE 802.3).
 NOT_RERUN = "No re-run: the lab's paths were set to this value."
 NOT_SET = "No re-run: the lab sets only mean and deviation, so its own extremes say nothing of the source's."
-ROUNDING_MS = 0.15
-"""Largest rounding error of three times with one decimal each, added or subtracted."""
-JITTER = "jitter_ms"
-"""The factor that varies the latency."""
+ROUNDING_MS = 0.15  # Largest rounding error of three times with one decimal each, added or subtracted.
+JITTER = "jitter_ms"  # The factor that varies the latency.
 RATIOS = (Rule("batches", "times"), Rule("percent_more", "more"), Rule("packets", "packets"))
 RULES = (
     *RATIOS,
     Rule("jitter", "variations", under(1)),  # batches per second with more variation over that with less
     Rule("queued", "no-queue", NEVER),
 )
-IN_FLIGHT = 5
-"""Unanswered requests that a Kafka producer may have (max.in.flight.requests.per.connection)."""
+IN_FLIGHT = 5  # Unanswered requests that a Kafka producer may have (max.in.flight.requests.per.connection).
 
 
 def private_vs_internet(
@@ -62,32 +57,18 @@ def private_vs_internet(
 
     Omit what was not measured, or pass None: its claims are then tested on the source's own numbers only.
 
-    Parameters
-    ----------
-    batches : Estimate
-        Batches per second over the private link over those over the VPN: "times".
-    packets : Estimate
-        The same of packets per second that the brokers receive.
-    machine : ProcessorEffect
-        How busy the processors were (`stats.trials.processors.processor_effect`). If they were full, they may have
+    batches: Batches per second over the private link over those over the VPN: "times".
+    packets: The same of packets per second that the brokers receive.
+    machine: How busy the processors were (`processor_effect`). If they were full, they may have
         changed both ratios, which then decide nothing.
-    traffic : mapping
-        Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
-        (`studies.private_vs_internet.traffic`).
-        Shown without a verdict: background and batches were set.
-    capacity : Capacity
-        Capacity of the links of this comparison (`stats.lab.utilisation.capacity`); that its load was set near their
-        rate is no verdict on whether the source's were full.
-    factorial : Factorial
-        Batches per second on delay, jitter, loss and rate.
+    traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
+        (`traffic`). Shown without a verdict: background and batches were set.
+    capacity: Capacity of the links of this comparison (`utilisation.capacity`); that its load was set near
+        their rate is no verdict on whether the source's were full.
+    factorial: Batches per second on delay, jitter, loss and rate.
 
-    Raises
-    ------
-    ParameterError
-        For another claim in `traffic`.
+    Raises ParameterError for another claim in `traffic`.
 
-    Examples
-    --------
     >>> rows = private_vs_internet().table().set_index("claim")
     >>> rows.own[["total", "more", "thesis"]].tolist()
     ['reproduced', 'not reproduced', 'undecided']
@@ -134,7 +115,7 @@ def _path(audit: Audit, path: str) -> tuple[float, float, float, float]:
 
 def _harmonic(audit: Audit, path: str) -> float:
     """
-    The harmonic mean of a path's RTTs, in ms: 1 over the mean of 1/RTT, to second order in the deviation.
+    Return the harmonic mean of a path's RTTs, in ms: 1 over the mean of 1/RTT, to second order in the deviation.
 
     The source's deviation is taken as a standard deviation; that of the VPN can be one, and that of the private link
     changes its mean by a ten-thousandth.

@@ -12,10 +12,10 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import Iperf3, KafkaLoad, KafkaTrial, Ping
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
+from wanbench.measure.plan.plan import check_keys
 
 PING_INTERVAL_S = 0.1
-OVERLAP_S = 2.0
-"""Extra time of pings and background beyond the counted period."""
+OVERLAP_S = 2.0  # Extra time of pings and background beyond the counted period.
 BACKGROUND_WINDOW_BYTES = 1 << 20
 """Socket buffer of the background's receiver: large enough not to drop what the link delivers."""
 
@@ -32,17 +32,10 @@ LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 @dataclass(frozen=True)
 class Path:
     """
-    A path between two regions, in ping's terms.
+    A path between two regions, in ping's terms: mean and standard deviation of its round-trip time.
 
-    Parameters
-    ----------
-    setting : str
-        Its name.
-    rtt_ms, rtt_sd_ms : float
-        Mean and standard deviation of its round-trip time. Each direction has half of the mean and, because both vary
-        independently, the deviation over the root of 2.
-    correlation_s : float
-        Time in which the autocorrelation of the delay falls to 1/e.
+    Each direction has half of the mean and, because both vary independently, the deviation over the root of 2. In
+    `correlation_s` the autocorrelation of the delay falls to 1/e.
     """
 
     setting: str
@@ -81,33 +74,23 @@ def two_paths(
     """
     The same load over two paths, interleaved (A B B A ...), with background traffic and pings, at one or more scales.
 
-    At scale 5, the link's rate, the background and the producers' batches are all a fifth. As the batch size
-    determines the rate of a producer that waits for acknowledgements, all shares of the link stay the same, if batches
-    are equally full. Small batches are not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %), 81,920
-    hold 81 (99.8 %). So records are fitted to the batch.
+    At scale 5, the link's rate, the background and the producers' batches are all a fifth. As the batch size determines
+    the rate of a producer that waits for acknowledgements, all shares of the link stay the same, if batches are equally
+    full. Small batches are not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %), 81,920 hold 81 (99.8
+    %). So records are fitted to the batch, unless `fit_records` is False.
 
     Parameters
     ----------
-    paths : sequence of Path
     load : KafkaLoad
-        The load with the batch size at the full rate, and a `duration_s`.
+        The load at scale 1, with `duration_s`.
     rate_bps : float
-        The full rate.
+        Rate of the link at scale 1.
     scales : mapping of float to int
-        Divisor of the rate, and number of blocks to measure at it: {5: 2, 10: 1}.
+        Blocks at each scale; scales take turns, block by block.
     background_share : float
-        Share of the link's rate, sent as UDP from producers to brokers: TCP would back off when the delay varies.
-    fit_records : bool
-        Whether to change the size of records slightly, so that a whole number of them fills a batch.
-
+        Share of the link's rate that the background takes.
     are_real : bool
-        Whether the lab has these paths between the same hosts (`KafkaTrial.path`): then nothing is set, and RTTs and
-        rate are only expectations.
-
-    Returns
-    -------
-    list of Trial
-        Scales take turns, block by block. A block's number is unique.
+        Whether the settings are the names of real paths between the hosts.
     """
     _check(scales, rate_bps, background_share)
     if load.duration_s is None:
@@ -159,22 +142,11 @@ def thesis(
     """
     A factorial experiment on link and producer, without background traffic.
 
-    Parameters
-    ----------
-    factors : mapping
-        Levels of any of delay_ms, jitter_ms, loss and rate_bps of the link, and of the fields of KafkaLoad, such as
-        acks and batch_bytes.
-    load : KafkaLoad
-        The load, apart from changes by factors.
-    replicates, fraction, seed
-        As in `designs.factorial`. A replicate is a block; 0: no trials.
+    `factors` has levels of any of delay_ms, jitter_ms, loss and rate_bps of the link, and of the fields of KafkaLoad;
+    the rest of the load is `load`. `replicates`, `fraction` and `seed` are as in `designs.factorial`: a replicate is a
+    block; 0: no trials.
     """
-    known = {*LINK_FACTORS, *(field.name for field in fields(load))}
-    unknown = [name for name in factors if name not in known]
-    if unknown:
-        raise ParameterError(
-            f"factors has {', '.join(unknown)}; allowed: {', '.join(LINK_FACTORS)} and the fields of KafkaLoad."
-        )
+    check_keys("factors", factors, [*LINK_FACTORS, *(field.name for field in fields(load))])
     if replicates == 0:
         return []
     plan = designs.factorial(factors, replicates=replicates, fraction=fraction, seed=seed)

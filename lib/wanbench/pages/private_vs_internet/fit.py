@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, isfinite, nan, sqrt
+from math import exp, isfinite, sqrt
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 from wanbench.checks import check_columns, check_kind, check_level
@@ -29,26 +28,21 @@ from wanbench.methods.factorial.terms import (
     coded,
     columns,
     effect_words,
-    estimable,
     factors_of,
-    reasons,
     usable_runs,
     with_blocks,
     word,
 )
-from wanbench.methods.result import Estimate
+from wanbench.methods.result import Estimate, reasons
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.pages.private_vs_internet.result import Factorial
 
 from .gain_map import DOUBLING, GainMap
 
-ALIASED = 1 - 1e-9
-"""From this correlation on, two effects are equal up to rounding."""
-UNRELATED = 1e-6
-"""Up to this correlation two effects are independent up to rounding."""
-LISTED_ORDER = 2
-"""Effects of up to this many factors get a row."""
-SEARCHED_ORDER = 3
-"""Effects of up to this many factors are searched for aliases; higher orders are assumed negligible."""
+ALIASED = 1 - 1e-9  # From this correlation on, two effects are equal up to rounding.
+UNRELATED = 1e-6  # Up to this correlation two effects are independent up to rounding.
+LISTED_ORDER = 2  # Effects of up to this many factors get a row.
+SEARCHED_ORDER = 3  # Effects of up to this many factors are searched for aliases; higher orders are assumed negligible.
 
 
 def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
@@ -58,16 +52,10 @@ def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     Computed from the runs themselves, so missing ones count. `aliased_with` lists fully confounded effects, with a
     minus for opposite sign; `mixed_with` partly correlated terms, with the correlation. Both are "" for a clear effect.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        A row per run.
-    factors : sequence of str
-        Columns of `runs`. The smallest and the largest level (in sorted order) are coded -1 and 1, levels between them
-        evenly by rank.
+    runs: A row per run.
+    factors: Columns of `runs`. The smallest and the largest level (in sorted order) are coded -1 and 1, levels between
+        them evenly by rank.
 
-    Examples
-    --------
     >>> from wanbench.designs import factorial
     >>> half = factorial({name: [0, 1] for name in "abc"}, fraction={"c": "ab"}, replicates=1)
     >>> alias_table(half, "abc").set_index("effect").aliased_with.to_dict()
@@ -105,10 +93,8 @@ ASSUMPTION = (
     "Runs are independent and in random order, the link delivered what was requested, and the response "
     "is log-linear between the levels"
 )
-LACK_P = 0.01
-"""Stricter than the intervals' level, because every experiment is tested."""
-FEW_DEGREES = 5
-"""With fewer degrees of freedom an interval is more than 30 % wider than with many."""
+LACK_P = 0.01  # Stricter than the intervals' level, because every experiment is tested.
+FEW_DEGREES = 5  # With fewer degrees of freedom an interval is more than 30 % wider than with many.
 
 
 def fit_factorial(
@@ -126,29 +112,17 @@ def fit_factorial(
     """
     Fit a factorial experiment.
 
-    Parameters
-    ----------
-    observations : DataFrame
-        One row per run, with the response (such as throughput_bps or batches_per_s) and the factors. Rows that lack one
-        of these or have no positive response are left out and counted.
-    factors : sequence of str
-        Columns: positive numbers, whose logarithm is taken, or two levels (see `contrasts`).
-    interactions : "all", "estimable", or sequence of tuples of str
-        Which products of factors to fit: all pairs; the pairs that the runs of a fraction can separate (of each set of
-        aliases the first is fitted, with a caution); or those named.
-    contrasts : sequence of str
-        Factors whose two levels are compared, high over low, instead of taking their logarithm. Columns of text always
-        are contrasts.
-    block : str
-        Column of blocks, such as the replicate, which get separate levels.
-    delay, rate : str
-        The factors that the thesis compares; without either in `factors` there is no thesis.
+    observations: One row per run, with the response (such as throughput_bps or batches_per_s) and the factors. Rows
+        that lack one of these or have no positive response are left out and counted.
+    factors: Columns: positive numbers, whose logarithm is taken, or two levels (see `contrasts`).
+    interactions: Which products of factors to fit: all pairs, or those named.
+    contrasts: Factors whose two levels are compared, high over low, instead of taking their logarithm. Columns of text
+        always are contrasts.
+    block: Column of blocks, such as the replicate, which get separate levels.
+    delay, rate: The factors that the thesis compares; without either in `factors` there is no thesis.
 
-    Raises
-    ------
-    ParameterError
-        For missing columns, a factor that does not vary or is not positive, fewer runs than coefficients + 2, or
-        effects that the runs cannot separate.
+    Raises ParameterError for missing columns, a factor that does not vary or is not positive, fewer runs than
+        coefficients + 2, or effects that the runs cannot separate.
     """
     level = check_level(level)
     names = list(check_kind("factors", factors, Iterable))
@@ -157,9 +131,6 @@ def fit_factorial(
     factors = factors_of(runs, names, levels)
     codes = coded(factors, runs)
     blocks = runs["_block"] if block else None
-    dropped = []
-    if interactions == "estimable":
-        terms, dropped = estimable(codes, terms, blocks)
     aliases = alias_table(runs, names)
     design = with_blocks(columns(codes, terms), blocks)
     _check_design(design, terms, aliases)
@@ -173,7 +144,7 @@ def fit_factorial(
     basis = f"{count(len(runs), 'run')} at {count(len(set(combination)), 'combination')}"
     if against != REPLICATES:
         basis += ", each measured once"
-    cautions = _cautions(left_out, lack_p, against, freedom, dropped, aliases)
+    cautions = _cautions(left_out, lack_p, against, freedom, aliases)
     pooled = np.asarray(fit.cov_params())
     sums = _Combinations(fit.params, robust, pooled, freedom, level, basis, len(runs), cautions)
     elasticities, doublings, effects = _main_effects(sums, factors, response)
@@ -206,7 +177,6 @@ def fit_factorial(
         delay=delay,
         rate=rate,
         lack_of_fit_p=lack_p,
-        r_squared=float(fit.rsquared) if fit.centered_tss > 0 else nan,
         runs=runs.assign(fitted=np.exp(fit.fittedvalues), residual=fit.resid).rename(
             columns={"_response": "response", "_block": "block"}
         ),
@@ -233,7 +203,7 @@ class _Combinations:
     cautions: tuple[str, ...]
 
     def unit(self, at: int) -> np.ndarray:
-        """The combination that is one coefficient."""
+        """Return the combination that is one coefficient."""
         return (np.arange(len(self.params)) == at).astype(float)
 
     def estimate(
@@ -244,11 +214,11 @@ class _Combinations:
         change: Callable[[float], float] = float,
         unit: str = "",
     ) -> Estimate:
-        """The estimate of a combination, with `change` applied to it and to both ends of its interval."""
+        """Return the estimate of a combination, with `change` applied to it and to both ends of its interval."""
         freedom = self.robust.freedom(combination)
         value = float(combination @ self.params)
         half = max(
-            sqrt(max(float(combination @ cover @ combination), 0.0)) * stats.t.ppf((1 + self.level) / 2, degrees)
+            sqrt(max(float(combination @ cover @ combination), 0.0)) * t_quantile(self.level, degrees)
             for cover, degrees in ((self.robust.cover, freedom), (self.pooled, self.pooled_freedom))
         )
         return Estimate(
@@ -325,8 +295,8 @@ def _check_design(design: np.ndarray, terms: Sequence[tuple[str, ...]], aliases:
     alike = aliases[(aliases.aliased_with != "") & aliases.effect.isin(fitted)].head(3)
     listed = "; ".join(f"{row.effect} = {row.aliased_with}" for row in alike.itertuples())
     raise ParameterError(
-        f"the runs cannot separate these effects{': ' if listed else ''}{listed}; drop an interaction "
-        '(interactions="estimable" does), or add combinations'
+        f"the runs cannot separate these effects{': ' if listed else ''}{listed}; drop an interaction, or "
+        "add combinations"
     )
 
 
@@ -337,7 +307,7 @@ def _squares(codes: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _cautions(
-    left_out: pd.DataFrame, lack_p: float, against: str, freedom: int, dropped, aliases: pd.DataFrame
+    left_out: pd.DataFrame, lack_p: float, against: str, freedom: int, aliases: pd.DataFrame
 ) -> tuple[str, ...]:
     cautions = []
     if len(left_out):
@@ -361,9 +331,6 @@ def _cautions(
         )
         more = f" and {len(mixed) - 3} more" if len(mixed) > 3 else ""
         cautions.append(f"in this fraction main effects are confounded with interactions ({listed}{more})")
-    if dropped:
-        listed = ", ".join(effect_words(":".join(term)) for term in dropped)
-        cautions.append(f"the fraction cannot separate {listed} from fitted interactions (see aliases)")
     if freedom < FEW_DEGREES:
         cautions.append(f"only {count(freedom, 'degree')} of freedom")
     return tuple(cautions)

@@ -16,8 +16,7 @@ from wanbench.methods.factorial.inference import DRAWS, critical
 from wanbench.methods.factorial.terms import UNITS, Factor, coded, slopes, word
 
 DOUBLING = 2.0
-GRID_STEPS = 7
-"""Steps along delay and along rate: a map of 49 points per panel shows where the verdict changes."""
+GRID_STEPS = 7  # Steps along delay and along rate: a map of 49 points per panel shows where the verdict changes.
 VERDICTS = ("holds", "fails", "undecided")
 METHOD = (
     "the greater of robust and pooled standard errors; "
@@ -57,7 +56,7 @@ class GainMap:
         self.critical_value = max(critical(weights, cover, self.freedom, self.level) for cover in self.covers)
 
     def gains(self, points: pd.DataFrame) -> pd.DataFrame:
-        """The points with elasticities, gain, its interval, and the verdict."""
+        """Return the points with elasticities, gain, its interval, and the verdict."""
         along_delay, along_rate, weights = self._weights(points)
         value = weights @ self.params
         variance = np.max([np.einsum("ij,jk,ik->i", weights, cover, weights) for cover in self.covers], axis=0)
@@ -73,7 +72,7 @@ class GainMap:
         )
 
     def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The coefficients' weights in both elasticities, and in the log2 gain (minus their sum)."""
+        """Return the coefficients' weights in both elasticities, and in the log2 gain (minus their sum)."""
         codes = coded(self.factors, points)
         along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
         return (*along, -along[0] - along[1])

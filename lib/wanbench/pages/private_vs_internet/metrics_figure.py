@@ -21,16 +21,12 @@ FILL = "rgba(107, 114, 128, 0.25)"
 MBPS = 1e6
 
 
-def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None = None, note: str = "") -> go.Figure:
+def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None = None) -> go.Figure:
     """
     Load of each direction of a pair over one test; dashed: the link's rate, shaded: background traffic.
 
-    Parameters
-    ----------
-    windows : DataFrame
-        As `utilisation.windows` returns it, of one test.
-    background : DataFrame, optional
-        As `utilisation.background` returns it; the part of the same test is drawn.
+    windows: As `utilisation.windows` returns it, of one test.
+    background: As `utilisation.background` returns it; the part of the same test is drawn.
     """
     tests = windows[KEY].drop_duplicates()
     if len(tests) != 1:
@@ -71,21 +67,16 @@ def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None =
         alt=f"Lines of what {count(len(links), 'link')} carried over test {test}. {summary}",
         caption=f"Traffic on the links during test {test}, from their counters. {summary}",
         table=windows,
-        note=note,
     )
 
 
-def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str = "") -> go.Figure:
+def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str]) -> go.Figure:
     """
     Packets per second that the brokers' region received (left) and sent (right), one line per test.
 
-    Parameters
-    ----------
-    packets : DataFrame
-        As `utilisation.packets` returns it, and the column arm. With a column counts (`TrialRates.marked`) means
+    packets: As `utilisation.packets` returns it, and the column arm. With a column counts (`TrialRates.marked`) means
         are of the windows that count.
-    arms : pair of str
-        The arms to draw; each needs a row.
+    arms: The arms to draw; each needs a row.
     """
     panels = {"rx_packets_per_s": "received", "tx_packets_per_s": "sent"}
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=list(panels.values()))
@@ -130,7 +121,6 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
         alt=f"Packets per second over time in two arms. Means{within} of {summary}.",
         caption=f"Packets per second at the brokers, mean over tests{within} of {summary}.",
         table=packets,
-        note=note,
         headroom_px=theme.PANEL_TITLES_PX,
     )
 

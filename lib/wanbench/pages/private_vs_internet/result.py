@@ -23,25 +23,21 @@ from wanbench.methods.result import Estimate, Result
 
 from .gain_map import METHOD, VERDICTS, verdict_shares
 
-MAX_PANELS = 8
-"""More panels than this would be too small to read."""
+MAX_PANELS = 8  # More panels than this would be too small to read.
 PANEL_COLUMNS = 2
 COLOURS = [[0.0, theme.OUTSIDE], [0.5, "#FFFFFF"], [1.0, theme.WITHIN]]
-MIN_LOG2_GAIN = 0.25
-"""The colour scale reaches at least this far, so that small differences do not look large."""
+MIN_LOG2_GAIN = 0.25  # The colour scale reaches at least this far, so that small differences do not look large.
 ROW_PX = 300
 STYLES = {
     "holds": (theme.WITHIN, "circle"),
     "undecided": (theme.UNKNOWN, "diamond"),
     "fails": (theme.OUTSIDE, "square"),
 }
-HEADROOM_PX = 24
-"""Room for one line of panel titles."""
+HEADROOM_PX = 24  # Room for one line of panel titles.
 MAX_TICKS = 8
+# Path factors that are always best small: maps show their lowest level, shares average over them.
 PATH = ("jitter_ms", "loss")
-"""Path factors that are always best small: maps show their lowest level, shares average over them."""
-MAX_LISTED = 4
-"""More combinations than this make a sentence unreadable."""
+MAX_LISTED = 4  # More combinations than this make a sentence unreadable.
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,34 +45,23 @@ class Factorial(Result):
     """
     The fitted experiment.
 
-    Attributes
-    ----------
-    elasticities : dict
-        Factor to Estimate: the elasticity of the response, averaged over the levels of this and the other factors.
-    interactions : dict
-        (factor, factor, ...) to Estimate: the change in the elasticity of one factor per e-fold of the other, or
-        between the levels of a contrast.
-    doublings : dict
-        Factor to Estimate: the ratio of the response when the factor is doubled, on the same average.
-    effects : dict
-        Two-level factor to Estimate: the ratio of the response at its high level to that at its low one.
-    thesis : Estimate
-        The gain from halving `delay` over the gain from doubling `rate` (above 1: delay matters more), on the same
+    elasticities: Factor to Estimate: the elasticity of the response, averaged over the levels of this and the other
+        factors.
+    interactions: (factor, factor, ...) to Estimate: the change in the elasticity of one factor per e-fold of the other,
+        or between the levels of a contrast.
+    doublings: Factor to Estimate: the ratio of the response when the factor is doubled, on the same average.
+    effects: Two-level factor to Estimate: the ratio of the response at its high level to that at its low one.
+    thesis: The gain from halving `delay` over the gain from doubling `rate` (above 1: delay matters more), on the same
         average. A gain is the ratio of the response after to before.
-    combinations : DataFrame
-        Per combination of levels that was measured: the factors, elasticity of delay and of rate, `gain` (from halving
-        the delay over that from doubling the rate) with `low`, `high`, and `verdict`: "holds", "fails" or "undecided".
-        The intervals are simultaneous over all combinations and all of `grid`.
-    grid : DataFrame
-        The same on a grid: steps along delay and rate, at each combination of the other factors' levels, measured or
+    combinations: Per combination of levels that was measured: the factors, elasticity of delay and of rate, `gain`
+        (from halving the delay over that from doubling the rate) with `low`, `high`, and `verdict`: "holds", "fails" or
+        "undecided". The intervals are simultaneous over all combinations and all of `grid`.
+    grid: The same on a grid: steps along delay and rate, at each combination of the other factors' levels, measured or
         not.
-    aliases : DataFrame
-        Per effect, the effects that it is confounded with (`alias_table`).
-    lack_of_fit_p : float
-        p-value of the test that the model fits (`lack_of_fit.lack_of_fit`): against replicates, or without replicates
-        against curvature; NaN if too few runs are left for a test.
-    runs : DataFrame
-        One row per run: the factors, `response`, `block`, `fitted`, `residual` (of the natural logarithm).
+    aliases: Per effect, the effects that it is confounded with (`alias_table`).
+    lack_of_fit_p: p-value of the test that the model fits (`lack_of_fit`): against replicates, or without
+        replicates against curvature; NaN if too few runs are left for a test.
+    runs: One row per run: the factors, `response`, `block`, `fitted`, `residual` (of the natural logarithm).
     """
 
     elasticities: dict[str, Estimate]
@@ -91,7 +76,6 @@ class Factorial(Result):
     delay: str
     rate: str
     lack_of_fit_p: float
-    r_squared: float
     runs: pd.DataFrame
     left_out: pd.DataFrame
 
@@ -130,7 +114,7 @@ class Factorial(Result):
         return (*super().cautions, line)
 
     def alias_table(self) -> pd.DataFrame:
-        """The confounded effects; no rows if there are none."""
+        """Return the confounded effects; no rows if there are none."""
         alone = (self.aliases.aliased_with == "") & (self.aliases.mixed_with == "")
         return self.aliases[~alone].reset_index(drop=True)
 
@@ -144,7 +128,7 @@ class Factorial(Result):
         by = [name for name in self.others if name not in PATH] if by is None else list(by)
         return verdict_shares(self.grid, by, self.delay, self.rate)
 
-    def map(self, *, note: str = "", **levels):
+    def map(self, **levels):
         """
         A map over delay and rate of the gain of halved delay over doubled rate, one panel per combination of the
         others.
@@ -152,7 +136,7 @@ class Factorial(Result):
         `levels` selects levels, such as `loss=0.0`. By default jitter_ms and loss are at their lowest level, and the
         others at all their levels.
         """
-        return _gain_map(self, levels, note=note)
+        return _gain_map(self, levels)
 
     def verdict(self) -> str:
         """Where the thesis holds and where it fails, in a sentence; "" without a thesis."""
@@ -172,7 +156,7 @@ class Factorial(Result):
         )
 
     def shares_sentence(self) -> str:
-        """The shares of the factor space with each verdict, in a sentence; "" without a thesis."""
+        """Return the shares of the factor space with each verdict, in a sentence; "" without a thesis."""
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
@@ -194,7 +178,7 @@ class Factorial(Result):
         return f"It is less with {'; '.join(where[:MAX_LISTED])}{more}." if where else ""
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """The finding on the thesis; its number is the share of the space where it holds."""
+        """Return the finding on the thesis; its number is the share of the space where it holds."""
         return Finding(
             name=name,
             sentence=" ".join([self.verdict(), self.shares_sentence()]).strip(),
@@ -210,8 +194,7 @@ class Factorial(Result):
             page=page,
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """The ratio of throughput when each factor is doubled, and the thesis at each combination of levels."""
+    def figure(self) -> go.Figure:
         has_thesis = len(self.combinations) > 0
         titles = ["doubling a factor, or its high level over its low one"]
         if has_thesis:
@@ -250,7 +233,6 @@ class Factorial(Result):
             alt=f"Factors of a fitted factorial experiment. {self.sentence}",
             caption=f"Factorial experiment of {estimates[0].basis}. {self.verdict()}".strip(),
             table=self.combinations.sort_values("gain") if has_thesis else self.table(),
-            note=note,
             headroom_px=HEADROOM_PX,
         )
 
@@ -296,19 +278,9 @@ def _ratio_axis(values) -> dict:
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:.3g}" for tick in ticks], "range": ends}
 
 
-def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, note: str = "") -> go.Figure:
+def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None) -> go.Figure:
     """
     The gain over delay and rate, a panel per combination of the other factors' levels; crosses at undecided points.
-
-    Parameters
-    ----------
-    levels : mapping
-        Levels of some factors to show; for the others see `Factorial.map`.
-
-    Raises
-    ------
-    ParameterError
-        If the fit has no thesis, for a level that the experiment does not have, or for more than 8 panels.
     """
     if fit.thesis is None:
         raise ParameterError(f"{fit.delay} and {fit.rate} are not both factors with a logarithm; no map")
@@ -357,7 +329,6 @@ def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, not
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
         caption=fit.shares_sentence(),
         table=grid,
-        note=note,
         headroom_px=24,
     )
 

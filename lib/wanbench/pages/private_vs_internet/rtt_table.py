@@ -21,25 +21,22 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, percent
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Interval, Result
-from wanbench.methods.result.means import half_width
+from wanbench.methods.result.means import mean_of
 from wanbench.methods.trials.concurrent import round_trips
 
-OFFSET = 0.13
-"""Offset of a setting from the middle of its statistic."""
+OFFSET = 0.13  # Offset of a setting from the middle of its statistic.
 STATISTICS = {
     "min": ("min_rtt_ms", "minimum RTT of a ping run"),
     "mean": ("mean_rtt_ms", "mean RTT of a ping run"),
     "max": ("max_rtt_ms", "maximum RTT of a ping run"),
     "mdev": ("mdev_rtt_ms", "mdev of a ping run"),
 }
+# Table 1 of "Measuring the Impact of Latency in Multi-Cloud Transactional Systems" (PacketFabric): site-to-site VPN
+# over the internet, and a private circuit; one long ping each.
 PUBLISHED = {
     "internet": {"min": 70.8, "mean": 132.9, "max": 193.2, "mdev": 25.1},
     "private": {"min": 62.1, "mean": 62.5, "max": 68.1, "mdev": 0.7},
 }
-"""
-Table 1 of "Measuring the Impact of Latency in Multi-Cloud Transactional Systems" (PacketFabric): site-to-site VPN over
-the internet, and a private circuit; one long ping each.
-"""
 METHOD = "t over ping runs, with the run as the unit"
 ASSUMPTION = "Runs are independent and equally long; pings, sent at even intervals, see the same RTTs as the traffic"
 EXTREME = "min and max are extreme values: they are more extreme the more echoes a run has ({} here)"
@@ -51,12 +48,8 @@ class RttTable(Result):
     """
     RTTs of pings per setting.
 
-    Attributes
-    ----------
-    numbers : dict
-        (setting, statistic) to Estimate, of "min", "mean", "max", "mdev": the mean over ping runs.
-    runs : DataFrame
-        One row per ping run: `setting`, `n_echoes`, `n_lost_echoes`, and the four in ms.
+    numbers: (setting, statistic) to Estimate, of "min", "mean", "max", "mdev": the mean over ping runs.
+    runs: One row per ping run: `setting`, `n_echoes`, `n_lost_echoes`, and the four in ms.
     """
 
     numbers: dict[tuple[str, str], Estimate]
@@ -66,7 +59,6 @@ class RttTable(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The four numbers of each setting."""
         return tuple(self.numbers.values())
 
     @property
@@ -76,7 +68,6 @@ class RttTable(Result):
 
     @property
     def sentence(self) -> str:
-        """The four numbers of each setting, measured and as published."""
         listed = []
         for setting in self.settings:
             four = " / ".join(self.numbers[setting, name].formatted.removesuffix(" ms") for name in STATISTICS)
@@ -87,10 +78,6 @@ class RttTable(Result):
         return " ".join(listed)
 
     def table(self) -> pd.DataFrame:
-        """
-        One row per setting and statistic: measured, low, high, published, and whether the interval contains the
-        published value.
-        """
         rows = []
         for (setting, name), number in self.numbers.items():
             published = PUBLISHED.get(setting, {}).get(name, nan)
@@ -110,7 +97,6 @@ class RttTable(Result):
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per statistic, as the source prints it, with intervals."""
         level = percent(self.estimates[0].level)
         rows = {"RTT": list(STATISTICS)}
         for setting in self.settings:
@@ -121,8 +107,7 @@ class RttTable(Result):
             rows[f"{setting}: source"] = [f"{printed.get(name, '')}" for name in STATISTICS]
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Per statistic and setting every run, their mean with its interval, and the published number as a line."""
+    def figure(self) -> go.Figure:
         figure = go.Figure()
         marks = theme.arm_marks(self.settings)
         for k, setting in enumerate(self.settings):
@@ -171,7 +156,6 @@ class RttTable(Result):
             alt=f"Round-trip times per setting. {self}",
             caption=str(self),
             table=self.table(),
-            note=note,
         )
 
 
@@ -181,17 +165,10 @@ def rtt_table(
     """
     Min, mean, max and mdev of RTT per setting, from the echoes of tests that were done.
 
-    Parameters
-    ----------
-    tables : mapping
-        Tables tests (with the column `setting`) and echoes.
-    settings : sequence of str
-        Settings or patterns, such as "internet*"; the table shows them without asterisks.
+    tables: Tables tests (with the column `setting`) and echoes.
+    settings: Settings or patterns, such as "internet*"; the table shows them without asterisks.
 
-    Raises
-    ------
-    ParameterError
-        For a setting without echoes.
+    Raises ParameterError for a setting without echoes.
     """
     level = check_level(level)
     done = tables["tests"]
@@ -217,27 +194,23 @@ def rtt_table(
 def _number(own, statistic: str, name: str, level: float, notes: tuple[str, ...]) -> Estimate:
     column, label = STATISTICS[statistic]
     values = own[column].to_numpy(dtype=float)
-    n, mean, half = len(values), float(values.mean()), half_width(values, level)
-    if n < 2:
+    if len(values) < 2:
         notes = (*notes, f"no interval for {name}: a single ping run")
     naive = Interval(NAIVE)
     if statistic == "mean":
         answered = own.n_echoes - own.n_lost_echoes
-        variance = float((own.mdev_rtt_ms**2 / answered).mean()) / n
-        naive_half = stats.norm.ppf((1 + level) / 2) * sqrt(variance)
-        naive = Interval(NAIVE, mean - naive_half, mean + naive_half)
-    return Estimate(
+        variance = float((own.mdev_rtt_ms**2 / answered).mean()) / len(values)
+        half, mean = stats.norm.ppf((1 + level) / 2) * sqrt(variance), float(values.mean())
+        naive = Interval(NAIVE, mean - half, mean + half)
+    return mean_of(
+        values,
+        level,
         quantity=f"{statistic} of RTT, {name}",
         claim=f"Over {name} the {label} is {{}}",
-        estimate=mean,
-        low=mean - half,
-        high=mean + half,
         unit="ms",
-        n=n,
-        basis=f"{count(n, 'run')} of {_range(own.n_echoes)} echoes",
+        basis=f"{count(len(values), 'run')} of {_range(own.n_echoes)} echoes",
         method=METHOD,
         assumption=ASSUMPTION,
-        level=level,
         naive=naive,
         warnings=notes,
     )

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
-from scipy import stats
 
 from wanbench.checks import check_level
 from wanbench.errors import ParameterError
@@ -22,6 +21,7 @@ from wanbench.figures import primitives, theme
 from wanbench.formatting import count, percent, quantity
 from wanbench.methods.lab.utilisation import AT_CAPACITY
 from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate, welch_half_width
 from wanbench.methods.trials.rates import MEASURED, TrialRates
 from wanbench.methods.trials.two_links import SETTINGS, TwoLinks, compare_links
@@ -29,14 +29,12 @@ from wanbench.methods.trials.two_links import SETTINGS, TwoLinks, compare_links
 METHOD = "difference of mean log ratios of pairs between two scales, {} with the pair as the unit"
 WELCH = "t by Welch (1947)"
 POOLED = "t with the pooled variance of both scales"
+# With fewer pairs at a scale the variances are pooled: Welch's few degrees of freedom would make the interval useless.
 MIN_PAIRS = 4
-"""
-With fewer pairs at a scale the variances are pooled: Welch's few degrees of freedom would make the interval useless.
-"""
 ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
 ALIKE = "; they scatter alike at both scales"
+# Up to this difference in fill, as a share of batch.size, Kafka's share of the link counts as equal.
 FILL_TOLERANCE = 0.05
-"""Up to this difference in fill, as a share of batch.size, Kafka's share of the link counts as equal."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,16 +42,12 @@ class Scales(Result):
     """
     Two links at several scales.
 
-    Attributes
-    ----------
-    comparisons : dict
-        Rate of the link in bit/s to the comparison at that rate, the highest rate first.
-    changes : dict
-        Rate to Estimate: the ratio at that rate over the ratio at the highest rate; empty if there is only one rate.
-    utilisation : DataFrame
-        Per `rate_bps` and `link`: `n_trials`, `mean_utilisation` and `max_utilisation` of trials (towards the brokers,
-        headers and background included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 % of the
-        rate, or a queue dropped a packet.
+    comparisons: Rate of the link in bit/s to the comparison at that rate, the highest rate first.
+    changes: Rate to Estimate: the ratio at that rate over the ratio at the highest rate; empty if there is only one
+        rate.
+    utilisation: Per `rate_bps` and `link`: `n_trials`, `mean_utilisation` and `max_utilisation` of trials (towards the
+        brokers, headers and background included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 %
+        of the rate, or a queue dropped a packet.
     """
 
     comparisons: dict[float, TwoLinks]
@@ -64,7 +58,6 @@ class Scales(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio at each scale, and its changes."""
         ratios = [
             replace(
                 links.ratio,
@@ -77,7 +70,6 @@ class Scales(Result):
 
     @property
     def sentence(self) -> str:
-        """The ratio at each scale, whether they differ, and how full links were."""
         ratios = [
             f"At {label(rate)} {links.names[1]} has {links.ratio.formatted} the {MEASURED[links.value][0]} of "
             f"{links.names[0]} ({percent(links.ratio.level)} interval {links.ratio.formatted_interval or 'none'}; "
@@ -125,8 +117,7 @@ class Scales(Result):
         )
         return f"These links were at capacity, or dropped packets: {listed}."
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Left: the ratio of the links at each scale, pairs small; right: link utilisation."""
+    def figure(self) -> go.Figure:
         titles = ["ratio at each scale", "link utilisation (share of its rate)"]
         figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.14, subplot_titles=titles)
         left, right = {"row": 1, "col": 1}, {"row": 1, "col": 2}
@@ -177,13 +168,12 @@ class Scales(Result):
             alt=f"Ratios by scale. {self}",
             caption=f"{self.verdict} {self.capacity_sentence}",
             table=self.table(),
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 
 
 def label(rate_bps: float) -> str:
-    """The label of a scale."""
+    """Return the label of a scale."""
     return quantity(rate_bps, "bit/s")
 
 
@@ -193,15 +183,9 @@ def compare_scales(
     """
     Compare two links at each link rate, and the ratios with each other.
 
-    Parameters
-    ----------
-    rates, settings
-        As in `compare_links`.
+    rates, settings: As in `compare_links`.
 
-    Raises
-    ------
-    ParameterError
-        If both links were measured at no common rate.
+    Raises ParameterError: both links were measured at no common rate.
     """
     level = check_level(level)
     links = {}
@@ -221,7 +205,7 @@ def compare_scales(
 
 
 def _change(links: dict[float, TwoLinks], rate: float, first: float, level: float) -> Estimate:
-    """The ratio of the ratios at two rates, from the pairs at each."""
+    """Return the ratio of the ratios at two rates, from the pairs at each."""
     here, there = label(rate), label(first)
     both = (links[rate], links[first])
     fills = [_fill(one) for one in both]
@@ -261,7 +245,7 @@ def _pooled_half_width(sides: list[np.ndarray], level: float) -> float:
     sizes = [len(side) for side in sides]
     freedom = sum(sizes) - 2
     pooled = sum((n - 1) * side.var(ddof=1) for n, side in zip(sizes, sides, strict=True)) / freedom
-    return stats.t.ppf((1 + level) / 2, freedom) * sqrt(sum(pooled / n for n in sizes))
+    return t_quantile(level, freedom) * sqrt(sum(pooled / n for n in sizes))
 
 
 def _fill(links: TwoLinks) -> float:

@@ -15,8 +15,7 @@ from wanbench.methods.trials.limits import Limits
 
 from .result import Factorial
 
-EQUAL = 1.02
-"""A gain closer to 1 than this, on either side, gives no verdict: the limits are no more accurate."""
+EQUAL = 1.02  # A gain closer to 1 than this, on either side, gives no verdict: the limits are no more accurate.
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,18 +23,14 @@ class Explanation(Result):
     """
     Gain from halved delay over gain from doubled rate, as fitted and as the limits predict.
 
-    Attributes
-    ----------
-    combinations : DataFrame
-        Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit), `predicted_gain` (by
-        the lowest limit), `predicted_verdict` and `limit` (the name of the lowest).
+    combinations: Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit),
+        `predicted_gain` (by the lowest limit), `predicted_verdict` and `limit` (the name of the lowest).
     """
 
     combinations: pd.DataFrame
 
     @property
     def sentence(self) -> str:
-        """In how many combinations fit and limits agree."""
         rows = self.combinations
         decided = rows[(rows.verdict != "undecided") & (rows.predicted_verdict != "neither")]
         same = int((decided.verdict == decided.predicted_verdict).sum())
@@ -47,7 +42,6 @@ class Explanation(Result):
         )
 
     def table(self) -> pd.DataFrame:
-        """Per limit: combinations, mean gain measured and predicted (geometric), and verdicts."""
         gains = ["gain", "predicted_gain"]
         logs = self.combinations.assign(**{name: np.log(self.combinations[name]) for name in gains})
         groups = logs.groupby("limit", sort=False)
@@ -58,7 +52,6 @@ class Explanation(Result):
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows of `table`."""
         return text_table(self.table())
 
 
@@ -69,10 +62,7 @@ def explain(fitted: Factorial, limits: Limits) -> Explanation:
     Halving the one-way delay subtracts it from the RTT. Doubling the rate also doubles the rate left by the background,
     which is taken as a share of the rate.
 
-    Raises
-    ------
-    ParameterError
-        If the trials of `limits` lack the factors, or none of the combinations.
+    Raises ParameterError: the trials of `limits` lack the factors, or none of the combinations.
     """
     factors = fitted.factors
     trials = check_columns("trials", limits.trials, [*factors, "delay_ms"])

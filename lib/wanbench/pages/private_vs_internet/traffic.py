@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
-from wanbench.formatting import count
 from wanbench.methods.result import Estimate
-from wanbench.methods.result.means import half_width
-from wanbench.methods.tcp.mathis import MSS_BYTES
+from wanbench.methods.result.means import mean_of
+from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.trials.limits import BITS, PACKET_BYTES
 from wanbench.methods.trials.rates import TrialRates, records_per_full_batch
 
@@ -27,24 +26,13 @@ def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: flo
     scaled batch.size, full of uncompressed records. Small batches are less full than large ones (4,096 bytes hold 3
     records of 1,000), so bytes scaled up with the rate would be too few.
 
-    Parameters
-    ----------
-    rates : TrialRates
-        Trials at one or several link rates; each is scaled by its own rate.
-    setting : str
-        Pattern of the trials to take.
-    full_rate_bps : float
-        The full rate, before scaling down.
+    rates: Trials at one or several link rates; each is scaled by its own rate.
+    setting: Pattern of the trials to take.
+    full_rate_bps: The full rate, before scaling down.
 
-    Returns
-    -------
-    dict
-        "background", "kafka-traffic" and "total", if they were measured.
+    Returns dict: "background", "kafka-traffic" and "total", if they were measured.
 
-    Raises
-    ------
-    ParameterError
-        If no such trial has a link rate.
+    Raises ParameterError: no such trial has a link rate.
     """
     level = check_level(level)
     trials = rates.of(setting).rates
@@ -68,17 +56,12 @@ def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: flo
 
 
 def _mean(label: str, values, setting: str, level: float) -> Estimate:
-    n, mean, half = len(values), float(values.mean()), half_width(values, level)
-    return Estimate(
+    return mean_of(
+        values,
+        level,
         quantity=f"{label} over {setting}",
         claim=f"Scaled up to the full rate, {label} over {setting} make {{}}",
-        estimate=mean,
-        low=mean - half,
-        high=mean + half,
         unit="Mbit/s",
-        n=n,
-        basis=count(n, "trial"),
         method=METHOD,
         assumption=ASSUMPTION,
-        level=level,
     )

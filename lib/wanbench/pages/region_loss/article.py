@@ -14,20 +14,16 @@ from .losses import Losses
 from .recovery import Recovery
 
 
-def article(found: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing) -> dict[str, Estimate]:
+def article(
+    episodes: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing
+) -> dict[str, Estimate]:
     """
-    Estimates by the names of `claims.geo_kafka`: rpo, order, rto, service, leaders, replicas, elections, rearranged,
-    replicas_back, leaders_back, healing, producer_errors, producers_failed.
+    Estimate what the article claims of its disaster, by the names of `claims.geo_kafka`.
 
-    Except for times, each is a share of episodes: records, brokers, partitions and producers of one episode share its
-    fault.
-
-    Parameters
-    ----------
-    setting : str
-        The setting that repeats the article's: one region cut off, acks=all.
+    Except for times, each is a share of episodes of the `setting` that repeats the article's: records, brokers,
+    partitions and producers of one episode share its fault.
     """
-    own = found.of(setting).with_fault().items
+    own = episodes.of(setting).with_fault().items
     rows = healed.rows[healed.rows.setting == setting]
     outages = recovered.rows[recovered.rows.setting == setting]
     outages = outages[outages.writes.notna()]
@@ -80,20 +76,20 @@ def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
 
 
 def _balanced(episode: Episode) -> bool:
-    """Whether every broker led the same number of partitions before the fault."""
+    """Tell whether every broker led the same number of partitions before the fault."""
     led = episode.leaders_before.value_counts()
     brokers = {each for text in episode.samples.isr.dropna() for each in str(text).split(",")}
     return len(led) == len(brokers) and led.nunique() == 1
 
 
 def _in_sync(episode: Episode) -> bool:
-    """Whether every partition was fully in sync before the fault."""
+    """Tell whether every partition was fully in sync before the fault."""
     rows = episode.samples[episode.samples.at_s <= episode.fault_at_s].groupby("partition").n_isr.last()
     return len(rows) > 0 and bool((rows >= int(episode.about.replication)).all())
 
 
 def _taken_over(episode: Episode) -> bool:
-    """Whether consumers of other regions held all partitions at the end of the fault."""
+    """Tell whether consumers of other regions held all partitions at the end of the fault."""
     rows = episode.members
     rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < episode.heal_at_s)]
     last = rows[(rows.at_s == rows.at_s.max()) & ~rows.client_region.isin(episode.hit)]
@@ -108,13 +104,13 @@ def _remaining(episode: Episode) -> set[int]:
 
 
 def _had_errors(episode: Episode) -> bool:
-    """Whether a remaining producer reported an error after the fault began."""
+    """Tell whether a remaining producer reported an error after the fault began."""
     rows = episode.tables["fault_errors"]
     rows = rows[(rows.role == "producer") & (rows.at_s >= episode.fault_at_s)]
     return bool(_remaining(episode) & set(rows.client))
 
 
 def _gave_up(episode: Episode) -> bool:
-    """Whether a remaining producer gave up a record."""
+    """Tell whether a remaining producer gave up a record."""
     rows = episode.tables["fault_records"]
     return bool(_remaining(episode) & set(rows.producer[rows.error.notna() & rows.acknowledged_at_s.isna()]))

@@ -17,29 +17,15 @@ from .episodes import Episodes
 from .losses import Losses
 from .recovery import Recovery, open_ends
 
-COLUMNS = (
-    "fault",
-    "acks",
-    "min_insync",
-    "unclean",
-    "group_protocol",
-    "session_timeout_ms",
-    "broker_settings",
-    "client_settings",
-)
+COLUMNS = ["fault", "acks", "min_insync", "unclean", "group_protocol", "session_timeout_ms"]
+COLUMNS += ["broker_settings", "client_settings"]
 """Columns that may differ between settings."""
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Result):
-    """
-    Settings with a fault, their outages and losses.
-
-    Attributes
-    ----------
-    abouts : DataFrame
-        One row per setting: the columns of COLUMNS that differ, as text.
-    """
+    """Settings with a fault, their outages and losses; `abouts` has their columns of COLUMNS that differ, as text."""
 
     lost: Losses
     recovered: Recovery
@@ -59,19 +45,16 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """Loss and outage of the first setting and of each that lost records; several others together."""
-        told = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
-        told = self.settings if len(told) == len(self.settings) - 1 else told
+        named = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
+        named = self.settings if len(named) == len(self.settings) - 1 else named
         parts = []
-        for name in told:
-            outage, worst = (
-                self.recovered.of(name, each).formatted_with_interval for each in ("writes", "writes_partition")
-            )
+        for name in named:
+            outage, worst = self._outages(name)
             parts.append(
                 f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the hit region all writes "
                 f"stopped for {outage}, those to the worst partition for {worst}, at worst for {self._longest([name])}."
             )
-        names = [name for name in self.settings if name not in told]
+        names = [name for name in self.settings if name not in named]
         others = [self.recovered.of(name, "writes") for name in names]
         if others:
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
@@ -81,6 +64,10 @@ class Comparison(Result):
                 f"{limit}{high.estimate:.1f} s, those to the worst partition at worst for {self._longest(names)}."
             )
         return " ".join(parts)
+
+    def _outages(self, name: str) -> list[str]:
+        """Return the outage of all writes and that of the worst partition, as text."""
+        return [self.recovered.of(name, each).formatted_with_interval for each in ("writes", "writes_partition")]
 
     def _longest(self, names: list[str]) -> str:
         """The longest outage of one partition, which medians hide; in how many episodes one lasted until healing."""
@@ -96,73 +83,45 @@ class Comparison(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The cautions of losses and outages."""
         return (*self.lost.cautions, *self.recovered.cautions)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting."""
         rows = []
         for name in self.settings:
             sums, outage = self.lost.sums(name), self.recovered.of(name, "writes")
             losing = self.lost.episodes_with(name)
-            rows.append(
-                {
-                    "setting": name,
-                    "acknowledged": int(sums.acknowledged),
-                    "lost": int(sums.gone),
-                    "losing_episodes": losing.estimate,
-                    "losing_episodes_high": losing.high,
-                    "outage_s": outage.estimate,
-                    "low_s": outage.low,
-                    "high_s": outage.high,
-                    "episodes": outage.n,
-                }
-            )
+            row = {"setting": name, "acknowledged": int(sums.acknowledged), "lost": int(sums.gone)}
+            row |= {"losing_episodes": losing.estimate, "losing_episodes_high": losing.high}
+            row |= {"outage_s": outage.estimate, "low_s": outage.low, "high_s": outage.high, "episodes": outage.n}
+            rows.append(row)
         return self.abouts.merge(pd.DataFrame(rows), on="setting")
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per setting, with bounds and intervals."""
         rows = []
         for name in self.settings:
-            sums = self.lost.sums(name)
-            rows.append(
-                {
-                    "setting": name,
-                    "lost": self.lost.counted(name),
-                    "all writes out": self.recovered.of(name, "writes").formatted_with_interval,
-                    "worst partition out": self.recovered.of(name, "writes_partition").formatted_with_interval,
-                    "duplicates in the log": f"{int(sums.duplicates_in_log):,}",
-                    "out of order in the log": f"{int(sums.order_in_log):,}",
-                }
-            )
+            sums, writes, partition = self.lost.sums(name), *self._outages(name)
+            row = {"setting": name, "lost": self.lost.counted(name)}
+            row |= {"all writes out": writes, "worst partition out": partition}
+            row |= {"duplicates in the log": f"{int(sums.duplicates_in_log):,}"}
+            rows.append(row | {"out of order in the log": f"{int(sums.order_in_log):,}"})
         return self.abouts.merge(pd.DataFrame(rows), on="setting").astype(str)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Horizontal: median outage with its interval. Vertical: lost records per episode. Small points are episodes."""
+        """Draw the median outage of each setting, with its interval, against the records lost per episode."""
         figure = go.Figure()
         keys = ["run_id", "test_id", "attempt", "setting"]
         points = self.recovered.rows.merge(self.lost.rows[[*keys, "gone", "acknowledged", "acks"]], on=keys)
-        symbols = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
         for k, name in enumerate(self.settings):
             shade = theme.OUTSIDE if name in self.losing else theme.WITHIN
             own, estimate = points[points.setting == name], self.recovered.of(name, "writes")
-            middle = own.gone.mean()
-            symbol = symbols[k % len(symbols)]
-            figure.add_scatter(
-                x=own.writes,
-                y=own.gone,
-                mode="markers",
-                showlegend=False,
-                marker={"size": 6, "color": shade, "opacity": 0.45, "symbol": symbol},
-                hovertemplate="one episode: %{x:.2f} s, %{y} lost<extra></extra>",
-            )
-            primitives.estimate_points(
-                figure,
-                [middle],
-                [estimate],
-                marker={"size": 13, "color": shade, "symbol": symbol},
-                name=theme.plain(f"{name}: {int(own.gone.sum()):,} of {int(own.acknowledged.sum()):,} lost"),
-            )
+            middle, symbol = own.gone.mean(), SYMBOLS[k % len(SYMBOLS)]
+            marker = {"size": 6, "color": shade, "opacity": 0.45, "symbol": symbol}
+            hover = "one episode: %{x:.2f} s, %{y} lost<extra></extra>"
+            style = {"mode": "markers", "marker": marker, "showlegend": False, "hovertemplate": hover}
+            figure.add_scatter(x=own.writes, y=own.gone, **style)
+            label = theme.plain(f"{name}: {int(own.gone.sum()):,} of {int(own.acknowledged.sum()):,} lost")
+            marker = {"size": 13, "color": shade, "symbol": symbol}
+            primitives.estimate_points(figure, [middle], [estimate], marker=marker, name=label)
             open_ends(figure, [middle], [estimate], 1.04 * points.writes.max(), shade)
         most = max(points.gone.max(), 1)
         figure.update_xaxes(title="no write acknowledged outside the hit region (s)", rangemode="tozero")
@@ -181,10 +140,10 @@ class Comparison(Result):
         )
 
 
-def compare_settings(found: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
+def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
     """Outages and losses of each setting with a fault, and how settings differ."""
     rows = []
-    for name, own in found.with_fault().by_setting().items():
+    for name, own in episodes.with_fault().by_setting().items():
         about = own[0].about
         rows.append({"setting": name} | {key: _text(about.get(key)) for key in COLUMNS})
     abouts = pd.DataFrame(rows)
@@ -193,7 +152,7 @@ def compare_settings(found: Episodes, lost: Losses, recovered: Recovery) -> Comp
 
 
 def _text(value) -> str:
-    """A setting as text; JSON as a list of settings."""
+    """Return a setting as text; JSON as a list of settings."""
     if value is None or value is pd.NA or value != value:
         return ""
     if isinstance(value, str) and value.startswith("{"):

@@ -29,15 +29,11 @@ def fault_trials(
 
     Parameters
     ----------
-    baseline : KafkaFault
-        The experiment whose fault and place are replaced.
     faults : sequence of (fault, at)
-        For example [("cut", "eu"), ("kill", "controller")].
+        For example [("cut", "eu"), ("kill", "controller")]; they replace those of the baseline.
     factors : sequence of mappings
         Changes to the baseline, each mapping for a separate setting: fields of the experiment, or Kafka's settings as
         "topic_settings.min.insync.replicas". "" removes a setting.
-    damage : sequence of str
-        As in `KafkaFault`.
 
     Examples
     --------

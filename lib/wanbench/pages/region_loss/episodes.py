@@ -19,15 +19,8 @@ from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result
 
-TABLES = (
-    "fault_clients",
-    "fault_records",
-    "fault_receipts",
-    "fault_log",
-    "fault_errors",
-    "cluster_samples",
-    "group_samples",
-)
+TABLES = ("fault_clients", "fault_records", "fault_receipts", "fault_log", "fault_errors")
+TABLES += ("cluster_samples", "group_samples")
 OPTIONAL = ("controller_events",)
 SURVIVING, HIT = "surviving", "hit"
 ON_TIME = 0.95
@@ -40,16 +33,7 @@ FAULTS = ("cut", "cut-out", "cut-in", "slow", "kill", "freeze", "none")
 
 @dataclass(frozen=True)
 class Episode:
-    """
-    One fault with its tables.
-
-    Attributes
-    ----------
-    about : Series
-        The episode's row of table `faults`.
-    tables : dict
-        The episode's rows of the other tables, by name.
-    """
+    """One fault: its row of table `faults`, and its rows of the other tables."""
 
     about: pd.Series
     tables: Mapping[str, pd.DataFrame]
@@ -111,7 +95,7 @@ class Episode:
         return {(row.role, int(row.client)): row.region for row in clients.itertuples()}
 
     def side(self, region: str) -> str:
-        """Whether a region was affected by the fault."""
+        """Tell whether a region was affected by the fault."""
         return HIT if region in self.hit else SURVIVING
 
     @cached_property
@@ -166,28 +150,13 @@ class Episode:
     def _events(self, rows: pd.DataFrame, role: str, time: str) -> pd.DataFrame:
         regions = rows[role].map(lambda client: self.regions.get((role, int(client)), "unknown"))
         side = regions.isin(self.hit).map({True: HIT, False: SURVIVING})
-        return pd.DataFrame(
-            {
-                "at_s": rows[time].astype(float),
-                "client": rows[role],
-                "partition": rows.partition,
-                "region": regions,
-                "side": side,
-            }
-        )
+        events = {"at_s": rows[time].astype(float), "client": rows[role], "partition": rows.partition}
+        return pd.DataFrame(events | {"region": regions, "side": side})
 
 
 @dataclass(frozen=True, repr=False)
 class Episodes(Result):
-    """
-    Every episode that was carried out, and those left out.
-
-    Attributes
-    ----------
-    items : tuple of Episode
-    left_out : DataFrame
-        setting and reason of each episode that was left out.
-    """
+    """Every episode that was run; `left_out` has setting and reason of the others."""
 
     items: tuple[Episode, ...]
     left_out: pd.DataFrame
@@ -207,80 +176,58 @@ class Episodes(Result):
         return tuple(sorted(abouts, key=lambda name: _setting_order(abouts[name])))
 
     def of(self, *settings: str) -> Episodes:
-        """The episodes of these settings; ParameterError lists the allowed ones."""
+        """Return the episodes of these settings; ParameterError lists the allowed ones."""
         for name in settings:
             check_choice("setting", name, self.settings)
         return replace(self, items=tuple(each for each in self.items if each.setting in settings))
 
     def with_fault(self) -> Episodes:
-        """The episodes that affected a region; MissingDataError if there are none."""
+        """Return the episodes that affected a region; MissingDataError if there are none."""
         items = tuple(each for own in self.by_setting().values() for each in own if each.has_fault)
         if not items:
             raise MissingDataError("no episode of this run has a fault.")
         return replace(self, items=items)
 
     def by_setting(self) -> dict[str, list[Episode]]:
-        """The episodes of each setting, in the order of `settings`."""
+        """Return the episodes of each setting, in the order of `settings`."""
         return {name: [each for each in self.items if each.setting == name] for name in self.settings}
 
     @property
     def sentence(self) -> str:
-        """The number of episodes, and the number left out."""
         missing = f"; {count(len(self.left_out), 'attempt')} left out" if len(self.left_out) else ""
         return f"{count(len(self), 'episode')} of {count(len(self.settings), 'setting')}{missing}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Why attempts were left out, and in which settings producers lagged before the fault."""
         reasons = self.left_out.groupby("reason").size() if len(self.left_out) else {}
         late = [each.on_time for each in self.items if each.has_fault and each.on_time < ON_TIME]
         notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in dict(reasons).items()]
         if late:
-            notes.append(
-                f"producers were behind before the fault in {count(len(late), 'episode')}: at worst "
-                f"{100 * min(late):.0f} % of the records due a second earlier had been acknowledged, so outages "
-                "include a queue"
-            )
+            acknowledged = f"{100 * min(late):.0f} % of the records due a second earlier had been acknowledged"
+            behind = f"producers were behind before the fault in {count(len(late), 'episode')}"
+            notes.append(f"{behind}: at worst {acknowledged}, so outages include a queue")
         return tuple(notes)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: the fault, its region, the number of episodes and of records sent."""
         rows = []
         for name, own in self.by_setting().items():
             first = own[0].about
-            rows.append(
-                {
-                    "Setting": name,
-                    "Fault": first.fault,
-                    "Regions that were hit": "; ".join(dict.fromkeys(", ".join(sorted(each.hit)) for each in own)),
-                    "acks": first.acks,
-                    "Episodes": len(own),
-                    "Acknowledged in time before the fault": f"{100 * min(each.on_time for each in own):.0f} %",
-                    "Records due": sum(len(each.tables["fault_records"]) for each in own),
-                }
-            )
+            regions = dict.fromkeys(", ".join(sorted(each.hit)) for each in own)
+            row = {"Setting": name, "Fault": first.fault, "Regions that were hit": "; ".join(regions)}
+            row |= {"acks": first.acks, "Episodes": len(own)}
+            row["Acknowledged in time before the fault"] = f"{100 * min(each.on_time for each in own):.0f} %"
+            rows.append(row | {"Records due": sum(len(each.tables["fault_records"]) for each in own)})
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """`table` as text."""
         return self.table().astype(str)
 
 
 def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
     """
-    The completed episodes of a run.
+    Read the completed episodes of a run from `tests`, `faults` and TABLES; `controller_events` if there is one.
 
-    Parameters
-    ----------
-    tables : mapping
-        `tests`, `faults` and those named in TABLES; `controller_events` if there is one.
-
-    Raises
-    ------
-    ParameterError
-        A table is missing.
-    MissingDataError
-        No episode was done.
+    ParameterError if a table is missing; MissingDataError if no episode was done.
     """
     faults, tests = (check_table(name, tables) for name in ("faults", "tests"))
     parts = {name: dict(list(check_table(name, tables).groupby(KEY, sort=False))) for name in TABLES}
@@ -305,7 +252,7 @@ def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
 
 
 def _brokers(sets: pd.Series) -> frozenset[int]:
-    """All brokers named in sets such as "1,3"."""
+    """Return all brokers named in sets such as "1,3"."""
     return frozenset(int(each) for text in sets.dropna().unique() for each in str(text).split(",") if each)
 
 
@@ -316,5 +263,5 @@ def _setting_order(about: pd.Series) -> tuple:
 
 
 def is_planted(about: pd.Series) -> bool:
-    """Whether this episode's output was damaged on purpose."""
+    """Tell whether this episode's output was damaged on purpose."""
     return isinstance(about.get("damage"), str) and about.damage != ""

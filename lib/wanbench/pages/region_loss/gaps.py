@@ -18,17 +18,10 @@ HOLD_S = 2.0
 @dataclass(frozen=True)
 class Outage:
     """
-    The longest gap of a stream.
+    The longest gap of a stream: the times of the events before and after it, by their own clock.
 
-    Attributes
-    ----------
-    start_s, end_s : float
-        Times of the events before and after the gap, by their own clock.
-    length_s : float
-        Time between the two (or until healing, if sooner), less the schedule's gap; at least 0.
-    censored : bool
-        The outage lasted at least this long: no event followed, or only after healing, or another gap that was cut
-        there became longer than this one.
+    `length_s` is the time between them (or until healing, if sooner), less the schedule's gap. A censored outage lasted
+    at least this long: no event followed, or only after healing, or another gap that was cut there became longer.
     """
 
     start_s: float
@@ -41,33 +34,17 @@ def longest_gap(
     times, begin_s: float, end_s: float, until_s: float, schedule_gap_s: float = 0.0, *, healed_s: float | None = None
 ) -> Outage:
     """
-    The longest time without an event, among gaps that overlap `begin_s` to `end_s`.
+    Find the longest time without an event, among gaps that overlap a fault from `begin_s` to `end_s`.
 
-    The gap around `begin_s` counts from the event before it, less the usual gap of the schedule.
+    The gap around `begin_s` counts from the event before it, less the usual gap of the schedule. A gap that reaches
+    `until_s`, after which no events were due, is censored; so is one that spans `healed_s`, where it is cut.
 
-    Parameters
-    ----------
-    times : array of float
-        Times of the events, in any order.
-    begin_s, end_s : float
-        Begin and end of the fault.
-    until_s : float
-        Time after which no events were due. A gap that reaches it is censored.
-    schedule_gap_s : float
-        The usual gap of the schedule.
-    healed_s : float, optional
-        A gap that spans this time is cut there and censored, because its further length is unknown.
-
-    Examples
-    --------
     >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, schedule_gap_s=1)
     Outage(start_s=3.0, end_s=7.0, length_s=3.0, censored=False)
     >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, schedule_gap_s=1, healed_s=6)
     Outage(start_s=3.0, end_s=7.0, length_s=2.0, censored=True)
     >>> longest_gap([0, 3, 5.5, 9], 0, 6, 9, healed_s=6)  # at healing the gap from 5.5 s is the shorter one
     Outage(start_s=0.0, end_s=3.0, length_s=3.0, censored=True)
-    >>> longest_gap([0, 1, 2, 3], 3.5, 6, 9, schedule_gap_s=1)
-    Outage(start_s=3.0, end_s=9.0, length_s=5.0, censored=True)
     """
     times = np.sort(np.asarray(times, dtype=float))
     times = times[np.isfinite(times)]
@@ -97,24 +74,12 @@ def rates(times, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:
 
 def time_to_recover(times, before_s: float, begin_s: float, until_s: float, *, share: float = 0.95) -> float:
     """
-    Time from `begin_s` until the stream returns to a share of its earlier rate and keeps it for `HOLD_S`.
+    Compute the seconds from `begin_s` until the stream returns to a share of its earlier rate and keeps it for
+    `HOLD_S`.
 
-    Parameters
-    ----------
-    times : array of float
-        Times of the events.
-    before_s : float
-        Start of the period, up to `begin_s`, that gives the earlier rate.
-    until_s : float
-        Time after which no events were due.
-    share : float
-        Share of the earlier rate. A window counts as too low only if it is also below every window before the fault:
-        variation that existed before is no outage.
-
-    Returns
-    -------
-    float
-        In seconds; 0 if the rate never fell; NaN if it was not restored, or if there were no events before.
+    The earlier rate is that from `before_s` to `begin_s`; after `until_s` no events were due. A window counts as too
+    low only if it is also below every window before the fault. The result is 0 if the rate never fell, NaN if it was
+    not restored or nothing came before.
     """
     times = np.sort(np.asarray(times, dtype=float))
     _, earlier = rates(times, before_s, begin_s)

@@ -9,9 +9,9 @@ from typing import ClassVar
 import pandas as pd
 
 from wanbench.checks import check_number
+from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import Episode, Episodes
-from .over_episodes import OverEpisodes
 from .phases import first_changes
 
 CHECK_S = 300.0
@@ -23,9 +23,8 @@ class Healing(OverEpisodes):
     """
     Recovery after healing, without intervention.
 
-    Rows also have moved (partitions whose leader changed), back (of these, partitions with their earlier leader at the
-    end) and watched_s (time observed after healing). `check_s` is the interval at which the controller moves leaders
-    back.
+    Rows also have moved (partitions whose leader changed), back (of these, with their earlier leader at the end) and
+    watched_s (time observed after healing). The controller moves leaders back every `check_s`.
     """
 
     check_s: float = CHECK_S
@@ -39,7 +38,6 @@ class Healing(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        """How many episodes had all replicas in sync again, and how many leaders came back."""
         rows = self.rows
         healed = rows.in_sync_s.notna()
         first = f"All replicas were in sync again in {int(healed.sum())} of {len(rows)} episodes"
@@ -57,7 +55,6 @@ class Healing(OverEpisodes):
         return (self.rows.back < self.rows.moved) & ~(self.rows.watched_s >= self.check_s)
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per quantity, one column per setting; leaders too."""
         shown, groups = super().formatted_table(), self.rows.groupby("setting")
         leaders = {name: f"{own.back.sum():.0f} of {own.moved.sum():.0f}" for name, own in groups}
         watched = {name: f"{own.watched_s.median():.0f} s" for name, own in groups}
@@ -65,16 +62,9 @@ class Healing(OverEpisodes):
         return pd.concat([shown, pd.DataFrame(more)], ignore_index=True)
 
 
-def healing(found: Episodes, *, check_s: float = CHECK_S) -> Healing:
-    """
-    Times at which the state before the fault was restored: those of the first samples that show it.
-
-    Parameters
-    ----------
-    check_s : float
-        The brokers' leader.imbalance.check.interval.seconds.
-    """
-    rows = [each.key | {"setting": each.setting} | _healed(each) for each in found.with_fault()]
+def healing(episodes: Episodes, *, check_s: float = CHECK_S) -> Healing:
+    """Find when the state before the fault was restored: the times of the first samples that show it."""
+    rows = [each.key | {"setting": each.setting} | _healed(each) for each in episodes.with_fault()]
     return Healing(pd.DataFrame(rows), check_s=check_number("check_s", check_s, 0))
 
 
@@ -89,14 +79,11 @@ def _healed(episode: Episode) -> dict:
     gone = of_hit[(of_hit.index > begin) & (of_hit.index < heal) & (of_hit == 0)]
     rejoined = of_hit[(of_hit.index >= heal) & (of_hit >= usual)]
     seen = usual > 0 and len(gone)
-    return {
-        "in_sync_s": _since(after.at_s, after.n_isr >= int(episode.about.replication)) - heal,
-        "reassigned_s": float(gone.index[0] - begin) if seen else nan,
-        "rejoined_s": float(rejoined.index[0] - heal) if seen and len(rejoined) else nan,
-        "moved": len(moved),
-        "back": int((last.reindex(moved) == episode.leaders_before.reindex(moved)).sum()),
-        "watched_s": float(after.at_s.max() - heal) if len(after) else nan,
-    }
+    in_sync_s = _since(after.at_s, after.n_isr >= int(episode.about.replication)) - heal
+    row = {"in_sync_s": in_sync_s, "reassigned_s": float(gone.index[0] - begin) if seen else nan}
+    row["rejoined_s"] = float(rejoined.index[0] - heal) if seen and len(rejoined) else nan
+    back = int((last.reindex(moved) == episode.leaders_before.reindex(moved)).sum())
+    return row | {"moved": len(moved), "back": back, "watched_s": float(after.at_s.max() - heal) if len(after) else nan}
 
 
 def _since(times: pd.Series, good: pd.Series) -> float:

@@ -1,8 +1,8 @@
 """
 Losses of acknowledged records (RPO), when they were acknowledged, and the errors that clients reported.
 
-Records of one episode share its fault and are lost together, so a bound counts episodes. One from records would treat
-them as independent: of losses that come in bursts it covers a quarter with three episodes.
+Records of one episode share its fault and are lost together, so a bound counts episodes: one from records covers a
+quarter with three episodes, if losses come in bursts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from wanbench.checks import check_kind, check_level
+from wanbench.checks import check_kind
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, percent
 from wanbench.methods.result import Estimate, Result, RowsResult, text_table
@@ -21,22 +21,14 @@ from .episodes import HIT, SURVIVING, Episodes, is_planted
 from .phases import first_changes
 from .records import MORE, NAMES, account, lost_records
 
+LEVEL = 0.95
+
 
 @dataclass(frozen=True, repr=False)
 class Losses(Result):
-    """
-    Faults of records per setting.
-
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per episode: key, setting, and the counts of `stats.outages.records.account`.
-    level : float
-        Confidence level of bounds and intervals.
-    """
+    """Faults of records: one row per episode, with the counts of `records.account`."""
 
     rows: pd.DataFrame
-    level: float = 0.95
 
     TITLE = "What became of acknowledged records"
 
@@ -46,56 +38,49 @@ class Losses(Result):
         return list(dict.fromkeys(self.rows.setting))
 
     def sums(self, setting: str) -> pd.Series:
-        """Counts over all episodes of a setting."""
+        """Sum counts over all episodes of a setting."""
         own = self.rows[self.rows.setting == setting]
         return own.drop(columns=["setting", "acks"]).sum(numeric_only=True)
 
     def episodes_with(self, setting: str, kind: str = "gone", what: str = "a loss") -> Estimate:
-        """The share of episodes with a count above 0, such as a loss of acknowledged records."""
+        """Return the share of episodes with a count above 0, such as a loss of acknowledged records."""
         own = self.rows[(self.rows.setting == setting) & (self.rows.acknowledged > 0)]
-        about = {
-            "quantity": f"episodes with {what}, {setting}",
-            "claim": f"Under “{setting}”, {{}} of the episodes had {what}",
-        }
-        return share_of(int((own[kind] > 0).sum()), len(own), level=self.level, **about)
+        quantity, claim = f"episodes with {what}, {setting}", f"Under “{setting}”, {{}} of the episodes had {what}"
+        return share_of(int((own[kind] > 0).sum()), len(own), level=LEVEL, quantity=quantity, claim=claim)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The share of episodes with a loss, per setting."""
         return tuple(self.episodes_with(name) for name in self.settings)
 
     def counted(self, setting: str, noun: str = "") -> str:
-        """Records lost or undelivered, and in how many episodes; for none the bound of the share of episodes."""
+        """Count records lost or undelivered, and in how many episodes; for none the bound of the share of episodes."""
         sums, share = self.sums(setting), self.episodes_with(setting)
         text = f"{int(sums.gone):,} of {int(sums.acknowledged):,}{noun}"
         if sums.gone:
             return f"{text} in {share.basis}"
         if not share.n:
             return f"{text}: nothing was acknowledged"
-        bound = f"{percent(self.level)}: under {percent(round(share.high, 3))} of episodes lose any"
+        bound = f"{percent(LEVEL)}: under {percent(round(share.high, 3))} of episodes lose any"
         return f"{text} in {count(share.n, 'episode')} ({bound})"
 
     @property
     def sentence(self) -> str:
-        """Losses of each setting, with their bounds."""
         parts = ["Acknowledged records lost or undelivered:"]
         for name, own in self.rows.groupby("setting", sort=False):
             parts.append(f"“{name}” {self.counted(name)}.")
             if seen := int(own.lost_after_delivery.sum()):
                 parts.append(f"Of these, {seen:,} had reached a consumer before they vanished from the log.")
             log, deliveries = (
-                f"{own[f'duplicates_in_{place}'].sum():,} and {own[f'order_in_{place}'].sum():,} in"
+                f"{own[f'duplicates_in_{place}'].sum():,} and {own[f'order_in_{place}'].sum():,}"
                 for place in ("log", "delivery")
             )
-            parts.append(f"Further copies and records out of order: {log} the log, {deliveries} deliveries.")
+            parts.append(f"Further copies and records out of order: {log} in the log, {deliveries} in deliveries.")
         return " ".join(parts)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: counts over its episodes."""
         return pd.DataFrame([{"setting": name, **self.sums(name)} for name in self.settings])
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per fault of records, one column per setting; zero losses with their upper bound."""
         named = NAMES | MORE
         heads = ["lost or undelivered", "episodes with a loss", *named.values()]
         columns = {}
@@ -109,22 +94,20 @@ class Losses(Result):
         return pd.DataFrame({"": heads} | columns)
 
 
-def losses(found: Episodes, *, level: float = 0.95) -> Losses:
+def losses(episodes: Episodes) -> Losses:
     """
     Account for every acknowledged record; `gone` are those lost from the log or undelivered.
 
-    Episodes whose output was damaged on purpose are left out.
-
-    A record that was delivered before it vanished from the log also counts as lost: later readers will not find it.
+    Episodes whose output was damaged on purpose are left out. A record that vanished from the log after delivery counts
+    as lost: later readers will not find it.
     """
-    check_level(level)
-    check_kind("found", found, Episodes)
+    check_kind("episodes", episodes, Episodes)
     rows = []
-    for each in (each for own in found.by_setting().values() for each in own if not is_planted(each.about)):
+    for each in (each for own in episodes.by_setting().values() for each in own if not is_planted(each.about)):
         counts = account(*(each.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))
         about = {"setting": each.setting, "acks": each.about.acks, "gone": counts["lost"] + counts["undelivered"]}
         rows.append(each.key | about | counts)
-    return Losses(pd.DataFrame(rows), level)
+    return Losses(pd.DataFrame(rows))
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,7 +121,6 @@ class LostWhen(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The number of lost records, and how many of them the mechanism explains."""
         rows = self.rows
         return (
             f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in "
@@ -147,52 +129,33 @@ class LostWhen(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """As text."""
         rows = self.rows
-        return pd.DataFrame(
-            {
-                "setting": rows.setting,
-                "lost": rows.lost.map("{:,}".format),
-                "in episodes": rows.episodes.astype(str),
-                "acknowledged after the fault": [
-                    f"{a:.1f} to {b:.1f} s" for a, b in zip(rows.first_s, rows.last_s, strict=True)
-                ],
-                "sent from the hit region": rows.to_hit_region.map("{:,}".format),
-                "leader replaced later": rows.of_replaced_leaders.map("{:,}".format),
-            }
+        times = [f"{a:.1f} to {b:.1f} s" for a, b in zip(rows.first_s, rows.last_s, strict=True)]
+        lost, sent, replaced = (
+            rows[name].map("{:,}".format) for name in ("lost", "to_hit_region", "of_replaced_leaders")
         )
+        cells = {"setting": rows.setting, "lost": lost, "in episodes": rows.episodes.astype(str)}
+        cells |= {"acknowledged after the fault": times, "sent from the hit region": sent}
+        return pd.DataFrame(cells | {"leader replaced later": replaced})
 
 
-def lost_when(found: Episodes) -> LostWhen:
+def lost_when(episodes: Episodes) -> LostWhen:
     """Trace every acknowledged record that is missing from the log; MissingDataError if there is none."""
     rows = []
-    for setting, own in found.with_fault().by_setting().items():
+    for setting, own in episodes.with_fault().by_setting().items():
         parts = []
         for number, each in enumerate(own):
             lost = lost_records(each.tables["fault_records"], each.tables["fault_log"])
-            region = lost.producer.map(lambda producer, each=each: each.regions.get(("producer", int(producer)), ""))
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "episode": number,
-                        "after_s": lost.acknowledged_at_s - each.fault_at_s,
-                        "from_hit": [each.side(name) == HIT for name in region],
-                        "replaced": lost.partition.isin(first_changes(each, each.about.ended_at_s).index),
-                    }
-                )
-            )
+            hit = [each.side(each.regions.get(("producer", int(producer)), "")) == HIT for producer in lost.producer]
+            replaced = lost.partition.isin(first_changes(each, each.about.ended_at_s).index)
+            about = {"episode": number, "after_s": lost.acknowledged_at_s - each.fault_at_s}
+            parts.append(pd.DataFrame(about | {"from_hit": hit, "replaced": replaced}))
         lost = pd.concat(parts, ignore_index=True)
         if len(lost):
+            row = {"setting": setting, "lost": len(lost), "episodes": lost.episode.nunique()}
+            row |= {"first_s": lost.after_s.min(), "last_s": lost.after_s.max()}
             rows.append(
-                {
-                    "setting": setting,
-                    "lost": len(lost),
-                    "episodes": lost.episode.nunique(),
-                    "first_s": lost.after_s.min(),
-                    "last_s": lost.after_s.max(),
-                    "to_hit_region": int(lost.from_hit.sum()),
-                    "of_replaced_leaders": int(lost.replaced.sum()),
-                }
+                row | {"to_hit_region": int(lost.from_hit.sum()), "of_replaced_leaders": int(lost.replaced.sum())}
             )
     if not rows:
         raise MissingDataError("no acknowledged record was lost from the log.")
@@ -209,7 +172,6 @@ class ClientErrors(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The total number of errors, and the most frequent kind."""
         if self.rows.empty:
             return f"No client reported an error in {count(self.n_episodes, 'episode')}."
         kinds = self.rows.groupby("kind").n.sum().sort_values(ascending=False)
@@ -219,7 +181,6 @@ class ClientErrors(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """As text."""
         heads = [
             "setting",
             "clients",
@@ -233,15 +194,14 @@ class ClientErrors(RowsResult):
         return text_table(self.rows.assign(side=where)).set_axis(heads, axis=1)
 
 
-def client_errors(found: Episodes) -> ClientErrors:
+def client_errors(episodes: Episodes) -> ClientErrors:
     """Count errors by kind, separately for clients inside and outside the hit regions."""
     parts = []
-    for each in found.with_fault():
+    for each in episodes.with_fault():
         rows = each.tables["fault_errors"]
         side = [each.side(each.regions.get((row.role, int(row.client)), "")) for row in rows.itertuples()]
-        parts.append(
-            rows.assign(setting=each.setting, side=side, episode=str(each.key), after_s=rows.at_s - each.fault_at_s)
-        )
+        about = {"setting": each.setting, "side": side, "episode": str(each.key)}
+        parts.append(rows.assign(**about, after_s=rows.at_s - each.fault_at_s))
     together = pd.concat(parts, ignore_index=True)
     groups = together.groupby(["setting", "role", "side", "kind"], sort=False)
     rows = groups.agg(n=("kind", "size"), episodes=("episode", "nunique"), median_after_fault_s=("after_s", "median"))

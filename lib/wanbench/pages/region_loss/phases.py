@@ -12,9 +12,9 @@ import plotly.graph_objects as go
 from wanbench.errors import MissingDataError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count
+from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import Episode, Episodes
-from .over_episodes import OverEpisodes
 from .recovery import Recovery
 
 
@@ -31,7 +31,6 @@ class Phases(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        """Duration of the three phases, per setting."""
         parts = []
         for name in self.settings:
             three = [self.of(name, phase).formatted_with_interval for phase in self.QUANTITIES]
@@ -40,48 +39,33 @@ class Phases(OverEpisodes):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The cautions of the estimates, and the resolution of the samples."""
         worst = self.rows.resolution_s.max()
         coarse = (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
         return (*super().cautions, *coarse)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Stacked bars from the fault on, episodes below each other."""
+        """Draw stacked bars from the fault on, episodes below each other."""
         rows = self.rows.reset_index(drop=True)
         figure = go.Figure()
         for (phase, title), shade in zip(self.QUANTITIES.items(), theme.SERIES_COLOURS, strict=False):
             cut_short = rows.get(f"{phase}_censored", pd.Series(False, rows.index))
-            figure.add_bar(
-                x=rows[phase],
-                y=rows.index,
-                orientation="h",
-                name=title,
-                marker={"color": shade, "pattern": {"shape": ["/" if each else "" for each in cut_short]}},
-                hovertemplate="%{x:.2f} s<extra></extra>",
-            )
-        labels = [
-            theme.plain(name) if name != before else ""
-            for name, before in zip(rows.setting, [None, *rows.setting], strict=False)
-        ]
-        primitives.label_rows(figure, labels)
+            patterns = {"shape": ["/" if each else "" for each in cut_short]}
+            style = {"orientation": "h", "name": title, "hovertemplate": "%{x:.2f} s<extra></extra>"}
+            figure.add_bar(x=rows[phase], y=rows.index, marker={"color": shade, "pattern": patterns}, **style)
+        names = zip(rows.setting, [None, *rows.setting], strict=False)
+        primitives.label_rows(figure, [theme.plain(name) if name != before else "" for name, before in names])
         worst = rows.resolution_s.max()
         figure.update_xaxes(title="time since the fault (s)")
-        figure.update_layout(
-            barmode="stack",
-            height=max(340, 170 + 26 * len(rows)),
-            legend={"orientation": "h", "y": -0.25, "traceorder": "normal"},
-            bargap=0.25,
-        )
+        legend = {"orientation": "h", "y": -0.25, "traceorder": "normal"}
+        figure.update_layout(barmode="stack", height=max(340, 170 + 26 * len(rows)), legend=legend, bargap=0.25)
+        late = f"Sampled times may be up to {worst:.2f} s late."
+        times = late if worst else "Times of changes are from the nodes' logs."
         return theme.finish(
             figure,
             name="phases",
             title="What the seconds consist of",
             subtitle="One bar per episode, to the end of the worst partition's outage; hatched: healing ended it. "
-            + (
-                f"Sampled times may be up to {worst:.2f} s late."
-                if worst
-                else "Times of changes are from the nodes' logs."
-            ),
+            + times,
             alt=f"Phases of outages. {self}",
             caption=str(self),
             table=rows,
@@ -89,16 +73,15 @@ class Phases(OverEpisodes):
         )
 
 
-def phases(found: Episodes, recovered: Recovery) -> Phases:
+def phases(episodes: Episodes, recovered: Recovery) -> Phases:
     """
     Split the outage of the worst partition of every episode in which a leader changed.
 
-    The first broker that the other regions' nodes logged as fenced or out of sync is the time of detection; without
-    such logs, the first sample with a different leader. Nodes of the dark region do not count, as they may fence the
-    others. MissingDataError if no leader change was seen.
+    Detection is when other regions' nodes first logged a broker as fenced or out of sync; without such logs, the first
+    sample with a different leader. MissingDataError if no leader change was seen.
     """
     rows, silent = [], 0
-    for each in found.with_fault():
+    for each in episodes.with_fault():
         split = _split(each, recovered)
         silent += split is None
         if split is not None:
@@ -136,17 +119,12 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     worst = own.loc[(own.end_s - own.start_s).idxmax()] if len(own) else None
     censored = worst is not None and bool(worst.censored)
     answered = nan if worst is None else episode.heal_at_s - begin if censored else float(worst.end_s)
-    return {
-        "detection_s": noticed - begin,
-        "election_s": max(moved - noticed, 0.0),
-        "refresh_s": nan if worst is None else max(answered - (moved - begin), 0.0),
-        "refresh_s_censored": censored,
-        "resolution_s": resolution,
-        "source": source,
-    }
+    refresh_s = nan if worst is None else max(answered - (moved - begin), 0.0)
+    row = {"detection_s": noticed - begin, "election_s": max(moved - noticed, 0.0), "refresh_s": refresh_s}
+    return row | {"refresh_s_censored": censored, "resolution_s": resolution, "source": source}
 
 
 def _before(episode: Episode, at_s: float) -> float:
-    """Time since the previous sample: the possible error of a sampled time."""
+    """Measure the time since the previous sample: the possible error of a sampled time."""
     times = episode.samples.at_s
     return float(at_s - times[times < at_s].max())

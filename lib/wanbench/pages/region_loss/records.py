@@ -52,34 +52,33 @@ MORE = {
 """Further counts, of records that may also have one of the faults above."""
 
 
+EXPECTED = {
+    "drop": "undelivered",
+    "duplicate": "duplicates_in_delivery",
+    "reorder": "order_in_delivery",
+    "alter": "damaged_in_delivery",
+}
+"""The fault that each damage must be reported as, once, with no other fault."""
+
+
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
     """
-    Counts of the faults of records by the names above, of acknowledged records, and of those in MORE; see `faulty`.
+    Count the faults of records by the names above, of acknowledged records, and of those in MORE; see `faulty`.
     """
     rows = faulty(records, receipts, log)
     received, spoilt = _split(receipts)
-    return {
-        "acknowledged": int(records.acknowledged_at_s.notna().sum()),
-        **{name: len(part) for name, part in rows.items()},
-        "damaged_receipts": len(spoilt),
-        "lost_after_delivery": int(_among(rows["lost"], received, RECORD).sum()),
-        "overwritten": int(_among(rows["lost"], _split(log)[0], PLACE).sum()),
-    }
+    counts = {"acknowledged": int(records.acknowledged_at_s.notna().sum())}
+    counts |= {name: len(part) for name, part in rows.items()} | {"damaged_receipts": len(spoilt)}
+    counts["lost_after_delivery"] = int(_among(rows["lost"], received, RECORD).sum())
+    return counts | {"overwritten": int(_among(rows["lost"], _split(log)[0], PLACE).sum())}
 
 
 def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
-    The rows with each fault, by fault name, with producer and sequence if known.
+    Find the rows with each fault, by fault name, with producer and sequence if known.
 
-    Parameters
-    ----------
-    records : DataFrame
-        One row per record that was sent: producer, sequence, partition, offset, acknowledged_at_s (null: never).
-    receipts : DataFrame
-        One row per receipt, each consumer's in the order of receipt: consumer, producer, sequence (null where damage
-        hides them), partition, offset, received_at_s, damaged.
-    log : DataFrame
-        One row per record read back: partition, offset, producer, sequence (null where damaged), damaged.
+    `records` has a row per record that was sent (acknowledged_at_s null: never), `receipts` one per receipt, each
+    consumer's in order, and `log` one per record read back; producer and sequence are null where damaged.
     """
     check_columns("records", records, [*RECORD, *PLACE, "acknowledged_at_s"])
     check_columns("receipts", receipts, ["consumer", *RECORD, *PLACE, "received_at_s", "damaged"])
@@ -112,14 +111,14 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
 
 
 def lost_records(records: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
-    """Acknowledged records that are missing from the log."""
+    """Find acknowledged records that are missing from the log."""
     acknowledged = records[records.acknowledged_at_s.notna()]
     in_log, damaged_in_log = _in_log(acknowledged, *_split(log))
     return acknowledged[~in_log & ~damaged_in_log]
 
 
 def _behind(rows: pd.DataFrame, within: list[str]) -> pd.DataFrame:
-    """Rows whose sequence number is below an earlier one of the same group."""
+    """Return rows whose sequence number is below an earlier one of the same group."""
     if rows.empty:
         return rows
     sequence = rows.sequence.astype("int64")
@@ -143,19 +142,10 @@ def _split(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Series:
-    """Which rows have a key that occurs among the others; a key with a missing value never does."""
+    """Tell which rows have a key that occurs among the others; a key with a missing value never does."""
     keys = pd.MultiIndex.from_frame(rows[names].astype("Float64").fillna(-1).astype("int64"))
     known = pd.MultiIndex.from_frame(others[names].dropna().astype("int64"))
     return pd.Series(keys.isin(known), index=rows.index)
-
-
-EXPECTED = {
-    "drop": "undelivered",
-    "duplicate": "duplicates_in_delivery",
-    "reorder": "order_in_delivery",
-    "alter": "damaged_in_delivery",
-}
-"""The fault that each damage must be reported as, once, with no other fault."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,7 +159,6 @@ class Checked(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """How many planted faults were named correctly."""
         right, known = int(self.rows.right.sum()), int(self.rows.known.sum())
         return (
             f"{right} of {count(len(self.rows), 'planted fault')} reported once, under their own name and no other"
@@ -177,20 +166,19 @@ class Checked(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per episode: damage done, damage found, and the verdict."""
         verdict = self.rows.right.map({True: "yes", False: "no"})
         shown = self.rows[["done", "found"]].assign(verdict=verdict)
         return shown.set_axis(["Done to the notes", "Found", "Once, only under its own name"], axis=1)
 
 
-def check_checker(found: Episodes) -> Checked:
+def check_checker(episodes: Episodes) -> Checked:
     """
     Compare planted with detected damage; MissingDataError if none was planted.
 
     Damage is planted in episodes without a fault, in which nothing else may be found.
     """
     rows = []
-    for each in found:
+    for each in episodes:
         damage = each.about.get("damage")
         if damage not in EXPECTED:
             continue

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_kind, check_level
+from wanbench.checks import check_kind
 from wanbench.figures import primitives, theme
 from wanbench.methods.result.means import Median
+from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import HIT, SURVIVING, Episode, Episodes
 from .gaps import longest_gap, time_to_recover
-from .over_episodes import OverEpisodes
 
 WARMUP_S = 1.0
 """Seconds of traffic to skip at the start, when clients still connect and find leaders."""
@@ -28,16 +28,17 @@ interrupted.
 """
 
 
+SHOWN = ("writes", "writes_partition", "reads_partition")
+"""Quantities drawn: the whole service, and the worst partition to write and to read. The others are in the table."""
+
+
 @dataclass(frozen=True, repr=False)
 class Recovery(OverEpisodes):
     """
     Outages per episode, the worst stream of each kind.
 
-    Attributes
-    ----------
-    streams : DataFrame
-        One row per episode and stream: key, quantity (one of QUANTITIES), unit (number of client or partition), start_s
-        and end_s (since the fault, including the schedule's gap), outage_s, censored.
+    `streams` has a row per episode and stream: key, quantity (one of QUANTITIES), unit (number of client or partition),
+    start_s and end_s (since the fault, including the schedule's gap), outage_s, censored.
     """
 
     streams: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -60,7 +61,6 @@ class Recovery(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        """Per setting: the write outage overall and of the worst partition, and the read outage."""
         parts = []
         for name in self.settings:
             whole, worst, reads = (
@@ -78,42 +78,26 @@ class Recovery(OverEpisodes):
         for k, name in enumerate(SHOWN):
             shade, offset = theme.SERIES_COLOURS[k], 0.24 * (k - 1)
             censored = rows[f"{name}_censored"].astype("boolean").fillna(False)
-            figure.add_scatter(
-                x=rows[name],
-                y=rows.setting.map(settings.index) + offset + theme.spread(len(rows), 0.1),
-                mode="markers",
-                showlegend=False,
-                marker={
-                    "size": 6,
-                    "color": shade,
-                    "opacity": 0.5,
-                    "symbol": ["triangle-right" if each else "circle" for each in censored],
-                },
-                hovertemplate="one episode: %{x:.2f} s<extra></extra>",
-            )
+            symbols = ["triangle-right" if each else "circle" for each in censored]
+            marker = {"size": 6, "color": shade, "opacity": 0.5, "symbol": symbols}
+            y = rows.setting.map(settings.index) + offset + theme.spread(len(rows), 0.1)
+            style = {"hovertemplate": "one episode: %{x:.2f} s<extra></extra>", "marker": marker}
+            figure.add_scatter(x=rows[name], y=y, mode="markers", showlegend=False, **style)
             there = {setting: estimate for setting in settings if (estimate := self.of(setting, name)).n}
-            primitives.estimate_points(
-                figure,
-                [settings.index(setting) + offset for setting in there],
-                list(there.values()),
-                marker={"size": 11, "color": shade, "symbol": ("circle", "square", "diamond")[k]},
-                name=self.QUANTITIES[name],
-            )
-            at = [settings.index(setting) + offset for setting in there]
-            open_ends(figure, at, list(there.values()), 1.04 * rows[list(SHOWN)].max(axis=None), shade)
+            at, medians = [settings.index(setting) + offset for setting in there], list(there.values())
+            marker = {"size": 11, "color": shade, "symbol": ("circle", "square", "diamond")[k]}
+            primitives.estimate_points(figure, at, medians, marker=marker, name=self.QUANTITIES[name])
+            open_ends(figure, at, medians, 1.04 * rows[list(SHOWN)].max(axis=None), shade)
         primitives.label_rows(figure, [theme.plain(name) for name in settings])
         figure.update_xaxes(title="outage (s)", rangemode="tozero")
-        figure.update_layout(
-            margin={"b": 110},
-            height=240 + 64 * len(settings),
-            legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom"},
-        )
+        legend = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom"}
+        figure.update_layout(margin={"b": 110}, height=240 + 64 * len(settings), legend=legend)
         return theme.finish(
             figure,
             name="outages",
             title="How long nothing was answered",
-            subtitle="Small: one episode (a triangle: at least this long). Large: median; bars: its interval, with fewer "
-            "than six episodes from the smallest to the largest; dotted: without an upper end.",
+            subtitle="Small: one episode (a triangle: at least this long). Large: median; bars: its interval, with "
+            "fewer than six episodes from the smallest to the largest; dotted: without an upper end.",
             alt=f"Outages per setting. {self}",
             caption=str(self),
             table=rows,
@@ -121,29 +105,28 @@ class Recovery(OverEpisodes):
         )
 
 
-def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
+def recovery(episodes: Episodes) -> Recovery:
     """
-    Outages of every stream of every episode with a fault.
+    Measure the outages of every stream of every episode with a fault.
 
     An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, less the stream's usual
     gap. "All" are those of all clients outside the hit regions together; a partition's writes are those of these
     clients, its reads those of any consumer.
 
-    An outage that healing ended might have lasted longer: it is censored at healing, a lower limit. This does not apply
-    to clients in the hit regions, which only healing restores. Outages that begin after healing are counted separately.
+    An outage that healing ended is a lower limit, except of clients in the hit regions, which only healing restores.
+    Outages that begin after healing are counted separately.
     """
-    check_level(level)
     rows, streams = [], []
-    for each in check_kind("found", found, Episodes).with_fault():
+    for each in check_kind("episodes", episodes, Episodes).with_fault():
         about = each.key | {"setting": each.setting}
         own = [about | row for row in _streams(each)]
         streams += own
         rows.append(about | _worst(own))
-    return Recovery(pd.DataFrame(rows), level, pd.DataFrame(streams))
+    return Recovery(pd.DataFrame(rows), streams=pd.DataFrame(streams))
 
 
 def _worst(streams: list[dict]) -> dict:
-    """The longest outage of each quantity; a lower limit if a censored one might have been the longest."""
+    """Return the longest outage of each quantity; a lower limit if a censored one might have been the longest."""
     worst = {}
     for row in sorted(streams, key=lambda row: row["end_s"] - row["start_s"]):
         name = row["quantity"]
@@ -189,20 +172,11 @@ def _stream(episode: Episode, quantity: str, unit, times: pd.Series):
     yield {"quantity": quantity, "unit": unit} | ends | {"outage_s": outage.length_s, "censored": censored}
 
 
-SHOWN = ("writes", "writes_partition", "reads_partition")
-"""Quantities drawn: the whole service, and the worst partition to write and to read. The others are in the table."""
-
-
 def open_ends(figure: go.Figure, at: Sequence[float], medians: Sequence[Median], edge: float, shade: str) -> None:
     """For intervals that are open above, a dotted line from the median to an arrow at `edge`."""
     for y, median in zip(at, medians, strict=True):
         if median.high == inf:
-            figure.add_scatter(
-                x=[median.estimate, edge],
-                y=[y, y],
-                mode="lines+markers",
-                line={"color": shade, "dash": "dot", "width": 2},
-                marker={"symbol": "triangle-right", "size": [0, 10], "opacity": 1, "line": {"width": 0}},
-                showlegend=False,
-                hoverinfo="skip",
-            )
+            marker = {"symbol": "triangle-right", "size": [0, 10], "opacity": 1, "line": {"width": 0}}
+            style = {"mode": "lines+markers", "showlegend": False, "hoverinfo": "skip", "marker": marker}
+            line = {"color": shade, "dash": "dot", "width": 2}
+            figure.add_scatter(x=[median.estimate, edge], y=[y, y], line=line, **style)

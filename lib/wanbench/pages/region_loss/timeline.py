@@ -15,26 +15,34 @@ from wanbench.methods.result import Result
 from .episodes import Episode, Episodes
 from .gaps import WINDOW_S, rates
 
+TITLES = (
+    "partitions led by each broker",
+    "partitions with all replicas in sync",
+    "partitions assigned to the consumers of each region",
+    "acknowledgements per second to the producers of each region",
+    "receipts per second by the consumers of each region",
+)
+BEFORE, DURING, AFTER = "before the fault", "during the fault", "after healing was ordered"
+FRAME_MS = 1500
+"""Long enough to compare three small tables with the previous ones."""
+SHADE = "#FBEFE6"
+"""Background of the panels during the fault."""
+MARKERS = {
+    "leader": {"symbol": "square", "color": theme.TEXT, "size": 15},
+    "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
+    "not in sync": {"symbol": "x-thin", "size": 9, "line": {"width": 2, "color": theme.OUTSIDE}},
+}
+AT_ONCE = {"mode": "immediate", "transition": {"duration": 0}}
+
 
 @dataclass(frozen=True, repr=False)
 class Timeline(Result):
     """
-    Observations around one fault; times in seconds since the fault was ordered.
+    Observations around one fault, by one watcher outside the hit regions; times in seconds since the fault was ordered.
 
-    Attributes
-    ----------
-    episode : Episode
-    leaders : DataFrame
-        at_s, broker, number of partitions that it leads, as seen by one watcher outside the hit regions.
-    partitions : DataFrame
-        at_s, partition, leader and isr, as seen by the same watcher.
-    replicas : DataFrame
-        at_s, in_sync (minimum and mean number of in-sync replicas of a partition), full (number of partitions with all
-        in sync).
-    group : DataFrame
-        at_s, region, number of partitions assigned to its consumers.
-    rates : DataFrame
-        at_s (end of a window of a second), kind (writes, reads), region, per_s.
+    `leaders` has broker and the number of partitions that it leads, `partitions` leader and isr of each, `replicas` the
+    number with all replicas in sync (full), `group` region and partitions assigned to its consumers, `rates` kind
+    (writes, reads), region and per_s over the second before.
     """
 
     episode: Episode
@@ -53,7 +61,6 @@ class Timeline(Result):
 
     @property
     def sentence(self) -> str:
-        """Which episode it is, and its state at three times."""
         about = self.episode.about
         before, during, after = self.led()
         return (
@@ -63,7 +70,7 @@ class Timeline(Result):
         )
 
     def moments_figure(self, *, note: str = ""):
-        """An animation of leaders, replicas in sync and assignment, with a frame for each change."""
+        """Draw an animation of leaders, replicas in sync and assignment, with a frame for each change."""
         return moments_figure(self, note=note)
 
     def led(self) -> tuple[str, str, str]:
@@ -75,7 +82,6 @@ class Timeline(Result):
         return tuple(texts)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The article's three tables in one: leaders, replicas and assignment at three times."""
         rows = []
         for name, end in (("before the fault", 0.0), ("before healing", self.heal_s), ("at the end", float("inf"))):
             row = {"": name}
@@ -90,7 +96,6 @@ class Timeline(Result):
         return pd.DataFrame(rows).fillna("0")
 
     def table(self) -> pd.DataFrame:
-        """All series in long form: panel, at_s, of, value."""
         parts = [
             self.leaders.assign(panel="leaders", of=self.leaders.broker.astype(str), value=self.leaders.partitions),
             self.replicas.assign(panel="in sync", of="all", value=self.replicas.full),
@@ -100,40 +105,27 @@ class Timeline(Result):
         return pd.concat([part[["panel", "at_s", "of", "value"]] for part in parts], ignore_index=True)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Five panels on one time axis, the fault shaded."""
+        """Draw the article's three tables and the clients' rates on one time axis, the fault shaded."""
         figure = make_subplots(5, 1, shared_xaxes=True, vertical_spacing=0.05, subplot_titles=TITLES)
         regions = sorted(set(self.rates.region) | set(self.group.region))
         shades = {name: theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)] for k, name in enumerate(regions)}
         for k, (broker, own) in enumerate(self.leaders.groupby("broker")):
-            dash = ("solid", "dash", "dot")[k % 3]
-            line = {"color": theme.TEXT if k < 3 else theme.MUTED, "dash": dash, "shape": "hv"}
-            _line(
-                figure,
-                1,
-                own.at_s,
-                own.partitions,
-                f"broker {broker:.0f}",
-                line,
-                legendgroup="brokers",
-                showlegend=True,
-            )
-        _line(
-            figure,
-            2,
-            self.replicas.at_s,
-            self.replicas.full,
-            "all replicas in sync",
-            {"color": theme.TEXT, "shape": "hv"},
-        )
+            line = {
+                "color": theme.TEXT if k < 3 else theme.MUTED,
+                "dash": ("solid", "dash", "dot")[k % 3],
+                "shape": "hv",
+            }
+            more = {"legendgroup": "brokers", "showlegend": True}
+            _line(figure, 1, own.at_s, own.partitions, f"broker {broker:.0f}", line, **more)
+        line = {"color": theme.TEXT, "shape": "hv"}
+        _line(figure, 2, self.replicas.at_s, self.replicas.full, "all replicas in sync", line)
         for region, own in self.group.groupby("region"):
-            name = theme.plain(region)
-            _line(figure, 3, own.at_s, own.partitions, name, {"color": shades[region], "shape": "hv"}, legendgroup=name)
-        for row, kind in ((4, "writes"), (5, "reads")):
-            of_kind = self.rates[self.rates.kind == kind]
-            for region, own in of_kind.groupby("region"):
-                name = theme.plain(region)
-                line = {"color": shades[region], "width": 3 if region in self.episode.hit else 1.5}
-                _line(figure, row, own.at_s, own.per_s, name, line, legendgroup=name, showlegend=row == 4)
+            name, line = theme.plain(region), {"color": shades[region], "shape": "hv"}
+            _line(figure, 3, own.at_s, own.partitions, name, line, legendgroup=name)
+        for (kind, region), own in self.rates.groupby(["kind", "region"], sort=False):
+            line = {"color": shades[region], "width": 3 if region in self.episode.hit else 1.5}
+            name, row = theme.plain(region), 4 if kind == "writes" else 5
+            _line(figure, row, own.at_s, own.per_s, name, line, legendgroup=name, showlegend=row == 4)
         figure.add_vrect(x0=0, x1=self.heal_s, fillcolor=theme.OUTSIDE, opacity=0.1, line_width=0)
         figure.update_xaxes(title="time since the fault was ordered (s)", row=5, col=1)
         figure.update_yaxes(rangemode="tozero")
@@ -143,8 +135,8 @@ class Timeline(Result):
             figure,
             name=f"timeline-{stem(self.episode.setting)}",
             title=f"“{self.episode.setting}” over time",
-            subtitle="Shaded: from the order to begin the fault to the order to heal it. Thick: the region that is hit. "
-            "Rates are those of the second before. Leaders, replicas and group as seen from one region outside.",
+            subtitle="Shaded: from the order to begin the fault to the order to heal it. Thick: the region that is "
+            "hit. Rates are those of the second before. Leaders, replicas and group as seen from one region outside.",
             alt=f"Five timelines around a fault. {self}",
             caption=str(self),
             table=self.table(),
@@ -153,71 +145,15 @@ class Timeline(Result):
         )
 
 
-def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
-    """
-    One episode of a setting over time.
-
-    Parameters
-    ----------
-    number : int
-        Index of the episode among the setting's episodes with a fault, from 0.
-    """
-    own = found.of(setting).with_fault().items
-    episode = own[check_number("number", number, 0, len(own) - 1, whole=True)]
-    zero = episode.fault_at_s
-    samples = episode.samples
-    # one watcher's view: two would interleave, and one that lags would make leaders flicker
-    watcher = samples.groupby("region").size().idxmax()
-    seen = samples[samples.region == watcher]
-    leaders = seen[seen.leader >= 0].groupby(["at_s", "leader"]).size().unstack(fill_value=0)
-    leaders = leaders.stack().rename("partitions").reset_index().rename(columns={"leader": "broker"})
-    n_isr = seen.assign(n_isr=seen.n_isr.astype(float), full=seen.n_isr >= int(episode.about.replication))
-    replicas = (
-        n_isr.groupby("at_s").agg(least=("n_isr", "min"), mean=("n_isr", "mean"), full=("full", "sum")).reset_index()
-    )
-    members = episode.members
-    group = members.groupby(["at_s", "client_region"]).n_partitions.sum().unstack(fill_value=0)
-    group = group.stack().rename("partitions").reset_index().rename(columns={"client_region": "region"})
-    parts = []
-    for kind, events in (("writes", episode.acknowledgements), ("reads", episode.receipts)):
-        for region, of_region in events.groupby("region"):
-            starts, per_s = rates(of_region.at_s, episode.due[0], episode.due[1])
-            parts.append(
-                pd.DataFrame({"at_s": starts + WINDOW_S - zero, "kind": kind, "region": region, "per_s": per_s})
-            )
-    partitions = seen[["at_s", "partition", "leader", "isr"]]
-    shifted = [frame.assign(at_s=frame.at_s - zero) for frame in (leaders, partitions, replicas, group)]
-    return Timeline(episode, *shifted, pd.concat(parts, ignore_index=True))
-
-
-def last_until(rows: pd.DataFrame, at_s: float) -> pd.DataFrame:
-    """The rows of the last sample up to a time."""
-    own = rows[rows.at_s <= at_s]
-    return own[own.at_s == own.at_s.max()]
-
-
-TITLES = (
-    "partitions led by each broker",
-    "partitions with all replicas in sync",
-    "partitions assigned to the consumers of each region",
-    "acknowledgements per second to the producers of each region",
-    "receipts per second by the consumers of each region",
-)
-
-
 def _line(figure, row, x, y, name, line, **more):
-    style = {
-        "mode": "lines",
-        "name": name,
-        "line": line,
-        "hovertemplate": "%{x:.1f} s: %{y:.0f}<extra>" + name + "</extra>",
-    }
-    figure.add_scatter(x=x, y=y, row=row, col=1, **style | {"showlegend": False} | more)
+    style = {"mode": "lines", "name": name, "line": line, "showlegend": False, "row": row, "col": 1}
+    style["hovertemplate"] = "%{x:.1f} s: %{y:.0f}<extra>" + name + "</extra>"
+    figure.add_scatter(x=x, y=y, **style | more)
 
 
 def stem(text: str) -> str:
     """
-    A file name.
+    Return a file name.
 
     >>> stem("cut at aws:us-east-1")
     'cut-at-aws-us-east-1'
@@ -225,22 +161,46 @@ def stem(text: str) -> str:
     return "-".join("".join(each if each.isalnum() and each.isascii() else " " for each in text.lower()).split())
 
 
-BEFORE, DURING, AFTER = "before the fault", "during the fault", "after healing was ordered"
+def timeline(episodes: Episodes, setting: str, number: int = 0) -> Timeline:
+    """Show one episode of a setting over time: that with this `number` among those with a fault, from 0."""
+    own = episodes.of(setting).with_fault().items
+    episode = own[check_number("number", number, 0, len(own) - 1, whole=True)]
+    zero = episode.fault_at_s
+    samples = episode.samples
+    # one watcher's view: two would interleave, and one that lags would make leaders flicker
+    watcher = samples.groupby("region").size().idxmax()
+    seen = samples[samples.region == watcher]
+    leaders = _filled(seen[seen.leader >= 0].groupby(["at_s", "leader"]).size(), "broker")
+    full = (seen.n_isr >= int(episode.about.replication)).groupby(seen.at_s).sum()
+    replicas = full.rename("full").reset_index()
+    group = _filled(episode.members.groupby(["at_s", "client_region"]).n_partitions.sum(), "region")
+    parts = []
+    for kind, events in (("writes", episode.acknowledgements), ("reads", episode.receipts)):
+        for region, of_region in events.groupby("region"):
+            starts, per_s = rates(of_region.at_s, *episode.due)
+            about = {"at_s": starts + WINDOW_S - zero, "kind": kind, "region": region}
+            parts.append(pd.DataFrame(about | {"per_s": per_s}))
+    partitions = seen[["at_s", "partition", "leader", "isr"]]
+    shifted = [frame.assign(at_s=frame.at_s - zero) for frame in (leaders, partitions, replicas, group)]
+    return Timeline(episode, *shifted, pd.concat(parts, ignore_index=True))
+
+
+def _filled(numbers: pd.Series, name: str) -> pd.DataFrame:
+    """At every time a number of partitions for each broker or region, 0 where there is none."""
+    return numbers.unstack(fill_value=0).stack().reset_index().set_axis(["at_s", name, "partitions"], axis=1)
+
+
+def last_until(rows: pd.DataFrame, at_s: float) -> pd.DataFrame:
+    """Return the rows of the last sample up to a time."""
+    own = rows[rows.at_s <= at_s]
+    return own[own.at_s == own.at_s.max()]
 
 
 @dataclass(frozen=True)
 class Moment:
     """
-    The last known state at a moment, `at_s` seconds after the fault was ordered; `phase` is one of the three above.
-
-    Attributes
-    ----------
-    leaders : dict
-        Partition to its leader; -1 for none.
-    in_sync : dict
-        Partition to the brokers in sync.
-    group : dict
-        Region to the partitions assigned to its consumers.
+    The last known state `at_s` seconds after the fault was ordered: leader of each partition (-1: none), brokers in
+    sync by partition, partitions assigned to the consumers of each region.
     """
 
     at_s: float
@@ -253,41 +213,31 @@ class Moment:
 def moments(story: Timeline) -> list[Moment]:
     """The state just before the fault, when it and healing were ordered, and whenever a sample showed a change."""
     sampled = set(story.partitions.at_s) | set(story.group.at_s)
-    start = max((at for at in sampled if at < 0), default=0.0)
-    orders = {0.0, story.heal_s}
-    found: list[Moment] = []
+    start, orders = max((at for at in sampled if at < 0), default=0.0), {0.0, story.heal_s}
+    states: list[Moment] = []
     for at in sorted({at for at in sampled if at >= start} | orders):
         phase = BEFORE if at < 0 else DURING if at < story.heal_s else AFTER
-        seen = last_until(story.partitions, at)
-        leaders = seen.leader.fillna(-1).astype(int)
+        seen, members = last_until(story.partitions, at), last_until(story.group, at)
+        leaders = dict(zip(seen.partition, seen.leader.fillna(-1).astype(int), strict=True))
+        in_sync = dict(zip(seen.partition, map(_brokers, seen.isr), strict=True))
         state = Moment(
-            at,
-            phase,
-            dict(zip(seen.partition, leaders, strict=True)),
-            dict(zip(seen.partition, map(_brokers, seen.isr), strict=True)),
-            {row.region: int(row.partitions) for row in last_until(story.group, at).itertuples()},
+            at, phase, leaders, in_sync, dict(zip(members.region, map(int, members.partitions), strict=True))
         )
-        if not found or at in orders or _tables(state) != _tables(found[-1]):
-            found.append(state)
-    return found
+        if not states or at in orders or _tables(state) != _tables(states[-1]):
+            states.append(state)
+    return states
 
 
 def moments_table(states: list[Moment]) -> pd.DataFrame:
-    """The three tables in long form: at_s, phase, table (leader, in sync, assigned), of, value."""
+    """Return the three tables in long form: at_s, phase, table (leader, in sync, assigned), of, value."""
     rows = []
     for each in states:
-        parts = (
-            ("leader", each.leaders),
-            ("in sync", {partition: ",".join(map(str, sorted(of))) for partition, of in each.in_sync.items()}),
-            ("assigned", each.group),
-        )
-        for table, cells in parts:
-            of = "" if table == "assigned" else "partition "
-            rows += [
-                {"at_s": each.at_s, "phase": each.phase, "table": table, "of": f"{of}{key}", "value": value}
-                for key, value in cells.items()
-            ]
-    return pd.DataFrame(rows)
+        in_sync = {partition: ",".join(map(str, sorted(of))) for partition, of in each.in_sync.items()}
+        cells = [("leader", f"partition {key}", value) for key, value in each.leaders.items()]
+        cells += [("in sync", f"partition {key}", value) for key, value in in_sync.items()]
+        cells += [("assigned", key, value) for key, value in each.group.items()]
+        rows += [(each.at_s, each.phase, *cell) for cell in cells]
+    return pd.DataFrame(rows, columns=["at_s", "phase", "table", "of", "value"])
 
 
 def _tables(state: Moment) -> tuple:
@@ -296,18 +246,6 @@ def _tables(state: Moment) -> tuple:
 
 def _brokers(isr) -> frozenset[int]:
     return frozenset(int(each) for each in str(isr).split(",") if each) if pd.notna(isr) else frozenset()
-
-
-FRAME_MS = 1500
-"""Long enough to compare three small tables with the previous ones."""
-SHADE = "#FBEFE6"
-"""Background of the panels during the fault."""
-MARKERS = {
-    "leader": {"symbol": "square", "color": theme.TEXT, "size": 15},
-    "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
-    "not in sync": {"symbol": "x-thin", "size": 9, "line": {"width": 2, "color": theme.OUTSIDE}},
-}
-AT_ONCE = {"mode": "immediate", "transition": {"duration": 0}}
 
 
 def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:
@@ -331,13 +269,9 @@ def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:
     for title, column in (("partitions led", 1), ("partitions of the consumers", 3)):
         figure.update_yaxes(title=title, range=[0, 1.08 * len(replicas)], col=column)
     figure.update_yaxes(title="partition", range=[max(replicas) + 0.7, min(replicas) - 0.7], dtick=1, col=2)
-    figure.update_layout(
-        **layouts[chosen],
-        height=620,
-        legend={"orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.25, "yanchor": "top"},
-        sliders=[_slider(states, chosen)],
-        updatemenus=[_buttons()],
-    )
+    legend = {"orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.25, "yanchor": "top"}
+    controls = {"sliders": [_slider(states, chosen)], "updatemenus": [_buttons()]}
+    figure.update_layout(**layouts[chosen], **controls, height=620, legend=legend)
     setting = story.episode.setting
     return theme.finish(
         figure,
@@ -354,12 +288,9 @@ def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:
 
 
 def _replicas(states: list[Moment]) -> dict[int, frozenset[int]]:
-    """The brokers that were ever in sync, by partition."""
+    """Return the brokers that were ever in sync, by partition."""
     partitions = sorted({partition for state in states for partition in state.in_sync})
-    return {
-        partition: frozenset().union(*(state.in_sync.get(partition, ()) for state in states))
-        for partition in partitions
-    }
+    return {each: frozenset().union(*(state.in_sync.get(each, ()) for state in states)) for each in partitions}
 
 
 def _traces(state: Moment, replicas: dict[int, frozenset[int]], brokers: list[int]) -> list:
@@ -386,14 +317,12 @@ def _marks(name: str, cells: list[tuple[str, int]]) -> go.Scatter:
 
 
 def _bars(names: list[str], counts: list[int], colour: str) -> go.Bar:
-    return go.Bar(
-        x=names, y=counts, text=[str(n) for n in counts], textposition="outside", cliponaxis=False,
-        marker={"color": colour}, showlegend=False, hovertemplate="%{x}: %{y}<extra></extra>",
-    )  # fmt: skip
+    style = {"textposition": "outside", "cliponaxis": False, "marker": {"color": colour}, "showlegend": False}
+    return go.Bar(x=names, y=counts, text=[str(n) for n in counts], hovertemplate="%{x}: %{y}<extra></extra>", **style)
 
 
 def _announced(state: Moment, story: Timeline) -> dict:
-    """The layout of a moment: its time, and whether the fault is on."""
+    """Return the layout of a moment: its time, and whether the fault is on."""
     about = story.episode.about
     what = theme.plain(f"{about.fault} of {' and '.join(sorted(story.episode.hit))}")
     text = {
@@ -410,10 +339,8 @@ def _announced(state: Moment, story: Timeline) -> dict:
 
 def _slider(states: list[Moment], chosen: int) -> dict:
     at_once = AT_ONCE | {"frame": {"duration": 0}}
-    steps = [
-        {"label": f"{state.at_s:.1f}", "method": "animate", "args": [[str(k)], at_once]}
-        for k, state in enumerate(states)
-    ]
+    each = [(f"{state.at_s:.1f}", [[str(k)], at_once]) for k, state in enumerate(states)]
+    steps = [{"label": label, "method": "animate", "args": arguments} for label, arguments in each]
     shown = {"prefix": "time since the fault was ordered: ", "suffix": " s", "font": {"size": 13}}
     return {"active": chosen, "steps": steps, "currentvalue": shown, "y": -0.36, "pad": {"t": 0}}
 
@@ -426,7 +353,7 @@ def _buttons() -> dict:
 
 
 def _spoken(states: list[Moment]) -> str:
-    """How many partitions are fully in sync and how many brokers lead, before, during and at the end."""
+    """Show how many partitions are fully in sync and how many brokers lead, before, during and at the end."""
     replicas = _replicas(states)
     chosen = [states[0], [each for each in states if each.phase == DURING][-1], states[-1]]
     parts = []

@@ -78,28 +78,25 @@ RETRY_JITTER = 1.2
 """librdkafka's largest factor on a retry's backoff."""
 
 
+QUANTITIES = {
+    "writes": ("all writes", "writes"),
+    "partition": ("worst partition", "writes_partition"),
+    "reads": ("worst partition's reads", "reads_partition"),
+}
+"""Implied quantities: the title of each, and the quantity of `Recovery` that measures it."""
+PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
+"""Place of the active controller. If it is unknown, each end of the bounds assumes the place that widens them."""
+
+
 def implied(
-    settings: Mapping[str, object],
-    rtt_ms: float,
-    *,
-    acks: str = "all",
-    controller_lost: bool = False,
-    group_protocol: str = "classic",
+    settings: Mapping[str, object], rtt_ms: float, *, acks="all", controller_lost=False, group_protocol="classic"
 ) -> dict[str, tuple[float, float]]:
     """
-    Lower and upper bounds, in seconds, of the outage when a region goes dark at once.
+    Compute lower and upper bounds, in seconds, of the outage when a region goes dark at once.
 
-    Parameters
-    ----------
-    settings : mapping
-        Settings of brokers and clients, by Kafka's names; those not given have their defaults.
-    rtt_ms : float
-        The largest round trip between regions.
-    controller_lost : bool
-        Whether the active controller was in the region.
+    `settings` are those of brokers and clients by Kafka's names, by default `DEFAULTS_MS`; `rtt_ms` is the largest
+    between regions.
 
-    Examples
-    --------
     >>> ends = implied({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}, 70)
     >>> [round(end, 2) for end in ends["detection"]]
     [2.43, 3.38]
@@ -138,16 +135,6 @@ def _seconds(name: str, value) -> float:
         raise ParameterError(f"{name} is {value!r}; allowed: milliseconds.") from None
 
 
-QUANTITIES = {
-    "writes": ("all writes", "writes"),
-    "partition": ("worst partition", "writes_partition"),
-    "reads": ("worst partition's reads", "reads_partition"),
-}
-"""Implied quantities: the title of each, and the quantity of `Recovery` that measures it."""
-PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
-"""Place of the active controller. If it is unknown, each end of the bounds assumes the place that widens them."""
-
-
 @dataclass(frozen=True, repr=False)
 class Planned(RowsResult):
     """
@@ -161,7 +148,6 @@ class Planned(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """How many measured outages lie within the implied bounds, how many exceed them, and how many are left out."""
         n, inside, longer, healed = (int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed"))
         left_out = f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
         return (
@@ -172,39 +158,27 @@ class Planned(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """A caution that outages of one episode are dependent."""
         return ("each episode gives up to three outages, which share its fault",)
 
     def formatted_table(self) -> pd.DataFrame:
-        """As text."""
         rows = self.rows
-        return pd.DataFrame(
-            {
-                "setting": rows.setting,
-                "controller": rows.controller,
-                "outage of": rows.quantity,
-                "implied": [_span(*ends) for ends in zip(rows.low_s, rows.high_s, strict=True)],
-                "measured": [_span(*ends) for ends in zip(rows.min_s, rows.max_s, strict=True)],
-                "inside": [f"{inside} of {n}" for inside, n in zip(rows.inside, rows.n, strict=True)],
-                "longer": rows.longer.astype(str),
-                "ended by healing": rows.healed.astype(str),
-            }
-        )
+        cells = {"setting": rows.setting, "controller": rows.controller, "outage of": rows.quantity}
+        cells |= {"implied": [*map(_span, rows.low_s, rows.high_s)]}
+        cells |= {"measured": [*map(_span, rows.min_s, rows.max_s)]}
+        cells["inside"] = [f"{inside} of {n}" for inside, n in zip(rows.inside, rows.n, strict=True)]
+        return pd.DataFrame(cells | {"longer": rows.longer.astype(str), "ended by healing": rows.healed.astype(str)})
 
 
 def planned(
-    found: Episodes, recovered: Recovery, *, rtt_ms: float, cluster_settings: Mapping[str, object] | None = None
+    episodes: Episodes, recovered: Recovery, *, rtt_ms: float, cluster_settings: Mapping[str, object] | None = None
 ) -> Planned:
     """
-    Implied and measured outages, for faults that remove a whole region: "cut", "kill", "freeze".
+    Compare implied and measured outages, for faults that remove a whole region: "cut", "kill", "freeze".
 
-    Parameters
-    ----------
-    cluster_settings : mapping, optional
-        Settings of the brokers, for episodes that record none.
+    `cluster_settings` are those of the brokers, for episodes that record none.
     """
     rows, measured = [], recovered.rows.set_index(KEY)
-    for name, own in found.with_fault().by_setting().items():
+    for name, own in episodes.with_fault().by_setting().items():
         about = own[0].about
         if about.fault not in ("cut", "kill", "freeze") or len(own[0].hit) > 1:
             continue
@@ -220,21 +194,10 @@ def planned(
                 part = measured.loc[keys]
                 healed = part[f"{column}_censored"].astype("boolean").fillna(False)
                 times = part[column][~healed].dropna()
-                rows.append(
-                    {
-                        "setting": name,
-                        "controller": title,
-                        "quantity": what,
-                        "low_s": low,
-                        "high_s": high,
-                        "n": len(times),
-                        "min_s": times.min(),
-                        "max_s": times.max(),
-                        "inside": int(times.between(low, high).sum()),
-                        "longer": int((times > high).sum()),
-                        "healed": int(healed.sum()),
-                    }
-                )
+                row = {"setting": name, "controller": title, "quantity": what, "low_s": low, "high_s": high}
+                row |= {"n": len(times), "min_s": times.min(), "max_s": times.max()}
+                row |= {"inside": int(times.between(low, high).sum()), "longer": int((times > high).sum())}
+                rows.append(row | {"healed": int(healed.sum())})
     if not rows:
         raise ParameterError("no episode removes a whole region at once, so settings imply no outage.")
     return Planned(pd.DataFrame(rows))
@@ -242,7 +205,7 @@ def planned(
 
 def controller_lost(episode: Episode) -> bool | None:
     """
-    Whether the active controller was in the affected region; None if unknown.
+    Tell whether the active controller was in the affected region; None if unknown.
 
     True if the fault targeted the controller, or if a node of another region became controller during the fault. False
     if such a node fenced brokers without becoming controller.

@@ -21,6 +21,33 @@ from wanbench.methods.result.means import half_width, median_of, ratio_estimate,
 from .degraded import LEAST_DEMOTED, Degraded
 from .restarts import Restarts
 
+SOURCE = "003-tail-latency"
+PAGE = "09-rolling-and-degraded"
+MINUTES = 10.0
+"""Within minutes is within fewer than ten."""
+AS_BEFORE = 1.5
+"""Latency is as before while it is less than half as much again, which shows on a chart with a linear axis."""
+PER_HOUR = 60
+RULES = (
+    Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
+    Rule("roll", "disruptive", over(AS_BEFORE)),  # p99 while brokers are restarted in sequence over that before
+    Rule("roll_clients", "roll-clients", DIFFERS),  # p99 of a roll with one kind of clients over that with another
+    Rule("degraded_fenced", "leader-based", under(1 - RARE)),  # share of degradations in which Kafka acted itself
+)
+SHOWN = {
+    "roll_errors": ("rediscover",),
+    "roll_spikes": ("roll-every",),
+    "roll_worst_s": ("roll-seconds",),
+    "degraded": ("spike",),
+    "degraded_found": ("statistical", "detects"),
+    "demotion": ("brings-down",),
+    "demotion_rest": ("demotion",),
+    "demotion_led": ("no-leadership",),
+    "demotion_restored": ("restores",),
+    "demotion_min": ("within-minutes",),  # an episode here lasts seconds, so it cannot take minutes
+}
+"""Quantities that are not comparable with the claims beside which they stand."""
+
 
 def evidence(
     restarted: Restarts | None = None,
@@ -32,16 +59,10 @@ def evidence(
     other_clients: tuple[str, str] | None = None,
 ) -> dict[str, Estimate]:
     """
-    Every measured estimate that a claim refers to.
+    Collect every measured estimate that a claim refers to.
 
-    Parameters
-    ----------
-    found : Detected
-        The result of `wanbench.pages.rolling_and_degraded.detection.detection`.
-    roll, kind : str
-        The roll and the kind of slowness that represent the source's: patching of brokers, and a degraded disk.
-    other_clients : tuple of str
-        Two rolls that differ only in their clients, from `differ_in_clients`.
+    `roll` and `kind` name the roll and the slowness that represent the source's patching and degraded disk;
+    `other_clients` two rolls that differ only in their clients.
     """
     made: dict[str, Estimate] = {}
     if restarted is not None:
@@ -51,9 +72,7 @@ def evidence(
         made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
         made["demotion"] = slowed.demotions.get(kind)
         far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
-        made["link_disturbed"] = _ratio(
-            _by_trial(far.early_ms / far.before_ms, far), "p99 on disturbed links, over that undisturbed", "trial"
-        )
+        made["link_disturbed"] = _of_trials(far, "early_ms", "before_ms", "p99 on disturbed links")
     if found is not None:
         made["degraded_found"] = found.share
     return {name: one for name, one in made.items() if one is not None and one.n and not np.isnan(one.estimate)}
@@ -85,71 +104,60 @@ def _of_clients(rows: pd.DataFrame, pair: tuple[str, str]) -> Estimate | None:
 def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     if rows.empty:
         return {}
-    spikes = int((rows.back_s > 0).sum())
     worst = float(rows.worst_ms.max() / 1e3)
+    forced = rows.leaders_moved.dropna().astype(float) > 0
+    beyond, slowest = "p99 beyond its earlier interval", "slowest record of all controlled restarts"
+    claims = {
+        "spikes": "p99 was beyond its earlier interval in {} of the controlled restarts",
+        "worst": "The slowest record of all controlled restarts took {}",
+    }
+    about = {"quantity": f"controlled restarts with {beyond}", "claim": claims["spikes"]}
+    most = {"method": "maximum: a lower limit of what restarts can reach", "assumption": "none: it was seen"}
+    most["basis"] = count(len(rows), "restart")
     return {
-        "roll": _ratio(
-            _by_trial(rows.p99_ms / rows.undisturbed_p99_ms, rows),
-            "p99 of a controlled restart, over that undisturbed", "trial",
-        ),
-        "roll_spikes": share_of(
-            spikes, len(rows), unit_name="restart", quantity="controlled restarts with p99 beyond its earlier interval",
-            claim="p99 was beyond its earlier interval in {} of the controlled restarts",
-        ),
-        "roll_errors": _share(
-            rows.leaders_moved.dropna().astype(float) > 0, "restarts that forced clients to find other leaders"
-        ),
-        "roll_worst_s": Estimate(
-            quantity="slowest record of all controlled restarts",
-            claim="The slowest record of all controlled restarts took {}",
-            estimate=worst, low=worst, high=inf, unit="s", n=len(rows), basis=count(len(rows), "restart"),
-            method="maximum: a lower limit of what restarts can reach", assumption="none: it was seen",
-        ),
-    }  # fmt: skip
+        "roll": _of_trials(rows, "p99_ms", "undisturbed_p99_ms", "p99 of a controlled restart"),
+        "roll_spikes": share_of(int((rows.back_s > 0).sum()), len(rows), unit_name="restart", **about),
+        "roll_errors": _share(forced, "restarts that forced clients to find other leaders"),
+        "roll_worst_s": Estimate(slowest, claims["worst"], worst, worst, inf, "s", len(rows), **most),
+    }
 
 
 def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
     early = demoted[demoted.late_demoted >= LEAST_DEMOTED]
     arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= LEAST_DEMOTED)]
+    moved, slowed = without.led_late < without.led_before, "p99 while a processor or links are slowed"
+    until = "rom the start of a slowness until p99 was back"
+    about = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion: {{}}"}
     return {
-        "degraded": _ratio(
-            _by_trial(without.early_ms / without.before_ms, without),
-            "p99 while a processor or links are slowed, over that undisturbed", "trial",
-        ),
-        "degraded_fenced": _share(
-            without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
-        ),
-        "demotion_rest": _ratio(
-            _by_trial(early.late_ms / early.before_ms, early), "p99 after demotion, over that undisturbed", "trial"
-        ),
+        "degraded": _of_trials(without, "early_ms", "before_ms", slowed),
+        "degraded_fenced": _share(moved, "slownesses in which Kafka itself moved the broker's leaders"),
+        "demotion_rest": _of_trials(early, "late_ms", "before_ms", "p99 after demotion"),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
         "demotion_restored": _share(demoted.led_after >= demoted.led_before, "demotions after which it led again"),
-        "demotion_min": median_of(
-            arm.back_s / 60, arm.back_censored, unit="min", quantity="from the start of a slowness until p99 was back",
-            claim="From the start of a slowness until p99 was back, with demotion: {}",
-        ),
-    }  # fmt: skip
+        "demotion_min": median_of(arm.back_s / 60, arm.back_censored, **about),
+    }
 
 
-def _by_trial(ratios: pd.Series, rows: pd.DataFrame) -> pd.Series:
+def _of_trials(rows: pd.DataFrame, above: str, below: str, what: str) -> Estimate | None:
     """The geometric mean of each trial: its episodes share one undisturbed p99, whose error they have in common."""
-    return ratios.groupby(rows.block).apply(lambda own: float(np.exp(np.log(own.to_numpy(dtype=float)).mean())))
+    logs = np.log((rows[above] / rows[below]).astype(float)).groupby(rows.block)
+    means = logs.apply(lambda own: float(np.exp(own.to_numpy().mean())))
+    return _ratio(means, f"{what}, over that undisturbed", "trial")
 
 
 def _ratio(values: pd.Series, quantity: str, unit: str = "episode") -> Estimate | None:
-    """The geometric mean of ratios over episodes or trials; None if one is unknown or infinite."""
+    """Return the geometric mean of ratios over episodes or trials; None if one is unknown or infinite."""
     ratios = values.to_numpy(dtype=float)
     if not len(ratios) or not np.isfinite(ratios).all() or (ratios <= 0).any():
         return None
     logs = np.log(ratios)
     half = float(half_width(logs, 0.95))
-    return ratio_estimate(
-        float(logs.mean()), half, quantity=quantity, claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}", n=len(logs),
-        basis=count(len(logs), unit), method=f"t on the logarithm of the ratio, {unit} by {unit}",
-        assumption=f"{unit.capitalize()}s are independent and alike",
-        warnings=() if isfinite(half) else (f"no interval: a single {unit}",),
-    )  # fmt: skip
+    about = {"quantity": quantity, "claim": f"{quantity[0].upper()}{quantity[1:]}: {{}}"}
+    about |= {"basis": count(len(logs), unit), "method": f"t on the logarithm of the ratio, {unit} by {unit}"}
+    about["assumption"] = f"{unit.capitalize()}s are independent and alike"
+    about["warnings"] = () if isfinite(half) else (f"no interval: a single {unit}",)
+    return ratio_estimate(float(logs.mean()), half, n=len(logs), **about)
 
 
 def _share(hits: pd.Series, quantity: str) -> Estimate | None:
@@ -158,52 +166,14 @@ def _share(hits: pd.Series, quantity: str) -> Estimate | None:
     return share_of(int(hits.sum()), len(hits), quantity=quantity, claim=f"Share of {quantity}: {{}}")
 
 
-SOURCE = "003-tail-latency"
-PAGE = "09-rolling-and-degraded"
-MINUTES = 10.0
-"""Within minutes is within fewer than ten."""
-AS_BEFORE = 1.5
-"""Latency is as before while it is less than half as much again, which shows on a chart with a linear axis."""
-PER_HOUR = 60
-RULES = (
-    Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
-    Rule("roll", "disruptive", over(AS_BEFORE)),  # p99 while brokers are restarted in sequence over that before
-    Rule("roll_clients", "roll-clients", DIFFERS),  # p99 of a roll with one kind of clients over that with another
-    Rule("degraded_fenced", "leader-based", under(1 - RARE)),  # share of degradations in which Kafka acted itself
-)
-SHOWN = {
-    "roll_errors": ("rediscover",),
-    "roll_spikes": ("roll-every",),
-    "roll_worst_s": ("roll-seconds",),
-    "degraded": ("spike",),
-    "degraded_found": ("statistical", "detects"),
-    "demotion": ("brings-down",),
-    "demotion_rest": ("demotion",),
-    "demotion_led": ("no-leadership",),
-    "demotion_restored": ("restores",),
-    "demotion_min": ("within-minutes",),  # an episode here lasts seconds, so it cannot take minutes
-}
-"""Quantities that are not comparable with the claims beside which they stand."""
-
-
 def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
     """
-    Every claim of the second half of source 003, on its own numbers and on a re-run.
+    Test every claim of the second half of source 003, on its own numbers and on a re-run.
 
-    Parameters
-    ----------
-    **measured
-        The quantities of `RULES` and `SHOWN` that were measured (`studies.rolling_and_degraded.evidence`); an episode,
-        such as one broker's restart, is the unit of replication, and a trial where the quantity is p99 over that
-        undisturbed, which the episodes of a trial share.
+    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` gives them. An episode, such as one broker's
+    restart, is the unit of replication; a trial where the quantity is p99 over that undisturbed, which its episodes
+    share.
 
-    Raises
-    ------
-    ParameterError
-        There is no such quantity, or it is no estimate.
-
-    Examples
-    --------
     >>> rows = rolling_and_degraded().table().set_index("claim")
     >>> rows.own[["fifth", "within-minutes", "roll-every", "figure-13"]].tolist()
     ['reproduced', 'reproduced', 'cannot be tested here', 'cannot be tested here']

@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_level
 from wanbench.errors import MissingDataError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import Median, half_width, median_of, ratio_estimate
 
-from .trials import DisturbedTrial, DisturbedTrials, back_after_s
+from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s
 
 KINDS = ("slow", "link")
 PHASES = {"early": "first half of it", "late": "second half of it", "return": "just after it", "after": "after that"}
@@ -30,42 +29,36 @@ LEAST_DEMOTED = 0.5
 METHOD = "t on the logarithm of the ratio, episode by episode"
 
 
+STEPS = {"before_ms": "undisturbed"} | {f"{name}_ms": title for name, title in PHASES.items()}
+
+
 @dataclass(frozen=True, repr=False)
 class Degraded(RowsResult):
     """
     Slow brokers with and without demotion.
 
-    Attributes
-    ----------
-    demotions : dict
-        Kind of slowness to the Estimate of p99 with demotion over p99 without, in the second half of the slowness, by
-        pairs of episodes: the same broker in the same block. It lacks kinds under which demotion was in force for less
-        than `LEAST_DEMOTED` of that half.
-    rows : DataFrame
-        One row per episode: system, setting, demotes, block, node_id, how, begin_s, end_s (since the end of the
-        warm-up), detected_s and demoted_s (since begin_s; NaN if it was not), late_demoted (share of the second half in
-        which it was demoted), misnamed (whether another broker was named); p99 of the trial's undisturbed seconds
-        (`before_ms`), of both halves of the slowness (`early_ms`, `late_ms`), from its end until `SETTLE_S` after the
-        broker leads again (`return_ms`), and after that (`after_ms`); `late_back`, `after_back`: whether `late_ms`,
-        `after_ms` lies in the earlier interval; back_s, back_censored (time from begin_s until p99 is back, during the
-        slowness); led_late, led_after, led_before (partitions of the load).
-    limit_ms : float
-        Upper end of the earlier interval of p99, as in `DisturbedTrials`.
+    `demotions` has, by kind of slowness, p99 with demotion over p99 without, in the second half of the slowness, by
+    pairs of episodes: the same broker in the same block. It lacks kinds under which demotion was in force for less than
+    `LEAST_DEMOTED` of that half.
+
+    `rows` has one per episode: detected_s and demoted_s (since begin_s; NaN if it was not), late_demoted (share of the
+    second half), misnamed (another broker was named); p99 undisturbed (`before_ms`), of both halves (`early_ms`,
+    `late_ms`), from its end until `SETTLE_S` after the broker leads again (`return_ms`), and after that (`after_ms`);
+    whether these lie in the earlier interval, up to `limit_ms`; back_s (from begin_s until p99 is back, during the
+    slowness); led_before, led_late, led_after (partitions of the load).
     """
 
     demotions: dict[str, Estimate]
     limit_ms: float
-    level: float = 0.95
 
     TITLE = "Slow brokers: median p99, and in how many episodes it was within its earlier interval"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The effect of demotion on p99, by kind of slowness."""
         return tuple(self.demotions.values())
 
     def arm(self, system: str, demotes: bool) -> pd.DataFrame:
-        """The episodes of one kind of slowness, with or without demotion."""
+        """Return the episodes of one kind of slowness, with or without demotion."""
         return self.rows[(self.rows.system == system) & (self.rows.demotes == demotes)]
 
     @property
@@ -75,10 +68,10 @@ class Degraded(RowsResult):
         return [(name, on) for name in dict.fromkeys(self.rows.system) for on in (False, True) if (name, on) in present]
 
     def of(self, system: str, demotes: bool, phase: str) -> Median:
-        """The median p99 of a phase over the episodes of an arm; `phase` is "before" or one of PHASES."""
+        """Return the median p99 of a phase over the episodes of an arm; `phase` is "before" or one of PHASES."""
         about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
         values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
-        return median_of(values, level=self.level, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}")
+        return median_of(values, level=LEVEL, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}")
 
     @property
     def sentence(self) -> str:
@@ -114,7 +107,6 @@ class Degraded(RowsResult):
         return " ".join(effects)
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per quantity, one column per arm."""
         columns = {}
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
@@ -131,26 +123,20 @@ class Degraded(RowsResult):
         return pd.DataFrame(columns).rename_axis("").reset_index()
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """A thin line per episode and a thick one for the median of each arm, on a logarithmic axis."""
+        """Draw a thin line per episode and a thick one for the median of each arm, on a logarithmic axis."""
         figure, places = go.Figure(), np.arange(len(STEPS))
         for k, (system, demotes) in enumerate(self.arms):
             own, name = self.arm(system, demotes), theme.plain(label(system, demotes))
-            colour, at = (
-                theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)],
-                places + 0.06 * (k - (len(self.arms) - 1) / 2),
-            )
+            colour = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
+            at = places + 0.06 * (k - (len(self.arms) - 1) / 2)
+            both, hover = {"x": at, "mode": "lines+markers", "legendgroup": name}, f"%{{y:.4g}} ms<extra>{name}</extra>"
+            thin = {"line": {"color": colour, "width": 1}, "marker": {"size": 5}, "opacity": 0.45, "showlegend": False}
+            thick = {"line": {"color": colour, "width": 4}, "marker": {"size": 10}, "name": name}
             for values in own[list(STEPS)].to_numpy(dtype=float):
                 shown = np.where(np.isfinite(values), values, np.nan)
-                line = {"color": colour, "width": 1}
-                figure.add_scatter(
-                    x=at, y=shown, mode="lines+markers", line=line, opacity=0.45, marker={"size": 5}, legendgroup=name,
-                    showlegend=False, hovertemplate="%{y:.4g} ms<extra>" + name + "</extra>",
-                )  # fmt: skip
+                figure.add_scatter(y=shown, hovertemplate=hover, **thin, **both)
             middle = own[list(STEPS)].median().to_numpy(dtype=float)
-            figure.add_scatter(
-                x=at, y=middle, mode="lines+markers", name=name, legendgroup=name, line={"color": colour, "width": 4},
-                marker={"size": 10}, hovertemplate="median %{y:.4g} ms<extra>" + name + "</extra>",
-            )  # fmt: skip
+            figure.add_scatter(y=middle, hovertemplate=f"median {hover}", **thick, **both)
         primitives.reference_line(figure, y=self.limit_ms)
         values = np.append(self.rows[list(STEPS)].to_numpy(dtype=float).ravel(), self.limit_ms)
         figure.update_yaxes(title="p99, due to received", **theme.log_axis(values, "ms"))
@@ -160,7 +146,8 @@ class Degraded(RowsResult):
             figure,
             name="slow-brokers",
             title="p99 while a broker is slow",
-            subtitle="Thin: one episode each. Thick: their median. Dashed: the upper end of the earlier interval of p99.",
+            subtitle="Thin: one episode each. Thick: their median. Dashed: the upper end of the earlier interval of "
+            "p99.",
             alt=f"p99 by phase of a slowness, with and without demotion. {self.sentence}",
             caption=self.sentence,
             table=self.rows[["setting", "block", "node_id", *STEPS]],
@@ -172,30 +159,23 @@ def label(system: str, demotes: bool) -> str:
     return f"{system}, demoted" if demotes else system
 
 
-def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degraded:
+def degraded(measured: DisturbedTrials, tables) -> Degraded:
     """
-    Every episode of a slow broker or far links in the trials that count; MissingDataError if there is none.
+    Measure every episode of a slow broker or far links in the trials that count; MissingDataError if there is none.
 
     The halves of an episode cover the same times in every arm, detected or not: the effect of demotion includes late
     and missed detections.
-
-    Parameters
-    ----------
-    measured : DisturbedTrials
-    tables : mapping of DataFrame
-        Table detections gives the times of demotions.
     """
-    check_level(level)
     rows = [row for trial in measured.with_kind(*KINDS) for row in _episodes(trial, measured, tables.get("detections"))]
     if not rows:
         raise MissingDataError("no slowness of a broker ended before the end of its load.")
     frame = pd.DataFrame(rows)
     demotions = {
-        name: _paired(name, part, level)
+        name: _paired(name, part)
         for name, part in frame.groupby("system", sort=False)
         if part.late_demoted[part.demotes].mean() >= LEAST_DEMOTED and not part.demotes.all()
     }
-    return Degraded(frame, demotions, measured.limit_ms, level)
+    return Degraded(frame, demotions, measured.limit_ms)
 
 
 def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> list[dict]:
@@ -210,40 +190,23 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
         middle_s, next_s = (begin_s + end_s) / 2, float(starts[starts > begin_s].min())
         again = restored[(restored.began_at_s >= end_s) & (restored.began_at_s < next_s)].done_at_s
         well_s = float(max([end_s, *again.astype(float)])) + SETTLE_S
-        p99 = {
-            "before_ms": trial.undisturbed_ms(0.99),
-            "early_ms": _p99(trial, begin_s, middle_s),
-            "late_ms": _p99(trial, middle_s, end_s),
-            "return_ms": _p99(trial, end_s, well_s, whole=False),
-            "after_ms": _p99(trial, well_s, next_s),
-        }
+        p99 = {"before_ms": trial.undisturbed_ms(0.99), "early_ms": _p99(trial, begin_s, middle_s)}
+        p99 |= {"late_ms": _p99(trial, middle_s, end_s), "return_ms": _p99(trial, end_s, well_s, whole=False)}
+        p99["after_ms"] = _p99(trial, well_s, next_s)
         back_s, censored = back_after_s(trial.by_second(begin_s, end_s), begin_s, measured.limit_ms)
         own, named = alarms[alarms.node_id == action.node_id], alarms[alarms.at_s.between(begin_s, end_s)]
         alarm, demoted = named[named.node_id == action.node_id], own[own.demoted_at_s.between(begin_s, end_s)]
         late_demoted = end_s - demoted.demoted_at_s.clip(lower=middle_s).min() if len(demoted) else 0.0
-        rows.append(
-            {
-                **{name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block")},
-                "system": trial.about.system,
-                "demotes": trial.demotes,
-                "node_id": int(action.node_id),
-                "how": _how(action),
-                "begin_s": begin_s - trial.start_s,
-                "end_s": end_s - trial.start_s,
-                "detected_s": float(alarm.at_s.min()) - begin_s if len(alarm) else nan,
-                "demoted_s": float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan,
-                "late_demoted": late_demoted / (end_s - middle_s),
-                "misnamed": len(named) > len(alarm),
-                **p99,
-                "late_back": p99["late_ms"] <= measured.limit_ms,
-                "after_back": p99["after_ms"] <= measured.limit_ms,
-                "back_s": back_s,
-                "back_censored": censored,
-                "led_before": trial.leads(action.node_id, begin_s)[1],
-                "led_late": trial.leads(action.node_id, end_s)[1],
-                "led_after": trial.leads(action.node_id, next_s - 1)[1],
-            }
-        )
+        row = {name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block", "system")}
+        row |= {"demotes": trial.demotes, "node_id": int(action.node_id), "how": _how(action)}
+        row |= {"begin_s": begin_s - trial.start_s, "end_s": end_s - trial.start_s}
+        row["detected_s"] = float(alarm.at_s.min()) - begin_s if len(alarm) else nan
+        row["demoted_s"] = float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan
+        row |= {"late_demoted": late_demoted / (end_s - middle_s), "misnamed": len(named) > len(alarm)} | p99
+        row |= {f"{phase}_back": p99[f"{phase}_ms"] <= measured.limit_ms for phase in ("late", "after")}
+        row |= {"back_s": back_s, "back_censored": censored}
+        at_s = {"before": begin_s, "late": end_s, "after": next_s - 1}
+        rows.append(row | {f"led_{when}": trial.leads(action.node_id, at)[1] for when, at in at_s.items()})
     return rows
 
 
@@ -265,25 +228,19 @@ def _alarms(trial: DisturbedTrial, detections) -> pd.DataFrame:
     return detections[mine][columns]
 
 
-def _paired(system: str, rows: pd.DataFrame, level: float) -> Estimate:
+def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     """Late p99 with demotion over that without, over pairs of episodes."""
     sides = {on: part.groupby(["block", "node_id"]).late_ms.first() for on, part in rows.groupby("demotes")}
     both = pd.DataFrame(sides).dropna() if len(sides) == 2 else pd.DataFrame({False: [], True: []})
     both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]
     logs = np.log(both[True] / both[False]).to_numpy(dtype=float)
-    half = float(half_width(logs, level))
-    return ratio_estimate(
-        float(logs.mean()) if len(logs) else nan,
-        half,
-        quantity=f"p99 in the second half of “{system}”, with demotion over without",
-        claim=f"With demotion, p99 in the second half of “{system}” is {{}} that without",
-        n=len(logs),
-        basis=count(len(logs), "pair of episodes", "pairs of episodes"),
-        method=METHOD,
-        assumption="Pairs of episodes are independent and alike; log ratios scatter about symmetrically",
-        level=level,
-        warnings=() if isfinite(half) else ("no interval: fewer than two pairs of episodes",),
-    )
-
-
-STEPS = {"before_ms": "undisturbed"} | {f"{name}_ms": title for name, title in PHASES.items()}
+    half = float(half_width(logs, LEVEL))
+    about = {
+        "quantity": f"p99 in the second half of “{system}”, with demotion over without",
+        "claim": f"With demotion, p99 in the second half of “{system}” is {{}} that without",
+        "basis": count(len(logs), "pair of episodes", "pairs of episodes"),
+        "assumption": "Pairs of episodes are independent and alike; log ratios scatter about symmetrically",
+        "warnings": () if isfinite(half) else ("no interval: fewer than two pairs of episodes",),
+    }
+    mean = float(logs.mean()) if len(logs) else nan
+    return ratio_estimate(mean, half, n=len(logs), method=METHOD, level=LEVEL, **about)

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import re
-import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import ClassVar
 
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
-from wanbench.checks import check_fields, check_flag, check_number, refusal
+from wanbench.checks import check_fields, check_number, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
-from wanbench.measure.experiments.base import ExperimentError, cluster_of
-from wanbench.measure.experiments.session import Program, kept
+from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, cluster_of
+from wanbench.measure.experiments.session import LOOK_S, ConcurrentSession, Program, client_command
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.programs import detection_probe
 from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.programs import module_command
 from wanbench.measure.plan import Trial
-from wanbench.runs import RawFile, write_raw
-from wanbench.runs.journal import now_utc
+from wanbench.measure.plan.plan import check_keys
+from wanbench.runs import RawFile
 
 
 @dataclass(frozen=True)
@@ -34,12 +29,8 @@ class Detection:
     A probe of every broker, an online detector, and, if asked, demotion of the broker it names.
 
     The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
-    So the latency of a partition reflects one broker and the path to it: with more replicas and acks "all" a slow
-    follower would make every leader look slow, and a moved leader would mix the histories of two brokers.
-    `wanbench.change_detection` says how the detector works.
-
-    A record that is unanswered after the detector's `limit_ms` counts with that latency at once: a stalled broker is
-    detected within that time and a few windows.
+    So the latency of a partition reflects one broker and the path to it. `wanbench.change_detection` says how the
+    detector works. A record that is unanswered after the detector's `limit_ms` counts with that latency at once.
 
     A named broker is demoted if at most half of the brokers are in alarm: otherwise the cause is hardly one broker. It
     becomes the last replica of all partitions it leads, of all topics, and the first in-sync replica leads; at the end
@@ -49,11 +40,8 @@ class Detection:
 
     Parameters
     ----------
-    detector : DetectorSettings
     interval_s : float
         Interval between two records to a broker.
-    record_bytes : int
-    demote_on_alarm : bool
     take_out : bool, optional
         Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica:
         then no record waits for it, and it copies nothing until it is restored. None: it continues to follow.
@@ -70,7 +58,7 @@ class Detection:
 
     detector: DetectorSettings = field(default_factory=DetectorSettings)
     interval_s: float = 0.1
-    record_bytes: int = 100
+    record_bytes: int = bounded(100, 1, 100_000)
     demote_on_alarm: bool = False
     settle_s: float = 5.0
     duration_s: float = 300.0
@@ -84,9 +72,7 @@ class Detection:
             object.__setattr__(self, "detector", DetectorSettings(**self.detector))
         if not isinstance(self.detector, DetectorSettings):
             raise refusal("Detection detector", self.detector, "DetectorSettings")
-        check_flag("Detection demote_on_alarm", self.demote_on_alarm)
-        check_flag("Detection take_out", self.take_out, optional=True)
-        check_fields(self, ("record_bytes", 1, 100_000), whole=True)
+        check_declared(self)
         check_fields(
             self, ("interval_s", 0.01, self.detector.window_s), ("settle_s", 0, 3600), ("duration_s", 1, 86_400)
         )
@@ -95,48 +81,22 @@ class Detection:
         then = ", who is then demoted" if self.demote_on_alarm else ""
         return f"detection by {self.detector.method} on {1 / self.interval_s:g} records/s to each broker{then}"
 
-    @contextmanager
     def concurrently(
         self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
-    ) -> Iterator[list[RawFile]]:
+    ) -> AbstractContextManager[list[RawFile]]:
         """
         Probe and detect while the block runs; the yielded list holds the raw files once the block is left:
         detection/<stem>.detection.json, which names <stem>.probe-0.jsonl.gz.
 
-        Parameters
-        ----------
-        sending : callable, optional
-            Returns True once the load sends, or False if it never will. None: learning begins at the start.
-
-        Raises
-        ------
-        ExperimentError
-            If there is no cluster, the probe cannot start or fails, or a demotion could not be undone. Never in place
-            of an exception of the block.
+        `sending` returns True once the load sends, or False if it never will; None: learning begins at the start.
+        Raises ExperimentError if it cannot start, or could not undo something; never in place of an exception of the
+        block.
         """
-        session = DetectionSession(self, source, folder, stem, sending)
-        try:
-            session.start()
-        except LabError as error:
-            session.end()
-            raise ExperimentError(f"{self.name} cannot start: {error}", session.files) from error
-        except BaseException:
-            session.end()
-            raise
-        succeeded = False
-        try:
-            yield session.files
-            succeeded = True
-        finally:
-            faults = session.end()
-            if faults and succeeded:
-                raise ExperimentError(f"{self.name}: {'; '.join(faults)}", session.files)
+        return DetectionSession(self, source, folder, stem, sending).beside()
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """Probe and detect for `duration_s`. Errors as in `concurrently`."""
-        with self.concurrently(source, target, folder, stem) as files:
-            time.sleep(self.duration_s)
-        return files
+        return DetectionSession(self, source, folder, stem).run()
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration of `run`."""
@@ -147,87 +107,60 @@ class Detection:
         return 2 * self.duration_s / self.interval_s * (self.record_bytes + 150)
 
 
-LOOK_S = 0.05
 READY_S = 120.0
-JOIN_S = 180.0
-"""Timeout for a demotion in progress at the end of the load: two answers of the cluster."""
 END_S = 30.0
 
 
-class DetectionSession:
-    """A run of `settings` (a Detection) on the cluster of `source`: `start`, and `end`."""
+class DetectionSession(ConcurrentSession):
+    """A run of `settings` (a Detection) on the cluster of the source."""
 
-    def __init__(self, settings, source: Host, folder: Path, stem: str, sending: Callable[[], bool] | None):
-        self.settings, self.host, self.folder, self.stem = settings, source, folder, stem
-        self.sending, self.files = sending, []
-        self.files: list[RawFile] = []
+    file = "detection"
+    join_s = 180.0
+
+    def _begin(self) -> None:
         self.alarms: list[dict] = []
-        self.detector = Detector(settings.detector)
-        self._topic = f"detection-{re.sub('[^A-Za-z0-9._-]', '-', stem)[:150]}-{uuid.uuid4().hex[:8]}"
-        self._made, self._probe, self._reader = False, None, None
-        self._over = threading.Event()
+        self.nodes: list[int] = []
+        self.detector = Detector(self.settings.detector)
+        self._topic = self._unique("detection")
+        self._made, self._probe = False, None
         self._began_at_s: float | None = None
-        self._started_at_utc = now_utc()
-        self._faults: list[str] = []
         self._original: leadership.Order = {}
         self._demoted: set[int] = set()
-
-    def start(self) -> None:
-        """Make the topic, start the probe, and read it in a thread."""
         self._cluster = cluster_of(self.host)
         brokers = self._cluster.ask(self.host, "cluster")["brokers"]
         self.nodes = [row["node_id"] for row in brokers if not row["is_fenced"]]
         self._cluster.ask(self.host, "create_topic", name=self._topic, placement=[[node] for node in self.nodes])
         self._made = True
         self._stop_file = f"{self.host.scratch}/{self._topic}.stop"
-        words = module_command(self.host, detection_probe.__name__, needs="confluent_kafka")
-        words += ["--client", self._cluster.librdkafka_client_file(self.host), "--topic", self._topic]
-        words += ["--nodes", ",".join(map(str, self.nodes)), "--stop-file", self._stop_file]
-        words += ["--interval-us", str(round(self.settings.interval_s * 1e6))]
-        words += ["--limit-us", str(round(self.settings.detector.limit_ms * 1e3))]
-        words += ["--record-bytes", str(self.settings.record_bytes)]
-        self._probe = Program("probe", 0, self.host, self.host.start(words))
+        command = client_command(
+            self.host,
+            detection_probe,
+            topic=self._topic,
+            nodes=",".join(map(str, self.nodes)),
+            stop_file=self._stop_file,
+            interval_us=round(self.settings.interval_s * 1e6),
+            limit_us=round(self.settings.detector.limit_ms * 1e3),
+            record_bytes=self.settings.record_bytes,
+        )
+        self._probe = Program("probe", 0, self.host, self.host.start(command))
         try:
             self._probe.process.wait_for_output('"ready"', READY_S)
         except CommandError as error:
             raise ExperimentError(f"the probe is not ready: {error}") from None
-        self._reader = threading.Thread(target=self._read, name="detection", daemon=True)
-        self._reader.start()
 
-    def end(self) -> list[str]:
-        """Stop the probe, undo demotions, and write the files; returns what failed."""
-        self._over.set()
-        try:
-            if self._reader is not None:
-                self._reader.join(JOIN_S)
-            self._stop_probe()
-            self._restore()
-        finally:
-            if self._probe is not None:
-                self._attempt(self._probe.stop)
-            if self._made:
-                self._attempt(lambda: self._cluster.ask(self.host, "delete_topic", name=self._topic))
-            self._keep()
-        return self._faults
+    def _programs(self) -> list[Program]:
+        return [] if self._probe is None else [self._probe]
 
     # While it runs
 
-    def _read(self) -> None:
-        try:
-            if self.sending is not None and not self.sending():
-                return
-            self._began_at_s = time.time() + (0 if self.sending is None else self.settings.settle_s)
-            while not self._over.is_set():
-                for known_at_s, node_id, value_ms in fed(self._probe, self.nodes, self.settings.detector):
-                    if known_at_s >= self._began_at_s:
-                        alarm = self.detector.update(known_at_s, node_id, value_ms)
-                        if alarm is not None:
-                            self._alarm(alarm)
-                time.sleep(LOOK_S)
-        except LabError as error:
-            self._faults.append(str(error))
-        except Exception as error:  # an exception that ends a thread is seen by nobody
-            self._faults.append(f"{type(error).__name__}: {error}")
+    def _follow(self) -> None:
+        self._began_at_s = time.time() + (0 if self.sending is None else self.settings.settle_s)
+        while not self._over.wait(LOOK_S):
+            for known_at_s, node_id, value_ms in fed(self._probe, self.nodes, self.settings.detector):
+                if known_at_s >= self._began_at_s:
+                    alarm = self.detector.update(known_at_s, node_id, value_ms)
+                    if alarm is not None:
+                        self._alarm(alarm)
 
     def _alarm(self, alarm: Alarm) -> None:
         row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(self.detector.baseline(alarm.broker))}
@@ -260,43 +193,20 @@ class DetectionSession:
 
     # Afterwards
 
-    def _stop_probe(self) -> None:
+    def _end(self) -> None:
         if self._probe is not None and self._probe.done is None:
             self._attempt(lambda: self.host.run(["touch", self._stop_file], timeout_s=END_S))
             self._attempt(lambda: self._probe.wait(END_S))
-
-    def _restore(self) -> None:
         if self._original:
             self._attempt(lambda: self._cluster.ask(self.host, "lead", replicas=self._original, others=True))
             self._attempt(lambda: self._cluster.ask(self.host, "elect"))
             leadership.forget(self._cluster.first_order, self._original)
+        self._stop()
+        if self._made:
+            self._attempt(lambda: self._cluster.ask(self.host, "delete_topic", name=self._topic))
 
-    def _attempt(self, do: Callable[[], object]) -> None:
-        try:
-            do()
-        except LabError as error:
-            self._faults.append(str(error))
-
-    def _keep(self) -> None:
-        described = []
-        if self._probe is not None and self._probe.done is not None:
-            files, named = kept(self.folder, self.settings.name, self.stem, self._probe)
-            self.files += files
-            described.append(self._probe.describe() | {"file": named})
-        about = {
-            "format": 1,
-            "settings": asdict(self.settings),
-            "nodes": getattr(self, "nodes", []),
-            "began_at_s": self._began_at_s,
-            "ended_at_s": time.time(),
-            "alarms": self.alarms,
-            "faults": self._faults,
-            "programs": described,
-        }
-        content = json.dumps(about, indent=1).encode() + b"\n"
-        ends = {"started_at_utc": self._started_at_utc, "ended_at_utc": now_utc()}
-        name = f"{self.stem}.detection.json"
-        self.files.append(write_raw(self.folder, self.settings.name, name, content, **ends))
+    def _document(self) -> dict:
+        return {"nodes": self.nodes, "began_at_s": self._began_at_s, "ended_at_s": time.time(), "alarms": self.alarms}
 
 
 def fed(probe: Program, nodes: Sequence[int], settings):
@@ -322,15 +232,10 @@ def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, *
     """
     Trials that restart every broker in turn.
 
-    Parameters
-    ----------
-    kinds : mapping of str to mapping
-        Fields of a `BrokerAction`, such as {"kind": "restart"}; optionally "load" and "broker_settings", the
-        differences from other rolls. A load with a longer warm-up begins its first restart later by as much.
-    calm_s : float
-        Time before each restart in which the cluster is complete; before the first it includes the warm-up.
-    **trial
-        Further fields of `KafkaTrial`.
+    `kinds` has by name the fields of a `BrokerAction`, such as {"kind": "restart"}, and optionally "load" and
+    "broker_settings", the differences from other rolls. `calm_s` is the time before each restart in which the cluster
+    is complete; before the first it includes the warm-up, and a load with a longer one begins it later by as much.
+    `trial` has further fields of `KafkaTrial`.
 
     Examples
     --------
@@ -369,14 +274,9 @@ def slowed(
     Trials that slow every broker in turn: for each kind one in which the detector only watches, and one, "<kind>,
     demoted", in which the named broker is demoted until it has recovered.
 
-    Parameters
-    ----------
-    kinds : mapping of str to mapping
-        Fields of a `BrokerAction`, such as {"kind": "slow", "share": 0.1}; optionally "take_out", for the detection in
-        the trial with demotion. The name becomes the trial's `system`.
-    detection : Detection
-    first_s, slow_s, calm_s : float
-        Start of the first slowness, duration of each, and pause before the next.
+    `kinds` are as in `rolls`, optionally with "take_out", for the detection in the trial with demotion. The name
+    becomes the trial's `system`. `first_s`, `slow_s` and `calm_s` are the start of the first slowness, the duration of
+    each, and the pause before the next.
 
     Examples
     --------
@@ -408,12 +308,8 @@ def slowed(
 
 def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial) -> KafkaTrial:
     """
-    A trial in which all leaders move to one broker, and are later spread again.
-
-    Parameters
-    ----------
-    first_s, skew_s : float
-        Start of the pile, and its duration; the load continues for the same time after it.
+    A trial in which all leaders move to one broker at `first_s`, and are spread again after `skew_s`; the load
+    continues for the same time after it.
     """
     actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + skew_s)
     return KafkaTrial(
@@ -444,15 +340,12 @@ def _starts_brokers(trial: Trial) -> bool:
 
 def _action(name: str, given: Mapping, **more) -> BrokerAction:
     allowed = [field.name for field in fields(BrokerAction) if field.name not in ("node_id", "at_s")]
-    if unknown := [str(key) for key in given if key not in allowed]:
-        raise ParameterError(f"“{name}” has {', '.join(unknown)}; allowed: {', '.join((*allowed, *_OF_ROLL))}.")
+    check_keys(f"“{name}”", given, allowed)
     if "kind" not in given:
         raise ParameterError(f"“{name}” has no kind; allowed: restart, kill, slow, link.")
     return BrokerAction(**{**given, **more})
 
 
 def _changed(name: str, load: KafkaOpenLoop, changes: Mapping) -> KafkaOpenLoop:
-    known = [field.name for field in fields(load)]
-    if unknown := [str(key) for key in changes if key not in known]:
-        raise ParameterError(f"“{name}” changes {', '.join(unknown)}; allowed: fields of the load: {', '.join(known)}.")
+    check_keys(f"the load of “{name}”", changes, type(load))
     return replace(load, **changes)

@@ -1,7 +1,7 @@
 """
 How soon a detector named a slowed broker, and how often it raised a false alarm.
 
-Replaying the stored latencies checks the online alarms, and can try another detector.
+Replaying the stored latencies checks the online alarms.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import pandas as pd
 from scipy import stats
 
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
-from wanbench.checks import check_level, check_number, check_table
+from wanbench.checks import check_table
 from wanbench.formatting import count, number
+from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.means import Median, median_of, share_of
 
-KEY = ["run_id", "test_id", "attempt"]
+from .trials import rows_of
+
 EPISODES = ("slow", "link", "kill")
 """Actions that a detector should notice: no others slow a broker unannounced."""
 RECOVERY_S = 15.0
@@ -35,27 +37,12 @@ SETTINGS = tuple(each.name for each in fields(DetectorSettings))
 @dataclass(frozen=True, repr=False)
 class Detected(Result):
     """
-    Detection delay, share of episodes detected, and false alarms per broker and hour.
+    Delay, share of episodes detected or misnamed, and false alarms per broker and hour of undisturbed time.
 
-    Attributes
-    ----------
-    delay : Median
-        Time from when the fault took effect to the alarm on its broker, over all episodes. An episode that ended
-        without an alarm gives a lower limit.
-    share : Estimate
-        Share of episodes with an alarm on their broker before their end.
-    misnamed : Estimate
-        Share of episodes with an alarm on another broker before their end.
-    false_alarms : Estimate
-        False alarms per hour of undisturbed time of one broker.
-    episodes : DataFrame
-        One row per episode: key, number, node_id, kind, in_force_at_s, delay_s, censored, others (alarms on other
-        brokers).
-    alarms : DataFrame
-        One row per alarm: key, node_id, at_s, ratio, what ("episode", "false", "other").
-    agrees : bool or None
-        Whether a replay of the detector on the stored latencies gives the online alarms; None if another detector was
-        tried.
+    `delay` is the time from when the fault took effect to the alarm on its broker; an episode that ended without one
+    gives a lower limit. `episodes` has a row each: key, number, node_id, kind, in_force_at_s, delay_s, censored, others
+    (alarms on other brokers); `alarms`: key, node_id, at_s, ratio, what ("episode", "false", "other"). `agrees` tells
+    whether a replay on the stored latencies gives the online alarms.
     """
 
     delay: Median
@@ -71,12 +58,10 @@ class Detected(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The estimates for which there are data."""
         return tuple(each for each in (self.delay, self.share, self.misnamed, self.false_alarms) if each.n)
 
     @property
     def sentence(self) -> str:
-        """Delay, shares and false alarms, and whether a replay gives the same alarms."""
         parts = [each.sentence for each in self.estimates] or ["There was nothing to detect."]
         if self.agrees is not None:
             gives = "gives the same alarms" if self.agrees else "does not give the same alarms"
@@ -85,108 +70,63 @@ class Detected(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Cautions of the estimates, and what was left out."""
         return tuple(dict.fromkeys([*super().cautions, *self.notes]))
 
 
-def detection(
-    tables: Mapping[str, pd.DataFrame],
-    *,
-    settings: DetectorSettings | None = None,
-    level: float = 0.95,
-    recovery_s: float = RECOVERY_S,
-) -> Detected:
+def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     """
-    Evaluate the detections of some runs.
+    Evaluate detection_runs, detections and detection_latencies; and broker_actions, if there were any.
 
-    Parameters
-    ----------
-    tables : mapping
-        detection_runs, detections and detection_latencies; broker_actions, if there were any.
-    settings : DetectorSettings, optional
-        Another detector, to try on the stored latencies. None: the online alarms count.
-    recovery_s : float
-        Time to leave out after an action, from when the cluster was healthy again.
-
-    Notes
-    -----
-    Time is undisturbed if it lies after the baseline and outside actions, the recovery from them, and demotions by the
-    detector. The interval of the rate is exact for a Poisson process (Garwood 1936): if alarms of one broker come in
-    groups, it is too narrow.
+    Time is undisturbed after the baseline and outside actions, the recovery from them, and demotions. If alarms of one
+    broker come in groups, the interval of their rate is too narrow.
     """
-    check_level(level)
-    check_number("recovery_s", recovery_s, 0, 86_400)
     runs = check_table("detection_runs", tables)
     actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s"]))
     episodes, alarms, hours, left_out, agreed, short = [], [], 0.0, 0, [], {}
     for run in runs[runs.began_at_s.notna()].to_dict("records"):
-        own = {name: _of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
+        own = {name: rows_of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
         recorded = recorded_settings(run)
         online = own["detections"][["node_id", "at_s", "ratio", "demoted_at_s"]].to_dict("records")
-        if settings is None:
-            offline = replay(own["detection_latencies"], recorded, run["began_at_s"])
-            agreed.append(same_alarms(online, offline))
-            found = online
-        else:
-            offline = replay(own["detection_latencies"], settings, run["began_at_s"])
-            found = [{"node_id": each.broker, "at_s": each.at_s, "ratio": each.ratio} for each in offline]
-        short |= dict.fromkeys((settings or recorded).cautions)
-        begin_s = run["began_at_s"] + (settings or recorded).learn_s + 2 * (settings or recorded).window_s
-        acted = _of(actions, run)
-        mine, skipped = _episodes(acted, found, run, begin_s)
+        offline = replay(own["detection_latencies"], recorded, run["began_at_s"])
+        agreed.append(same_alarms(online, offline))
+        short |= dict.fromkeys(recorded.cautions)
+        begin_s = run["began_at_s"] + recorded.learn_s + 2 * recorded.window_s
+        acted = rows_of(actions, run)
+        mine, skipped = _episodes(acted, online, run, begin_s)
         episodes, left_out = episodes + mine, left_out + skipped
         demoted = [one["demoted_at_s"] for one in online if pd.notna(one.get("demoted_at_s"))]
-        quiet = undisturbed(acted, begin_s, run["ended_at_s"], recovery_s, demoted)
+        quiet = undisturbed(acted, begin_s, run["ended_at_s"], RECOVERY_S, demoted)
         hours += sum(b - a for a, b in quiet) / 3600 * len(run["brokers"].split(","))
-        alarms += [_key(run) | _judged(one, mine, quiet) for one in found]
+        alarms += [_key(run) | _judged(one, mine, quiet) for one in online]
     frame = pd.DataFrame(alarms, columns=[*KEY, "node_id", "at_s", "ratio", "what"])
-    rows = pd.DataFrame(
-        episodes, columns=[*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored", "others"]
-    )
+    columns = [*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored", "others"]
+    rows = pd.DataFrame(episodes, columns=columns)
+    censored, others = rows.censored.astype(bool), int((rows.others > 0).sum())
     about = {"quantity": "delay to detection", "claim": "A slowed broker was detected after {}"}
+    delay = median_of(rows.delay_s.astype(float), censored, **about)
+    about = {"quantity": "share of episodes detected", "claim": "{} of the episodes were detected before they ended"}
+    share = share_of(int((~censored).sum()), len(rows), **about)
+    about = {"claim": "In {} of the episodes a broker that was not slow was named as well"}
+    misnamed = share_of(others, len(rows), quantity="share of episodes with an alarm on another broker", **about)
+    false = rate_per_h(int((frame.what == "false").sum()), hours)
     notes = [f"{count(left_out, 'episode')} began before the baseline was learned: left out"] if left_out else []
-    return Detected(
-        median_of(rows.delay_s.astype(float), rows.censored.astype(bool), level=level, **about),
-        share_of(
-            int((~rows.censored.astype(bool)).sum()), len(rows), level=level,
-            quantity="share of episodes detected", claim="{} of the episodes were detected before they ended",
-        ),
-        share_of(
-            int((rows.others > 0).sum()), len(rows), level=level,
-            quantity="share of episodes with an alarm on another broker",
-            claim="In {} of the episodes a broker that was not slow was named as well",
-        ),
-        rate_per_h(int((frame.what == "false").sum()), hours, level=level),
-        rows,
-        frame,
-        all(agreed) if agreed else None,
-        (*notes, *short),
-    )  # fmt: skip
+    return Detected(delay, share, misnamed, false, rows, frame, all(agreed) if agreed else None, (*notes, *short))
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
-    """The detector's settings, from a row of detection_runs."""
+    """Return the detector's settings, from a row of detection_runs."""
     return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
 
 def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: float) -> list[Alarm]:
     """
-    The alarms of a detector on the stored latencies of one run, in the order in which they became known.
+    Run a detector over the stored latencies of one run; returns its alarms in the order in which they became known.
 
-    As online, a late record counts as the limit, at the time when it exceeded the limit. If `settings` has
-    another limit than the run, that time is recomputed from when the record was due.
+    As online, a late record counts as the limit, at the time when it exceeded the limit.
     """
     rows = latencies[latencies.latency_ms.notna() | latencies.late]
-    node, due = rows.node_id.to_numpy(int), rows.due_at_s.to_numpy(float)
-    known = rows.known_at_s.to_numpy(float)
-    value = rows.latency_ms.astype(float).fillna(np.inf).to_numpy()
-    late = rows.late.to_numpy(bool)
-    recorded_ms = (known - due)[late].max() * 1e3 if late.any() else np.inf
-    if late.any() and abs(recorded_ms - settings.limit_ms) > 1:
-        known = due + np.minimum(value, settings.limit_ms) / 1e3
-        order = np.argsort(known, kind="stable")
-        node, known, value, late = node[order], known[order], value[order], value[order] > settings.limit_ms
-    value = np.where(late, settings.limit_ms, value)
+    node, known = rows.node_id.to_numpy(int), rows.known_at_s.to_numpy(float)
+    value = np.where(rows.late.to_numpy(bool), settings.limit_ms, rows.latency_ms.astype(float).fillna(np.inf))
     detector = Detector(settings)
     found = (
         detector.update(at_s, int(broker), one)
@@ -197,7 +137,7 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
 
 
 def same_alarms(online: list[dict], offline: list[Alarm]) -> bool:
-    """Whether both are alarms for the same brokers at the same times."""
+    """Tell whether both are alarms for the same brokers at the same times."""
     return len(online) == len(offline) and all(
         one["node_id"] == two.broker and abs(one["at_s"] - two.at_s) < AGREE_S
         for one, two in zip(online, offline, strict=True)
@@ -208,7 +148,7 @@ def undisturbed(
     actions: pd.DataFrame, begin_s: float, end_s: float, recovery_s: float, demoted: list[float] = ()
 ) -> list[tuple[float, float]]:
     """
-    The periods that no action affects.
+    Return the periods that no action affects.
 
     >>> one = pd.DataFrame({"began_at_s": [10.0], "done_at_s": [20.0], "healthy_at_s": [25.0]})
     >>> undisturbed(one, 0, 100, 5)
@@ -229,28 +169,25 @@ def undisturbed(
 
 def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     """
-    Events per hour with the exact interval of a Poisson process (Garwood 1936).
+    Estimate events per hour with the exact interval of a Poisson process (Garwood 1936).
 
     >>> found = rate_per_h(0, 10.0)
     >>> found.low, round(found.high, 3)
     (0.0, 0.369)
     """
-    tail = (1 - level) / 2
-    low = float(stats.chi2.ppf(tail, 2 * events)) / 2 / hours if events and hours else 0.0
+    tail, known = (1 - level) / 2, hours > 0
+    low = float(stats.chi2.ppf(tail, 2 * events)) / 2 / hours if events and known else 0.0 if known else nan
+    high = float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if known else nan
     watched = f"{number(hours, 2)} broker-hours" if hours >= 0.1 else f"{number(3600 * hours, 0)} broker-seconds"
-    return Estimate(
-        quantity="false alarms per hour and broker",
-        claim="In undisturbed time each broker had false alarms at a rate of {}",
-        estimate=events / hours if hours else nan,
-        low=low if hours else nan,
-        high=float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if hours else nan,
-        unit="per hour",
-        n=1 if hours >= LEAST_H else 0,
-        basis=f"{count(events, 'alarm')} in {watched}",
-        method="exact Poisson (Garwood 1936)",
-        assumption="False alarms come independently, at one rate",
-        level=level,
-    )
+    about = {
+        "quantity": "false alarms per hour and broker",
+        "claim": "In undisturbed time each broker had false alarms at a rate of {}",
+        "basis": f"{count(events, 'alarm')} in {watched}",
+        "method": "exact Poisson (Garwood 1936)",
+        "assumption": "False alarms come independently, at one rate",
+    }
+    estimate, n = events / hours if known else nan, int(hours >= LEAST_H)
+    return Estimate(estimate=estimate, low=low, high=high, unit="per hour", n=n, level=level, **about)
 
 
 def _episodes(actions, found, run, begin_s) -> tuple[list[dict], int]:
@@ -266,16 +203,9 @@ def _episodes(actions, found, run, begin_s) -> tuple[list[dict], int]:
         during = [one for one in found if force_s <= one["at_s"] <= end_s]
         own = [one["at_s"] for one in during if one["node_id"] == row["node_id"]]
         first = min(own, default=None)
-        rows.append(
-            _key(run)
-            | {name: row[name] for name in ("number", "node_id", "kind", "in_force_at_s")}
-            | {
-                "delay_s": (end_s if first is None else first) - force_s,
-                "censored": first is None,
-                "end_s": end_s,
-                "others": len(during) - len(own),
-            }
-        )
+        row = _key(run) | {name: row[name] for name in ("number", "node_id", "kind", "in_force_at_s")}
+        row |= {"delay_s": (end_s if first is None else first) - force_s, "censored": first is None, "end_s": end_s}
+        rows.append(row | {"others": len(during) - len(own)})
     return rows, left_out
 
 
@@ -285,15 +215,6 @@ def _judged(alarm: dict, episodes: list[dict], quiet: list[tuple[float, float]])
     false = any(first <= at_s <= last for first, last in quiet)
     what = "episode" if hit else "false" if false else "other"
     return {name: alarm[name] for name in ("node_id", "at_s", "ratio")} | {"what": what}
-
-
-def _of(frame: pd.DataFrame, run: Mapping) -> pd.DataFrame:
-    """The rows of a run's test and attempt; missing keys match missing keys."""
-    same = np.ones(len(frame), bool)
-    for name in KEY:
-        column = frame[name]
-        same &= (column.isna() if pd.isna(run[name]) else column.eq(run[name]).fillna(False)).to_numpy(bool)
-    return frame[same]
 
 
 def _key(run: Mapping) -> dict:

@@ -16,13 +16,13 @@ from wanbench.checks import check_columns, check_table
 from wanbench.errors import MissingDataError
 from wanbench.figures import theme
 from wanbench.formatting import count, number, percent, quantity
+from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import RowsResult
 from wanbench.methods.tails import distribution
 from wanbench.methods.tails.distribution import Tail
 from wanbench.methods.trials.counted_seconds import attempts_of
 from wanbench.open_loop import LATE_MS, LATE_PART
 
-KEY = ["run_id", "test_id", "attempt"]
 LEVEL = 0.95
 BACK_S = 3
 """Whole seconds in a row that must lie within the limit for latency to be back."""
@@ -41,31 +41,25 @@ NEEDED = {
     "open_loop_loads": (*KEY, "start_s", "warmup_s", "duration_s", "late_p99_ms", "error"),
     "open_loop_histograms": (*KEY, "what", "window", "start_s", "warm_up", "n_lost", "histogram"),
 }
-ACTIONS = (
-    *KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s", "detail",
-    "leaders_moved",
-)  # fmt: skip
+ACTIONS = (*KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
+ACTIONS += ("detail", "leaders_moved")
 SAMPLES = (*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr")
 """Columns of tables that a run without actions lacks."""
 Second = tuple[np.ndarray, np.ndarray, int]
 """Latencies in us, their counts, and the number of lost records."""
 
 
+LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
+PANEL_PX = 210
+ABOVE_PX = 150
+
+
 @dataclass(frozen=True, eq=False)
 class DisturbedTrial:
     """
-    One trial.
+    One trial: its rows of the tables of latencies (end to end, after the warm-up), actions, samples, links and loads.
 
-    Attributes
-    ----------
-    about : Series
-        run_id, test_id, attempt, setting, system, block, and the row of open_loop_loads.
-    demotes : bool
-        Whether brokers that the detector named were demoted.
-    histograms : DataFrame
-        Rows of table open_loop_histograms, end to end and after the warm-up.
-    actions, samples, links, sent : DataFrame
-        Rows of tables broker_actions, cluster_samples (only the load's topics), link_samples and open_loop_seconds.
+    `demotes` tells whether brokers that the detector named were demoted.
     """
 
     about: pd.Series
@@ -111,7 +105,7 @@ class DisturbedTrial:
         return [start for start in self.seconds if start + 1 > from_s and start < to_s]
 
     def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Tail | None:
-        """Latencies of the records due in these seconds; None if there is no such second."""
+        """Merge latencies of the records due in these seconds; None if there is no such second."""
         return merged(part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start])
 
     def by_second(self, from_s: float, to_s: float) -> pd.DataFrame:
@@ -121,7 +115,7 @@ class DisturbedTrial:
         return pd.DataFrame({"start_s": starts, "p99_ms": p99}, dtype=float)
 
     def undisturbed_ms(self, q: float) -> float:
-        """A percentile of its undisturbed seconds; NaN if it has none."""
+        """Return a percentile of its undisturbed seconds; NaN if it has none."""
         tail = self.tail(self.start_s, self.quiet_s, whole=True)
         return nan if tail is None else tail.quantile(q)
 
@@ -140,7 +134,7 @@ class DisturbedTrial:
         return len(seen), int((seen.leader == node_id).sum())
 
     def resent(self, from_s: float, to_s: float) -> float:
-        """Records sent again in the seconds that overlap a period; NaN if that was not counted."""
+        """Count records sent again in the seconds that overlap a period; NaN if that was not counted."""
         own = self.sent[(self.sent.at_s + 1 > from_s) & (self.sent.at_s < to_s)].n_resent
         return float(own.sum()) if len(own) and own.notna().all() else nan
 
@@ -162,22 +156,10 @@ class DisturbedTrials(RowsResult):
     """
     The trials that count, and the latency of undisturbed brokers.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per trial: setting, block, `counts`, `why` (it does not count), undisturbed_s, n (records), n_lost,
-        client_errors, and p99_ms of its undisturbed seconds, which are those after the warm-up and before its first
-        action.
-    items : tuple of DisturbedTrial
-        The trials that count.
-    limit_ms : float
-        Upper end of the earlier interval of p99: p99 of each of `span_s` further undisturbed seconds lies in it with
-        probability `level`. Seconds are not merged into longer windows, which would hide a short spike.
-    level : float
-    span_s : int
-        The longest time from an action to the next.
-    n_seconds : int
-        Number of undisturbed seconds of the run.
+    `rows` has one per trial: setting, block, `counts`, `why` (it does not count), undisturbed_s, n (records), n_lost,
+    client_errors, and p99_ms of its undisturbed seconds, before its first action. `limit_ms` is the upper end of the
+    earlier interval of p99: p99 of each of `span_s` further undisturbed seconds, the longest time from an action to the
+    next, lies in it with probability `level`.
     """
 
     items: tuple[DisturbedTrial, ...]
@@ -190,24 +172,20 @@ class DisturbedTrials(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """How many trials count, and the limit."""
         out = self.rows[~self.rows.counts]
         lost = f"; not: {', '.join(f'{row.setting} ({row.why})' for row in out.itertuples())}" if len(out) else ""
         stretches = count(self.n_seconds, "undisturbed second")
+        text = f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}."
         if not isfinite(self.limit_ms):
-            return (
-                f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. In {stretches} too "
-                "many records were never received for p99 to have an upper limit."
-            )
+            return f"{text} In {stretches} too many records were never received for p99 to have an upper limit."
         return (
-            f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. From {stretches}, p99 of "
-            f"each of {count(self.span_s, 'further second')} stays within {quantity(self.limit_ms, 'ms')} with "
-            f"probability {percent(round(self.level, 3))}: the upper end of its earlier interval."
+            f"{text} From {stretches}, p99 of each of {count(self.span_s, 'further second')} stays within "
+            f"{quantity(self.limit_ms, 'ms')} with probability {percent(round(self.level, 3))}: the upper end of its "
+            "earlier interval."
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Trials that the brokers were too slow for even undisturbed."""
         over = self.rows[self.rows.p99_ms >= OVERLOADED_MS]
         if over.empty:
             return ()
@@ -220,31 +198,25 @@ class DisturbedTrials(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per trial."""
-        return pd.DataFrame(
-            {
-                "trial": self.rows.setting,
-                "block": self.rows.block.map(number),
-                "records": self.rows.n.map(lambda n: number(n, 0)),
-                "never received": self.rows.n_lost.map(lambda n: number(n, 0)),
-                "undisturbed": self.rows.undisturbed_s.map(lambda s: f"{number(s, 0)} s"),
-                "p99 of that": self.rows.p99_ms.map(lambda ms: quantity(ms, "ms") if isfinite(ms) else ""),
-                "clients' errors": self.rows.client_errors.fillna(""),
-                "left out because": self.rows.why,
-            }
-        )
+        rows = self.rows
+        cells = {"trial": rows.setting, "block": rows.block.map(number)}
+        cells |= {"records": [number(n, 0) for n in rows.n], "never received": [number(n, 0) for n in rows.n_lost]}
+        cells["undisturbed"] = [f"{number(s, 0)} s" for s in rows.undisturbed_s]
+        cells["p99 of that"] = [quantity(ms, "ms") if isfinite(ms) else "" for ms in rows.p99_ms]
+        cells |= {"clients' errors": rows.client_errors.fillna(""), "left out because": rows.why}
+        return pd.DataFrame(cells)
 
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
-        """The trials with such an action; MissingDataError if there is none."""
-        found = [
+        """Return the trials with such an action; MissingDataError if there is none."""
+        trials = [
             each for each in self.items if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
         ]
-        if not found:
+        if not trials:
             raise MissingDataError(f"no trial with {' or '.join(kinds)} counts.")
-        return found
+        return trials
 
     def figure(self, *, settings: Sequence[str], note: str = "") -> go.Figure:
-        """One panel for the first counted trial of each setting; MissingDataError if there is none."""
+        """Draw one panel for the first counted trial of each setting; MissingDataError if there is none."""
         first = {name: [each for each in self.items if each.about.setting == name][:1] for name in settings}
         shown = [trial for found in first.values() for trial in found]
         if not shown:
@@ -255,11 +227,10 @@ class DisturbedTrials(RowsResult):
         for row, trial in enumerate(shown, start=1):
             seconds = by_second(trial)
             for (name, (_, title, dash)), colour in zip(LINES.items(), theme.SERIES_COLOURS, strict=False):
-                line = {"color": colour, "dash": dash, "width": 2}
-                figure.add_scatter(
-                    x=seconds.second + 0.5, y=seconds[name].where(np.isfinite(seconds[name])), mode="lines", name=title,
-                    line=line, legendgroup=title, showlegend=row == 1, row=row, col=1,
-                )  # fmt: skip
+                style = {"name": title, "legendgroup": title, "line": {"color": colour, "dash": dash, "width": 2}}
+                y = seconds[name].where(np.isfinite(seconds[name]))
+                style |= {"mode": "lines", "showlegend": row == 1, "row": row, "col": 1}
+                figure.add_scatter(x=seconds.second + 0.5, y=y, **style)
             figure.add_hline(y=self.limit_ms, line={"color": theme.LIGHT, "dash": "dash", "width": 1}, row=row, col=1)
             tables += [seconds.assign(trial=trial.about.setting), _shade(figure, trial, row)]
             values = np.concatenate([seconds[name] for name in LINES])
@@ -286,18 +257,9 @@ class DisturbedTrials(RowsResult):
 
 def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
     """
-    The trials of a run of `wanbench.pages.rolling_and_degraded.design`.
+    Read the trials of a run of `design`, from the tables of NEEDED and those of actions and samples, if they exist.
 
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        Tables of one run: those of NEEDED and, if they exist, broker_actions, cluster_samples, detection_runs and
-        link_samples.
-
-    Raises
-    ------
-    MissingDataError
-        If no trial counts, or none was undisturbed for a second.
+    MissingDataError if no trial counts, or none was undisturbed for a second.
     """
     for name, columns in NEEDED.items():
         check_columns(name, check_table(name, tables), columns)
@@ -312,13 +274,10 @@ def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
         trial = _trial(tables, about)
         why = _why_not(about, trial)
         row = {"setting": about.setting, "block": about.block, "counts": not why, "why": why}
-        row["client_errors"] = about.get("client_errors")
-        rows.append(
-            row
-            | {"undisturbed_s": nan if why else trial.quiet_s - trial.start_s, "n": about.get("n_intended", nan)}
-            | {"n_lost": nan if why else int(trial.histograms.n_lost.sum())}
-            | {"p99_ms": nan if why else trial.undisturbed_ms(0.99)}
-        )
+        row |= {"client_errors": about.get("client_errors"), "n": about.get("n_intended", nan)}
+        row |= {"undisturbed_s": nan if why else trial.quiet_s - trial.start_s}
+        row |= {"n_lost": nan if why else int(trial.histograms.n_lost.sum())}
+        rows.append(row | {"p99_ms": nan if why else trial.undisturbed_ms(0.99)})
         items += [] if why else [trial]
     p99 = np.concatenate([np.zeros(0), *(each.by_second(each.start_s, each.quiet_s).p99_ms for each in items)])
     if not len(p99):
@@ -346,7 +305,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
         frame = tables.get(name)
         if frame is None or frame.empty:
             return pd.DataFrame(columns=KEY)
-        return frame[np.logical_and.reduce([(frame[key] == about[key]).to_numpy(dtype=bool) for key in KEY])]
+        return rows_of(frame, about)
 
     latencies, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
     if len(samples):
@@ -356,10 +315,18 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
         latencies = latencies[(latencies.what == "end to end") & ~latencies.warm_up.astype(bool)]
     actions = own("broker_actions").reindex(columns=list(ACTIONS))
     demotes = bool(len(runs) and runs.demote_on_alarm.any())
-    return DisturbedTrial(
-        about, demotes, latencies, actions, samples.reindex(columns=list(SAMPLES)),
-        own("link_samples"), own("open_loop_seconds").reindex(columns=["at_s", "n_resent"]),
-    )  # fmt: skip
+    samples, sent = samples.reindex(columns=list(SAMPLES)), own("open_loop_seconds")
+    sent = sent.reindex(columns=["at_s", "n_resent"])
+    return DisturbedTrial(about, demotes, latencies, actions, samples, own("link_samples"), sent)
+
+
+def rows_of(frame: pd.DataFrame, run: Mapping | pd.Series) -> pd.DataFrame:
+    """Return the rows of a run's test and attempt; missing keys match missing keys."""
+    same = np.ones(len(frame), bool)
+    for name in KEY:
+        column = frame[name]
+        same &= (column.isna() if pd.isna(run[name]) else column.eq(run[name]).fillna(False)).to_numpy(bool)
+    return frame[same]
 
 
 def _why_not(about: pd.Series, trial: DisturbedTrial) -> str:
@@ -375,7 +342,7 @@ def _why_not(about: pd.Series, trial: DisturbedTrial) -> str:
 
 
 def merged(parts: Iterable[Second]) -> Tail | None:
-    """The latencies of several seconds as one distribution; None if there is none."""
+    """Return the latencies of several seconds as one distribution; None if there is none."""
     parts = list(parts)
     if not parts:
         return None
@@ -404,20 +371,10 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
     return float(back.start_s.iloc[0] - from_s), False
 
 
-LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
-PANEL_PX = 210
-ABOVE_PX = 150
-
-
 def by_second(trial: DisturbedTrial) -> pd.DataFrame:
-    """The columns of LINES per second since the warm-up; a quantile is infinite if lost records reach it."""
-    rows = []
-    for start_s, parts in trial.seconds.items():
-        tail = merged(parts)
-        if tail.n:
-            rows.append(
-                {"second": start_s - trial.start_s} | {name: tail.quantile(q) for name, (q, *_) in LINES.items()}
-            )
+    """Return the columns of LINES per second since the warm-up; a quantile is infinite if lost records reach it."""
+    tails = {start_s - trial.start_s: merged(parts) for start_s, parts in trial.seconds.items()}
+    rows = [(at, *(tail.quantile(q) for q, *_ in LINES.values())) for at, tail in tails.items() if tail.n]
     return pd.DataFrame(rows, columns=["second", *LINES])
 
 

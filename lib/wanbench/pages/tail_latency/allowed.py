@@ -1,5 +1,5 @@
 """
-The rate at which each system's fullest link would be full, from the bytes it carried.
+Compute the rate at which each system's fullest link would be full, from the bytes it carried.
 
 Every copy of a record uses links: to the leader, to followers, to each consumer group. The links' counters include
 headers, requests and the placement of leaders. No latency is used, so the knee of a latency curve is independent of
@@ -14,7 +14,6 @@ from math import isfinite
 
 import pandas as pd
 
-from wanbench.checks import check_level
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.lab.utilisation import KEY, windows
@@ -34,16 +33,11 @@ ASSUMPTION = "Bytes per record on a link are the same at higher rates; larger ba
 @dataclass(frozen=True, repr=False)
 class Allowed(Result):
     """
-    The rate that the links allow each system.
+    The rate that the links allow each system, in records per second of all producers together.
 
-    Attributes
-    ----------
-    rates : dict of str to Estimate
-        By system, in records per second of all producers together.
-    trials : DataFrame
-        One row per trial that counts: system, rate_records_per_s, partitions, link (the fullest, "from to"),
-        utilisation (of that link, mean over the counted seconds), busy_percent (of the busiest machine; NaN if not
-        sampled), kept_up, allowed_records_per_s.
+    `trials` has a row per trial that counts: system, rate_records_per_s, partitions, link (the fullest, "from to"),
+    utilisation (of that link, mean over the counted seconds), busy_percent (of the busiest machine; NaN if not
+    sampled), kept_up, allowed_records_per_s.
     """
 
     rates: dict[str, Estimate]
@@ -53,12 +47,10 @@ class Allowed(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The allowed rate of each system."""
         return tuple(self.rates.values())
 
     @property
     def sentence(self) -> str:
-        """The rate that each system's links allow, and what was full at the first rate that was too high for it."""
         return " ".join(f"{one.sentence}{self._too_high(name)}" for name, one in self.rates.items())
 
     def _too_high(self, system: str) -> str:
@@ -76,44 +68,26 @@ class Allowed(Result):
         )
 
     def table(self) -> pd.DataFrame:
-        """`trials`."""
         return self.trials
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per system and rate: means over its trials."""
         rows = []
         for (system, rate, partitions), part in self.trials.groupby(["system", RATE, "partitions"], sort=False):
             busy = part.busy_percent.mean()
-            rows.append(
-                {
-                    "system": system,
-                    "records/s": number(rate, 0),
-                    "partitions": number(partitions, 0),
-                    "fullest link": part.link.mode().iloc[0],
-                    "carried of its rate": quantity(part.utilisation.mean(), "fraction"),
-                    "processors busy": f"{number(busy, 0)} %" if isfinite(busy) else "",
-                }
-            )
+            row = {"system": system, "records/s": number(rate, 0), "partitions": number(partitions, 0)}
+            row |= {"fullest link": part.link.mode().iloc[0]}
+            row |= {"carried of its rate": quantity(part.utilisation.mean(), "fraction")}
+            rows.append(row | {"processors busy": f"{number(busy, 0)} %" if isfinite(busy) else ""})
         return pd.DataFrame(rows)
 
 
-def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95, **at) -> Allowed:
+def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> Allowed:
     """
-    The rate that the links allow each system.
+    Compute the rate that the links allow each system, at fixed values `at` of other settings (partitions=9).
 
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        Tables of the same run: link_samples of all links; metrics, if processors were sampled.
-    at
-        Fixed values of other settings, such as partitions=9.
-
-    Raises
-    ------
-    MissingDataError
-        If no link with a rate was sampled, as on clusters outside the lab.
+    `tables` has link_samples of all links, and metrics if processors were sampled. MissingDataError if no link with a
+    rate was sampled, as on clusters outside the lab.
     """
-    level = check_level(level)
     own = trials.matching(**at)
     own = own[own.counts].copy()
     own["from_s"] = own.start_s + own.warmup_s
@@ -128,36 +102,20 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], *, level: 
         part = rows[(rows.system == name) & rows.kept_up]
         if part.empty:
             continue
-        rates[name] = geometric_mean(
-            part.allowed_records_per_s,
-            level,
-            quantity=f"rate that the links allow {name}",
-            claim=f"The links allow {name} {{}}: then that from {part.link.mode().iloc[0]} is full",
-            unit="records/s",
-            method=METHOD,
-            assumption=ASSUMPTION,
-        )
+        about = {"quantity": f"rate that the links allow {name}", "unit": "records/s", "method": METHOD}
+        about["claim"] = f"The links allow {name} {{}}: then that from {part.link.mode().iloc[0]} is full"
+        rates[name] = geometric_mean(part.allowed_records_per_s, 0.95, assumption=ASSUMPTION, **about)
     if not rates:
         raise MissingDataError("in no trial did the system keep up, so bytes per record are unknown.")
     order = {name: k for k, name in enumerate(trials.systems)}
     rows = rows.sort_values("system", key=lambda names: names.map(order), kind="stable")
     rows = rows.sort_values(["partitions", RATE], kind="stable")
-    columns = [
-        *KEY,
-        "system",
-        RATE,
-        "partitions",
-        "link",
-        "utilisation",
-        "busy_percent",
-        "kept_up",
-        "allowed_records_per_s",
-    ]
-    return Allowed(rates, rows[columns].reset_index(drop=True))
+    columns = [*KEY, "system", RATE, "partitions", "link", "utilisation", "busy_percent", "kept_up"]
+    return Allowed(rates, rows[[*columns, "allowed_records_per_s"]].reset_index(drop=True))
 
 
 def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:
-    """Per trial the link with the highest mean utilisation in the counted seconds: link, utilisation."""
+    """Find per trial the link with the highest mean utilisation in the counted seconds: link, utilisation."""
     if samples is None or samples.empty:
         raise MissingDataError("links were not sampled: the cluster is outside the lab, or its links have no rate.")
     each = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
@@ -170,7 +128,7 @@ def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFr
 
 
 def _busy(own: pd.DataFrame, metrics: pd.DataFrame | None) -> pd.DataFrame:
-    """Per trial the utilisation of the busiest machine's processors in the counted seconds: busy_percent."""
+    """Find per trial the utilisation of the busiest machine's processors in the counted seconds: busy_percent."""
     if metrics is None or metrics.empty:
         return pd.DataFrame(columns=[*KEY, "busy_percent"]).astype({"busy_percent": float})
     rows = metrics[metrics.source == "sysstat"].merge(own[[*KEY, "from_s", "until_s"]], on=KEY)

@@ -1,15 +1,13 @@
 """
-The highest rate of each system at which a latency quantile meets an objective.
-
-Two methods that can check each other:
+Find the highest rate of each system at which a latency quantile meets an objective, by two methods.
 
 - Stepped rates: where the curve of the typical trial's quantile, interpolated on log axes, crosses the objective.
 - Bisection: a bracket, from the highest rate that met the objective to the lowest that failed.
 
 A queue's curve is far from straight between two steps, so the interval is never narrower than the steps or brackets
-around the rate. Near the first or last step the curve may cross the objective in some samples only. The interval then
-comes from steps alone: it begins at the last step up to which Student's intervals of all steps keep within the
-objective, and ends at the first from which on all exceed it.
+around the rate. If the curve crosses the objective in some samples only, the interval comes from steps alone: from the
+last step up to which Student's intervals of all steps keep within the objective, to the first from which on all exceed
+it.
 """
 
 from __future__ import annotations
@@ -21,14 +19,14 @@ from math import exp, inf, isfinite, isnan, log, nan
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_choice, check_columns, check_level, check_number
+from wanbench.checks import check_choice, check_columns, check_kind, check_number
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number, span
-from wanbench.methods.result import Estimate, Result, RowsResult, exact_binomial
+from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.means import half_width
 from wanbench.methods.tails import quantile_intervals as order
 
-from .step_curves import RATE, StepCurve, ends, rising, step_curve, student
+from .step_curves import LEVEL, RATE, StepCurve, ends, rising, step_curve, student
 from .trials import SystemTrials
 
 STEPS = (
@@ -40,83 +38,60 @@ ASSUMPTION = "Blocks are independent and represent further ones; the quantile ri
 SEARCHED = "Searches are independent; the rate lies within each search's bracket, apart from what differs among them"
 
 
-@dataclass(frozen=True, repr=False)
-class BestRate(RowsResult):
+@dataclass(frozen=True)
+class BestRate:
     """
-    The highest rate that meets an objective.
+    The highest rate that meets an objective, in records/s; NaN if no step is shown to meet it, all do, or one below
+    fails.
 
-    Attributes
-    ----------
-    rate : Estimate
-        In records/s; NaN if no step is shown to meet the objective, all do, or a step below the rate is shown to fail
-        it.
-    rows : DataFrame
-        Per step: `rate_records_per_s`, `n`, `met` (trials that met the objective), `share_met` with `low`, `high`
-        (Clopper & Pearson 1934), `latency_ms` (geometric mean). Of searches, per search: `search`, `met_records_per_s`,
-        `failed_records_per_s`, `n_steps`.
-    q, objective_ms : float
+    The bracket contains the rate: from the last step that meets the objective to the first that does not; of searches,
+    from the lowest rate that met it to the highest that failed.
     """
 
     rate: Estimate
-    q: float
-    objective_ms: float
+    bracket: tuple[float, float]
+    n_steps: int
 
-    TITLE = "Trials within the objective"
+    @property
+    def formatted_bracket(self) -> str:
+        """The bracket as text."""
+        return span(*self.bracket, 0)
 
-
-def best_rate(trials: pd.DataFrame, objective_ms: float, q: float = 0.99, *, level: float = 0.95) -> BestRate:
-    """
-    The highest rate that meets an objective, from one system's trials at stepped rates.
-
-    Parameters
-    ----------
-    trials : DataFrame
-        One row per trial: `block`, `rate_records_per_s`, `tail`.
-    objective_ms : float
-        The largest latency allowed for the quantile.
-    """
-    curve = step_curve(trials, q)
-    met = [tail.quantile(q) <= objective_ms for tail in trials["tail"]]
-    groups = pd.Series(met, dtype=float).groupby(trials[RATE].to_numpy(dtype=float))
-    shares = pd.DataFrame({"n": groups.size(), "met": groups.sum().astype(int)}).reset_index(names=RATE)
-    return best_rate_of(curve, objective_ms, shares, level=level)
+    @property
+    def widest(self) -> tuple[float, float]:
+        """The bracket, widened to the interval."""
+        low, high = self.bracket
+        known = [end for end in (self.rate.low, self.rate.high) if not isnan(end)]
+        return min([low, *known]), max([high, *known])
 
 
-def best_rate_of(
-    curve: StepCurve, objective_ms: float, shares: pd.DataFrame | None = None, *, level: float = 0.95
-) -> BestRate:
-    """Like `best_rate`, from a curve; `shares` has the number of trials per step, and how many met the objective."""
-    level = check_level(level)
+def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
+    """Find the highest rate at which the quantile of a curve is at most `objective_ms`."""
+    check_kind("curve", curve, StepCurve)
     check_number("objective_ms", objective_ms, 0, above=True)
-    x, goal, r = np.log(curve.rates), log(objective_ms), len(curve.blocks)
-    if shares is None:
-        met = (curve.logs <= goal).sum(axis=0)
-        shares = pd.DataFrame({RATE: curve.rates, "n": r, "met": met})
-    limits = np.array([exact_binomial(row.met, row.n, level) for row in shares.itertuples()])
-    rows = shares.assign(
-        share_met=shares.met / shares.n, low=limits[:, 0], high=limits[:, 1], latency_ms=curve.table().latency_ms
-    )
+    x, goal, r, p = np.log(curve.rates), log(objective_ms), len(curve.blocks), order.name(curve.q)
+    half = student(LEVEL, r) * curve.logs.std(axis=0, ddof=1) / r**0.5
     value, error = curve.jackknife(lambda logs: crossing(x, logs, goal))
     notes = curve.notes
     if curve.lost:
         at = ", ".join(number(rate, 0) for rate in curve.lost)
-        notes += (
-            f"{order.name(curve.q)} of a trial at {at} records/s is that of a lost record, which counts as the slowest "
-            "that arrived in any trial",
-        )
-    early = curve.rates[(curve.mean - _half_widths(curve, level) > goal) & (x < value)]
-    low, high = ends(value, student(level, r) * error) if isfinite(value) and not len(early) else (nan, nan)
+        slowest = "which counts as the slowest that arrived in any trial"
+        notes += (f"{p} of a trial at {at} records/s is that of a lost record, {slowest}",)
+    early = curve.rates[(curve.mean - half > goal) & (x < value)]
+    low, high = ends(value, student(LEVEL, r) * error) if isfinite(value) and not len(early) else (nan, nan)
     if isfinite(low):
         # between two steps the curve is known only to rise
         above = int(np.searchsorted(x, value))
         low, high = min(low, curve.rates[max(above - 1, 0)]), max(high, curve.rates[above])
-    if not isfinite(low):
-        low, high = _by_steps(curve, goal, level)
-        ends_known = [f"at least {number(low, 0)}"] * (low > 0) + [f"below {number(high, 0)}"] * isfinite(high)
-        bound = f"is {' and '.join(ends_known)} records/s" if ends_known else "has no limit"
+    else:
+        within = int(np.cumprod(curve.mean + half <= goal).sum())
+        beyond = int(np.cumprod((curve.mean - half > goal)[::-1]).sum())
+        low, high = float(curve.rates[within - 1]) if within else 0.0, float(curve.rates[-beyond]) if beyond else inf
+        bounds = [f"at least {number(low, 0)}"] * (low > 0) + [f"below {number(high, 0)}"] * isfinite(high)
+        bound = f"is {' and '.join(bounds)} records/s" if bounds else "has no limit"
         if len(early):
             at = ", ".join(number(rate, 0) for rate in early)
-            why = f"at {at} records/s {order.name(curve.q)} exceeds the objective, though not at a higher rate"
+            why = f"at {at} records/s {p} exceeds the objective, though not at a higher rate"
         elif isfinite(value):
             why = "without one of the blocks, the curve does not cross the objective within the steps"
         else:
@@ -124,33 +99,18 @@ def best_rate_of(
         notes += (f"{why}: by the intervals of single steps the rate {bound}",)
         # no step is shown to meet the objective, or one below the rate is shown to fail it
         value = value if low and not len(early) else nan
-    about = {
-        "of": "a typical trial",
-        "basis": f"{count(r, 'block')} of {count(len(x), 'step')}",
-        "method": STEPS,
-        "assumption": ASSUMPTION,
-    }
+    about = {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": STEPS, "assumption": ASSUMPTION}
     found = exp(value) if isfinite(value) else nan, low, high
-    return _best_rate(rows, curve.q, objective_ms, found, n=r, level=level, warnings=notes, **about)
-
-
-def _by_steps(curve: StepCurve, goal: float, level: float) -> tuple[float, float]:
-    """The last step up to which all meet the objective by their intervals, and the first from which on all fail it."""
-    half = _half_widths(curve, level)
-    within = int(np.cumprod(curve.mean + half <= goal).sum())
-    beyond = int(np.cumprod((curve.mean - half > goal)[::-1]).sum())
-    low = float(curve.rates[within - 1]) if within else 0.0
-    return low, float(curve.rates[-beyond]) if beyond else inf
-
-
-def _half_widths(curve: StepCurve, level: float) -> np.ndarray:
-    r = len(curve.blocks)
-    return student(level, r) * curve.logs.std(axis=0, ddof=1) / r**0.5
+    rate = _estimate(curve.q, objective_ms, found, "a typical trial", n=r, level=LEVEL, warnings=notes, **about)
+    met = (curve.mean <= goal) & ~np.isin(curve.rates, curve.lost)
+    last = float(curve.rates[met].max()) if met.any() else 0.0
+    above = curve.rates[~met & (curve.rates > last)]
+    return BestRate(rate, (last, float(above.min()) if len(above) else inf if met.all() else nan), len(x))
 
 
 def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:
     """
-    The point at which a rising curve crosses a goal, interpolated; NaN if the curve lies wholly above or below it.
+    Interpolate where a rising curve crosses a goal; NaN if the curve lies wholly above or below it.
 
     >>> crossing(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.5, 2.5]), 1.5), crossing(np.arange(2.0), np.zeros(2), 1.0)
     (1.5, nan)
@@ -162,89 +122,67 @@ def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:
     return float(x[k - 1] + (goal - y[k - 1]) / (y[k] - y[k - 1]) * (x[k] - x[k - 1]))
 
 
-def searched_rate(
-    steps: pd.DataFrame, objective_ms: float, q: float = 0.99, *, search: str = "search", level: float = 0.95
-) -> BestRate:
+def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> BestRate:
     """
-    The highest rate that meets an objective, from searches.
+    Estimate the highest rate that meets an objective from searches.
 
-    The interval is Student's, around the means of the lower and of the upper ends of the brackets, so it is never
-    narrower than the brackets. If a search met the objective at every rate tried or at none, it is from the lowest rate
-    that met it to the highest that failed, whose level is at most 1 - 0.5^searches: 87.5 % for three.
+    The interval is Student's, around the means of the lower and of the upper ends of the brackets. If a search met the
+    objective at every rate or at none, it is from the lowest rate that met it to the highest that failed, whose level
+    is at most 1 - 0.5^searches: 87.5 % for three.
 
-    Parameters
-    ----------
-    steps : DataFrame
-        Table rate_search_steps of one system: one row per step of a search, with column `search` (whatever it is
-        called, such as test_id), `rate_records_per_s` and `met` (flag; null: the step says nothing).
+    `steps` has a row per step of a search: `search`, `rate_records_per_s`, `met` (null: the step says nothing).
     """
-    level = check_level(level)
-    check_columns("steps", steps, [search, RATE, "met"])
-    rows = []
-    known = steps.dropna(subset=["met"])
-    silent = steps[search].nunique() - known[search].nunique()
-    for name, part in known.groupby(search, sort=False):
+    check_columns("steps", steps, ["search", RATE, "met"])
+    rows, known = [], steps.dropna(subset=["met"])
+    for name, part in known.groupby("search", sort=False):
         for flag, rate in zip(part.met, part[RATE], strict=True):
-            check_choice(f"met of {search} {name}", flag, (True, False))
-            check_number(f"{RATE} of {search} {name}", rate, 0, above=True)
+            check_choice(f"met of search {name}", flag, (True, False))
+            check_number(f"{RATE} of search {name}", rate, 0, above=True)
         met = part.met.astype(bool)
         low, high = part[RATE][met].max(), part[RATE][~met].min()
-        low, high = 0.0 if pd.isna(low) else float(low), inf if pd.isna(high) else float(high)
-        rows.append((name, *sorted((low, high)), len(part)))
+        rows.append(sorted((0.0 if pd.isna(low) else float(low), inf if pd.isna(high) else float(high))))
     if not rows:
         raise ParameterError("no step met or failed the objective.")
-    table = pd.DataFrame(rows, columns=["search", "met_records_per_s", "failed_records_per_s", "n_steps"])
-    closed = (table.met_records_per_s > 0) & np.isfinite(table.failed_records_per_s)
+    (lows, highs), n, level = np.array(rows).T, len(rows), LEVEL
+    closed = (lows > 0) & np.isfinite(highs)
     notes, value, low, high = (), nan, nan, nan
-    if closed.all():
-        lows, highs = (np.log(table[column].to_numpy()) for column in ("met_records_per_s", "failed_records_per_s"))
-        value = exp((lows.mean() + highs.mean()) / 2)
-        low, high = exp(lows.mean() - _half(lows, level)), exp(highs.mean() + _half(highs, level))
-        if len(table) < 2:
-            low, high = nan, nan
-            notes = ("no interval: a single search; its bracket is the error of the search alone",)
-    else:
-        low = float(table.met_records_per_s.min()) if (table.met_records_per_s > 0).all() else 0.0
-        high = float(table.failed_records_per_s.max())
+    if not closed.all():
+        low, high = float(lows.min()) if (lows > 0).all() else 0.0, float(highs.max())
         # half of all searches end above the typical rate, so all of them do so with this probability (sign test)
-        level = min(level, 1 - 0.5 ** len(table))
+        level = min(level, 1 - 0.5**n)
         notes = (
-            f"{count(int((~closed).sum()), 'search', 'searches')} of {len(table)} met the objective at every rate "
+            f"{count(int((~closed).sum()), 'search', 'searches')} of {n} met the objective at every rate "
             "tried or at none, so the rate is bounded on one side only",
         )
-    if silent:
+    else:
+        below, above = np.log(lows), np.log(highs)
+        value = exp((below.mean() + above.mean()) / 2)
+        if n > 1:
+            low, high = exp(below.mean() - half_width(below, level)), exp(above.mean() + half_width(above, level))
+        else:
+            notes = ("no interval: a single search; its bracket is the error of the search alone",)
+    if silent := steps.search.nunique() - n:
         notes += (f"{count(silent, 'search', 'searches')} left out: no step says whether it met the objective",)
-    width = np.sqrt(table.failed_records_per_s[closed] / table.met_records_per_s[closed]) - 1
+    width = np.sqrt(highs[closed] / lows[closed]) - 1
     error = f"; brackets of ±{number(100 * float(width.max()), 1)} % or less" if closed.any() else ""
-    basis = f"{count(len(table), 'search', 'searches')}{error}"
-    about = {"of": "latency", "n": len(table), "basis": basis, "method": SEARCHES, "assumption": SEARCHED}
-    return _best_rate(table, q, objective_ms, (value, low, high), level=level, warnings=notes, **about)
+    about = {"basis": f"{count(n, 'search', 'searches')}{error}", "method": SEARCHES, "assumption": SEARCHED}
+    rate = _estimate(q, objective_ms, (value, low, high), "latency", n=n, level=level, warnings=notes, **about)
+    return BestRate(rate, (float(lows.min()), float(highs.max())), len(known))
 
 
-def _best_rate(rows: pd.DataFrame, q: float, objective_ms: float, found: tuple, *, of: str, **about) -> BestRate:
+def _estimate(q: float, objective_ms: float, ends: tuple[float, float, float], of: str, **about) -> Estimate:
     name, within = order.name(q), f"within {number(objective_ms)} ms"
-    texts = {"quantity": f"highest rate with {name} {within}", "claim": f"{name} of {of} keeps {within} up to {{}}"}
-    value, low, high = found
-    rate = Estimate(estimate=value, low=low, high=high, unit="records/s", **texts, **about)
-    return BestRate(rows, rate, q, objective_ms)
-
-
-def _half(logs: np.ndarray, level: float) -> float:
-    half = float(half_width(logs, level))
-    return half if isfinite(half) else 0.0
+    quantity, claim = f"highest rate with {name} {within}", f"{name} of {of} keeps {within} up to {{}}"
+    return Estimate(quantity, claim, *ends, unit="records/s", **about)
 
 
 @dataclass(frozen=True, repr=False)
 class BestRates(Result):
     """
-    The highest rate of each system that meets an objective.
+    The highest rate of each system, from steps and from searches.
 
-    Attributes
-    ----------
-    stepped, searched : dict of str to BestRate
-        By system; `searched` lacks systems without a search of which a step met or failed the objective.
-    silent : dict of str to int
-        Systems whose searches all say nothing, as the generator was late, and how many these are.
+    `searched` lacks systems without a search of which a step met or failed the objective; `silent` counts searches that
+    all say nothing, as the generator was late.
     """
 
     stepped: dict[str, BestRate]
@@ -255,24 +193,22 @@ class BestRates(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The highest rate of each system, first from steps, then from searches."""
-        return tuple(each.rate for found in (self.stepped, self.searched) for each in found.values())
+        return tuple(one.rate for one in (*self.stepped.values(), *self.searched.values()))
 
     @property
     def sentence(self) -> str:
-        """The rate of each system by both methods, and whether they agree."""
         parts = []
         for name, steps in self.stepped.items():
             rate = steps.rate
             if isfinite(rate.estimate):
-                text = f"{name}, by its steps: {rate.sentence[:-1]}; the steps around it: {_span(steps)}."
+                text = f"{name}, by its steps: {rate.sentence[:-1]}; the steps around it: {steps.formatted_bracket}."
             else:
                 ends = f"{rate.formatted_interval} records/s" if rate.formatted_interval else "no limit"
                 text = f"{name}: the {rate.quantity} is not established by its steps ({ends})."
             if name in self.searched:
                 search = self.searched[name]
                 both = "both agree" if self.agree(name) else "both do not agree"
-                text += f" By search: {search.rate.formatted} ({_span(search)}), {both}."
+                text += f" By search: {search.rate.formatted} ({search.formatted_bracket}), {both}."
             elif name in self.silent:
                 searches = count(self.silent[name], "search", "searches")
                 text += f" By search: not known, as the generator was late in each ({searches})."
@@ -280,70 +216,30 @@ class BestRates(Result):
         return " ".join(parts)
 
     def agree(self, name: str) -> bool:
-        """Whether the brackets of both methods, each widened to its interval, overlap."""
-        ends = []
-        for found in (self.stepped[name], self.searched[name]):
-            low, high = _bracket(found)
-            known = [end for end in (found.rate.low, found.rate.high) if not isnan(end)]
-            ends.append((min([low, *known]), max([high, *known])))
-        (a, b), (c, d) = ends
+        """Tell whether the brackets of both methods, each widened to its interval, overlap."""
+        (a, b), (c, d) = self.stepped[name].widest, self.searched[name].widest
         return a <= d and c <= b
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per system."""
         rows = []
         for name, steps in self.stepped.items():
             row = {"system": name, "by its steps": steps.rate.formatted, "interval": steps.rate.formatted_interval}
-            row["steps around it"] = _span(steps) if isfinite(steps.rate.estimate) else "not established"
-            if name in self.searched:
-                search = self.searched[name]
-                row |= {"by search": search.rate.formatted, "met and failed": _span(search)}
-                row |= {"steps of searches": str(search.rows.n_steps.sum())}
-                row |= {"both agree": "yes" if self.agree(name) else "no"}
+            row["steps around it"] = steps.formatted_bracket if isfinite(steps.rate.estimate) else "not established"
+            if search := self.searched.get(name):
+                row |= {"by search": search.rate.formatted, "met and failed": search.formatted_bracket}
+                row |= {"steps of searches": str(search.n_steps), "both agree": "yes" if self.agree(name) else "no"}
             rows.append(row)
         return pd.DataFrame(rows).fillna("")
 
 
-def _bracket(found: BestRate) -> tuple[float, float]:
-    """
-    The range that must contain the rate: from the last step that meets the objective to the first that does not; for
-    searches, from the lowest rate that met it to the highest that failed.
-    """
-    rows = found.rows
-    if "met_records_per_s" in rows:
-        return float(rows.met_records_per_s.min()), float(rows.failed_records_per_s.max())
-    met = rows.latency_ms <= found.objective_ms
-    low = rows[RATE][met].max() if met.any() else 0.0
-    return float(low), float(rows[RATE][~met & (rows[RATE] > low)].min()) if not met.all() else inf
-
-
-def _span(found: BestRate) -> str:
-    return span(*_bracket(found), 0)
-
-
 def best_rates(
-    trials: SystemTrials,
-    tables: Mapping[str, pd.DataFrame],
-    objective_ms: float,
-    *,
-    q: float = 0.99,
-    level: float = 0.95,
-    **at,
+    trials: SystemTrials, tables: Mapping[str, pd.DataFrame], objective_ms: float, *, q: float = 0.99, **at
 ) -> BestRates:
     """
-    The highest rate of each system at which a percentile meets an objective.
+    Find the highest rate of each system at which a percentile meets an objective.
 
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        Tables of the same run: rate_search_steps, if there were searches.
-    at
-        Fixed values of other settings, for the stepped trials: partitions=...
-
-    Raises
-    ------
-    MissingDataError
-        If a system has too few steps or blocks.
+    `tables` has rate_search_steps, if there were searches; `at` fixes other settings of the stepped trials
+    (partitions=...). MissingDataError if a system has too few steps or blocks.
     """
     stepped, searched, silent = {}, {}, {}
     steps = tables.get("rate_search_steps", pd.DataFrame())
@@ -352,12 +248,12 @@ def best_rates(
         steps = steps.merge(systems, on=["run_id", "test_id"]).assign(search=lambda rows: rows.test_id)
     for name in trials.systems:
         try:
-            stepped[name] = best_rate(trials.stepped(name, **at), objective_ms, q, level=level)
+            stepped[name] = best_rate(step_curve(trials.stepped(name, **at), q), objective_ms)
         except ParameterError as error:
             raise MissingDataError(f"no highest rate of {name}: {error}") from error
         own = steps[steps.system == name] if len(steps) else steps
         if len(own) and own.met.notna().any():
-            searched[name] = searched_rate(own, objective_ms, q, level=level)
+            searched[name] = searched_rate(own, objective_ms, q)
         elif len(own):
             silent[name] = own.search.nunique()
     return BestRates(stepped, searched, silent)

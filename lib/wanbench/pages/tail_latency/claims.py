@@ -8,24 +8,33 @@ excess over the better one (old - new) / new, which is 1 less. A re-run tests cl
 
 from __future__ import annotations
 
-from wanbench.formatting import number, quantity
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from wanbench.formatting import count, number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import Rule, apply_rules, over
 from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result.means import geometric_mean
+from wanbench.methods.tails import quantile_intervals as order
+
+from .side_by_side import SideBySide
+from .trials import TailTrials
 
 SOURCE = "003-tail-latency"
 PAGE = "08-tail-latency"
-CAVEATS = (
-    "penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable", "tiering",
-    "not-alike", "not-in-production",
-)  # fmt: skip
+CAVEATS = ("penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable")
+CAVEATS += ("tiering", "not-alike", "not-in-production")
 """The claims by which the authors limit their others."""
 CLUSTERS = {"2": 2, "28": 28}
 """CKUs by their name in claims."""
-FIGURE_6 = {"2": (1, 2, 3), "28": (4, 5, 6, 7, 8)}
+FIGURE_6 = {"2": ["f6-1", "f6-2", "f6-3"], "28": ["f6-4", "f6-5", "f6-6", "f6-7", "f6-8"]}
 """Rows of figure 6 by CKU, each with rising throughput."""
-FIGURE_7 = {"2": (1, 2), "28": (3, 4)}
+FIGURE_7 = {"2": ["f7-1", "f7-2"], "28": ["f7-3", "f7-4"]}
 """Rows of figure 7 by CKU, each with rising partitions."""
+ROWS_6, ROWS_7 = (rows["2"] + rows["28"] for rows in (FIGURE_6, FIGURE_7))
 AT_THE_LIMIT = {"2": "f6-3", "28": "f6-8"}
 """The row of figure 6 that continues figure 7: the same throughput with all partitions."""
 CONSISTENT = 2.0
@@ -54,22 +63,21 @@ SHOWN = {
 """Quantities of two other systems, which are no verdict on Confluent Cloud."""
 
 
+CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
+COMBINED = {
+    "method": "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks",
+    "assumption": "Blocks are independent and represent further ones",
+}
+FAR, MIDDLE = 0.999, 0.5
+
+
 def tail_latency(**measured: Estimate | Result | None) -> Audit:
     """
-    Every claim of the first half of source 003 (tests 1 to 3), on its own numbers and on a re-run.
+    Test every claim of the first half of source 003 (tests 1 to 3), on its own numbers and on a re-run.
 
-    Parameters
-    ----------
-    **measured
-        The quantities of `RULES` and `SHOWN` that were measured (`studies.tail_latency.evidence`).
+    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` gives them; ParameterError for another name or no
+    estimate.
 
-    Raises
-    ------
-    ParameterError
-        There is no such quantity, or it is no estimate.
-
-    Examples
-    --------
     >>> rows = tail_latency().table().set_index("claim")
     >>> rows.own[["p99-times", "t1-improvement", "t1-low-aggregate", "t3-times"]].tolist()
     ['not reproduced', 'reproduced', 'not reproduced', 'undecided']
@@ -82,8 +90,8 @@ def tail_latency(**measured: Estimate | Result | None) -> Audit:
 
 def own_numbers(audit: Audit) -> None:
     """Test the claims of tests 1 to 3 that the source's own numbers can test."""
-    _rates(audit)
-    _shapes(audit)
+    for claim, recomputed, working in (*_rates(audit), *_shapes(audit)):
+        audit.compare(claim, recomputed, f"Own numbers: {working}")
     _client(audit)
     _rows(audit)
     _headlines(audit)
@@ -96,92 +104,82 @@ def ratio(audit: Audit, row: str) -> float:
     return audit.number(f"{row}-kafka") / audit.number(f"{row}-kora")
 
 
-def _all_rows(figure: str, rows: dict[str, tuple[int, ...]]) -> list[str]:
-    return [f"{figure}-{row}" for each in rows.values() for row in each]
-
-
 def _mb_per_s(audit: Audit, claim: str) -> float:
-    """A claimed throughput in MB/s."""
+    """Return a claimed throughput in MB/s."""
     return audit.number(claim) * {"MB/s": 1, "GB/s": 1000}[audit.claims[claim].unit]
 
 
 def _by_partitions(cku: str) -> list[str]:
     """The rows of a cluster with rising partitions at its full throughput: those of figure 7, then that of figure 6."""
-    return [*(f"f7-{row}" for row in FIGURE_7[cku]), AT_THE_LIMIT[cku]]
+    return [*FIGURE_7[cku], AT_THE_LIMIT[cku]]
 
 
-def _rates(audit: Audit) -> None:
+def _rates(audit: Audit) -> list[tuple[str, float, str]]:
     """Egress is the number of readers times ingress, and the aggregate one more."""
     reads = audit.number("fan-out")
-    low, high = _mb_per_s(audit, "t1-low"), _mb_per_s(audit, "t1-high")
-    added = f"Own numbers: ingress is read {number(reads)} times, so the aggregate is {number(1 + reads)} times ingress"
-    alone = f"{number(low * reads)} MB/s is egress alone"
-    for claim in ("range-low", "t1-low-aggregate"):
-        audit.compare(claim, low * (1 + reads), f"{added}; {alone}.")
-    audit.judge(
-        "range-high",
-        high / 1e3 * (1 + reads) >= audit.number("range-high"),
-        f"Holds if the highest aggregate reaches it. {added}: {number(high / 1e3 * (1 + reads))} GB/s.",
-    )
-    audit.compare("t1-high-aggregate", high / 1e3 * (1 + reads), f"{added}.")
-    audit.compare("figure-1-aggregate", audit.number("figure-1-ingress") * (1 + reads), f"{added}.")
-    audit.compare("figure-1-egress", audit.number("figure-1-ingress") * reads, "Own numbers: ingress times reads.")
-    audit.compare("fan-out", audit.number("groups"), "Own numbers: as often as there are consumer groups.")
-    full = _mb_per_s(audit, "cku28-ingress") / 1e3
-    for claim in ("figure-1-ingress", "t1-high", "t2-28cku-rate"):
-        audit.compare(claim, full, "Own numbers: the limit of 28 CKU.")
-    audit.compare("t2-2cku-rate", _mb_per_s(audit, "cku2-ingress"), "Own numbers: the limit of 2 CKU.")
-    audit.compare("t1-low", _mb_per_s(audit, "f6-1-load"), "Own numbers: the first row of figure 6.")
-    audit.compare("t3-rate", full, "Own numbers: the limit of 28 CKU.")
+    low, high = _mb_per_s(audit, "t1-low"), _mb_per_s(audit, "t1-high") / 1e3
+    ingress, full = audit.number("figure-1-ingress"), _mb_per_s(audit, "cku28-ingress") / 1e3
+    added = f"ingress is read {number(reads)} times, so the aggregate is {number(1 + reads)} times ingress"
+    reached = f"Own numbers: {added}: {number(high * (1 + reads))} GB/s."
+    holds = high * (1 + reads) >= audit.number("range-high")
+    audit.judge("range-high", holds, f"Holds if the highest aggregate reaches it. {reached}")
+    alone, limit = f"{added}; {number(low * reads)} MB/s is egress alone.", "the limit of 28 CKU."
+    return [
+        ("range-low", low * (1 + reads), alone),
+        ("t1-low-aggregate", low * (1 + reads), alone),
+        ("t1-high-aggregate", high * (1 + reads), f"{added}."),
+        ("figure-1-aggregate", ingress * (1 + reads), f"{added}."),
+        ("figure-1-egress", ingress * reads, "ingress times reads."),
+        ("fan-out", audit.number("groups"), "as often as there are consumer groups."),
+        ("figure-1-ingress", full, limit),
+        ("t1-high", full, limit),
+        ("t2-28cku-rate", full, limit),
+        ("t2-2cku-rate", _mb_per_s(audit, "cku2-ingress"), "the limit of 2 CKU."),
+        ("t1-low", _mb_per_s(audit, "f6-1-load"), "the first row of figure 6."),
+        ("t3-rate", full, limit),
+    ]
 
 
-def _shapes(audit: Audit) -> None:
-    """Limits per CKU, topics and partitions."""
-    reads, each = audit.number("fan-out"), audit.number("t1-per-topic")
+def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
+    """Recompute limits per CKU, topics and partitions."""
+    reads, each, rows, per_topic = audit.number("fan-out"), audit.number("t1-per-topic"), [], []
     for one, other in (("2", "28"), ("28", "2")):
-        mine, theirs = CLUSTERS[one], CLUSTERS[other]
-        topics = audit.number(f"t1-{one}cku-topics")
-        audit.compare(
-            f"cku{one}-ingress",
-            audit.number(f"cku{other}-ingress") / theirs * mine,
-            f"Own numbers: as much per CKU as with {other}.",
-        )
-        audit.compare(
-            f"cku{one}-egress", audit.number(f"cku{one}-ingress") * reads, "Own numbers: ingress times reads."
-        )
-        audit.compare(
-            f"cku{one}-partitions",
-            topics * each,
-            f"Own numbers: {number(topics)} topics of {number(each)}. That is "
-            f"{number(audit.number(f'cku{one}-partitions') / mine, 0)} per CKU.",
-        )
-        of_limit = "Own numbers: the limit of figure 3."
-        audit.compare(f"t1-{one}cku-partitions", audit.number(f"cku{one}-partitions"), of_limit)
-        audit.compare(
-            f"t1-{one}cku-topics", audit.number(f"cku{one}-partitions") / each, "Own numbers: partitions by topic."
-        )
-        audit.compare(f"t2-{one}cku-topics", topics, "Own numbers: as in test 1.")
-    per_topic = [audit.number(f"cku{cku}-partitions") / audit.number(f"t1-{cku}cku-topics") for cku in CLUSTERS]
-    audit.compare("t1-per-topic", max(per_topic), f"Own numbers: {' and '.join(map(number, per_topic))}.")
-    audit.compare("t3-topics", audit.number("t1-28cku-topics"), "Own numbers: as in test 1.")
+        topics, partitions = audit.number(f"t1-{one}cku-topics"), audit.number(f"cku{one}-partitions")
+        ingress = audit.number(f"cku{one}-ingress")
+        per_cku = f"That is {number(partitions / CLUSTERS[one], 0)} per CKU."
+        alike = audit.number(f"cku{other}-ingress") / CLUSTERS[other] * CLUSTERS[one]
+        rows += [
+            (f"cku{one}-ingress", alike, f"as much per CKU as with {other}."),
+            (f"cku{one}-egress", ingress * reads, "ingress times reads."),
+            (f"cku{one}-partitions", topics * each, f"{number(topics)} topics of {number(each)}. {per_cku}"),
+            (f"t1-{one}cku-partitions", partitions, "the limit of figure 3."),
+            (f"t1-{one}cku-topics", partitions / each, "partitions by topic."),
+            (f"t2-{one}cku-topics", topics, "as in test 1."),
+        ]
+        per_topic.append(partitions / topics)
+    return [
+        *rows,
+        ("t1-per-topic", max(per_topic), f"{' and '.join(map(number, per_topic))}."),
+        ("t3-topics", audit.number("t1-28cku-topics"), "as in test 1."),
+    ]
 
 
 def _client(audit: Audit) -> None:
     """Effects of linger and batches: how much a producer must send within linger.ms."""
     size, linger_s = 1e3 * audit.number("message-size"), audit.number("linger") / 1e3
     per_linger = [
-        1e6 * _mb_per_s(audit, f"f6-{row}-load") / audit.number(f"t1-{cku}cku-topics") * linger_s
+        1e6 * _mb_per_s(audit, f"{row}-load") / audit.number(f"t1-{cku}cku-topics") * linger_s / size
         for cku, rows in FIGURE_6.items()
         for row in rows
     ]
     audit.note(
         "linger",
-        f"Own numbers: in that time a producer has {number(min(per_linger) / size, 1)} messages at the "
-        f"lowest throughput and {number(max(per_linger) / size, 1)} at the highest, for a topic of "
+        f"Own numbers: in that time a producer has {number(min(per_linger), 1)} messages at the "
+        f"lowest throughput and {number(max(per_linger), 1)} at the highest, for a topic of "
         f"{number(audit.number('t1-per-topic'))} partitions; a batch takes {number(BATCH_DEFAULT_BYTES / size, 1)}.",
     )
-    kib = BATCH_DEFAULT_BYTES / 1024
-    audit.compare("batch", kib, f"The default of the Java client is {number(BATCH_DEFAULT_BYTES)} bytes.")
+    default = f"The default of the Java client is {number(BATCH_DEFAULT_BYTES)} bytes."
+    audit.compare("batch", BATCH_DEFAULT_BYTES / 1024, default)
     messages = 1e6 * _mb_per_s(audit, "t1-high") / size * 3600 * audit.number("duration")
     audit.note(
         "duration",
@@ -191,21 +189,24 @@ def _client(audit: Audit) -> None:
 
 
 def _rows(audit: Audit) -> None:
-    """Figures 6 and 7: their settings, and the column of improvements recomputed."""
-    for cku, rows in FIGURE_6.items():
+    """Test figures 6 and 7: their settings, and the column of improvements recomputed."""
+    for cku in CLUSTERS:
         limit = audit.number(f"cku{cku}-ingress")
-        for row in rows:
-            share = _mb_per_s(audit, f"f6-{row}-load") / limit
-            _setting(audit, f"f6-{row}-load", share <= 1, f"{quantity(share, 'fraction')} of the cluster's limit.")
-    for cku, rows in FIGURE_7.items():
+        for row in FIGURE_6[cku]:
+            share = _mb_per_s(audit, f"{row}-load") / limit
+            _setting(audit, f"{row}-load", share <= 1, f"{quantity(share, 'fraction')} of the cluster's limit.")
         topics, limit = audit.number(f"t2-{cku}cku-topics"), audit.number(f"cku{cku}-partitions")
-        for row in rows:
-            partitions = audit.number(f"f7-{row}-load")
+        for row in FIGURE_7[cku]:
+            partitions = audit.number(f"{row}-load")
             shares = f"{number(partitions / topics)} per topic, {quantity(partitions / limit, 'fraction')}"
             possible = partitions % topics == 0 and partitions <= limit
-            _setting(audit, f"f7-{row}-load", possible, f"{shares} of the cluster's limit.")
-    for row in (*_all_rows("f6", FIGURE_6), *_all_rows("f7", FIGURE_7)):
-        _improvement(audit, row)
+            _setting(audit, f"{row}-load", possible, f"{shares} of the cluster's limit.")
+    for row in (*ROWS_6, *ROWS_7):
+        pair = [f"{row}-kafka", f"{row}-kora"]
+        old, new = (audit.claims[name].formatted for name in pair)
+        made = audit.from_printed(lambda old, new: PERCENT * (old - new) / new, *pair, unit="%")
+        times = number(ratio(audit, row), 2)
+        audit.compare(f"{row}-gain", made, f"Own numbers: ({old} - {new}) / {new}, the excess; the ratio is {times}.")
 
 
 def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
@@ -215,48 +216,31 @@ def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
         audit.judge(claim, False, text)
 
 
-def _improvement(audit: Audit, row: str) -> None:
-    made = audit.from_printed(lambda old, new: PERCENT * (old - new) / new, f"{row}-kafka", f"{row}-kora", unit="%")
-    old, new = (audit.claims[f"{row}-{system}"].formatted for system in ("kafka", "kora"))
-    audit.compare(
-        f"{row}-gain",
-        made,
-        f"Own numbers: ({old} - {new}) / {new}, the excess; the ratio is {number(ratio(audit, row), 2)}.",
-    )
-
-
 def _headlines(audit: Audit) -> None:
     """ "10x", "12x", "11.5x" and "16x" against the largest advantage in each table, in both readings."""
-    largest = {
-        figure: max(_all_rows(figure, rows), key=lambda row: ratio(audit, row))
-        for figure, rows in (("f6", FIGURE_6), ("f7", FIGURE_7))
-    }
-    texts = {}
-    for figure, row in largest.items():
+    largest, texts = [max(rows, key=lambda row: ratio(audit, row)) for rows in (ROWS_6, ROWS_7)], []
+    for row in largest:
         old, new = (audit.claims[f"{row}-{system}"].formatted for system in ("kafka", "kora"))
         times = ratio(audit, row)
-        texts[figure] = f"{old} / {new} = {number(times, 2)} as a ratio, {number(times - 1, 2)} as an excess"
-    best = max(ratio(audit, row) for row in largest.values())
-    own = f"Own numbers: the largest in figure 6 is {texts['f6']}; in figure 7 {texts['f7']}."
-    reached = "Holds if the largest ratio reaches it, as an advantage of up to so much."
-    every = _all_rows("f6", FIGURE_6) + _all_rows("f7", FIGURE_7)
-    reaching = sum(ratio(audit, row) >= audit.number("title") for row in every)
+        texts.append(f"{old} / {new} = {number(times, 2)} as a ratio, {number(times - 1, 2)} as an excess")
+    best = max(ratio(audit, row) for row in largest)
+    own = f"Own numbers: the largest in figure 6 is {texts[0]}; in figure 7 {texts[1]}."
+    column = "like the column of improvements"
+    every = [ratio(audit, row) for row in (*ROWS_6, *ROWS_7)]
+    reaching = sum(each >= audit.number("title") for each in every)
     rows = f"{number(reaching)} of {number(len(every))} rows reach it."
+    reached = "Holds if the largest ratio reaches it, as an advantage of up to so much."
     audit.judge("title", best >= audit.number("title"), f"{reached} {own} {rows}")
     top = ratio(audit, AT_THE_LIMIT["28"])
-    audit.judge(
-        "figure-1",
-        top > audit.number("figure-1"),
-        f"Holds if p99 in the row of that rate shows it: {number(top, 2)} times.",
-    )
-    audit.compare(
-        "p99-times", best, f"{own} Cases that are not printed may show it; test 3 says it of other percentiles."
-    )
+    shown = f"Holds if p99 in the row of that rate shows it: {number(top, 2)} times."
+    audit.judge("figure-1", top > audit.number("figure-1"), shown)
+    others = "Cases that are not printed may show it; test 3 says it of other percentiles."
+    audit.compare("p99-times", best, f"{own} {others}")
     for claim in ("t1-improvement", "figure-5-times"):
-        audit.compare(claim, ratio(audit, largest["f6"]) - 1, f"{own} As an excess, like the column of improvements.")
-    names = (f"{largest['f7']}-{system}" for system in ("kafka", "kora"))
+        audit.compare(claim, ratio(audit, largest[0]) - 1, f"{own} As an excess, {column}.")
+    names = (f"{largest[1]}-{system}" for system in ("kafka", "kora"))
     times = audit.from_printed(lambda old, new: old / new, *names, unit="times")
-    excess = f"as an excess, like the column of improvements, it would be {number(times.estimate - 1, 1)}."
+    excess = f"as an excess, {column}, it would be {number(times.estimate - 1, 1)}."
     audit.compare("t2-improvement", times, f"{own} It is the ratio, rounded down; {excess}")
     audit.judge(
         "t3-times",
@@ -264,68 +248,53 @@ def _headlines(audit: Audit) -> None:
         "The source gives no numbers of figure 8. Own numbers: p99 at this rate and with as many topics is "
         f"{number(top, 1)} times in figure 6, so a higher percentile must show it.",
     )
-    for claim, rows in (("t1-better", _all_rows("f6", FIGURE_6)), ("t2-better", _all_rows("f7", FIGURE_7))):
-        ratios = [ratio(audit, row) for row in rows]
-        audit.judge(
-            claim,
-            min(ratios) > 1,
-            f"Holds if every ratio is above 1. Own numbers: {', '.join(number(each, 2) for each in ratios)}.",
-        )
+    for claim, figure in (("t1-better", ROWS_6), ("t2-better", ROWS_7)):
+        ratios = [ratio(audit, row) for row in figure]
+        series = ", ".join(number(each, 2) for each in ratios)
+        audit.judge(claim, min(ratios) > 1, f"Holds if every ratio is above 1. Own numbers: {series}.")
 
 
 def _growth(audit: Audit) -> None:
-    """How much each system's p99 grows over a cluster's rows."""
-    by_load = {cku: [f"f6-{row}" for row in rows] for cku, rows in FIGURE_6.items()}
+    """Show how much each system's p99 grows over a cluster's rows."""
     by_partitions = {cku: _by_partitions(cku) for cku in CLUSTERS}
-    kafka = _growths(audit, by_load, "kafka")
-    kora = _growths(audit, by_load, "kora")
-    kafka_partitions = _growths(audit, by_partitions, "kafka")
-    kora_partitions = _growths(audit, by_partitions, "kora")
-    words = {
-        "kafka": f"over throughput Apache Kafka's is {_texts(kafka)}",
-        "kora": f"Confluent Cloud's {_texts(kora)}",
-        "both": f"over partitions {_texts(kafka_partitions)} against {_texts(kora_partitions)}",
-    }
-    own = f"Own numbers, largest over smallest p99: {words['kafka']}, {words['kora']}; {words['both']}."
+    kafka, kora = (_growths(audit, FIGURE_6, system) for system in ("kafka", "kora"))
+    kafka_partitions, kora_partitions = (_growths(audit, by_partitions, system) for system in ("kafka", "kora"))
+    own = (
+        f"Own numbers, largest over smallest p99: over throughput Apache Kafka's is {_texts(kafka)}, Confluent Cloud's "
+        f"{_texts(kora)}; over partitions {_texts(kafka_partitions)} against {_texts(kora_partitions)}."
+    )
     worse = f"Holds if it more than doubles, at the largest cluster ({CONSISTENT:g} times)."
-    audit.judge("kafka-throughput", kafka["28"] > CONSISTENT, f"{worse} {own}")
-    audit.judge("kafka-partitions", kafka_partitions["28"] > CONSISTENT, f"{worse} {own}")
-    stable = all(kora[cku] < kafka[cku] and kora_partitions[cku] < kafka_partitions[cku] for cku in CLUSTERS)
-    audit.judge("more-stable", stable, f"Holds if Confluent Cloud's differs less in each. {own}")
     same = f"Holds if it nowhere doubles ({CONSISTENT:g} times): the source gives no bound."
-    everywhere = max(*kora.values(), *kora_partitions.values())
-    for claim in ("stays-low", "any-scenario"):
-        audit.judge(claim, everywhere < CONSISTENT, f"{same} {own}")
-    audit.judge("figure-5-consistent", max(kora.values()) < CONSISTENT, f"{same} {own}")
-    ratios = {cku: [ratio(audit, row) for row in rows] for cku, rows in by_load.items()}
-    audit.judge(
-        "figure-5-expands",
-        all(each == sorted(each) for each in ratios.values()),
-        f"Holds if the ratio grows from row to row. Own numbers: {_series(ratios)}.",
+    stable = all(kora[cku] < kafka[cku] and kora_partitions[cku] < kafka_partitions[cku] for cku in CLUSTERS)
+    everywhere = max(*kora.values(), *kora_partitions.values()) < CONSISTENT
+    by_load, with_more = (
+        {cku: [ratio(audit, row) for row in own] for cku, own in rows.items()} for rows in (FIGURE_6, by_partitions)
     )
-    ratios = {cku: [ratio(audit, row) for row in rows] for cku, rows in by_partitions.items()}
-    audit.judge(
-        "t2-consistent",
-        all(max(each) < CONSISTENT * min(each) for each in ratios.values()),
-        f"Holds if the ratios at one cluster differ by less than {CONSISTENT:g} times: the source gives no bound. Own "
-        f"numbers, with the row of figure 6 that has all partitions: {_series(ratios)}.",
-    )
-    every = [ratio(audit, row) for row in (*_all_rows("f6", FIGURE_6), *_all_rows("f7", FIGURE_7))]
-    audit.judge(
-        "your-mileage",
-        max(every) > CONSISTENT * min(every),
-        f"Holds if the ratio differs by more than {CONSISTENT:g} times between rows. Own numbers: "
-        f"{number(min(every), 2)} to {number(max(every), 2)}.",
-    )
+    grows = all(each == sorted(each) for each in by_load.values())
+    even = all(max(each) < CONSISTENT * min(each) for each in with_more.values())
+    bound = f"Holds if the ratios at one cluster differ by less than {CONSISTENT:g} times: the source gives no bound."
+    all_partitions = f"Own numbers, with the row of figure 6 that has all partitions: {_series(with_more)}."
+    every = [ratio(audit, row) for row in (*ROWS_6, *ROWS_7)]
+    ends = f"{number(min(every), 2)} to {number(max(every), 2)}"
+    varies = f"Holds if the ratio differs by more than {CONSISTENT:g} times between rows. Own numbers: {ends}."
+    for claim, holds, working in (
+        ("kafka-throughput", kafka["28"] > CONSISTENT, f"{worse} {own}"),
+        ("kafka-partitions", kafka_partitions["28"] > CONSISTENT, f"{worse} {own}"),
+        ("more-stable", stable, f"Holds if Confluent Cloud's differs less in each. {own}"),
+        ("stays-low", everywhere, f"{same} {own}"),
+        ("any-scenario", everywhere, f"{same} {own}"),
+        ("figure-5-consistent", max(kora.values()) < CONSISTENT, f"{same} {own}"),
+        ("figure-5-expands", grows, f"Holds if the ratio grows from row to row. Own numbers: {_series(by_load)}."),
+        ("t2-consistent", even, f"{bound} {all_partitions}"),
+        ("your-mileage", max(every) > CONSISTENT * min(every), varies),
+    ):
+        audit.judge(claim, holds, working)
 
 
 def _growths(audit: Audit, rows: dict[str, list[str]], system: str) -> dict[str, float]:
     """Largest over smallest p99 of a system, by cluster."""
-    found = {}
-    for cku, each in rows.items():
-        values = [audit.number(f"{row}-{system}") for row in each]
-        found[cku] = max(values) / min(values)
-    return found
+    p99 = {cku: [audit.number(f"{row}-{system}") for row in each] for cku, each in rows.items()}
+    return {cku: max(values) / min(values) for cku, values in p99.items()}
 
 
 def _texts(growths: dict[str, float]) -> str:
@@ -333,30 +302,105 @@ def _texts(growths: dict[str, float]) -> str:
 
 
 def _series(ratios: dict[str, list[float]]) -> str:
-    each = (f"{', '.join(number(one, 2) for one in values)} at {cku} CKU" for cku, values in ratios.items())
-    return "; ".join(each)
+    return "; ".join(f"{', '.join(number(one, 2) for one in own)} at {cku} CKU" for cku, own in ratios.items())
 
 
 def _caveats(audit: Audit) -> None:
-    """The note under figure 7."""
+    """Return the note under figure 7."""
     kora = [audit.number(f"{row}-kora") for row in _by_partitions("2")]
-    loads = [audit.number(f"f7-{row}-load") for row in FIGURE_7["2"]] + [audit.number("cku2-partitions")]
+    loads = [*(audit.number(f"{row}-load") for row in FIGURE_7["2"]), audit.number("cku2-partitions")]
     series = ", ".join(f"{number(ms)} ms with {number(load)}" for ms, load in zip(kora, loads, strict=True))
-    slow_again = kora[-1] > kora[-2]
-    audit.judge(
-        "tiering",
-        None,
-        f"Own numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. "
-        + (
-            "Few partitions explain the first; nothing is said of the last, which is slow again and not marked."
-            if slow_again
-            else "It falls with the number of partitions, as the note says."
-        ),
-    )
+    again = "Few partitions explain the first; nothing is said of the last, which is slow again and not marked."
+    falls = "It falls with the number of partitions, as the note says."
+    course = again if kora[-1] > kora[-2] else falls
+    audit.judge("tiering", None, f"Own numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. {course}")
     audit.judge(
         "not-alike",
         None,
         "An admission about the whole comparison: Apache Kafka ran without tiered storage in all "
-        f"{len(_all_rows('f6', FIGURE_6) + _all_rows('f7', FIGURE_7))} rows, of which "
-        f"{len(FIGURE_7['2'])} are marked.",
+        f"{len(ROWS_6 + ROWS_7)} rows, of which {len(FIGURE_7['2'])} are marked.",
     )
+
+
+def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None) -> dict[str, Estimate]:
+    """
+    Collect every measured estimate that a claim refers to.
+
+    The first system stands for the source's Apache Kafka and is the numerator of ratios. "Highest" throughput is the
+    last step at which both systems have trials that count, whether or not they kept up.
+    """
+    made = {}
+    for name, table in (("", by_rate), ("partitions_", by_partitions)):
+        if table is not None:
+            best = max((step.ratio for step in table.steps), key=lambda one: np.nan_to_num(one.estimate))
+            made[f"largest_{name}ratio"] = _chosen(best) if len(table.steps) > 1 else best
+    if by_rate is not None:
+        made |= _grown("throughput", by_rate) | _far_out(by_rate)
+    if by_partitions is not None:
+        made |= _grown("partitions", by_partitions)
+    return {name: one for name, one in made.items() if np.isfinite(one.estimate)}
+
+
+def _grown(name: str, table: SideBySide) -> dict[str, Estimate]:
+    """Show how each system's percentile, and the ratio of both, grow along the steps."""
+    if len(table.steps) < 2:
+        return {}
+    q, p = table.q, order.name(table.q)
+    (a, b), (a_last, b_last) = table.steps[0].tails, table.steps[-1].tails
+    steps = _steps(table, table.steps)
+    grown = {
+        f"{name}_growth": _ratio([(a_last, q)], [(a, q)], f"{p} of {a.name}, {steps}"),
+        f"other_{name}_growth": _ratio([(b_last, q)], [(b, q)], f"{p} of {b.name}, {steps}"),
+    }
+    if name == "throughput":
+        both = [(a_last, q), (b, q)], [(b_last, q), (a, q)]
+        grown["ratio_growth"] = _ratio(*both, f"ratio of both systems' {p}, {steps}")
+        grown["growth_ratio"] = _ratio(*both, f"growth of {p} of {a.name} over that of {b.name}, {steps}")
+        return grown
+    ordered = [step for step in table.steps if np.isfinite(step.ratio.estimate)]
+    ordered.sort(key=lambda step: step.ratio.estimate)
+    if len(ordered) > 1:
+        (a, b), (a_last, b_last) = ordered[0].tails, ordered[-1].tails
+        both = [(a_last, q), (b, q)], [(b_last, q), (a, q)]
+        widest = _ratio(*both, f"ratio of both systems' {p}, {_steps(table, ordered)}")
+        grown["ratio_partitions_growth"] = _chosen(widest)
+    return grown
+
+
+def _steps(table: SideBySide, steps: list) -> str:
+    return f"{number(steps[-1].step)} {table.unit} over {number(steps[0].step)}"
+
+
+def _far_out(table: SideBySide) -> dict[str, Estimate]:
+    """p99.9 against p50 at the last step, and the largest ratio of any percentile there."""
+    (a, b), far, middle = table.steps[-1].tails, order.name(FAR), order.name(MIDDLE)
+    at = f"at {number(table.steps[-1].step)} {table.unit}"
+    ratios = [
+        _ratio([(a, q)], [(b, q)], f"{order.name(q)} of {a.name} over {b.name}, {at}") for q in (MIDDLE, 0.9, 0.99, FAR)
+    ]
+    widening = f"ratio of both systems' {far} over that of their {middle}, {at}"
+    return {
+        "other_tail_growth": _ratio([(b, FAR)], [(b, MIDDLE)], f"{far} over {middle} of {b.name}, {at}"),
+        "tail_ratio_growth": _ratio([(a, FAR), (b, MIDDLE)], [(b, FAR), (a, MIDDLE)], widening),
+        "largest_tail_ratio": _chosen(max(ratios, key=lambda one: np.nan_to_num(one.estimate))),
+    }
+
+
+def _ratio(above: list[tuple[TailTrials, float]], below: list[tuple[TailTrials, float]], quantity: str) -> Estimate:
+    """Return a product of typical trials' quantiles over another, over the blocks that have all of them."""
+    logs = [
+        sign * pd.Series(np.log(trials.by_trial(q))).groupby(list(trials.blocks)).mean()
+        for sign, terms in ((1, above), (-1, below))
+        for trials, q in terms
+    ]
+    total = pd.concat(logs, axis=1).replace([np.inf, -np.inf], np.nan).sum(axis=1, skipna=False)
+    kept = total[np.isfinite(total)]
+    out = len(total) - len(kept)
+    lost = f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing"
+    name = quantity if quantity.startswith("p") else quantity[0].upper() + quantity[1:]
+    about = {"quantity": quantity, "claim": f"{name}, is {{}}", "warnings": (lost,) if out else ()} | COMBINED
+    return replace(geometric_mean(np.exp(kept), 0.95, unit_name="block", **about), basis=count(len(kept), "block"))
+
+
+def _chosen(one: Estimate) -> Estimate:
+    return replace(one, warnings=(*one.warnings, CHOSEN))

@@ -14,32 +14,183 @@ from math import ceil, exp, inf, log, nan, sqrt
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 from scipy import stats
 
-from wanbench.checks import check_choice, check_columns, check_level, check_number
+from wanbench.checks import check_choice, check_columns, check_number
 from wanbench.errors import MissingDataError, ParameterError
+from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, p_value
 from wanbench.methods.result import Estimate, Interval, Result, exact_binomial
+from wanbench.methods.tails import quantile_intervals as order
+from wanbench.methods.tails.distribution import decoded
 
 from .quantiles import difference
-from .seconds import QUANTILES, over_time, per_second, trial_keys
+
+QUANTILES = {"p50_ms": 0.5, "p99_ms": 0.99, "max_ms": 1.0}
+NAMES = ("median", "p99", "maximum")
+KINDS = ("gc", "safepoint", "roll", "snapshot")
+SLOWEST = 0.1
+"""Share of the seconds of each trial that are slow."""
+LEAST_MS = 20.0
+"""Shorter pauses do not count: young collections of an idle broker would make seconds with a pause common."""
+FEW = 5
+"""With fewer slow seconds a share is meaningless: the exact interval of 0 of 5 reaches 52 %."""
+ALPHA, LEVEL = 0.05, 0.95
+METHOD = (
+    "Wilson's interval with the effective number of seconds (Korn & Graubard 1998): n over the ratio of the share's "
+    "variance under shifts of the pauses to the binomial one; two shares combined (Zou & Donner 2008)"
+)
+ASSUMPTION = (
+    "Brokers' and clients' clocks agree to well within a second; seconds of a trial are stationary; "
+    "coincidence is not cause: a burst of load may cause both"
+)
+ROW_PX = 26
+"""Height of a row of pauses."""
+MIN_PX = 3
+"""Width of a mark of a pause that is too short to be seen as a bar."""
+
+
+@dataclass(frozen=True, repr=False)
+class Causes(Result):
+    """
+    Shares of seconds with a pause: of the slow less that of the others, both shares, and their ratio.
+
+    `p` is the share of `n_shifts` random shifts of the pauses, the unshifted data included, with at least as large an
+    excess.
+    """
+
+    excess: Estimate
+    slow: Estimate
+    others: Estimate
+    ratio: Estimate
+    p: float
+    n_shifts: int
+    seconds: pd.DataFrame
+    pauses: pd.DataFrame
+
+    TITLE = "Slow seconds with a pause of a broker in them"
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether slow seconds coincide with pauses more often than by chance, at 5 %."""
+        return self.p <= ALPHA
+
+    @property
+    def sentence(self) -> str:
+        verdict = "more often than by chance" if self.beyond_chance else "not shown to be more often than by chance"
+        return (
+            f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} have a pause of at least "
+            f"{number(LEAST_MS)} ms in them, against {self.others.formatted} of the {count(self.others.n, 'other')}"
+            f": {verdict} ({p_value(self.p)}, {count(self.n_shifts, 'shift')} of the pauses)."
+        )
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Draw the seconds of the first trial, and below them the pauses that count, a row per node and kind."""
+        seconds, keys = self.seconds, _trial_keys(self.seconds)
+        seconds = next(iter(seconds.groupby(keys, dropna=False, sort=False)))[1] if keys else seconds
+        seconds = seconds.sort_values("start_s")
+        start_s, end_s = seconds.start_s.min(), (seconds.start_s + seconds.length_s).max()
+        middle = seconds.start_s + seconds.length_s / 2 - start_s
+        figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06)
+        styles = zip(QUANTILES, NAMES, theme.SERIES_COLOURS, ("solid", "dash", "dot"), strict=False)
+        for column, name, colour, dash in styles:
+            y, line = seconds[column].where(np.isfinite(seconds[column])), {"color": colour, "dash": dash, "width": 2}
+            figure.add_scatter(x=middle, y=y, mode="lines+markers", name=name, line=line, marker={"size": 4})
+        highest = seconds.loc[seconds.max_ms.where(np.isfinite(seconds.max_ms), -1).idxmax()]
+        lost = int((~np.isfinite(seconds.max_ms)).sum())
+        gone = f"; {count(lost, 'second')} with lost records without a maximum" if lost else ""
+        counted = f"{count(len(seconds), 'second')}, {count(int(seconds.n.sum()), 'record')}{gone}"
+        slowest = f"the slowest record took {number(highest.max_ms)} ms, in second {highest.start_s - start_s:.0f}"
+        marks = _marks(self.pauses, start_s, end_s)
+        _draw_marks(figure, marks)
+        paused = "No pause of a broker in this time."
+        if len(marks):
+            longest = marks.loc[marks.duration_ms.idxmax()]
+            most = f"the longest {number(longest.duration_ms)} ms ({longest.pause_of})"
+            paused = f"{count(len(marks), 'pause')} of brokers in this time, {most}."
+        figure.update_yaxes(title="latency from intended send to receipt (ms)", rangemode="tozero", row=1, col=1)
+        table = seconds[list(QUANTILES)].assign(intended_s=middle)[["intended_s", *QUANTILES]]
+        return theme.finish(
+            figure,
+            name="latency-over-time",
+            title="Latency and pauses of brokers over time",
+            subtitle=f"Lines: median, p99 and maximum of the records due in each second. {counted}. Below: pauses of "
+            "brokers, from start to end.",
+            alt=f"Latency per second over time. {counted}; {slowest}. {paused}",
+            caption=f"{counted}. {paused}",
+            table=pd.concat([table, marks], ignore_index=True),
+            note=note or self.sentence,
+        )
+
+
+def _marks(pauses: pd.DataFrame, start_s: float, end_s: float) -> pd.DataFrame:
+    """Return the pauses within the time shown, each with the name of its row."""
+    inside = pauses[(pauses.at_s <= end_s) & (pauses.at_s + pauses.duration_ms / 1_000 >= start_s)]
+    inside = inside.sort_values(["kind", "node_id", "at_s"])
+    nodes = ["?" if pd.isna(node) else int(node) for node in inside.node_id]
+    label = [f"{kind}, node {node}" for kind, node in zip(inside.kind, nodes, strict=True)]
+    times = {"pause_at_s": inside.at_s - start_s, "duration_ms": inside.duration_ms, "text": inside.text}
+    return pd.DataFrame({"pause_of": label} | times)
+
+
+def _draw_marks(figure: go.Figure, marks: pd.DataFrame) -> None:
+    rows, where = list(dict.fromkeys(marks.pause_of)), {"row": 2, "col": 1, "showlegend": False}
+    for k, row in enumerate(rows):
+        part = marks[marks.pause_of == row]
+        colour = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
+        hover = [f"{number(ms)} ms, {theme.plain(text)}" for ms, text in zip(part.duration_ms, part.text, strict=True)]
+        # three points per pause, the last one missing, make one trace of separate bars
+        until_s = part.pause_at_s + part.duration_ms / 1_000
+        ends = np.column_stack([part.pause_at_s, until_s, np.full(len(part), np.nan)])
+        line = {"color": colour, "width": ROW_PX // 2}
+        figure.add_scatter(x=ends.ravel(), y=[k] * ends.size, mode="lines", line=line, hoverinfo="skip", **where)
+        marker = {"symbol": "line-ns", "size": ROW_PX // 2, "line": {"color": colour, "width": MIN_PX}}
+        about = {"mode": "markers", "marker": marker, "text": hover, "hovertemplate": "%{text}<extra></extra>"}
+        figure.add_scatter(x=part.pause_at_s, y=[k] * len(part), **about, **where)
+    below = ROW_PX * max(1, len(rows)) + 40
+    share = below / (theme.HEIGHT_PX - 100 + below)
+    domains = {"yaxis": {"domain": [share + 0.04, 1]}, "yaxis2": {"domain": [0, share]}}
+    figure.update_layout(height=theme.HEIGHT_PX + below, **domains)
+    primitives.label_rows(figure, rows or ["no pause"], row=2, col=1)
+    figure.update_xaxes(title="intended send time (s since the first)", row=2, col=1)
+
+
+def per_second(frame: pd.DataFrame) -> pd.DataFrame:
+    """
+    Compute median, 99th percentile and maximum of the end-to-end latency of the first group by intended second.
+
+    `frame` is table open_loop_histograms; seconds of the warm-up are left out. The result has a row per second in which
+    records were due: run_id, test_id and attempt if the frame has them, start_s, length_s, n (including lost records),
+    p50_ms, p99_ms, max_ms. A quantile is infinite if lost records reach it. MissingDataError if there is no second.
+    """
+    check_columns("open_loop_histograms", frame, ("what", "group", "warm_up", "n_lost", "histogram"))
+    kept = (frame.what == "end to end") & ~frame.warm_up.astype(bool) & (frame.group == 0).fillna(False).astype(bool)
+    names, found = [*_trial_keys(frame), "start_s", "length_s"], []
+    for row in frame[kept].to_dict("records"):
+        values_us, counts = decoded(row["histogram"])
+        values_ms, below = np.append(values_us / 1_000, inf), np.cumsum(np.append(counts, row["n_lost"]))
+        if below[-1]:
+            ranks = {name: order.rank(below[-1], q) for name, q in QUANTILES.items()}
+            values = {name: float(values_ms[np.searchsorted(below, rank - 1e-6)]) for name, rank in ranks.items()}
+            found.append({name: row[name] for name in names} | {"n": int(below[-1])} | values)
+    if not found:
+        raise MissingDataError("no second has an end-to-end latency of group 0.")
+    return pd.DataFrame(found).sort_values(names[:-1], ignore_index=True)
+
+
+def _trial_keys(frame: pd.DataFrame) -> list[str]:
+    return [key for key in ("run_id", "test_id", "attempt") if key in frame]
 
 
 def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """
-    Whether each second overlaps a pause: one row per shift.
+    Tell whether each second overlaps a pause: one row per shift.
 
-    Parameters
-    ----------
-    second : array of int
-        Ordinals of the observed seconds, from 0; those between that are missing stay empty.
-    at, length : array
-        Start of each pause since the start of second 0, and its length, both in seconds.
-    shifts : array
-        Seconds by which all pauses are late; what leaves at the end comes back at the start.
+    `second` has the ordinals of the observed seconds, from 0; `at` and `length` are in seconds since the start of
+    second 0; `shifts` are the seconds by which all pauses are late; what leaves at the end comes back at the start.
 
-    Examples
-    --------
     >>> with_pause(np.arange(4), np.array([0.9, 3.5]), np.array([0.2, 0.1]), np.array([0.0, 1.0])).astype(int)
     array([[1, 1, 0, 1],
            [1, 1, 1, 0]])
@@ -60,189 +211,60 @@ def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: n
     return (covered[:, :size] | covered[:, size : 2 * size])[:, second]
 
 
-KINDS = ("gc", "safepoint", "roll", "snapshot")
-FEW = 5
-"""With fewer slow seconds a share is meaningless: the exact interval of 0 of 5 reaches 52 %."""
-ALPHA = 0.05
-METHOD = (
-    "Wilson's interval with the effective number of seconds (Korn & Graubard 1998): n over the ratio of the share's "
-    "variance under shifts of the pauses to the binomial one; two shares combined (Zou & Donner 2008)"
-)
-ASSUMPTION = (
-    "Brokers' and clients' clocks agree to well within a second; seconds of a trial are stationary; "
-    "coincidence is not cause: a burst of load may cause both"
-)
-NAIVE = "seconds taken as independent"
-
-
-@dataclass(frozen=True, repr=False)
-class Causes(Result):
-    """
-    Slow seconds and pauses.
-
-    Attributes
-    ----------
-    excess, slow, others, ratio : Estimate
-        Shares of seconds with a pause: of the slow less that of the others (fractions), both shares, and their ratio.
-    p : float
-        Share of `n_shifts` random shifts of the pauses, the unshifted data included, with at least as large an excess.
-    n_shifts : int
-    by_kind : DataFrame
-        kind, pauses, slow_share, other_share, p of each kind alone; p not adjusted for their number.
-    seconds : DataFrame
-        As `per_second`, with slow, and the longest pause in each: node_id, kind, duration_ms, text (null: none).
-    """
-
-    excess: Estimate
-    slow: Estimate
-    others: Estimate
-    ratio: Estimate
-    p: float
-    n_shifts: int
-    by_kind: pd.DataFrame
-    seconds: pd.DataFrame
-    least_ms: float
-    pauses: pd.DataFrame
-
-    TITLE = "Slow seconds with a pause of a broker in them"
-
-    @property
-    def beyond_chance(self) -> bool:
-        """Whether slow seconds coincide with pauses more often than by chance, at 5 %."""
-        return self.p <= ALPHA
-
-    @property
-    def sentence(self) -> str:
-        """Both shares and the p-value."""
-        verdict = "more often than by chance" if self.beyond_chance else "not shown to be more often than by chance"
-        return (
-            f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} have a pause of at least "
-            f"{number(self.least_ms)} ms in them, against {self.others.formatted} of the {count(self.others.n, 'other')}"
-            f": {verdict} ({p_value(self.p)}, {count(self.n_shifts, 'shift')} of the pauses)."
-        )
-
-    def figure(self, *, note: str = ""):
-        """The seconds of the first trial, with the pauses that count below."""
-        first, keys = self.seconds, trial_keys(self.seconds)
-        if keys:
-            first = next(iter(first.groupby(keys, dropna=False, sort=False)))[1]
-        title = "Latency and pauses of brokers over time"
-        return over_time(first, pauses=self.pauses, title=title, note=note or self.sentence)
-
-    @property
-    def named(self) -> pd.DataFrame:
-        """The slow seconds, slowest first, each with its longest pause."""
-        return self.seconds[self.seconds.slow].sort_values("latency_ms", ascending=False, ignore_index=True)
-
-
 def causes(
     latencies: pd.DataFrame,
     pauses: pd.DataFrame | None,
     *,
-    least_ms: float = 20.0,
-    by: str = "p99_ms",
-    slowest: float = 0.1,
     over_ms: float | None = None,
     kinds: Collection[str] = KINDS,
-    what: str = "end to end",
-    group: int = 0,
     shifts: int = 999,
     seed: int = 0,
-    level: float = 0.95,
 ) -> Causes:
     """
-    The share of the slowest seconds that contain a pause, against that of all other seconds.
+    Compare the share of the slowest seconds, by p99, that contain a pause with that of all other seconds.
 
-    Parameters
-    ----------
-    latencies : DataFrame
-        Table open_loop_histograms, or the result of `per_second`.
-    pauses : DataFrame or None
-        Table broker_pauses; None if the run has no such table. If both tables have run_id, pauses are matched only to
-        seconds of their own run.
-    least_ms : float
-        Shorter pauses do not count. Default 20 ms: longer than young collections of an idle broker, so that seconds
-        with a pause are rare.
-    by : "p99_ms", "max_ms" or "p50_ms"
-        The quantile by which a second is slow.
-    slowest : float
-        Share of the seconds of each trial that are slow, at least one.
-    over_ms : float, optional
-        Instead: seconds above this latency are slow.
-    kinds : collection of str
-        Kinds of pauses that count.
-    what, group
-        See `per_second`.
-    shifts, seed : int
-        Random shifts of the test.
-    level : float
-        Level of the intervals.
-
-    Raises
-    ------
-    MissingDataError
-        If there is no table, as for brokers outside the lab.
-    ParameterError
-        If a parameter is not as described, or no second is slow or all are.
+    `latencies` is table open_loop_histograms, or the result of `per_second`; `pauses` is table broker_pauses, matched
+    by run_id if both have it. Seconds above `over_ms` are slow, by default the slowest tenth. MissingDataError if
+    `pauses` is None, as for brokers outside the lab; ParameterError if no second is slow or all are.
     """
     if pauses is None:
         raise MissingDataError("the brokers' logs are not known: they run outside the lab.")
-    check_number("least_ms", least_ms, 0)
-    check_number("slowest", slowest, 0, 0.5, above=True)
     check_number("over_ms", over_ms, 0, optional=True)
     check_number("shifts", shifts, 99, 100_000, whole=True)
-    check_choice("by", by, QUANTILES)
-    check_level(level)
     for kind in kinds:
         check_choice("kinds", kind, KINDS)
     check_columns("broker_pauses", pauses, ("node_id", "at_s", "duration_ms", "kind", "text"))
-    made = {"start_s", "length_s", by} <= set(latencies.columns)
-    seconds = latencies if made else per_second(latencies, what=what, group=group)
-    seconds = seconds.assign(latency_ms=seconds[by]).reset_index(drop=True)
-    counted = pauses[(pauses.duration_ms >= least_ms) & pauses.kind.isin(list(kinds))]
-    trials = _trials(seconds, counted)
-    slow = np.zeros(len(seconds), bool)
+    made = {"start_s", "length_s", "p99_ms"} <= set(latencies.columns)
+    seconds = (latencies if made else per_second(latencies)).reset_index(drop=True)
+    counted = pauses[(pauses.duration_ms >= LEAST_MS) & pauses.kind.isin(list(kinds))]
+    slow, trials, latency = np.zeros(len(seconds), bool), _trials(seconds, counted), seconds.p99_ms.to_numpy()
     for rows, *_ in trials:
-        values = seconds.latency_ms.to_numpy()[rows]
-        if over_ms is None:
-            slow[rows[np.argsort(-values, kind="stable")[: ceil(slowest * len(rows) - 1e-9)]]] = True
-        else:
-            slow[rows] = values > over_ms
+        slowest = rows[np.argsort(-latency[rows], kind="stable")[: ceil(SLOWEST * len(rows) - 1e-9)]]
+        slow[slowest if over_ms is None else rows[latency[rows] > over_ms]] = True
     if not slow.any() or slow.all():
-        raise ParameterError(
-            f"{int(slow.sum())} of {len(slow)} seconds are slow; allowed: some, and not all: see slowest and over_ms."
-        )
+        raise ParameterError(f"{slow.sum()} of {len(slow)} seconds are slow; allowed: some, and not all: see over_ms.")
     random = np.random.default_rng(check_number("seed", seed, 0, whole=True))
-    moved = [np.r_[0.0, random.uniform(0, second.max() + 1, shifts)] for _, second, *_ in trials]
-    flags = _flags(trials, moved, len(seconds))
+    flags = np.zeros((shifts + 1, len(seconds)), bool)
+    for rows, second, part, zero in trials:
+        moved = np.r_[0.0, random.uniform(0, second.max() + 1, shifts)]
+        if len(part):
+            at, length = part.at_s.to_numpy() - zero, part.duration_ms.to_numpy() / 1_000
+            flags[:, rows] = with_pause(second, at, length, moved)
     shares = np.array([flags[:, slow].mean(axis=1), flags[:, ~slow].mean(axis=1)])
-    table = []
-    for kind in kinds:
-        of_kind = [(rows, second, p[p.kind == kind], zero) for rows, second, p, zero in trials]
-        one = _flags(of_kind, moved, len(seconds))
-        both = one[:, slow].mean(axis=1), one[:, ~slow].mean(axis=1)
-        n = sum(len(p) for _, _, p, _ in of_kind)
-        table.append((kind, n, both[0][0], both[1][0], _p(both[0] - both[1])))
-    by_kind = pd.DataFrame(table, columns=["kind", "pauses", "slow_share", "other_share", "p"])
-    met = {index: None for _, _, part, _ in trials for index in part.index}
-    estimates = _estimates(shares, int(slow.sum()), int((~slow).sum()), len(trials), len(met), least_ms, level)
-    return Causes(
-        *estimates,
-        p=_p(shares[0] - shares[1]),
-        n_shifts=shifts,
-        by_kind=by_kind,
-        seconds=_named(seconds.assign(slow=slow), trials),
-        least_ms=least_ms,
-        pauses=counted.loc[list(met)],
-    )
+    # the observed arrangement, the first, counts as one of the shifts, so p is never 0
+    excess, sizes = shares[0] - shares[1], (int(slow.sum()), int((~slow).sum()))
+    met = counted.loc[list(dict.fromkeys(index for _, _, part, _ in trials for index in part.index))]
+    warnings = (f"{count(sizes[0], 'slow second')}: fewer than {FEW} are too few",) if sizes[0] < FEW else ()
+    warnings += () if len(met) else (f"no pause of at least {number(LEAST_MS)} ms in any second",)
+    estimates = _estimates(shares, sizes, len(trials), warnings)
+    return Causes(*estimates, float((excess >= excess[0] - 1e-12).mean()), shifts, seconds, met)
 
 
-def _trials(seconds, pauses) -> list[tuple]:
-    """Per trial: its rows, the indices of its seconds, the pauses that overlap it, and its start."""
-    keys, found = trial_keys(seconds), []
-    for rows in (
-        seconds.groupby(keys, dropna=False, sort=False) if keys else seconds.groupby(lambda _: 0)
-    ).indices.values():
+def _trials(seconds: pd.DataFrame, pauses: pd.DataFrame) -> list[tuple]:
+    """Find per trial: its rows, the indices of its seconds, the pauses that overlap it, and its start."""
+    keys, found = _trial_keys(seconds), []
+    groups = seconds.groupby(keys, dropna=False, sort=False) if keys else seconds.groupby(lambda _: 0)
+    for rows in groups.indices.values():
         part = seconds.iloc[rows]
         zero, length = part.start_s.min(), float(part.length_s.iloc[0])
         if not np.isclose(length, 1.0) or not (part.length_s == length).all():
@@ -255,99 +277,45 @@ def _trials(seconds, pauses) -> list[tuple]:
     return found
 
 
-def _flags(trials, moved, n: int) -> np.ndarray:
-    flags = np.zeros((len(moved[0]), n), bool)
-    for (rows, second, part, zero), shifts in zip(trials, moved, strict=True):
-        if len(part):
-            at, length = part.at_s.to_numpy() - zero, part.duration_ms.to_numpy() / 1_000
-            flags[:, rows] = with_pause(second, at, length, shifts)
-    return flags
+def _estimates(shares: np.ndarray, sizes: tuple[int, int], n_trials: int, warnings: tuple[str, ...]) -> list[Estimate]:
+    basis = f"{count(sizes[0], 'slow second')} and {count(sizes[1], 'other')} of {count(n_trials, 'trial')}"
+    about = {"method": METHOD, "assumption": ASSUMPTION, "basis": basis, "level": LEVEL}
+    # (value, low, high) of the slow and of the other seconds, and by taking seconds as independent
+    slow, others = ((float(row[0]), *_wilson(row, n)) for row, n in zip(shares, sizes, strict=True))
+    bare = [(float(row[0]), *exact_binomial(round(row[0] * n), n, LEVEL)) for row, n in zip(shares, sizes, strict=True)]
 
+    def estimate(quantity, claim, ends, unit, n, naive, warnings=()):
+        naive = Interval("seconds taken as independent", *naive[1:])
+        return Estimate(quantity, claim, *ends, unit, n, naive=naive, warnings=warnings, **about)
 
-def _p(excess: np.ndarray) -> float:
-    """The p-value; the observed arrangement (the first) counts as one of the shifts, so p is never 0."""
-    return float((excess >= excess[0] - 1e-12).mean())
-
-
-def _estimates(shares, n_slow, n_others, n_trials, n_pauses, least_ms, level) -> list[Estimate]:
-    basis = f"{count(n_slow, 'slow second')} and {count(n_others, 'other')} of {count(n_trials, 'trial')}"
-    warnings = []
-    if n_slow < FEW:
-        warnings.append(f"{count(n_slow, 'slow second')}: fewer than {FEW} are too few")
-    if not n_pauses:
-        warnings.append(f"no pause of at least {number(least_ms)} ms in any second")
-    ends = [_wilson(row, n, level) for row, n in zip(shares, (n_slow, n_others), strict=True)]
-    naive = [exact_binomial(round(row[0] * n), n, level) for row, n in zip(shares, (n_slow, n_others), strict=True)]
-    values = [float(row[0]) for row in shares]
-
-    def estimate(name, claim, value, low, high, n, unit, by_seconds, notes=()):
-        return Estimate(
-            name, claim, value, low, high, unit, n, METHOD, ASSUMPTION, basis,
-            level=level, naive=Interval(NAIVE, *by_seconds), warnings=(*notes,),
-        )  # fmt: skip
-
-    triples = [(value, *end) for value, end in zip(values, ends, strict=True)]
-    bare = [(value, *end) for value, end in zip(values, naive, strict=True)]
-    named = [
-        estimate(
-            f"{name} seconds with a pause",
-            f"the share of {name} seconds with a pause is {{}}",
-            *triple,
-            n,
-            "fraction",
-            end,
-        )
-        for name, triple, n, end in zip(("slow", "other"), triples, (n_slow, n_others), naive, strict=True)
+    both, name, more = sum(sizes), "{} seconds with a pause", "slow seconds contain a pause"
+    claim = "the share of {} seconds with a pause is {{}}"
+    ratio = f"{more} {{}} times as often as others"
+    excess = (f"{more} more often than others by {{}}", difference(others, slow), "fraction", both)
+    return [
+        estimate(f"excess of {name.format('slow')}", *excess, difference(bare[1], bare[0]), warnings),
+        estimate(name.format("slow"), claim.format("slow"), slow, "fraction", sizes[0], bare[0]),
+        estimate(name.format("other"), claim.format("other"), others, "fraction", sizes[1], bare[1]),
+        estimate("ratio of the shares", ratio, _ratio(slow, others), "", both, _ratio(*bare)),
     ]
-    gap = difference(triples[1], triples[0])
-    excess = estimate(
-        "excess of slow seconds with a pause",
-        "slow seconds contain a pause more often than others by {}",
-        *gap, n_slow + n_others, "fraction", difference(bare[1], bare[0])[1:], warnings,
-    )  # fmt: skip
-    ratio = estimate(
-        "ratio of the shares",
-        "slow seconds contain a pause {} times as often as others",
-        *_ratio(*triples), n_slow + n_others, "", _ratio(*bare)[1:],
-    )  # fmt: skip
-    return [excess, *named, ratio]
 
 
-def _wilson(shares: np.ndarray, n: int, level: float) -> tuple[float, float]:
+def _wilson(shares: np.ndarray, n: int) -> tuple[float, float]:
     """Wilson's interval (1927) of the first share, with n divided by the design effect estimated from the shifts."""
     mean = shares[1:].mean()
     binomial = mean * (1 - mean) / n
     effective = n / max(1.0, shares[1:].var() / binomial) if binomial > 0 else float(n)
-    z2, p = stats.norm.ppf((1 + level) / 2) ** 2, shares[0]
+    z2, p = stats.norm.ppf((1 + LEVEL) / 2) ** 2, shares[0]
     middle, half = p + z2 / (2 * effective), sqrt(z2 * (p * (1 - p) + z2 / (4 * effective)) / effective)
     low, high = ((middle + sign * half) / (1 + z2 / effective) for sign in (-1, 1))
     return max(0.0, float(low)), min(1.0, float(high))
 
 
-def _ratio(slow, others) -> tuple[float, float, float]:
-    """The ratio with its interval, combined on the log scale; open above if the other seconds have no pause."""
+def _ratio(slow: tuple, others: tuple) -> tuple[float, float, float]:
+    """Return the ratio with its interval, combined on the log scale; open above if the other seconds have no pause."""
     if not others[0]:
         return (inf, slow[1] / others[2], inf) if slow[0] and others[2] else (nan, nan, nan)
     if not slow[0]:
         return 0.0, 0.0, slow[2] / others[1] if others[1] else inf
-
-    def logs(ends):
-        return tuple(log(end) if end > 0 else -inf for end in ends)
-
-    return tuple(exp(end) for end in difference(logs(others), logs(slow)))
-
-
-def _named(seconds: pd.DataFrame, trials) -> pd.DataFrame:
-    """The seconds with their longest pause."""
-    longest = np.full(len(seconds), -1)
-    every = pd.concat([part for _, _, part, _ in trials], ignore_index=True)
-    first = 0
-    for rows, second, part, zero in trials:
-        begin = part.at_s.to_numpy() - zero
-        end = begin + part.duration_ms.to_numpy() / 1_000
-        for place in np.argsort(part.duration_ms.to_numpy()):  # a longer one replaces a shorter one
-            longest[rows[(second < end[place]) & (second + 1 > begin[place])]] = first + place
-        first += len(part)
-    columns = ["node_id", "kind", "duration_ms", "text"]
-    # -1 is no place of `every`, so its cells stay null
-    return seconds.join(every[columns].reindex(longest).set_axis(seconds.index))
+    both = [[log(end) if end > 0 else -inf for end in ends] for ends in (others, slow)]
+    return tuple(exp(end) for end in difference(*both))

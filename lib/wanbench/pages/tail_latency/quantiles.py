@@ -29,7 +29,6 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
 METHOD = "the intervals of both quantiles combined (Zou & Donner 2008), each by {}"
-NUMBERS = ("estimate", "low", "high")
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,12 +43,10 @@ class Quantiles(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The estimate of each quantile."""
         return self.numbers
 
     @property
     def sentence(self) -> str:
-        """The quantiles with their intervals."""
         parts = []
         for q, e in zip(self.quantiles, self.estimates, strict=True):
             ends = f" ({e.formatted_interval})" if e.formatted_interval else ""
@@ -72,15 +69,7 @@ def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.9
 
 @dataclass(frozen=True, repr=False)
 class TailComparison(Result):
-    """
-    Two tails compared.
-
-    Attributes
-    ----------
-    a, b : Quantiles
-    differences : tuple of Estimate
-        b minus a in ms, one for each quantile.
-    """
+    """Two tails, and the differences of their quantiles in ms, b minus a."""
 
     a: Quantiles
     b: Quantiles
@@ -90,42 +79,29 @@ class TailComparison(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The differences, one per quantile."""
         return self.differences
 
-    def table(self) -> pd.DataFrame:
-        """
-        A row per quantile: both values and the difference with intervals; whether intervals `overlap`, and whether the
-        values `agree` (the interval of the difference contains 0).
-
-        Both are null if a quantile is unknown, or if the intervals meet only because an end is open.
-        """
-        rows = []
-        for q, a, b, difference in zip(
-            self.a.quantiles, self.a.estimates, self.b.estimates, self.differences, strict=True
-        ):
-            row = {"quantile": q}
-            for prefix, one in (("a", a), ("b", b), ("difference", difference)):
-                row |= {f"{prefix}_{name}": getattr(one, name) for name in NUMBERS}
-            row["overlap"] = _verdict(a.low <= b.high and b.low <= a.high, a, b)
-            row["agree"] = _verdict(difference.low <= 0 <= difference.high, difference)
-            rows.append(row)
-        return pd.DataFrame(rows)
+    @property
+    def agree(self) -> list[bool | None]:
+        """Whether 0 is in the interval of each difference; None if it is unknown, or if an open end alone decides."""
+        verdicts = []
+        for one in self.differences:
+            holds, closed = one.low <= 0 <= one.high, isfinite(one.low) and isfinite(one.high)
+            verdicts.append(None if not isfinite(one.estimate) or (holds and not closed) else holds)
+        return verdicts
 
     @property
     def sentence(self) -> str:
-        """At which quantiles the two agree, differ, or cannot be compared."""
-        table = self.table()
-        parts = []
-        for agree, verb in ((True, "agree within the intervals of both"), (False, "differ")):
-            names = [order.name(q) for q in table["quantile"][table.agree == agree]]
+        agree, parts = self.agree, []
+        for word, verb in ((True, "agree within the intervals of both"), (False, "differ")):
+            names = [order.name(q) for q, one in zip(self.a.quantiles, agree, strict=True) if one == word]
             parts += [f"{verb} at {', '.join(names)}"] if names else []
-        unknown = int(table.agree.isna().sum())
+        unknown = agree.count(None)
         parts += [f"cannot be compared at {count(unknown, 'quantile')}"] if unknown else []
         return f"{self.b.tail.name} and {self.a.tail.name} {'; '.join(parts)}."
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """The percentile plot of both."""
+        """Draw the percentile plot of both."""
         return percentile_plot([self.a, self.b], note=note or self.sentence)
 
 
@@ -133,10 +109,9 @@ def compare_tails(
     a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings
 ) -> TailComparison:
     """
-    Quantiles of two distributions, and their differences.
+    Compare quantiles of two distributions; settings are those of `Tail.estimate`.
 
-    Settings are those of `Tail.estimate`. Both are treated as independent: for two tools on one cluster at one time the
-    intervals are then too wide.
+    Both are treated as independent: for two tools on one cluster at one time the intervals are then too wide.
     """
     both = [quantiles(tail, at, level=level, **settings) for tail in (a, b)]
     differences = []
@@ -163,7 +138,7 @@ def _ends(one: Estimate, other: Estimate, level: float) -> tuple[float, float]:
 
 def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float, float]:
     """
-    b minus a with its interval, from (estimate, low, high) of either; NaN unless both estimates are finite.
+    Subtract a from b, each (estimate, low, high), with the interval of Zou & Donner (2008); NaN unless both are finite.
 
     >>> [round(end, 3) for end in difference((10.0, 9.0, 12.0), (20.0, 16.0, 21.0))]
     [10.0, 5.528, 11.414]
@@ -172,14 +147,6 @@ def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> 
         return nan, nan, nan
     value = b[0] - a[0]
     return value, value - hypot(b[0] - b[1], a[2] - a[0]), value + hypot(b[2] - b[0], a[0] - a[1])
-
-
-def _verdict(holds: bool, *estimates: Estimate) -> bool | None:
-    """Whether the condition holds; None if an estimate is unknown, or if it may hold only because an end is open."""
-    if not all(isfinite(e.estimate) for e in estimates):
-        return None
-    closed = all(isfinite(end) for e in estimates for end in (e.low, e.high))
-    return holds if closed or not holds else None
 
 
 def _basis(estimate: Estimate, tail: Tail) -> str:
@@ -220,12 +187,10 @@ class Percentiles(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The percentiles of both systems."""
         return tuple(one for side in self.sides for one in side.estimates)
 
     @property
     def sentence(self) -> str:
-        """Give the highest percentile of each system with a closed interval, and why the next one is open."""
         parts = []
         for side in self.sides:
             name, pairs = side.tail.name, list(zip(side.quantiles, side.estimates, strict=True))
@@ -241,11 +206,9 @@ class Percentiles(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The cautions of the tails, except open upper ends, which the table shows."""
         return tuple(dict.fromkeys(text for side in self.sides for text in side.tail.cautions))
 
     def formatted_table(self) -> pd.DataFrame:
-        """A row per percentile, with columns per system."""
         rows, level = [], self.estimates[0].level
         for q in self.compared.a.quantiles:
             row = {"percentile": order.name(q), "records needed": f"{order.min_values(q, level):,}"}
@@ -317,7 +280,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
 
 
 def _curve(tail) -> tuple[np.ndarray, np.ndarray]:
-    """The share of records above each latency, and the latency, thinned where points are dense."""
+    """Return the share of records above each latency, and the latency, thinned where points are dense."""
     above = 1 - np.concatenate([[0.0], tail.cumulative[:-1]]) / tail.n
     # points evenly far apart on the logarithmic axis
     places = np.unique(np.searchsorted(-above, -np.logspace(0, log10(above.min()), theme.MAX_POINTS)))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_level, refusal
+from wanbench.checks import refusal
 from wanbench.errors import MissingDataError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
@@ -17,8 +17,9 @@ from wanbench.methods.result import Estimate, Result
 from wanbench.methods.tails import quantile_intervals as order
 
 from .trials import RATE, STEPS, SystemTrials, TailTrials
-from .verdicts import VERDICTS, Verdicts, verdicts
+from .verdicts import VERDICTS, verdicts
 
+SYMBOLS, DASHES = ("circle", "square"), ("solid", "dash")
 BEYOND = "beyond the time waited"
 """Shown if the percentile falls on a lost record."""
 
@@ -26,26 +27,9 @@ BEYOND = "beyond the time waited"
 @dataclass(frozen=True, repr=False)
 class Step:
     """
-    One row of a table of the source.
-
-    Attributes
-    ----------
-    step : float
-        Records per second, or partitions.
-    a, b : Estimate
-        The percentile of each system, from the records of all its trials.
-    ratio : Estimate
-        The first system's percentile over the second's, in typical trials (`stats.tails.verdicts`).
-    verdict : str
-        On the second system: better, worse, tied, not enough data; simultaneous over all rows.
-    reason : str
-        The reason for "not enough data".
-    tails : (TailTrials, TailTrials)
-        The trials of each system that count.
-    kept_up : (bool, bool)
-        Whether each system kept up in every trial.
-    payload_bps : float
-        Payload at the requested rate.
+    One row of a table of the source: `step` in records per second, or partitions; the percentile of each system from
+    the records of all its trials; the first system's over the second's in typical trials (`verdicts`); the verdict on
+    the second system, simultaneous over all rows, and the reason for "not enough data"; the trials that count.
     """
 
     step: float
@@ -62,23 +46,9 @@ class Step:
 @dataclass(frozen=True, repr=False)
 class SideBySide(Result):
     """
-    A percentile of two systems along steps of rate or partitions.
+    A percentile of two systems along steps of rate or partitions, at which both have trials that count.
 
-    Attributes
-    ----------
-    along : str
-        "rate_records_per_s" or "partitions".
-    q : float
-        0.99 for p99.
-    names : (str, str)
-        The systems.
-    steps : list of Step
-        In ascending order; only steps at which both systems have trials that count.
-    points : DataFrame
-        One row per trial that counts: system, step, latency_ms, kept_up.
-    missing : list of float
-        Steps at which one system has no trial that counts.
-    verdicts : Verdicts
+    `missing` are the other steps; `points` has a row per trial that counts: system, step, latency_ms, kept_up.
     """
 
     along: str
@@ -87,7 +57,6 @@ class SideBySide(Result):
     steps: list[Step]
     points: pd.DataFrame
     missing: list[float]
-    verdicts: Verdicts
 
     @property
     def TITLE(self) -> str:
@@ -101,12 +70,10 @@ class SideBySide(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio at each step, the highest step first."""
         return tuple(step.ratio for step in reversed(self.steps))
 
     @property
     def sentence(self) -> str:
-        """At which steps the second system is better, worse or tied, and how each grows from the first to the last."""
         of_word: dict[str, list[str]] = {}
         for step in self.steps:
             decided = step.verdict in ("better", "worse")
@@ -132,7 +99,7 @@ class SideBySide(Result):
         return text
 
     def _lowest(self, ones: list[Estimate]) -> str:
-        """The lowest step, if it is neither the first nor the last."""
+        """Return the lowest step, if it is neither the first nor the last."""
         low = min(range(len(ones)), key=lambda k: ones[k].estimate if isfinite(ones[k].estimate) else inf)
         inside = 0 < low < len(ones) - 1
         return f", lowest at {number(self.steps[low].step)} ({ones[low].formatted})" if inside else ""
@@ -144,28 +111,24 @@ class SideBySide(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Steps without both systems, steps at which a system fell behind, and those of the ratios."""
-        over = [
-            f"{name} fell behind in at least one trial at "
-            f"{', '.join(number(step.step) for step in self.steps if not step.kept_up[k])} {self.unit}: its latency "
-            "then grows as long as the trial lasts"
-            for k, name in enumerate(self.names)
-            if any(not step.kept_up[k] for step in self.steps)
-        ]
-        gone = (
-            [f"no trial of both systems counts at {', '.join(map(number, self.missing))} {self.unit}"]
-            if self.missing
-            else []
-        )
+        over = []
+        for k, name in enumerate(self.names):
+            if behind := [number(step.step) for step in self.steps if not step.kept_up[k]]:
+                at = f"{name} fell behind in at least one trial at {', '.join(behind)} {self.unit}"
+                over.append(f"{at}: its latency then grows as long as the trial lasts")
+        gone = f"no trial of both systems counts at {', '.join(map(number, self.missing))} {self.unit}"
         notes: dict[str, list[str]] = {}
         for step in self.steps:
             for note in step.ratio.warnings:
                 if not (step.reason and step.reason in note):  # the table has it
                     notes.setdefault(note, []).append(number(step.step))
-        return (*gone, *over, *(f"{note} (at {', '.join(at)} {self.unit})" for note, at in notes.items()))
+        return (
+            *((gone,) if self.missing else ()),
+            *over,
+            *(f"{note} (at {', '.join(at)} {self.unit})" for note, at in notes.items()),
+        )
 
     def table(self) -> pd.DataFrame:
-        """One row per step: step, payload_bps, both percentiles and the ratio with their intervals, verdict."""
         rows = []
         for step in self.steps:
             row = {"step": step.step, "payload_bps": step.payload_bps}
@@ -176,15 +139,14 @@ class SideBySide(Result):
         return pd.DataFrame(rows)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The rows of the source's table; an asterisk where a system did not keep up."""
         p, (a, b) = order.name(self.q), self.names
         rows = []
         for step in self.steps:
             row = {"ingress": f"{number(step.payload_bps / 8e6, 2)} MB/s"} if self.along == RATE else {}
             row[self.unit] = number(step.step)
             for name, one, kept in zip(self.names, (step.a, step.b), step.kept_up, strict=True):
-                row[f"{p} of {name}"] = _spelled(one) + ("" if kept else " *")
-            row[f"{a} over {b}"] = _bound(step.ratio) + _spelled(step.ratio, "unknown")
+                row[f"{p} of {name}"] = _with_interval(one) + ("" if kept else " *")
+            row[f"{a} over {b}"] = _bound(step.ratio) + _with_interval(step.ratio, "unknown")
             row[f"{b} is"] = step.verdict + (f" ({step.reason})" if step.reason else "")
             rows.append(row)
         return pd.DataFrame(rows)
@@ -197,32 +159,18 @@ class SideBySide(Result):
             own = self.points[self.points.system == name]
             # beside the mark of their step, those of the first system to the right
             aside = 0.02 * (own.groupby("step").cumcount() + 1) * (-1) ** k
-            figure.add_scatter(
-                x=own.step * (1 + aside) if not along_rate else own.step + aside * max(self.points.step) / 2,
-                y=own.latency_ms,
-                mode="markers",
-                marker={"size": 6, "color": shade, "opacity": 0.4, "symbol": symbol},
-                showlegend=False,
-                legendgroup=name,
-                hovertemplate=f"one trial of {theme.plain(name)}: %{{y:.3g}} ms<extra></extra>",
-            )
-            estimates = [(step.a, step.b)[k] for step in self.steps]
-            at = [step.step for step in self.steps]
-            line = {"color": shade, "width": 1.5, "dash": DASHES[k]}
-            figure.add_scatter(
-                x=at, y=[one.estimate for one in estimates], mode="lines", line=line, hoverinfo="skip",
-                showlegend=False, legendgroup=name,
-            )  # fmt: skip
+            x = own.step + aside * max(self.points.step) / 2 if along_rate else own.step * (1 + aside)
+            group, label = {"legendgroup": name}, theme.plain(name)
+            small = {"mode": "markers", "marker": {"size": 6, "color": shade, "opacity": 0.4, "symbol": symbol}}
+            hover = f"one trial of {label}: %{{y:.3g}} ms<extra></extra>"
+            figure.add_scatter(x=x, y=own.latency_ms, showlegend=False, hovertemplate=hover, **small, **group)
+            estimates, at = [(step.a, step.b)[k] for step in self.steps], [step.step for step in self.steps]
+            joined = {"mode": "lines", "line": {"color": shade, "width": 1.5, "dash": DASHES[k]}, "hoverinfo": "skip"}
+            figure.add_scatter(x=at, y=[one.estimate for one in estimates], showlegend=False, **joined, **group)
             symbols = [symbol if step.kept_up[k] else f"{symbol}-open" for step in self.steps]
-            primitives.estimate_points(
-                figure,
-                at,
-                estimates,
-                marker={"size": 11, "color": shade, "symbol": symbols, "line": {"width": 2, "color": shade}},
-                vertical=True,
-                name=theme.plain(name),
-                legendgroup=name,
-            )
+            marker = {"size": 11, "color": shade, "symbol": symbols, "line": {"width": 2, "color": shade}}
+            more = {"marker": marker, "vertical": True, "name": label} | group
+            primitives.estimate_points(figure, at, estimates, **more)
             ends += [*own.latency_ms, *(end for one in estimates for end in (one.estimate, one.low, one.high))]
         known = np.asarray(ends, dtype=float)
         figure.update_yaxes(**theme.log_axis(known[np.isfinite(known) & (known > 0)], "ms"))
@@ -239,8 +187,8 @@ class SideBySide(Result):
             figure,
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
             title=f"{self.name}, two systems",
-            subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: it did not keep up. "
-            "Not drawn: beyond the time waited.",
+            subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: it did not keep "
+            "up. Not drawn: beyond the time waited.",
             alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
             caption=str(self),
             table=self.table(),
@@ -257,32 +205,19 @@ def _bound(ratio: Estimate) -> str:
     return "at least " if ratio.high == inf else "at most " if ratio.low == 0 else ""
 
 
-def _spelled(one: Estimate, unknown: str = BEYOND) -> str:
+def _with_interval(one: Estimate, unknown: str = BEYOND) -> str:
     if not isfinite(one.estimate):
         return unknown
     return f"{one.formatted} ({one.formatted_interval})" if one.formatted_interval else one.formatted
 
 
-def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, level: float = 0.95, **at) -> SideBySide:
+def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **at) -> SideBySide:
     """
-    A percentile of two systems at each step of the rate, or of the number of partitions.
+    Compare a percentile of two systems at each step of the rate, or of the number of partitions.
 
-    Parameters
-    ----------
-    along : "rate_records_per_s" or "partitions"
-    q : float
-        The percentile as a share.
-    at
-        Fixed values of other settings: partitions=..., or rate_records_per_s=...
-
-    Raises
-    ------
-    MissingDataError
-        If at no step both systems have trials that count.
-    ParameterError
-        If there are not two systems.
+    `along` is "rate_records_per_s" or "partitions"; `at` fixes the other. MissingDataError if at no step both systems
+    have trials that count; ParameterError if there are not two systems.
     """
-    level = check_level(level)
     if len(trials.systems) != 2:
         raise refusal("systems", ", ".join(trials.systems), "two of them")
     found, missing, points = {}, [], []
@@ -298,35 +233,21 @@ def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, le
         raise MissingDataError(f"no step of {STEPS[along]} has a trial of both systems that counts.")
     points = pd.concat(points, ignore_index=True)
     points = points.assign(step=points[along], latency_ms=[tail.quantile(q) for tail in points["tail"]])
-    judged = verdicts(found, q, level=level)
+    judged = verdicts(found, q)
     steps = [
         _step(value, pair, points[points.step == value], trials.systems, q, row, ratio)
         for (value, pair), (_, row), ratio in zip(found.items(), judged.rows.iterrows(), judged.ratios, strict=True)
     ]
     columns = ["system", "step", "latency_ms", "kept_up"]
-    return SideBySide(along, q, trials.systems, steps, points[columns], missing, judged)
+    return SideBySide(along, q, trials.systems, steps, points[columns], missing)
 
 
 def _step(value, pair, own: pd.DataFrame, names, q: float, row: pd.Series, ratio: Estimate) -> Step:
     a, b = names
-    ratio = ratio.transformed(
-        lambda b_over_a: 1 / b_over_a if b_over_a else inf,
-        quantity=f"{order.name(q)} at {number(value)}, {a} over {b}",
-        claim="",
-        unit="times",
-    )
+    texts = {"quantity": f"{order.name(q)} at {number(value)}, {a} over {b}", "claim": "", "unit": "times"}
+    ratio = ratio.transformed(lambda b_over_a: 1 / b_over_a if b_over_a else inf, **texts)
     claim = f"At {number(value)}, {order.name(q)} of a trial of {a} is {_bound(ratio)}{{}} that of {b}"
-    return Step(
-        value,
-        *(each.pooled.estimate(q, level=ratio.level) for each in pair),
-        replace(ratio, claim=claim),
-        row.verdict,
-        row.reason,
-        pair,
-        tuple(bool(own.kept_up[own.system == name].all()) for name in names),
-        float(own.payload_bps.iloc[0]),
-    )
-
-
-SYMBOLS = ("circle", "square")
-DASHES = ("solid", "dash")
+    both = (each.pooled.estimate(q, level=ratio.level) for each in pair)
+    kept_up = tuple(bool(own.kept_up[own.system == name].all()) for name in names)
+    ratio, payload_bps = replace(ratio, claim=claim), float(own.payload_bps.iloc[0])
+    return Step(value, *both, ratio, row.verdict, row.reason, pair, kept_up, payload_bps)

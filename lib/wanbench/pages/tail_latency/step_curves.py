@@ -1,9 +1,8 @@
 """
 A latency quantile against the rate, from trials at stepped rates: one curve per block, and their mean.
 
-The curve is of logarithms of trials' quantiles, so its mean is that of a typical trial (see `repeated`). A block holds
-one trial of every step; a missing trial is filled in from its block's and its step's effects, so that a slow block does
-not bend the mean curve where it lacks a step.
+The curve is of logarithms of trials' quantiles, so its mean is that of a typical trial. A missing trial is filled in
+from its block's and its step's effects, so that a slow block does not bend the mean curve where it lacks a step.
 """
 
 from __future__ import annotations
@@ -14,14 +13,17 @@ from math import isfinite, nan
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, stats
+from scipy import optimize
 
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.tails import quantile_intervals as order
 
 RATE = "rate_records_per_s"
+LEVEL = 0.95
+"""Confidence level of every interval of a curve."""
 COLUMNS = ("block", RATE, "tail")
 MIN_STEPS = 4
 """A level part and a rising part need two steps each."""
@@ -34,23 +36,10 @@ FILL_ROUNDS = 50
 @dataclass(frozen=True, eq=False)
 class StepCurve:
     """
-    A quantile against the rate.
+    A quantile against the rate, in ascending steps of records/s.
 
-    Attributes
-    ----------
-    q : float
-        The quantile as a share.
-    rates : array
-        The steps, ascending, in records/s.
-    blocks : tuple
-    logs : array
-        Logarithm of the trial's quantile in ms: a row per block, a column per step.
-    n : int
-        Number of trials.
-    notes : tuple of str
-        What a reader must know about the curve.
-    lost : tuple of float
-        Rates at which the quantile of a trial is that of a lost record, so that `logs` holds a lower limit.
+    `logs` has the logarithm of each trial's quantile in ms: a row per block, a column per step; `n` is the number of
+    trials. At `lost` rates the quantile of a trial is that of a lost record, so that `logs` holds a lower limit.
     """
 
     q: float
@@ -62,7 +51,7 @@ class StepCurve:
     lost: tuple[float, ...] = ()
 
     def below(self, rate: float) -> StepCurve:
-        """The steps below a rate."""
+        """Return the steps below a rate."""
         steps = self.rates < rate
         lost = tuple(each for each in self.lost if each < rate)
         return replace(self, rates=self.rates[steps], logs=self.logs[:, steps], lost=lost)
@@ -72,13 +61,13 @@ class StepCurve:
         """Logarithm of the typical trial's quantile at each step."""
         return self.logs.mean(axis=0)
 
-    def table(self, level: float = 0.95) -> pd.DataFrame:
+    def table(self) -> pd.DataFrame:
         """
         A row per step: `rate_records_per_s`, `latency_ms` (geometric mean over blocks; NaN at `lost` rates), `low_ms`,
         `high_ms`.
         """
         r = len(self.blocks)
-        half = student(level, r) * self.logs.std(axis=0, ddof=1) / r**0.5 if r > 1 else np.full(len(self.rates), nan)
+        half = student(LEVEL, r) * self.logs.std(axis=0, ddof=1) / r**0.5 if r > 1 else np.full(len(self.rates), nan)
         mean = np.where(np.isin(self.rates, self.lost), nan, self.mean)
         with np.errstate(over="ignore"):
             ends = {"low_ms": np.exp(mean - half), "high_ms": np.exp(mean + half)}
@@ -89,30 +78,18 @@ class StepCurve:
         A statistic of the mean curve, and its standard error by leaving out each block in turn (Shao & Tu 1995, section
         2.3); NaN where the statistic is.
         """
-        r = len(self.blocks)
-        without = (
-            np.array([statistic(np.delete(self.logs, k, axis=0).mean(axis=0)) for k in range(r)])
-            if r > 1
-            else np.array([nan])
-        )
-        error = float(np.sqrt((r - 1) / r * ((without - without.mean()) ** 2).sum())) if r > 1 else nan
-        return statistic(self.mean), error
+        r, value = len(self.blocks), statistic(self.mean)
+        if r < 2:
+            return value, nan
+        without = np.array([statistic(np.delete(self.logs, k, axis=0).mean(axis=0)) for k in range(r)])
+        return value, float(np.sqrt((r - 1) / r * ((without - without.mean()) ** 2).sum()))
 
 
 def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     """
-    The curve of trials at stepped rates.
+    Compute the curve of one system's trials, one per row: `block`, `rate_records_per_s`, `tail`.
 
-    Parameters
-    ----------
-    trials : DataFrame
-        One row per trial of one system: `block`, `rate_records_per_s`, and `tail` (its `Tail`). Two trials of one block
-        and step count by their mean.
-
-    Raises
-    ------
-    ParameterError
-        If there are fewer than 4 steps or 2 blocks, or a step or block shares no trial with the others.
+    Two trials of one block and step count by their mean. ParameterError with fewer than 4 steps or 2 blocks.
     """
     check_columns("trials", trials, COLUMNS)
     order.check_quantile(q)
@@ -135,10 +112,9 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     missing = int(wide.isna().sum().sum())
     note = f"{count(missing, 'trial')} missing, filled in from the other trials of its block and step"
     logs = filled(wide.to_numpy(dtype=float))
-    return StepCurve(
-        q, wide.columns.to_numpy(dtype=float), tuple(wide.index), logs, len(trials), (note,) if missing else (),
-        tuple(sorted(set(trials[RATE][lost].astype(float)))),
-    )  # fmt: skip
+    rates, notes = wide.columns.to_numpy(dtype=float), (note,) if missing else ()
+    lost_at = tuple(sorted(set(trials[RATE][lost].astype(float))))
+    return StepCurve(q, rates, tuple(wide.index), logs, len(trials), notes, lost_at)
 
 
 def filled(logs: np.ndarray) -> np.ndarray:
@@ -157,13 +133,13 @@ def filled(logs: np.ndarray) -> np.ndarray:
 
 
 def rising(logs: np.ndarray) -> np.ndarray:
-    """The closest non-decreasing curve (isotonic regression)."""
+    """Return the closest non-decreasing curve (isotonic regression)."""
     return optimize.isotonic_regression(logs).x
 
 
 def student(level: float, units: int) -> float:
     """Student's t factor for this many units; infinite with fewer than two."""
-    return float(stats.t.ppf((1 + level) / 2, units - 1)) if units > 1 else float("inf")
+    return float(t_quantile(level, units - 1)) if units > 1 else float("inf")
 
 
 def ends(value: float, half: float) -> tuple[float, float]:

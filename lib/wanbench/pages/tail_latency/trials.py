@@ -1,15 +1,14 @@
 """
 Trials of several systems at steps of rate or partitions: which count, and their latencies.
 
-A trial is the unit of replication. If the generator fell behind its own schedule, or the backlog of the trial's start
-was still draining, the trial says nothing about the system under this load: it is left out of curves and comparisons,
-and stays in the table with its reason. If the system fell behind, it counts.
+If the generator fell behind its own schedule, or the backlog of the trial's start was still draining, the trial says
+nothing about the system under this load: it is left out of curves and comparisons, and stays in the table with its
+reason. If the system fell behind, it counts.
 
-Do not confuse two quantities. The *pooled* quantile is that of all records of all trials: tables of latencies state it.
-The *trial's* quantile is that of one trial; its geometric mean over trials is that of a typical trial. Comparisons use
-the latter: a pooled p99.9 often comes from the one worst trial, so the other trials say nothing about its scatter. In
-simulation the jackknife of a pooled p99.9 finds false differences in 5 to 16 of 100 comparisons, and Student's t on
-logarithms of trials' quantiles in 3 to 8.
+The *pooled* quantile is that of all records of all trials: tables of latencies state it. The *trial's* quantile is that
+of one trial; its geometric mean over trials is that of a typical trial. Comparisons use the latter: a pooled p99.9
+often comes from the one worst trial. In simulation the jackknife of a pooled p99.9 finds false differences in 5 to 16
+of 100 comparisons, and Student's t on logarithms of trials' quantiles in 3 to 8.
 """
 
 from __future__ import annotations
@@ -29,28 +28,47 @@ from wanbench.formatting import count, number, quantity
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import geometric_mean
-from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.tails.distribution import Parts, Tail
 from wanbench.methods.trials.counted_seconds import attempts_of
 
 from .latencies import of_open_loop
+from .step_curves import RATE
 
 COLUMNS = ("block", "tail")
+
+
+PARTITIONS, WHAT = "partitions", "end to end"
+ACKNOWLEDGED = "acknowledged_records_per_s"
+STEPS = {RATE: "rate", PARTITIONS: "partitions"}
+KEPT_UP = 0.98
+"""
+A system keeps up if it acknowledges this share of the requested rate. At less, latency grows by more than 20 ms in each
+second, so that the tail only reflects the length of the trial.
+"""
+LOAD = (RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED)
+LOAD += ("late_p99_ms", "fell_behind", "error")
+NEEDED = {
+    "tests": [*KEY, "outcome"],
+    "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
+    "open_loop_loads": [*KEY, *LOAD],
+    "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
+}
+BEHIND = "the generator fell behind its schedule"
+DRAINING = "the backlog of its start was still draining, so its warm-up was too short"
+"""
+Latency of a system in its steady state scatters, and that of one which falls behind grows; neither falls by half,
+quarter by quarter.
+"""
+METHOD = "percentile in the later half of a trial's seconds over that in the earlier; t on logarithms, trials as units"
+ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
 
 
 @dataclass(frozen=True, eq=False)
 class TailTrials:
     """
-    Repeated trials of one system at one load.
+    Repeated trials of one system at one load: the latencies of each, after warm-up, and its block.
 
-    Parameters
-    ----------
-    name : str
-        The system, as sentences name it.
-    tails : sequence of Tail
-        The latencies of each trial, after warm-up.
-    blocks : sequence, optional
-        The block of each trial; by default the k-th trial is of block k.
+    By default the k-th trial is of block k.
     """
 
     name: str
@@ -65,48 +83,32 @@ class TailTrials:
         if len(self.blocks) != len(self.tails):
             raise refusal("blocks", self.blocks, f"the block of each of the {len(self.tails)} trials")
 
-    def __repr__(self) -> str:
-        return f"{self.name}: {len(self.tails)} trials, {self.n:,} records"
-
-    @property
-    def n(self) -> int:
-        """Number of records, including lost ones."""
-        return sum(tail.n for tail in self.tails)
-
     @cached_property
     def pooled(self) -> Tail:
         """The records of all trials, with the trials as units: for quantiles with intervals."""
         return merged(self.tails, self.name)
 
     def by_trial(self, q: float) -> np.ndarray:
-        """The quantile of each trial in ms."""
+        """Return the quantile of each trial in ms."""
         return np.array([tail.quantile(q) for tail in self.tails])
 
 
 def merged(tails: Sequence[Tail], name: str) -> Tail:
-    """The records of several trials as one distribution, whose runs are the trials."""
+    """Pool the records of several trials as one distribution, whose runs are the trials."""
     values, place = np.unique(np.concatenate([tail.values_ms for tail in tails]), return_inverse=True)
     counts = np.bincount(place, weights=np.concatenate([tail.counts for tail in tails]), minlength=len(values))
     parts = [tail.parts if tail.parts is not None else _whole(tail) for tail in tails]
-    return Tail(
-        name,
-        values,
-        counts,
-        sum(tail.n_lost for tail in tails),
-        Parts(
-            np.repeat(np.arange(len(parts)), [len(each.sizes) for each in parts]),
-            np.concatenate([each.sizes for each in parts]),
-            partial(_below_in_all, parts),
-        ),
-        max(tail.resolution_ms for tail in tails),
-        tuple(run for tail in tails for run in tail.runs) if all(tail.runs for tail in tails) else (),
-        sum(tail.n_cut for tail in tails),
-        tuple(dict.fromkeys(text for tail in tails for text in tail.cautions)),
-    )
+    trial = np.repeat(np.arange(len(parts)), [len(each.sizes) for each in parts])
+    together = Parts(trial, np.concatenate([each.sizes for each in parts]), partial(_below_in_all, parts))
+    runs = tuple(run for tail in tails for run in tail.runs) if all(tail.runs for tail in tails) else ()
+    n_lost, n_cut = (sum(getattr(tail, name) for tail in tails) for name in ("n_lost", "n_cut"))
+    cautions = tuple(dict.fromkeys(text for tail in tails for text in tail.cautions))
+    resolution_ms = max(tail.resolution_ms for tail in tails)
+    return Tail(name, values, counts, n_lost, together, resolution_ms, runs, n_cut, cautions)
 
 
 def _whole(tail: Tail) -> Parts:
-    """A trial with a known distribution only, as one stretch."""
+    """Return a trial with a known distribution only, as one stretch."""
     return Parts(np.zeros(1, dtype=int), np.array([tail.n], dtype=float), partial(_below, tail))
 
 
@@ -118,46 +120,14 @@ def _below_in_all(parts: Sequence[Parts], x: float) -> np.ndarray:
     return np.concatenate([each.below(x) for each in parts])
 
 
-RATE, PARTITIONS = "rate_records_per_s", "partitions"
-ACKNOWLEDGED = "acknowledged_records_per_s"
-STEPS = {RATE: "rate", PARTITIONS: "partitions"}
-KEPT_UP = 0.98
-"""
-A system keeps up if it acknowledges this share of the requested rate. At less, latency grows by more than 20 ms in each
-second, so that the tail only reflects the length of the trial.
-"""
-LOAD = (
-    RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED, "late_p99_ms",
-    "fell_behind", "error",
-)  # fmt: skip
-NEEDED = {
-    "tests": [*KEY, "outcome"],
-    "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
-    "open_loop_loads": [*KEY, *LOAD],
-    "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
-}
-BEHIND = "the generator fell behind its schedule"
-DRAINING = "the backlog of its start was still draining, so its warm-up was too short"
-"""
-Latency of a system in its steady state scatters, and that of one which falls behind grows; neither falls by half,
-quarter by quarter.
-"""
-
-
 @dataclass(frozen=True, repr=False)
 class SystemTrials(RowsResult):
     """
     Trials by system and step.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per trial: system, block, rate_records_per_s (requested, of all producers together), partitions (in
-        total), payload_bps (at the requested rate), acknowledged_records_per_s, late_p99_ms (of the generator),
-        `kept_up` (the system), `counts`, `why` (it does not count), and `tail`, the end-to-end latencies of a trial
-        that counts.
-    systems : tuple of str
-        In the order they were given.
+    `rows` has one per trial: system, block, rate_records_per_s (requested, of all producers together), partitions (in
+    total), payload_bps, acknowledged_records_per_s, late_p99_ms (of the generator), `kept_up` (the system), `counts`,
+    `why` (it does not count), and `tail`, the end-to-end latencies of a trial that counts.
     """
 
     systems: tuple[str, ...]
@@ -165,12 +135,10 @@ class SystemTrials(RowsResult):
     TITLE = "Trials by system and step"
 
     def table(self) -> pd.DataFrame:
-        """`rows` without the latencies."""
         return self.rows.drop(columns="tail")
 
     @property
     def sentence(self) -> str:
-        """How many trials count, how many do not and why, and at which rates a system did not keep up."""
         out = self.rows[~self.rows.counts]
         text = f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count"
         if len(out):
@@ -188,49 +156,41 @@ class SystemTrials(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """A caution if trials were left out."""
         out = self.rows[~self.rows.counts]
         named = ", ".join(f"{row.setting} in block {row.block}" for row in out.itertuples())
         return (f"not in any curve or comparison: {named}",) if len(out) else ()
 
     def formatted_table(self) -> pd.DataFrame:
-        """One row per system and step, by rate and partitions."""
         rows = []
-        for (rate, partitions, system), part in self._by_step():
+        order = {name: k for k, name in enumerate(self.systems)}
+        ordered = self.rows.assign(place=self.rows.system.map(order)).sort_values([RATE, PARTITIONS, "place"])
+        for (rate, partitions, system), part in ordered.groupby([RATE, PARTITIONS, "system"], sort=False):
             good = part[part.counts]
-            rows.append(
-                {
-                    "records/s": number(rate, 0),
-                    "partitions": number(partitions, 0),
-                    "system": system,
-                    "trials": f"{len(good)} of {len(part)}",
-                    "acknowledged/s": number(good[ACKNOWLEDGED].mean(), 0),
-                    "kept up": f"{int(good.kept_up.sum())} of {len(good)}",
-                    "generator late, p99": quantity(part.late_p99_ms.max(), "ms"),
-                    "left out because": "; ".join(part.why[~part.counts].unique()),
-                }
-            )
+            row = {"records/s": number(rate, 0), "partitions": number(partitions, 0), "system": system}
+            row |= {
+                "trials": f"{len(good)} of {len(part)}",
+                "acknowledged/s": number(good[ACKNOWLEDGED].mean(), 0),
+                "kept up": f"{int(good.kept_up.sum())} of {len(good)}",
+                "generator late, p99": quantity(part.late_p99_ms.max(), "ms"),
+                "left out because": "; ".join(part.why[~part.counts].unique()),
+            }
+            rows.append(row)
         return pd.DataFrame(rows)
 
-    def _by_step(self):
-        order = {name: k for k, name in enumerate(self.systems)}
-        rows = self.rows.assign(place=self.rows.system.map(order)).sort_values([RATE, PARTITIONS, "place"])
-        return rows.groupby([RATE, PARTITIONS, "system"], sort=False)
-
     def steps(self, along: str, **at) -> list[float]:
-        """The measured steps of rate or partitions, with all else as in `at`, in order."""
+        """Return the measured steps of rate or partitions, with all else as in `at`, in order."""
         check_choice("step", along, STEPS)
         return sorted(self.matching(**at)[along].unique().tolist())
 
     def stepped(self, system: str, **at) -> pd.DataFrame:
-        """A system's counted trials at fixed values of other settings, as input of `tails.knee`."""
+        """Return a system's counted trials at fixed values of other settings, as input of `step_curve`."""
         rows = self.matching(**at)
         check_choice("system", system, self.systems)
         return rows[rows.counts & (rows.system == system)]
 
     def at(self, system: str, **step) -> TailTrials:
         """
-        The trials of a system at one step; MissingDataError if none counts.
+        Return the trials of a system at one step; MissingDataError if none counts.
 
         `step` names rate_records_per_s and partitions.
         """
@@ -241,12 +201,12 @@ class SystemTrials(RowsResult):
         return TailTrials(system, tuple(rows["tail"]), tuple(rows.block))
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of another table from trials that count and whose system kept up."""
+        """Return the rows of another table from trials that count and whose system kept up."""
         kept = self.rows[self.rows.counts & self.rows.kept_up]
         return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
 
     def highest_kept(self, **at) -> float:
-        """The highest rate that every system kept up with in every trial; MissingDataError if there is none."""
+        """Return the highest rate that every system kept up with in every trial; MissingDataError if there is none."""
         rows = self.matching(**at)
         rows = rows[rows.counts]
         kept = rows.groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
@@ -256,7 +216,7 @@ class SystemTrials(RowsResult):
         return float(kept.index.max())
 
     def matching(self, **at) -> pd.DataFrame:
-        """The rows of one rate, of one number of partitions, or of both."""
+        """Return the rows of one rate, of one number of partitions, or of both."""
         rows = self.rows
         for name, value in at.items():
             check_choice("step", name, STEPS)
@@ -264,25 +224,12 @@ class SystemTrials(RowsResult):
         return rows
 
 
-def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str], *, what: str = "end to end") -> SystemTrials:
+def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> SystemTrials:
     """
-    The trials of a run whose plan is `campaign.systems_by_steps`.
+    Read the trials of some systems, in the order to show them, of a run whose plan is `design.systems_by_steps`.
 
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        Tables of one run: tests, trials, open_loop_loads and open_loop_histograms are used.
-    systems : sequence of str
-        Their names, in the order to show them.
-    what : "end to end" or "publish"
-        The latency to take.
-
-    Raises
-    ------
-    MissingDataError
-        If no trial of these systems was measured.
-    ParameterError
-        If a table or a column is missing.
+    `tables` needs tests, trials, open_loop_loads and open_loop_histograms. MissingDataError if no such trial was
+    measured; ParameterError if a table or a column is missing.
     """
     for name, columns in NEEDED.items():
         if name not in tables:
@@ -292,23 +239,20 @@ def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str], *, what: 
     attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
     # a search has no rate of its own
     attempts = attempts[attempts.system.isin(list(systems)) & attempts.target_records_per_s.notna()]
-    loads = tables["open_loop_loads"]
-    rows = attempts[[*KEY, "setting", "system", "block", *(["reason"] if out else [])]].merge(
-        loads[[*KEY, *LOAD]], on=KEY, how="left"
-    )
+    loads, columns = tables["open_loop_loads"], [*KEY, "setting", "system", "block", *(["reason"] if out else [])]
+    rows = attempts[columns].merge(loads[[*KEY, *LOAD]], on=KEY, how="left")
     if rows.empty:
         raise MissingDataError(f"no trial of {', '.join(systems)} was measured.")
     histograms = tables["open_loop_histograms"]
-    by_trial = dict(list(histograms[histograms.what == what].groupby(KEY)))
-    rows["why"] = [_why_not(row, by_trial.get(tuple(row[name] for name in KEY))) for _, row in rows.iterrows()]
+    by_trial = dict(list(histograms[histograms.what == WHAT].groupby(KEY)))
+    latencies = [by_trial.get(tuple(row[name] for name in KEY)) for _, row in rows.iterrows()]
+    rows["why"] = [_why_not(row, own) for (_, row), own in zip(rows.iterrows(), latencies, strict=True)]
     rows["counts"] = rows.why == ""
     rows["kept_up"] = rows[ACKNOWLEDGED].fillna(0) >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
     rows["payload_bps"] = 8.0 * rows.rate_records_per_s * rows.record_bytes
     rows["partitions"] = rows.topics * rows.partitions
-    rows["tail"] = [
-        of_open_loop(by_trial[tuple(row[name] for name in KEY)], what=what, name=row.setting) if row.counts else None
-        for _, row in rows.iterrows()
-    ]
+    each = zip(latencies, rows.setting, rows.counts, strict=True)
+    rows["tail"] = [of_open_loop(own, name=setting) if counts else None for own, setting, counts in each]
     return SystemTrials(rows, tuple(systems))
 
 
@@ -333,55 +277,30 @@ def _drains(latencies: pd.DataFrame) -> bool:
     quarters = np.array_split(np.sort(counted.window.unique()), 4)
     if not len(quarters[-1]):
         return False
-    what = counted.what.iloc[0]
-    medians = [of_open_loop(counted[counted.window.isin(own)], what=what).quantile(0.5) for own in quarters]
+    medians = [of_open_loop(counted[counted.window.isin(own)]).quantile(0.5) for own in quarters]
     return medians[-1] <= medians[0] / 2 and all(b < a for a, b in pairwise(medians))
 
 
-METHOD = "percentile in the later half of a trial's seconds over that in the earlier; t on logarithms, trials as units"
-ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
-
-
-def settled(
-    trials: SystemTrials,
-    tables: Mapping[str, pd.DataFrame],
-    *,
-    q: float = 0.99,
-    what: str = "end to end",
-    level: float = 0.95,
-) -> Estimate:
+def settled(trials: SystemTrials, tables: Mapping[str, pd.DataFrame]) -> Estimate:
     """
-    Change of a percentile from the earlier to the later half of the counted seconds, over trials that kept up.
+    Estimate how p99 changes from the earlier to the later half of the counted seconds, over trials that kept up.
 
     A trial of a few seconds is too short to test for stationarity; all trials together suffice. An interval that
-    contains 1 shows no significant drift.
-
-    Raises
-    ------
-    MissingDataError
-        If no trial that kept up has two seconds.
+    contains 1 shows no significant drift. MissingDataError if no trial that kept up has two seconds.
     """
-    histograms = trials.part(tables["open_loop_histograms"])
-    ratios = []
-    for _, part in histograms[(histograms.what == what) & ~histograms.warm_up].groupby(KEY):
+    histograms, ratios = trials.part(tables["open_loop_histograms"]), []
+    for _, part in histograms[(histograms.what == WHAT) & ~histograms.warm_up].groupby(KEY):
         windows = np.sort(part.window.unique())
-        half = len(windows) // 2
-        if not half:
-            continue
-        early, late = (
-            of_open_loop(part[part.window.isin(own)], what=what).quantile(q)
-            for own in (windows[:half], windows[-half:])
-        )
-        if np.isfinite([early, late]).all() and early > 0:
-            ratios.append(late / early)
+        if half := len(windows) // 2:
+            halves = (part[part.window.isin(own)] for own in (windows[:half], windows[-half:]))
+            early, late = (of_open_loop(own).quantile(0.99) for own in halves)
+            ratios += [late / early] if np.isfinite([early, late]).all() and early > 0 else []
     if not ratios:
         raise MissingDataError("no trial that kept up has two counted seconds.")
-    p = order.name(q)
-    return geometric_mean(
-        ratios,
-        level,
-        quantity=f"{p}, later half of a trial over the earlier",
-        claim=f"In the later half of the counted seconds, {p} is {{}} that of the earlier half",
-        method=METHOD,
-        assumption=ASSUMPTION,
-    )
+    about = {
+        "quantity": "p99, later half of a trial over the earlier",
+        "claim": "In the later half of the counted seconds, p99 is {} that of the earlier half",
+        "method": METHOD,
+        "assumption": ASSUMPTION,
+    }
+    return geometric_mean(ratios, 0.95, **about)

@@ -1,11 +1,11 @@
 """
 Is one system's tail better, worse or tied? A verdict per row of a table, from repeated trials of both.
 
-The verdict is on the ratio of both systems' quantiles per block: its geometric mean over blocks, with Student's t on
-the logarithm. "better" and "worse": the ratio differs from 1. "tied": its interval lies within the margin, which
-amounts to two one-sided tests (Schuirmann 1987) at (1 - level) / 2 each. A ratio that meets both conditions is tied:
-it differs, but too little to matter. All else is "not enough data". Both kinds of p-value are adjusted over the rows of
-a table (Holm 1979), so that a table of equal systems has any false verdict "better" or "worse" in 5 of 100 cases.
+The verdict is on the ratio of both systems' quantiles per block: its geometric mean, with Student's t on the logarithm.
+"better" and "worse": the ratio differs from 1. "tied": its interval lies within the margin, which amounts to two
+one-sided tests (Schuirmann 1987) at (1 - level) / 2 each; a ratio that also differs is tied. All else is "not enough
+data". Both kinds of p-value are adjusted over the rows (Holm 1979): a table of equal systems has a false verdict in 5
+of 100 cases.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import check_kind, check_level, check_number
+from wanbench.checks import check_kind
 from wanbench.errors import ParameterError
-from wanbench.formatting import count, number, percent
-from wanbench.methods.result import Estimate, RowsResult, text_table
+from wanbench.formatting import count, number
+from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import half_width, ratio_estimate
 from wanbench.methods.tails import quantile_intervals as order
 
@@ -29,7 +29,7 @@ from .quantiles import QUANTILES
 from .trials import TailTrials
 
 VERDICTS = ("better", "worse", "tied", "not enough data")
-MARGIN = 0.10
+ALPHA, MARGIN = 0.05, 0.10
 """
 Ratios within 10 % on either side count as tied: two runs of one system hours apart differ by about as much, so a
 smaller ratio is no reason to choose a system.
@@ -46,142 +46,71 @@ COARSE = 0.01
 """A resolution of the values below this share of the quantile is ignored: it is small against the margin."""
 METHOD = "t on the logarithm of the ratio within a block (paired), geometric mean over blocks"
 ASSUMPTION = "Blocks are independent and represent further ones; log ratios scatter about symmetrically"
-SHOWN = ("row", "quantile", "a_ms", "b_ms", "ratio", "low", "high", "n_blocks", "verdict")
 
 
 @dataclass(frozen=True, repr=False)
 class Verdicts(RowsResult):
     """
-    Verdicts on two systems, row by row.
+    Verdicts on two systems, row by row, with the ratio of each.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        `row`, `quantile`, `a_ms`, `b_ms` (pooled quantiles), `ratio` (b over a, of typical trials), `low`, `high` (not
-        simultaneous; 0 or infinite where records of one system were lost, so that the ratio is a bound), `n_blocks`,
-        `n_a`, `n_b` (records), `p_differs`, `p_tied` (adjusted over all rows), `verdict` (on b, simultaneous over all
-        rows), `verdict_alone` (as if the row were the only one), `reason` (for "not enough data").
-    ratios : tuple of Estimate
-        One per row.
-    a, b : str
-        The systems; the verdict is on b.
+    `rows` has `row`, `quantile`, `a_ms`, `b_ms` (pooled quantiles), `ratio` (b over a, of typical trials) with `low`,
+    `high` (not simultaneous; 0 or infinite where records of one system were lost), `n_blocks`, `p_differs`, `p_tied`
+    (adjusted), `verdict` (on b, simultaneous), `verdict_alone` (as if the row were the only one), `reason` (for "not
+    enough data").
     """
 
     ratios: tuple[Estimate, ...]
-    a: str
-    b: str
-    margin: float
-    level: float
-
-    TITLE = "Latency of two systems, with a verdict per row"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The ratio of each row."""
         return self.ratios
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(one.sentence for one in self.ratios)
 
     @property
     def verdict(self) -> str:
         """The verdict of the only row, or of all rows if they agree; otherwise "mixed"."""
-        found = self.rows.verdict.unique()
-        return found[0] if len(found) == 1 else "mixed"
-
-    @property
-    def sentence(self) -> str:
-        """The rows in which b is better, worse or tied, and those without enough data."""
-        parts = []
-        for verdict in VERDICTS:
-            rows = self.rows[self.rows.verdict == verdict]
-            if len(rows):
-                names = ", ".join(self._name(k) for k in rows.index)
-                parts.append(f"{'there are ' if verdict == VERDICTS[-1] else ''}{verdict} at {names}")
-        rows = count(len(self.rows), "row")
-        return (
-            f"Against {self.a}, latency of {self.b} is {'; '.join(parts)} (at the level {percent(self.level)} for "
-            f"all of {rows} together; tied: ratio within {percent(self.margin)})."
-        ).replace("is there are", "has")
-
-    def _name(self, k: int) -> str:
-        row = self.rows.loc[k]
-        label = f"{row['row']}, " if row["row"] != "" else ""
-        return f"{label}{order.name(row['quantile'])} ({self.ratios[k].formatted})"
-
-    def formatted_table(self) -> pd.DataFrame:
-        """The rows as text, quantiles by name."""
-        return text_table(self.rows[list(SHOWN)].assign(quantile=self.rows["quantile"].map(order.name)))
+        given = self.rows.verdict.unique()
+        return given[0] if len(given) == 1 else "mixed"
 
 
-def verdict(
-    a: TailTrials,
-    b: TailTrials,
-    at: float | Sequence[float] = QUANTILES,
-    *,
-    margin: float = MARGIN,
-    level: float = 0.95,
-) -> Verdicts:
-    """
-    Whether b has a better, worse or tied tail than a, at one quantile or several, at one load.
-
-    Parameters
-    ----------
-    a, b : TailTrials
-        Trials of both systems; those of the same block are compared.
-    margin : float
-        Ratios from 1 / (1 + margin) to 1 + margin are tied.
-    """
-    return verdicts({"": (a, b)}, at, margin=margin, level=level)
+def verdict(a: TailTrials, b: TailTrials, at: float | Sequence[float] = QUANTILES) -> Verdicts:
+    """Judge whether b has a better, worse or tied tail than a, at one quantile or several, at one load."""
+    return verdicts({"": (a, b)}, at)
 
 
 def verdicts(
-    rows: Mapping[Hashable, tuple[TailTrials, TailTrials]],
-    at: float | Sequence[float] = QUANTILES,
-    *,
-    margin: float = MARGIN,
-    level: float = 0.95,
+    rows: Mapping[Hashable, tuple[TailTrials, TailTrials]], at: float | Sequence[float] = QUANTILES
 ) -> Verdicts:
     """
-    Simultaneous verdicts on a whole table, such as one row per step, at each quantile.
+    Judge a whole table simultaneously, such as one row per step, at each quantile.
 
-    Parameters
-    ----------
-    rows : mapping
-        Label of a row to the trials of a and b.
+    `rows` maps the label of a row to the trials of a and b; those of the same block are compared.
     """
-    level, quantiles = check_level(level), order.check_quantiles(at)
-    check_number("margin", margin, 0, 1, above=True)
+    quantiles = order.check_quantiles(at)
     if not check_kind("rows", rows, Mapping):
         raise ParameterError("rows is empty; allowed: at least one row.")
-    found = [(label, a, b, *_row(label, a, b, q, margin, level)) for label, (a, b) in rows.items() for q in quantiles]
-    table = pd.DataFrame([row for *_, row, _ in found])
-    alpha = 1 - level
-    for column in ("p_differs", "p_tied"):
-        known = table[column].notna()
-        alone = table[column].copy()
+    judged = [_row(label, a, b, q) for label, (a, b) in rows.items() for q in quantiles]
+    table = pd.DataFrame([row for row, _ in judged])
+    alone = {name: table[name].copy() for name in ("p_differs", "p_tied")}
+    for name, p in alone.items():
+        known = p.notna()
         if known.any():
-            table.loc[known, column] = holm(alone[known].to_numpy())
-        table[f"{column}_alone"] = alone
-    table["verdict"] = [_verdict(row.ratio, row.p_differs, row.p_tied, alpha) for row in table.itertuples()]
-    table["verdict_alone"] = [
-        _verdict(row.ratio, row.p_differs_alone, row.p_tied_alone, alpha) for row in table.itertuples()
-    ]
-    open_ = (table.verdict == VERDICTS[-1]) & (table.reason == "")
-    table.loc[open_, "reason"] = "the interval contains both 1 and ratios beyond the margin"
-    single = open_ & (table.verdict_alone != VERDICTS[-1])
+            table.loc[known, name] = holm(p[known].to_numpy())
+    table["verdict"] = list(map(_verdict, table.ratio, table.p_differs, table.p_tied))
+    table["verdict_alone"] = list(map(_verdict, table.ratio, alone["p_differs"], alone["p_tied"]))
+    undecided = (table.verdict == VERDICTS[-1]) & (table.reason == "")
+    table.loc[undecided, "reason"] = "the interval contains both 1 and ratios beyond the margin"
+    single = undecided & (table.verdict_alone != VERDICTS[-1])
     table.loc[single, "reason"] = table.verdict_alone + " if it were the only row, not with all rows"
-    _, a, b = found[0][:3]
-    return Verdicts(
-        table.drop(columns=["p_differs_alone", "p_tied_alone"]),
-        tuple(estimate for *_, estimate in found),
-        a.name,
-        b.name,
-        margin,
-        level,
-    )
+    return Verdicts(table, tuple(estimate for _, estimate in judged))
 
 
 def holm(p: np.ndarray) -> np.ndarray:
     """
-    P-values adjusted over all of them (Holm 1979).
+    Adjust p-values over all of them (Holm 1979).
 
     >>> holm(np.array([0.04, 0.01, 0.03])).round(3).tolist()
     [0.06, 0.03, 0.06]
@@ -192,51 +121,45 @@ def holm(p: np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def _verdict(ratio: float, p_differs: float, p_tied: float, alpha: float) -> str:
-    if p_tied <= alpha:
+def _verdict(ratio: float, p_differs: float, p_tied: float) -> str:
+    if p_tied <= ALPHA:
         return "tied"
-    if p_differs <= alpha:
+    if p_differs <= ALPHA:
         return "better" if ratio < 1 else "worse"
-    return "not enough data"
+    return VERDICTS[-1]
 
 
-def _row(label, a: TailTrials, b: TailTrials, q: float, margin: float, level: float) -> tuple[dict, Estimate]:
+def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict, Estimate]:
     check_kind("a", a, TailTrials)
     check_kind("b", b, TailTrials)
     logs, notes = _log_ratios(a, b, q)
     reason = _too_few(a, b, q, len(logs))
     coarse = 0.0 if reason else _coarseness(a, b, q)
-    half = nan if reason else float(half_width(logs, level)) + coarse
+    half = nan if reason else float(half_width(logs, 1 - ALPHA)) + coarse
     if coarse:
-        notes += (
-            f"the values have a resolution of {number(100 * coarse, 0)} % of the ratio, by which the interval is wider",
-        )
+        resolution = f"the values have a resolution of {number(100 * coarse, 0)} % of the ratio"
+        notes += (f"{resolution}, by which the interval is wider",)
     # Where one system lost the record, the ratio is a bound; where both did in one block, there is none.
     lost_a, lost_b = (bool(np.isinf(each.by_trial(q)).any()) for each in (a, b))
     mean = float(logs.mean()) if len(logs) and not _both_lost(a, b, q) else nan
     if (lost_a or lost_b) and np.isfinite(mean):
         notes += ("the ratio is a bound, as one system lost records",)
     name = order.name(q)
-    estimate = ratio_estimate(
-        mean,
-        half,
-        quantity=f"{name}{f', {label}' if label != '' else ''}, {b.name} over {a.name}",
-        claim=f"{name} of a trial of {b.name} is {{}} that of {a.name}",
-        n=len(logs),
-        basis=count(len(logs), "block"),
-        method=METHOD,
-        assumption=ASSUMPTION,
-        level=level,
-        warnings=(*notes, *((f"not enough data: {reason}",) if reason else ())),
-    )
+    about = {
+        "quantity": f"{name}{f', {label}' if label != '' else ''}, {b.name} over {a.name}",
+        "claim": f"{name} of a trial of {b.name} is {{}} that of {a.name}",
+        "basis": count(len(logs), "block"),
+        "warnings": (*notes, *((f"not enough data: {reason}",) if reason else ())),
+    }
+    estimate = ratio_estimate(mean, half, n=len(logs), method=METHOD, assumption=ASSUMPTION, level=1 - ALPHA, **about)
     if not reason:
         estimate = replace(estimate, low=0.0 if lost_a else estimate.low, high=inf if lost_b else estimate.high)
-    differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + margin), coarse)
+    differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + MARGIN), coarse)
     if lost_a or lost_b:  # a bound shows a difference on its own side alone, and no tie
         differs, tied = nan if (lost_a and mean > 0) or (lost_b and mean < 0) else differs, nan
     row = {"row": label, "quantile": q, "a_ms": a.pooled.quantile(q), "b_ms": b.pooled.quantile(q)}
     row |= {"ratio": estimate.estimate, "low": estimate.low, "high": estimate.high, "n_blocks": len(logs)}
-    row |= {"n_a": a.n, "n_b": b.n, "p_differs": differs, "p_tied": tied, "verdict": "", "verdict_alone": ""}
+    row |= {"p_differs": differs, "p_tied": tied, "verdict": "", "verdict_alone": ""}
     return row | {"reason": reason}, estimate
 
 
@@ -269,7 +192,7 @@ def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[flo
 
 
 def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The log ratio of each common block; several trials of a block count by their geometric mean."""
+    """Return the log ratio of each common block; several trials of a block count by their geometric mean."""
     sides = {name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))}
     values = pd.concat(sides)
     if (values <= 0).any():
@@ -303,5 +226,5 @@ def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
 
 
 def _both_lost(a: TailTrials, b: TailTrials, q: float) -> int:
-    """The number of blocks in which the quantile of both systems falls on a lost record."""
+    """Return the number of blocks in which the quantile of both systems falls on a lost record."""
     return len(set.intersection(*(set(np.array(each.blocks)[np.isinf(each.by_trial(q))]) for each in (a, b))))

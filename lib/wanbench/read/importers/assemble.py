@@ -23,14 +23,9 @@ def measured(sheet: Sheet, test: Mapping, outcome: Mapping, kinds: Mapping[str, 
     """
     Tables tests, sources, unread, and those of measurements, of a sheet that has a test in each good row.
 
-    Parameters
-    ----------
-    test : mapping
-        Columns that identify a test; `run_id` and `test_id` are by default the file's name, and its name and line.
-    outcome : mapping
-        Further columns of table tests. `done` (a mask) and `reason` give outcome and reason.
-    kinds : mapping
-        For each table of measurements its columns, and a mask of the rows that have any.
+    `test` holds columns that identify a test; run_id and test_id are by default the file's name, and its name and line.
+    `outcome` holds further columns of table tests, where `done` (a mask) and `reason` give outcome and reason. `kinds`
+    holds for each table of measurements its columns, and a mask of the rows that have any.
     """
     name = Path(sheet.path).name
     lines = name + ":" + pd.Series(sheet.lines).astype("str")

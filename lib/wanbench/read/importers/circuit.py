@@ -55,7 +55,7 @@ def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
     CloudWatch gives the start of each period; the usual step from one start to the next is its length.
     """
     try:
-        series = [each for output in found for each in _series(path, output)]
+        series = [metric for output in found for metric in _series(path, output)]
         names = [name for name, _, _ in series]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise RawDataError(path, None, f"{', '.join(twice)} twice", "one circuit, and each way once")
@@ -92,8 +92,8 @@ def _series(path, output: dict) -> Iterator[tuple[str, pd.Series, str | None]]:
     points, name = output["Datapoints"], _metric(output["Label"])
     units = {point["Unit"] for point in points}
     if len(units) != 1 or not units <= POINT_UNITS.keys():
-        told = ", ".join(sorted(units)) or "no data points"
-        raise RawDataError(path, None, f"{name} in {told}", f"data points in {' or '.join(POINT_UNITS)}")
+        stated = ", ".join(sorted(units)) or "no data points"
+        raise RawDataError(path, None, f"{name} in {stated}", f"data points in {' or '.join(POINT_UNITS)}")
     [unit] = units
     if lacking := [point for point in points if POINT_UNITS[unit] not in point]:
         expected = f"the statistic {POINT_UNITS[unit]}: `get-metric-statistics --statistics {POINT_UNITS[unit]}`"
@@ -141,6 +141,9 @@ def read_circuit(
     """
     Tables of a circuit's utilisation over time: metrics, sources, unread, and the other tables of an import, empty.
 
+    Raises ParameterError if a parameter is not as described, RawDataError if a column is missing or has another unit,
+    the decimal mark is not clear, or no row can be read.
+
     Parameters
     ----------
     path : path
@@ -166,23 +169,16 @@ def read_circuit(
     Notes
     -----
     Table metrics has the rows "in", "out" and "capacity" under the source "circuit". A circuit's rows may come oldest
-    or newest first. A row of the file that cannot be read, has a negative value or breaks this order is a row of
-    unread; so are a missing value, and each gap at the row after it. Nothing is put into a gap.
-    `stats.lab.circuit.circuit_capacity` says how full the circuit was.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is not as described.
-    RawDataError
-        If a column is missing or has another unit, the decimal mark is not clear, or no row can be read.
+    or newest first. A row that cannot be read, has a negative value or breaks this order is a row of unread; so are a
+    missing value, and each gap at the row after it. Nothing is put into a gap.
+    `methods.lab.utilisation.circuit_capacity` says how full the circuit was.
     """
     columns = _checked(columns)
     check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)
     check_choice("decimal", decimal, (".", ","), optional=True)
     name = Path(path).name.partition(".")[0] if circuit is None else check_name("circuit", circuit)
     sheet, semicolons = _sheet(path, about)
-    there = {each: columns.get(each, each) for each in NAMES if columns.get(each, each) in sheet.names}
+    there = {column: columns.get(column, column) for column in NAMES if columns.get(column, column) in sheet.names}
     _check_columns(sheet, columns, there)
     decimal = decimal or (_decimal(sheet, there) if semicolons else ".")
     at = _times(sheet, there["time"], time_zone)
@@ -201,13 +197,12 @@ def read_circuit(
 
 def _checked(columns):
     columns = dict(columns or {})
-    if unknown := [str(each) for each in columns if each not in NAMES]:
+    if unknown := [str(column) for column in columns if column not in NAMES]:
         raise ParameterError(f"columns has {', '.join(unknown)}; allowed: {', '.join(NAMES)}.")
     return columns
 
 
 def _sheet(path, about) -> tuple[Sheet, bool]:
-    """The file, and whether it is CSV with semicolons."""
     data = read_bytes(path)
     text = decoded(path, data).strip()
     if text[:1] == "[":
@@ -223,7 +218,7 @@ def _sheet(path, about) -> tuple[Sheet, bool]:
 
 def _decimal(sheet, there) -> str:
     """The decimal mark of CSV with semicolons: a comma, unless there is none and what its points mean is clear."""
-    names = [name for each, name in there.items() if each not in ("time", "circuit")]
+    names = [name for column, name in there.items() if column not in ("time", "circuit")]
     cells = pd.concat([sheet.text(name) for name in names])
     points = cells[cells.str.contains(".", regex=False)]
     comma = cells.str.contains(",", regex=False).any()
@@ -242,7 +237,7 @@ def _listed(path, data, text, about) -> Sheet:
     except (ValueError, RecursionError) as error:
         raise RawDataError(path, getattr(error, "lineno", None), formatted(error), expected) from None
     for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict) or any(isinstance(each, dict | list) for each in row.values()):
+        if not isinstance(row, dict) or any(isinstance(value, dict | list) for value in row.values()):
             raise RawDataError(path, number, formatted(row)[:100], expected)
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = {name: ["" if row.get(name) is None else str(row[name]) for row in rows] for name in names}
@@ -250,8 +245,8 @@ def _listed(path, data, text, about) -> Sheet:
 
 
 def _check_columns(sheet, columns, there):
-    for each in columns:
-        sheet.need(columns[each])
+    for column in columns:
+        sheet.need(columns[column])
     alike = [
         name
         for name in sheet.names
@@ -262,10 +257,10 @@ def _check_columns(sheet, columns, there):
         raise RawDataError(sheet.path, sheet.header_line, f"column {', '.join(alike)}", allowed)
     sheet.need(columns.get("time", "time"))
     for what in (*WAYS, "capacity"):
-        found = [each for each in there if each.startswith(f"{what}_")]
+        found = [column for column in there if column.startswith(f"{what}_")]
         if len(found) > 1 or (what in WAYS and not found):
             units = ", ".join(RATES if what == "capacity" else (*RATES, PERCENT))
-            given = ", ".join(there[each] for each in found) or f"columns {', '.join(sheet.names)}"
+            given = ", ".join(there[column] for column in found) or f"columns {', '.join(sheet.names)}"
             raise RawDataError(sheet.path, sheet.header_line, given, f"one column {what}_ with one of {units}")
 
 
@@ -291,7 +286,6 @@ def _first_of(sheet, there, what, decimal):
 
 
 def _way(sheet, there, way, capacity, decimal):
-    """Values of one direction, and their unit row by row."""
     rate = _first_of(sheet, there, way, decimal)
     if rate is not None:
         return rate, "bit/s"
@@ -299,8 +293,8 @@ def _way(sheet, there, way, capacity, decimal):
     percent = sheet.number(name, decimal=decimal)
     too_much = (percent > 100) & capacity.isna()
     sheet.refuse(too_much, sheet.text(name), f"{name}: at most 100, as the capacity is not known")
-    known = capacity.notna()
-    return (percent / 100 * capacity).where(known, percent), np.where(known, "bit/s", "%")
+    rates = capacity.notna()
+    return (percent / 100 * capacity).where(rates, percent), np.where(rates, "bit/s", "%")
 
 
 def _intervals(sheet, at, names):

@@ -140,7 +140,7 @@ def _parts(text: str) -> tuple[list[list[str]], list[bool | None], list[str], bo
         if kind != "word":
             signs[-1].append("separator" if kind == "both" else kind)
             continue
-        role = next((each for each in (word, word.removesuffix("s")) if each in SENDS + ANSWERS), None)
+        role = next((name for name in (word, word.removesuffix("s")) if name in SENDS + ANSWERS), None)
         name = None if role is None else role in ANSWERS
         words += [role] if role else []
         unknown |= role is None and not _NOUNS.fullmatch(word)
@@ -212,15 +212,7 @@ class NoMatrixError(ValueError):
 
 
 def read_grid(
-    grid: Grid,
-    matrix: MatrixTimes,
-    *,
-    cloud: str | None = None,
-    statistic: str | None = None,
-    unit: str | None = None,
-    transposed: bool | None = None,
-    decimal: str | None = None,
-    comma_likely: bool = False,
+    grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, transposed=None, decimal=None, comma_likely=False
 ) -> str:
     """
     Add the cells of a grid to `matrix`; returns the column of table pings that holds their statistic.
@@ -322,7 +314,6 @@ def _joined(parts):
 
 
 def _region(label, cloud, line, matrix):
-    """The region of a label; None if it is not one region, and then the label is unread."""
     meant = candidates(label, cloud)
     if len(meant) == 1:
         return meant[0]

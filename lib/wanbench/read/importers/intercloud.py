@@ -40,13 +40,16 @@ def read_survey(
     """
     Tables of a results file of the tool: tests, pings, transfers, sources, unread, flags; regions with `locations`.
 
+    Raises ParameterError if `bitrate` is not one of the three, RawDataError if no row can be read or columns are
+    missing; single rows that cannot be read are rows of unread.
+
     Parameters
     ----------
     results : path
         results.csv or results.jsonl.
     locations : path, optional
-        The locations.csv next to it. Its coordinates become table regions, so that the study can be analysed with
-        them (`summarise_pairs(tables, rtt="mean", regions=tables["regions"])`) and with the catalogue's.
+        The locations.csv next to it. Its coordinates become table regions, so that the study can be analysed with them
+        (`summarise_pairs(tables, rtt="mean", regions=tables["regions"])`) and with the catalogue's.
     bitrate : str
         How to read the column bitrate_Bps. "bytes in 10 s" is what the tool's script writes: the second last field of
         iperf 2's report is the bytes transferred, not a rate, and the test lasts ten seconds. "bytes/s" is what the
@@ -56,17 +59,10 @@ def read_survey(
 
     Notes
     -----
-    The bytes are what the client had written when its time was up; the last socket buffer may not have arrived.
-    RTTs are ping's averages; minimum, median and the number of lost echoes are not known. A test without RTT and
-    bitrate has failed. `run_id` is the tool's, `test_id` the file's name and line. The plausibility rules take the
-    coordinates of `locations` as exact to their last decimal (1 km), even where the sources that they average differ.
-
-    Raises
-    ------
-    ParameterError
-        If `bitrate` is not one of the three.
-    RawDataError
-        If no row can be read, or columns are missing. Single rows that cannot be read are rows of unread.
+    The bytes are what the client had written when its time was up; the last socket buffer may not have arrived. RTTs
+    are ping's averages; minimum, median and lost echoes are not known. A test without RTT and bitrate has failed. The
+    plausibility rules take the coordinates of `locations` as exact to their last decimal (1 km), even where the sources
+    that they average differ.
     """
     check_choice("bitrate", bitrate, BITRATE)
     sheet = _opened(results, about)

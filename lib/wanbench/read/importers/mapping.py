@@ -77,6 +77,7 @@ COUNTS = ("sent", "lost", "streams", "retransmits")
 COLUMNS = (*TEXTS, *RTTS, *RATES, *COUNTS, "duration", "bytes")
 MEASURED = {"rtt": RTTS, "throughput": RATES, "duration": ("duration",), "bytes": ("bytes",)}
 # The format that a file name's ending stands for.
+QUANTITIES = {name: quantity for quantity, names in MEASURED.items() for name in names}
 FORMATS = {"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "parquet": "parquet"}
 KEYS = (
     "columns", "units", "constants", "regions", "missing", "delimiter", "decimal", "comment", "header", "format",
@@ -111,14 +112,11 @@ class Reading:
 
     def unit(self, column: str) -> str:
         """A column's unit; "" for counts and texts."""
-        return next((self.units[quantity] for quantity, names in MEASURED.items() if column in names), "")
+        return self.units[QUANTITIES[column]] if column in QUANTITIES else ""
 
     def factor(self, column: str) -> float:
         """The factor from a column's unit to ms, bit/s, s or bytes."""
-        for quantity, names in MEASURED.items():
-            if column in names:
-                return UNITS[quantity][self.units[quantity]]
-        return 1.0
+        return UNITS[QUANTITIES[column]][self.unit(column)] if column in QUANTITIES else 1.0
 
 
 def load_mapping(mapping, path="") -> Reading:
@@ -263,30 +261,17 @@ def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
     """
     Tables of measurements in a CSV, JSON lines or Parquet file: tests, pings, transfers, sources, unread, flags.
 
-    Parameters
-    ----------
-    path : path
-        One row per measurement of an ordered pair of regions.
-    mapping : path or dict, optional
-        The meaning and units of its columns: see the example in `importers.mapping`. Not needed for columns whose names
-        say it, such as source, destination and p50_ms.
+    The file has one row per measurement of an ordered pair of regions. `mapping` (a path or dict) gives the meaning and
+    the units of its columns: see the example above. It is not needed for columns whose names say it, such as source,
+    destination and p50_ms.
 
-    Notes
-    -----
     A region may be written as in the mapping's `regions`, as "cloud:code", or in a form that `region_from` reads. A
     region outside the catalogue must be "cloud:code" or have its cloud in another column, and has no distance.
     `test_id` is the file's name and line (in Parquet: its row). A row without any measurement is a failed test.
 
-    Raises
-    ------
-    ParameterError
-        If the mapping has a fault: the error names the key and what is allowed.
-    RawDataError
-        If a column in the mapping is missing, or no row can be read. Single rows that cannot be read are rows of
-        unread.
+    Raises ParameterError if the mapping has a fault: it names the key and what is allowed; RawDataError if a column in
+    the mapping is missing, or no row can be read. Single rows that cannot be read are rows of unread.
 
-    Examples
-    --------
     >>> from wanbench.folders import samples_folder
     >>> folder = samples_folder() / "mapping"
     >>> made_up = read_table(folder / "made_up.csv", folder / "made_up.yml")
@@ -397,6 +382,5 @@ class _MappedSheet:
         return self.sheet.matching(self.column("protocol"), "|".join(PROTOCOLS), ", ".join(PROTOCOLS))
 
     def _any(self, columns):
-        """The rows that have a value in one of the columns."""
         masks = [column.notna().to_numpy() for column in columns if column is not None]
         return np.logical_or.reduce([np.zeros(len(self.sheet), dtype=bool), *masks])

@@ -198,13 +198,8 @@ def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], sett
     for k, (column, matrix) in enumerate(parts):
         setting = (settings[k] or None) if settings and several else None
         for time in matrix.times:
-            test = {
-                "run_id": name,
-                "test_id": f"{name}:{time['line']}:{time['column']}",
-                "attempt": 1,
-                "from_region": time["ends"][0],
-                "to_region": time["ends"][1],
-            }
+            test = {"run_id": name, "test_id": f"{name}:{time['line']}:{time['column']}", "attempt": 1}
+            test |= {"from_region": time["ends"][0], "to_region": time["ends"][1]}
             tests.append(test | {"setting": setting, "outcome": "done"})
             pings.append(test | {"source_file": str(path), column: time["time_ms"]})
     rows = {"tests": tests, "pings": pings, "sources": [source], "unread": unread}
@@ -243,26 +238,17 @@ def read_markdown(
     """
     Tables of all latency matrices in a Markdown document: tests, pings, sources, unread, flags.
 
+    `path_or_text` is a path, or the text itself if it has a line break (its path is then "(text)"). With `heading` only
+    tables under a heading (of any level) that contains this text, in any case, are read. The other parameters are those
+    of `read_matrix`.
+
     A document may spread a matrix over several tables (a tab for each part of the world) and repeat it for several
     months. All are read: a pair in several tables has as many tests, distinguished by `setting`, which holds the
-    headings and the caption over each table. A table that is not a latency matrix is a row of unread with its line,
-    in addition to the rows that `read_matrix` writes there. Tables inside fenced code or comments are ignored.
+    headings and the caption over each table. A table that is not a latency matrix is a row of unread, too. Tables
+    inside fenced code or comments are ignored.
 
-    Parameters
-    ----------
-    path_or_text : path-like, or str with a line break
-        The document, or the text of one (its path is then "(text)").
-    heading : str, optional
-        Read only tables under a heading (of any level) that contains this text, in any case.
-    cloud, statistic, unit, transposed, decimal, about
-        As for `read_matrix`.
-
-    Raises
-    ------
-    RawDataError
-        If there is no latency matrix, or no cell can be read; it gives the lines of the other tables.
-    ParameterError
-        As for `read_matrix`, and if no table stands under such a heading.
+    Raises RawDataError if there is no latency matrix, or no cell can be read; it gives the lines of the other tables.
+    ParameterError as for `read_matrix`, and if no table stands under such a heading.
     """
     check_about(about)
     path, text, source = _document(path_or_text, about)

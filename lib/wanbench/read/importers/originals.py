@@ -137,17 +137,11 @@ class NotFetchedError(WanbenchError, OSError):
 
 def available(name: str, folder=None) -> Path | None:
     """
-    Where an original file lies on this machine, its hash checked; None if it is not here. Never fetches.
+    Find an original file on this machine, its hash checked; None if it is not here. Never fetches.
 
-    Looks in `folder` (default: `folders.downloads_folder()`), then in `folders.shared_folder()` and up to four
-    levels below it.
-
-    Raises
-    ------
-    ParameterError
-        If no original file has that name.
-    RawDataError
-        If the file in `folder` has another hash: the error names both hashes.
+    Looks in `folder` (default: `folders.downloads_folder()`), then in `folders.shared_folder()` and up to four levels
+    below it. ParameterError if no original file has that name; RawDataError, with both hashes, if the file in `folder`
+    has another.
     """
     original = original_file(name)
     kept = _folder(folder) / original.file
@@ -162,21 +156,12 @@ def available(name: str, folder=None) -> Path | None:
 
 def fetch(name: str, folder=None) -> Path:
     """
-    The path of an original file: where `available` finds it, else fetched into the folder with one request.
+    Return the path of an original file: where `available` finds it, else fetched into the folder with one request.
 
-    Parameters
-    ----------
-    name : str
-        One of `importers.original_files()`.
-    folder : path, optional
-        Where to keep it. Default: `data/external`, or the folder that WANBENCH_DOWNLOADS names.
-
-    Raises
-    ------
-    NotFetchedError
-        If there is no network, or nothing at the address. It says what to fetch from where, and where to put it.
-    RawDataError
-        If the file fetched, or the one in the folder, has another hash. It names both; the download is not kept.
+    `name` is one of `importers.original_files()`; `folder` is by default `data/external`, or what WANBENCH_DOWNLOADS
+    names. Raises NotFetchedError if there is no network, or nothing at the address (it says what to fetch from where,
+    and where to put it), and RawDataError if the file fetched, or the one in the folder, has another hash; the download
+    is not kept.
     """
     path = available(name, folder)
     return _retrieve(original_file(name), _folder(folder)) if path is None else path
@@ -209,7 +194,6 @@ def _retrieve(original: OriginalFile, folder: Path) -> Path:
 
 
 def _from_checkout(folder: Path) -> str:
-    """A folder as a page shows it: relative to the checkout if it lies in it."""
     top = root()
     full = folder.resolve()
     return full.relative_to(top).as_posix() if full.is_relative_to(top) else str(folder)

@@ -31,22 +31,10 @@ STUDIES = {
 
 def read_published(name: str) -> dict[str, pd.DataFrame]:
     """
-    The committed tables of a study, as its importer makes them from the original files, with fresh flags.
+    Read the committed tables of a study (a key of `STUDIES`), as its importer makes them, with fresh flags.
 
-    Parameters
-    ----------
-    name : str
-        intercloud-2022-02, skyplane-latency-2022-04 or skyplane-throughput-2022-01.
+    ParameterError if no study of that name is committed; RawDataError if a committed table is missing or damaged.
 
-    Raises
-    ------
-    ParameterError
-        If no study of that name is committed.
-    RawDataError
-        If a committed table is missing or damaged.
-
-    Examples
-    --------
     >>> len(read_published("intercloud-2022-02")["tests"])
     2138
     """

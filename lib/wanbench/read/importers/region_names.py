@@ -29,13 +29,8 @@ MAX_LENGTH = 200  # A longer text does not name a region.
 MAX_LISTED = 8  # Regions that an error message lists.
 
 _RANKS = {"code": 0, "area": 0, "display": 1, "old": 1, "short": 2, "zone": 2, "place": 3}
-_CLOUD_NAMES = {
-    "aws": "aws", "amazon web services": "aws", "amazon": "aws",
-    "gcp": "gcp", "google cloud platform": "gcp", "google cloud": "gcp", "google": "gcp",
-    "microsoft azure": "azure", "microsoft": "azure", "azure": "azure",
-    "ibm cloud": "ibm", "ibm": "ibm",
-}  # fmt: skip
-_CLOUD = re.compile(rf"({'|'.join(_CLOUD_NAMES)})[\s:/|_.\-–—]+(?=\S)", re.IGNORECASE)
+_CLOUD_NAMES = {alias: name for name, cloud in CLOUDS.items() for alias in (name, cloud.name.lower(), *cloud.aliases)}
+_CLOUD = re.compile(rf"({'|'.join(sorted(_CLOUD_NAMES, key=len, reverse=True))})[\s:/|_.\-–—]+(?=\S)", re.IGNORECASE)
 _GEOGRAPHY = re.compile(
     r"\((US|Canada|Mexico|South America|Europe|Middle East|Africa|Asia Pacific)\)\s+(?=\S)", re.IGNORECASE
 )
@@ -53,38 +48,27 @@ class _Meaning(NamedTuple):
 
 def region_names() -> pd.DataFrame:
     """
-    The names that clouds give their regions, besides codes and zones: region, name, kind, source.
+    List the names that clouds give their regions, besides codes and zones: region, name, kind, source.
 
-    kind is "display" (full name), "old" (former name), "short" (abbreviation in tables), "place" (where the cloud
-    says it is) or "area" (a part of the world that several regions share, never enough by itself).
+    kind is "display" (full name), "old" (former name), "short" (abbreviation in tables), "place" (where the cloud says
+    it is) or "area" (a part of the world that several regions share, never enough by itself).
     """
     return pd.read_csv(FILE, dtype="str", keep_default_na=False)
 
 
 def region_from(text: str, cloud: str | None = None) -> str:
     """
-    The region that a text names, as "<cloud>:<code>".
+    Find the region that a text names, as "<cloud>:<code>".
 
-    It reads the names of the catalogue, codes ("us-east-1", "eastus"), zones and their ids ("us-east1-b",
-    "use1-az1"), names as the clouds write them ("US East (N. Virginia)", "N. Virginia", "East US", "Iowa",
-    "Dallas 10", and old ones such as "EU (Ireland)"), two of these for one region ("Iowa (us-central1)"), and each
-    with its cloud before it ("AWS us-east-1"). Case, spaces, dashes, brackets and accents do not matter; everything
-    else must match. Spellings without dashes are tried last: "us-east-1" belongs to AWS, "us-east1" to Google,
-    "useast1" could be either.
+    It reads the names of the catalogue, codes ("us-east-1", "eastus"), zones and their ids ("us-east1-b", "use1-az1"),
+    names as the clouds write them ("US East (N. Virginia)", "N. Virginia", "East US", "Iowa", "Dallas 10", and old ones
+    such as "EU (Ireland)"), two of these for one region ("Iowa (us-central1)"), and each with its cloud before it ("AWS
+    us-east-1"). Case, spaces, dashes, brackets and accents do not matter; everything else must match. Spellings without
+    dashes are tried last: "us-east-1" belongs to AWS, "us-east1" to Google, "useast1" could be either.
 
-    Parameters
-    ----------
-    text : str
-    cloud : "aws", "gcp", "azure" or "ibm", optional
-        Consider only regions of this cloud.
+    With `cloud` ("aws", "gcp", "azure" or "ibm") only its regions are considered. ParameterError if no region has that
+    name (it lists similar names), or several have (it lists them).
 
-    Raises
-    ------
-    ParameterError
-        If no region has that name (the error lists similar names), or several have (it lists them).
-
-    Examples
-    --------
     >>> region_from("US East (N. Virginia)"), region_from("asia-east1-b"), region_from("Canada Central", "azure")
     ('aws:us-east-1', 'gcp:asia-east1', 'azure:canadacentral')
     >>> region_from("Canada Central")
@@ -175,7 +159,6 @@ def _both(text, cloud):
 
 
 def _two_regions(text, cloud):
-    """The two names in a text that have no region in common."""
     for gap in _BREAK.finditer(text[:MAX_LENGTH]):
         names = text[: gap.start()].strip(), text[gap.end() :].strip(" ()[]")
         if all(_meanings(name, cloud) for name in names):

@@ -32,18 +32,9 @@ class Sheet:
     """
     Rows of a file as columns of text.
 
-    Attributes
-    ----------
-    path : str
-        The file, as it was given.
-    source : dict
-        The file's row of table sources.
-    lines : ndarray
-        The line of each row in the file, from 1 (in Parquet: its number).
-    header_line : int or None
-        The line of the header; None where rows name their own columns.
-    good : ndarray of bool
-        The rows that no check has refused so far.
+    `path` and `source` (a row of table sources) name the file; `lines` holds each row's line in it, from 1 (in Parquet:
+    its number), `header_line` that of the header, if there is one. `good` marks the rows that no check has refused so
+    far.
     """
 
     def __init__(self, path, source: dict, columns: Mapping[str, Sequence], lines, header_line=None):
@@ -63,7 +54,7 @@ class Sheet:
         return list(self._columns)
 
     def need(self, *columns: str | tuple[str, ...]) -> None:
-        """RawDataError unless each column, or one of each group, exists; it names the columns and the missing ones."""
+        """RawDataError unless each column, or one of each group, exists."""
         groups = [(column,) if isinstance(column, str) else column for column in columns]
         missing = [group for group in groups if self.first(*group) is None]
         if missing:
@@ -94,16 +85,7 @@ class Sheet:
         self.refuse(~texts.str.fullmatch(pattern), texts, f"{name}: {expected}")
         return texts
 
-    def number(
-        self,
-        name: str | None,
-        *,
-        decimal: str = ".",
-        minimum: float = 0,
-        maximum: float = np.inf,
-        whole: bool = False,
-        missing: Sequence[str] = MISSING,
-    ) -> pd.Series:
+    def number(self, name, *, decimal=".", minimum=0, maximum=np.inf, whole=False, missing=MISSING) -> pd.Series:
         """A column's numbers, NaN where a cell is empty; refuses rows whose cell is not a number, or out of range."""
         texts = self.text(name)
         empty = texts.str.lower().isin(missing) | (texts == "")
@@ -121,10 +103,10 @@ class Sheet:
 
     def time(self, name: str | None, zone: str | None = None, form: str | None = None) -> pd.Series:
         """
-        A column's times, in UTC; NaT where a cell is empty.
+        Read a column's times, in UTC; NaT where a cell is empty.
 
-        Without `form` (as for `strptime`) they are ISO 8601. A time without a zone is in `zone`; if that is None,
-        its row is refused.
+        Without `form` (as for `strptime`) they are ISO 8601. A row with a time without a zone is refused unless `zone`
+        is given.
         """
         texts = self.text(name)
         empty = texts.str.lower().isin(MISSING)
@@ -207,7 +189,6 @@ def read_rows(path, *, format: str = "csv", about=None, **how) -> Sheet:
 
 
 def _sheet(path, data, header, header_line, kept, bad, about):
-    """Columns of the rows; columns with the same name are compared."""
     columns = list(zip(*(fields for _, fields in kept), strict=True)) or [()] * len(header)
     places: dict[str, list[int]] = {}
     for place, name in enumerate(header):

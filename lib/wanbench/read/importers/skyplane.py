@@ -33,22 +33,14 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
     """
     Tables of one grid, which its columns identify: tests, sources, unread, flags, and pings or transfers.
 
-    A row of the throughput grid without success is a failed test whose transfer has an error. `run_id` is the batch in
-    which the grid was measured where the path of the raw output names it, else the file's name. The grids do not hold
-    start times. `join` combines both grids; they used machines of different sizes.
+    `path` is profiles/latency.csv or profiles/throughput.csv; `about` holds its title, address, version and licence,
+    known for the files in `importers.original_files()`. A row of the throughput grid without success is a failed test
+    whose transfer has an error. `run_id` is the batch in which the grid was measured where the path of the raw output
+    names it, else the file's name. The grids do not hold start times. `join` combines both; they used machines of
+    different sizes.
 
-    Parameters
-    ----------
-    path : path
-        profiles/latency.csv or profiles/throughput.csv.
-    about : mapping, optional
-        title, address, version, licence; known for the files in `importers.original_files()`.
-
-    Raises
-    ------
-    RawDataError
-        If the columns fit neither grid (the error names them and those expected), or no row can be read. Single rows
-        that cannot be read are rows of unread.
+    Raises RawDataError if the columns fit neither grid (the error names them and those expected), or no row can be
+    read. Single rows that cannot be read are rows of unread.
     """
     sheet = read_csv(path, about=about)
     sheet.need(*ENDS)

@@ -78,24 +78,12 @@ def decimal_mark(texts: Iterable[str], comma_likely: bool = False) -> str | None
 
 def milliseconds(text: str, unit: str, decimal: str | None) -> float | None:
     """
-    The time in a cell, in ms; None if the cell marks a missing value.
+    Read the time in a cell, in ms; None if the cell marks a missing value.
 
-    Parameters
-    ----------
-    text : str
-        A number, with or without marks between thousands, and perhaps its own unit.
-    unit : str
-        A key of `UNITS`, for a number without its own.
-    decimal : "." or "," or None
-        As from `decimal_mark`; None refuses a number that depends on it.
+    A number may have marks between thousands, and its own unit; otherwise `unit`, a key of `UNITS`, holds. `decimal` is
+    as from `decimal_mark`; None refuses a number that depends on it. ValueError, which says what was expected, for
+    other texts.
 
-    Raises
-    ------
-    ValueError
-        If the text is not a time; the message says what was expected.
-
-    Examples
-    --------
     >>> milliseconds("67.3", "ms", "."), milliseconds("1 204,5 ms", "s", ","), milliseconds("N/A", "ms", ".")
     (67.3, 1204.5, None)
     """

@@ -42,6 +42,14 @@ def read_folder(
     """
     Tables of a folder of outputs of ping and iperf3: tests, echoes, transfers, intervals, sources, unread, flags.
 
+    The readers of `ingest` read the files; a file that pings several hosts is refused. Files that differ in their kind
+    only are one test: its `test_id` is their name with * for the kind, its `run_id` the pattern's run, else the name of
+    the folder. A test has failed if one of its files could not be read, or if iperf3 reports that it failed. Files
+    whose name or content cannot be read are rows of unread.
+
+    Raises ParameterError if the pattern lacks from or to, or holds an unknown name; RawDataError if the folder, or
+    every file in it, cannot be read.
+
     Parameters
     ----------
     path : path
@@ -57,27 +65,6 @@ def read_folder(
         The tool that printed the files. Default: the pattern's kind, else what they begin like.
     about : mapping, optional
         title, address, version, licence of all files.
-
-    Notes
-    -----
-    The readers of `ingest` read the files; a file that pings several hosts is refused. Files that differ in their kind
-    only are one test: its `test_id` is their name with * for the kind, its `run_id` the pattern's run, else the name of
-    the folder. A test has failed if one of its files could not be read, or if iperf3 reports that it failed. Files
-    whose name or content cannot be read are rows of unread.
-
-    Raises
-    ------
-    ParameterError
-        If the pattern lacks from or to, or holds an unknown name.
-    RawDataError
-        If the folder cannot be read, or no file in it can.
-
-    Examples
-    --------
-    >>> read_folder("no/such/folder", "{from}_{to}.json")
-    Traceback (most recent call last):
-        ...
-    wanbench.errors.RawDataError: no/such/folder: expected a folder with files, found 'nothing'.
     """
     if not isinstance(pattern, str):
         raise refusal("pattern", pattern, PATTERNS)
@@ -138,7 +125,6 @@ def _literal(text):
 
 
 def _names(folder: Path) -> list[str]:
-    """The files below a folder, as sorted paths relative to it."""
     names = []
     for parent, folders, files in os.walk(folder):
         folders.sort()
@@ -206,12 +192,8 @@ def _region(path, text, cloud, regions):
 
 
 def _unread(error):
-    return {
-        "path": formatted(error.path),
-        "line_number": error.line_number,
-        "found": formatted(error.found),
-        "expected": formatted(error.expected),
-    }
+    texts = {name: formatted(getattr(error, name)) for name in ("path", "found", "expected")}
+    return texts | {"line_number": error.line_number}
 
 
 def _of_one_host(echoes):
@@ -224,13 +206,11 @@ def _of_one_host(echoes):
 
 
 def _with_context(name, frame, files):
-    """The frame with run, test, attempt and regions of each row's file."""
     context = {column: frame.source_file.map({str(file["path"]): file[column] for file in files}) for column in CONTEXT}
     return tables.validate(name, frame.assign(**context))
 
 
 def _tests(files, broken, whole):
-    """One row per test, with the earliest time in its files."""
     failed, started = {}, {}
     transfers, echoes = whole["transfers"], whole["echoes"]
     wrong = transfers[transfers.error.notna() & transfers.throughput_bps.isna()]

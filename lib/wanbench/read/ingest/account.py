@@ -11,11 +11,7 @@ VERDICTS = ("impossible", "suspect")
 
 
 class Listing(pd.DataFrame):
-    """
-    A DataFrame that a page shows without row numbers, or as "none" if empty.
-
-    Operations on it return plain DataFrames.
-    """
+    """A DataFrame that a page shows without row numbers, or as "none" if empty; operations give plain DataFrames."""
 
     @property
     def _constructor(self):
@@ -34,17 +30,9 @@ class Listing(pd.DataFrame):
 
 def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
     """
-    Counts of tests by outcome, echoes sent and lost, transfers, flags, and files that could not be read.
+    Count tests by outcome, echoes sent and lost, transfers, flags, and files that could not be read: columns what, n.
 
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        As `read_run` gives them; with table flags, as `tabulate` gives it, the flags are counted too.
-
-    Returns
-    -------
-    Listing
-        A DataFrame with columns what, n.
+    `tables` are those of `read_run`; with table flags, as `tabulate` gives it, the flags are counted too.
     """
     tests, echoes, transfers = (tables[name] for name in ("tests", "echoes", "transfers"))
     sent = echoes[~echoes.duplicate]
@@ -66,14 +54,7 @@ def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
 
 
 def failures(tables: Mapping[str, pd.DataFrame]) -> Listing:
-    """
-    Every failed or interrupted attempt, and every unreadable file, one row each.
-
-    Returns
-    -------
-    Listing
-        A DataFrame with columns what, where, why.
-    """
+    """List every failed or interrupted attempt, and every unreadable file: columns what, where, why."""
     tests, unread = tables["tests"], tables["unread"]
     rows = [
         (f"attempt {row.outcome}", f"{row.test_id}, attempt {row.attempt}", _why(row))

@@ -16,11 +16,7 @@ _LASTING = ("kill", "slow", "link")
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """
-    The tables of <stem>.actions.json and the file that it names, without context.
-
-    RawDataError if a file is missing, damaged, or not of such a run.
-    """
+    """Read <stem>.actions.json and the file that it names; RawDataError if one is missing, damaged or another's."""
     path = Path(path)
     top = open_document(path, "broker actions in JSON")
     rolling = top.members("settings").flag("rolling") or False

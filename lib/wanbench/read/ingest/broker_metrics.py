@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from wanbench.errors import RawDataError
 
@@ -37,11 +36,7 @@ NEXT = "a line #scrape with its time and the number of its bytes in JSON"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """
-    The metrics in a file of scrapes, or of an exporter's text, without context.
-
-    RawDataError names the line that a Prometheus server would reject, or where the file is truncated.
-    """
+    """Read scrapes, or an exporter's text; RawDataError names the line that a Prometheus server would reject."""
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     samples, about = Samples(path, len(data)), {}
     if data.startswith(b"#scrapes "):
@@ -58,7 +53,7 @@ def read(path) -> dict[str, pd.DataFrame]:
 
 
 def _columns(samples: Samples) -> dict:
-    columns = samples.columns().to_pandas()
+    columns = samples.columns()
     times_us = np.frombuffer(samples.times_us, np.int64) if len(samples.values) else np.array([], np.int64)
     at = np.where(times_us == NO_TIME, np.datetime64("NaT", "us"), times_us.astype("datetime64[us]"))
     values = np.frombuffer(samples.values) if len(samples.values) else np.array([])
@@ -130,8 +125,8 @@ EARLIEST_S = -62_135_596_800
 LATEST_S = 253_402_300_799
 """The end of year 9999, where Python's times end."""
 
-CHUNK = 50_000
-"""Samples and series held as Python objects at a time."""
+MOST_SERIES = 1_000_000
+"""Series of a file; each takes about 500 bytes of memory, and real exporters have up to 100,000."""
 
 FREE_SAMPLES = 500_000
 """Samples allowed in any file: a row of table metrics takes about 300 bytes of memory."""
@@ -179,17 +174,10 @@ UNITS = {
 
 class Samples:
     """
-    The samples of a file, in order: columns metric, subject, unit, cumulative, value and time.
+    The samples of a file of `size` bytes, in order: columns metric, subject, unit, cumulative, value and time.
 
     `repeated` has a row of table unread for each time that a series without times occurs again; `ambiguous` are all
     samples of such series, as nothing says which one counts.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, for errors.
-    size : int
-        Its bytes, for the number of samples that it may hold.
     """
 
     def __init__(self, path, size: int):
@@ -197,28 +185,18 @@ class Samples:
         self._most = max(FREE_SAMPLES, size // BYTES_PER_SAMPLE)
         self._types: dict[str, str] = {}
         self._series: dict[str, int] = {}
-        self._known: dict[str, tuple[str, str, bool]] = {}
-        self._subjects: list[str] = []
-        self._abouts: list[tuple[str, str, bool]] = []
+        self._rows: list[tuple[str, str, str, bool]] = []
         self._codes, self.values, self.times_us = array("i"), array("d"), array("q")
         self._timeless = array("q")
         self.repeated: list[dict] = []
         self.ambiguous = np.array([], np.int64)
-        self._chunks: list[pa.RecordBatch] = []
 
     def feed(self, text: str, line_number: int = 1, at_us: int = NO_TIME, *, whole: bool = False) -> None:
         """
-        Parse an exporter's answer.
+        Parse an exporter's answer, whose first line has this number in the file.
 
-        Parameters
-        ----------
-        text : str
-        line_number : int
-            The number of the text's first line in the file.
-        at_us : int
-            Time in Unix microseconds of samples without a time.
-        whole : bool
-            Whether the text is known to be whole; otherwise a last sample without a line's end is refused.
+        Samples without a time have that of `at_us` (Unix µs). Unless the text is known to be `whole`, a last sample
+        without a line's end is refused.
         """
         is_open = _EOF.search(text) is not None
         pattern, unit_us = (_OPEN_SAMPLE, 1_000_000) if is_open else (_SAMPLE, 1_000)
@@ -259,43 +237,29 @@ class Samples:
     def add(self, metric: str, value: float, at_us: int) -> None:
         """Add a sample of an unlabelled series that is not in the text."""
         code = self._series.get(metric)
-        if code is None:
-            code = self._new(metric, metric, "")  # may flush, which replaces `_codes`
-        self._codes.append(code)
+        self._codes.append(self._new(metric, metric, "") if code is None else code)
         self.values.append(value)
         self.times_us.append(at_us)
 
-    def columns(self) -> pa.Table:
+    def columns(self) -> pd.DataFrame:
         """Columns metric, subject, unit and cumulative; `values` and `times_us` are separate."""
-        self._flush()
-        return pa.Table.from_batches(self._chunks, _SCHEMA)
+        series = pd.DataFrame(self._rows, columns=["metric", "subject", "unit", "cumulative"])
+        return series.take(np.frombuffer(self._codes, np.int32) if self._codes else []).reset_index(drop=True)
 
     def _begin(self, series, text, at, line_number) -> int:
         metric, labels = _of_series(series)
         if metric is None or (len(labels) > 1 and len({name for name, _ in labels}) < len(labels)):
             self._refuse(text, at, line_number, "one name of a metric, and labels whose names differ")
+        if len(self._rows) >= MOST_SERIES:
+            self._refuse(text, at, line_number, f"at most {MOST_SERIES:,} series")
         return self._new(series, metric, ", ".join([f"{name}={value}" for name, value in labels]))
 
     def _new(self, series: str, metric: str, subject: str) -> int:
-        if len(self._subjects) >= CHUNK or len(self._codes) >= 10 * CHUNK:
-            self._flush()
-        about = self._known.get(metric)
-        if about is None:
-            kind = self._types.get(metric) or self._types.get(metric.removesuffix("_total"))
-            cumulative = kind == "counter" or CUMULATIVE.fullmatch(metric) is not None
-            self._known[metric] = about = (metric, unit(metric), cumulative)
-        self._series[series] = code = len(self._subjects)
-        self._subjects.append(subject)
-        self._abouts.append(about)
+        kind = self._types.get(metric) or self._types.get(metric.removesuffix("_total"))
+        cumulative = kind == "counter" or CUMULATIVE.fullmatch(metric) is not None
+        self._series[series] = code = len(self._rows)
+        self._rows.append((metric, subject, unit(metric), cumulative))
         return code
-
-    def _flush(self):
-        if self._codes:
-            metrics, units, cumulative = zip(*self._abouts, strict=True)
-            series = pa.record_batch([metrics, self._subjects, units, cumulative], _SCHEMA)
-            self._chunks.append(series.take(pa.array(memoryview(self._codes))))
-        self._codes, self._subjects, self._abouts = array("i"), [], []
-        self._series, self._known = {}, {}
 
     def _about(self, word, rest, text, at, line_number):
         about = _SUBJECT.fullmatch(rest.rstrip())
@@ -304,7 +268,6 @@ class Samples:
             self._refuse(text, at, line_number, f"# {word} with a name{of_types}")
         if word == "TYPE":
             self._types[_unquoted(about[1])] = about[2]
-            self._known.clear()
 
     def _time(self, stamp, unit_us, text, at, line_number) -> int:
         seconds = float(stamp) if unit_us == 1_000_000 else int(stamp) / 1_000
@@ -330,23 +293,12 @@ class Samples:
         raise RawDataError(self.path, line_number + text.count("\n", 0, at), _line(text, at), expected)
 
 
-_SCHEMA = pa.schema(
-    [
-        ("metric", pa.large_string()),
-        ("subject", pa.large_string()),
-        ("unit", pa.large_string()),
-        ("cumulative", pa.bool_()),
-    ]
-)
-
-
 def _line(text: str, at: int) -> str:
     end = text.find("\n", at)
     return text[at : len(text) if end < 0 else end].strip()
 
 
 def _of_series(series: str) -> tuple[str | None, list[tuple[str, str]]]:
-    """Name and labels before a value; None for the name if malformed."""
     metric, brace, rest = series.partition("{")
     metric = metric.rstrip()
     if not brace or (metric and _PLAIN_LABELS.fullmatch(rest) and "__name__" not in rest):

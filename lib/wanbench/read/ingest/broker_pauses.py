@@ -46,11 +46,7 @@ _FIRST = f"a line of a Kafka node's log with its time in UTC, or {_FIRST_OF_JVM}
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """
-    The pauses in a log of Kafka or its JVM, by its first line, without context; none for an empty log.
-
-    RawDataError names the foreign or invalid line.
-    """
+    """Read the pauses in a log of Kafka or its JVM; RawDataError names the foreign or invalid line."""
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     lines = decoded(path, data[: data.rfind(b"\n") + 1]).split("\n")[:-1]
     if data and not lines:

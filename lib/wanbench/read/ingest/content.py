@@ -25,13 +25,15 @@ import pyarrow as pa
 from wanbench.errors import RawDataError
 
 TEXT = "text, which may be compressed with gzip, bzip2, xz or zstd"
-DECOMPRESS = {
-    "gzip": lambda file: gzip.GzipFile(fileobj=file),
-    "bzip2": bz2.BZ2File,
-    "xz": lzma.LZMAFile,
-    "zstd": lambda file: pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"),
+COMPRESSIONS = {
+    "gzip": (rb"\x1f\x8b\x08", lambda file: gzip.GzipFile(fileobj=file)),
+    "bzip2": (rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)", bz2.BZ2File),
+    "xz": (rb"\xfd7zXZ\x00", lzma.LZMAFile),
+    "zstd": (rb"\x28\xb5\x2f\xfd", lambda file: pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")),
 }
-"""Decompressors of binary files by the compression's name in `formats`."""
+"""By name: the first bytes, and the decompressor of a binary file."""
+COMPRESSION_BYTES = 10
+"""Number of first bytes that identify a compression."""
 
 ENDINGS = re.compile(r"\.(?:gz|bz2|xz|zst)\Z", re.IGNORECASE)
 
@@ -58,7 +60,7 @@ def plain_name(path) -> str:
 
 def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
     """
-    The path ("<bytes>" for bytes) and the whole content, decompressed but not decoded.
+    Read a path, or bytes, whole: the path ("<bytes>" for bytes) and the content, decompressed but not decoded.
 
     RawDataError if it cannot be read, is damaged, or holds more than `most_bytes` once decompressed.
     """
@@ -79,24 +81,12 @@ def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple
 
 def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
     """
-    Decode bytes to text, without byte order mark.
+    Decode the content of a file to text, without byte order mark; what is not UTF-8 is of the encoding `otherwise`, if
+    given, with U+FFFD for bytes without meaning in it.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, for the error.
-    data : bytes
-        Its content, decompressed.
-    otherwise : str, optional
-        The encoding for text that is not UTF-8; bytes without meaning in it become U+FFFD.
+    RawDataError names the format of a file that is not text or, without `otherwise`, the line of the first invalid
+    byte.
 
-    Raises
-    ------
-    RawDataError
-        Names the format of a file that is not text or, without `otherwise`, the line of the first byte that is not.
-
-    Examples
-    --------
     >>> decoded("a.txt", b"\\xff\\xfeP\\0I\\0N\\0G\\0"), decoded("a.txt", b"1\\xa0000", otherwise="cp1252")
     ('PING', '1\\xa0000')
     """
@@ -164,11 +154,11 @@ class Content:
         self.path, self.format, self.size = path, None, size
         self._file, self._most, self._n, self._start = file, None, 0, b""
         name = compression(self.peek(COMPRESSION_BYTES))
-        if name in DECOMPRESS:
+        if name:
             file.seek(0)
             self.format, self.size, self._start, self._n = name, None, b"", 0
             self._most = max(FREE_BYTES, MAX_RATIO * size)
-            self._file = DECOMPRESS[name](file)
+            self._file = COMPRESSIONS[name][1](file)
 
     def peek(self, size: int) -> bytes:
         """This many bytes, fewer only at the end, without consuming them."""
@@ -201,8 +191,6 @@ class Content:
 
 
 class _Transcoded:
-    """UTF-16 content as UTF-8."""
-
     def __init__(self, file: Content, encoding: str):
         self._file, self._encoding = file, encoding
         self._decoder = codecs.getincrementaldecoder(encoding)()
@@ -255,22 +243,13 @@ MAGIC = (
     (rb"Rar!\x1a\x07", "a RAR archive"),
     (rb".{257}ustar", "a tar archive"),
 )
-COMPRESSIONS = {
-    "gzip": re.compile(rb"\x1f\x8b\x08"),
-    "bzip2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
-    "xz": re.compile(rb"\xfd7zXZ\x00"),
-    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
-}
-COMPRESSION_BYTES = 10
-"""Number of first bytes that identify a compression."""
-
 _MAGIC = tuple((re.compile(pattern, re.DOTALL), name) for pattern, name in MAGIC)
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\a\x1b"))
 
 
 def compression(opening: bytes) -> str | None:
     """The compression with these first bytes, one of `COMPRESSIONS`; None for any other file."""
-    return next((name for name, magic in COMPRESSIONS.items() if magic.match(opening)), None)
+    return next((name for name, (magic, _) in COMPRESSIONS.items() if re.match(magic, opening)), None)
 
 
 def binary_format(opening: bytes) -> str | None:

@@ -25,11 +25,7 @@ DOWN = re.compile(r"download|\bdown\b", re.IGNORECASE)
 
 
 def read(source) -> dict[str, pd.DataFrame]:
-    """
-    Tables pings and transfers, for the series in the file, without their context.
-
-    RawDataError if it is not a data file of flent, or has no series of RTTs or rates.
-    """
+    """Read tables pings and transfers; RawDataError if the file is not flent's, or has no series of RTTs or rates."""
     top = read_objects(source, "a data file of flent, in JSON")[0]
     path, metadata = top.path, top.values.get("metadata")
     raw = top.values.get("raw_values") if isinstance(metadata, dict) else None
@@ -52,7 +48,6 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 
 def _values(path, name: str, raw) -> np.ndarray:
-    """The values of a series that are not null."""
     try:
         values = np.array([each["val"] for each in raw if each.get("val") is not None], dtype=float)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
@@ -98,6 +93,5 @@ def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
 
 
 def _start(metadata: dict) -> dict:
-    """Flent's start time, in UTC."""
     time = pd.to_datetime(metadata.get("T0") or metadata.get("TIME"), errors="coerce", utc=True)
     return {"started_at_utc": None if pd.isna(time) else time}

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import json
 import re
-from array import array
 from collections.abc import Iterator
 from datetime import datetime
-from math import nan
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -74,11 +73,7 @@ UNITS = (
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """
-    The metrics in a file of `sadf -j`, without context.
-
-    RawDataError names what is not JSON (and where), of the wrong type, impossible, or not in UTC.
-    """
+    """Read a file of `sadf -j`; RawDataError names what is no JSON, of the wrong type, impossible or not in UTC."""
     path = Path(path)
     try:
         columns = _columns(path)
@@ -120,72 +115,29 @@ def _hosts_of(path: Path) -> dict[bool, str] | None:
 
 def _columns(path: Path) -> dict:
     """Columns of table metrics by name; a constant column is a single value."""
-    entries = _Entries()
-    document, hosts_of = _document(path), _hosts_of(path)
+    names = ("host", "at_utc", "interval_s", "subject", "metric", "unit", "value")
+    columns: dict[str, list] = {name: [] for name in names}
+    document, hosts_of, subjects = _document(path), _hosts_of(path), set()
     hosts = document.list("hosts")
     if not hosts:
         document.refuse("sysstat without hosts", "one host, with its statistics")
     for host in hosts:
-        names = hosts_of or dict.fromkeys((True, False), host.text("nodename"))
+        hosts_by_place = hosts_of or dict.fromkeys((True, False), host.text("nodename"))
         for sample in host.list("statistics"):
             at_utc, interval_s = _time(sample.members("timestamp"))
-            entries.begin(at_utc, nan if interval_s is None else interval_s)
             for of_machine, subject, is_mean, values in _entries(sample):
-                if entries.add(names[of_machine] or None, subject, is_mean, values) > MOST_SUBJECTS:
+                subjects.add(subject)
+                if len(subjects) > MOST_SUBJECTS:
                     sample.refuse(subject, WANTED_SUBJECTS)
-    return entries.columns() | {"source": "sysstat", "cumulative": False}
-
-
-class _Entries:
-    """Numeric objects collected as columns: a file has millions of numbers, but few names."""
-
-    def __init__(self):
-        self._at_s, self._interval_s, self._values = array("q"), array("d"), array("d")
-        # by entry: the number of its sample, and those of its host, subject and metrics in `_known`
-        self._sample, self._codes = array("i"), (array("i"), array("i"), array("i"))
-        self._known: tuple[dict, ...] = ({}, {}, {})
-
-    def begin(self, at_utc: datetime, interval_s: float) -> None:
-        """Begin a sample."""
-        self._at_s.append(int(at_utc.timestamp()))
-        self._interval_s.append(interval_s)
-
-    def add(self, host: str | None, subject: str, is_mean: bool, values: dict[str, float]) -> int:
-        """Add one object of the sample; returns the number of subjects so far."""
-        self._sample.append(len(self._at_s) - 1)
-        about = (host, subject, (subject.partition(" ")[0], is_mean, *values))
-        for codes, numbers, key in zip(self._codes, self._known, about, strict=True):
-            codes.append(numbers.setdefault(key, len(numbers)))
-        self._values.extend(values.values())
-        return len(self._known[1])
-
-    def columns(self) -> dict:
-        """The columns that vary by row."""
-        hosts, subjects, kinds = map(list, self._known)
-        host, subject, kind, sample = (np.array(codes, int) for codes in (*self._codes, self._sample))
-        names = [(name, _unit(what, name)) for what, _, *metrics in kinds for name in metrics]
-        lengths = np.array([len(kind) - 2 for kind in kinds], int)
-        is_mean = np.array([kind[1] for kind in kinds], bool)
-        interval_s = np.where(is_mean[kind], np.array(self._interval_s)[sample], nan)
-        n_metrics = lengths[kind]
-        starts = np.cumsum(lengths) - lengths  # in `names`, of the metrics of each kind
-        metric = np.arange(n_metrics.sum()) + np.repeat(starts[kind] - np.cumsum(n_metrics) + n_metrics, n_metrics)
-        at = pd.Series(np.array(self._at_s).astype("M8[s]")[sample]).dt.tz_localize("UTC")
-        by_entry = {
-            "host": _texts(hosts, host),
-            "at_utc": at.array,
-            "interval_s": interval_s,
-            "subject": _texts(subjects, subject),
-        }
-        columns = {name: values.repeat(n_metrics) for name, values in by_entry.items()}
-        columns["metric"] = _texts([name for name, _ in names], metric)
-        columns["unit"] = _texts([unit for _, unit in names], metric)
-        return columns | {"value": np.array(self._values)}
-
-
-def _texts(texts: list[str | None], codes: np.ndarray):
-    """The texts with these numbers."""
-    return pd.array(texts, dtype="str").take(codes)
+                kind, n = subject.partition(" ")[0], len(values)
+                about = (hosts_by_place[of_machine] or None, int(at_utc.timestamp()), interval_s if is_mean else None)
+                for name, value in zip(names, (*about, subject), strict=False):
+                    columns[name] += [value] * n
+                columns["metric"] += values
+                columns["unit"] += [_unit(kind, metric) for metric in values]
+                columns["value"] += values.values()
+    at_utc = pd.Series(np.array(columns["at_utc"], "M8[s]")).dt.tz_localize("UTC")
+    return columns | {"at_utc": at_utc, "source": "sysstat", "cumulative": False}
 
 
 def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float]]]:
@@ -233,6 +185,6 @@ def _time(stamp: Members) -> tuple[datetime, float | None]:
     return at_utc, interval_s if interval_s is None or interval_s <= LONGEST_INTERVAL_S else None
 
 
-def _unit(subject: str, metric: str) -> str:
-    kind = subject.partition(" ")[0]
+@cache
+def _unit(kind: str, metric: str) -> str:
     return next((unit for of, name, unit in UNITS if of in ("", kind) and re.fullmatch(name, metric)), "")

@@ -32,12 +32,11 @@ REVERSE = "_bidir_reverse"
 
 def read(source) -> dict[str, list[dict]]:
     """
-    Rows of tables transfers and intervals, without their context, from iperf3's output.
+    Read iperf3's output, a path or the file's bytes, into rows of tables transfers and intervals, without their
+    context.
 
-    `source` is a path or the file's bytes. RawDataError names what is missing, cut, of the wrong type or impossible.
+    RawDataError names what is missing, cut, of the wrong type or impossible.
 
-    Examples
-    --------
     >>> refused = b'{"start": {"version": "iperf 3.12"}, "end": {}, "error": "Connection refused"}'
     >>> [transfer] = read(refused)["transfers"]
     >>> transfer["tool_version"], transfer["throughput_bps"], transfer["error"]
@@ -84,7 +83,6 @@ class _Test:
             self.directions = (None,)
 
     def transfers(self, intervals: list[dict]) -> list[dict]:
-        """A row per direction."""
         return [self._transfer(direction, intervals) for direction in self.directions]
 
     def intervals(self, first_stream: int) -> list[dict]:
@@ -153,7 +151,6 @@ class _Test:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
     def _ends(self, part):
-        """The parts ("sender", "receiver" or "udp") present in end.streams."""
         return [stream.members(part) for stream in self.end.list("streams") if part in stream.values]
 
     def _sender_seconds(self):
@@ -169,7 +166,6 @@ class _Test:
         return both.of({"bytes": max(packets - lost, 0) * length, "seconds": seconds})
 
     def _path(self, intervals):
-        """RTT and congestion window, as seen by the sending client."""
         senders = [part for part in self._ends("sender") if part.flag("sender") is not False]
         rtts = {
             name: [rtt for part in senders if (rtt := part.number(f"{name}_rtt", unknown=0))]

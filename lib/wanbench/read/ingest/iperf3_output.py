@@ -105,7 +105,6 @@ def json_documents(path, text: str) -> Iterator[tuple[int, dict]]:
 
 
 def _of_iperf3(value) -> list[dict]:
-    """The documents in a value, at any depth, in order."""
     found, left = [], [value]
     while left:
         value = left.pop()
@@ -132,7 +131,6 @@ class _Stream:
             self.document[event] = data
 
     def break_off(self, text: str) -> None:
-        """Note that the stream breaks off in this text; the first of several breaks counts."""
         if self.torn_in is None:
             self.torn_in = text
 
@@ -151,7 +149,6 @@ def _end_of_line(text, at):
 
 
 def _is_cut(text, error, end) -> bool:
-    """Whether a line of a stream ends within its JSON."""
     return error.pos >= len(text[:end].rstrip()) or error.msg.startswith("Unterminated string")
 
 
@@ -268,8 +265,6 @@ def text_documents(path, text: str) -> Iterator[tuple[int, dict]]:
 
 
 class _TextTest:
-    """One test, as it is read."""
-
     def __init__(self, line_number: int, about: dict[str, str], error: str | None):
         self.line_number, self.about, self.error = line_number, about, error
         self.is_reverse = self.is_bidir = self.is_udp = self.in_summary = False
@@ -278,7 +273,6 @@ class _TextTest:
         self.sums: dict[str, dict] = {}
 
     def read(self, line: str) -> None:
-        """Take in a line without figures."""
         if connected := _CONNECTED.search(line):
             self.sockets.append(int(connected[1]))
         elif "[ ID]" in line:
@@ -321,7 +315,6 @@ class _TextTest:
             self.sums["sum_received" + suffix] = row | both
 
     def whole(self) -> tuple[int, dict]:
-        """The document; its error says so if the summary is missing."""
         about = self.about
         n = max(len(self.sockets) // (1 + self.is_bidir), 1)
         sums = {name: row for name, row in self.sums.items() if n == 1 or row["is_sum"]}

@@ -131,7 +131,6 @@ def _fault(top: Members, settings: Members) -> dict:
 
 
 def _pairs(settings: Members, name: str) -> dict[str, str]:
-    """Kafka settings kept as a list of pairs; empty if missing."""
     value = settings.values.get(name)
     well = value is None or (
         isinstance(value, list)

@@ -60,12 +60,10 @@ class _Load:
 
     @property
     def fell_behind(self) -> bool:
-        """Whether the generator itself was late: see the module."""
         published = sum((self.sent.second(n).histograms.get("publish", Counter()) for n in self.counted), Counter())
         return open_loop.fell_behind(self.late, published)
 
     def row(self) -> dict:
-        """The row of open_loop_loads."""
         settings, sent = self.settings, self.sent
         length_s = sum(self._length_s(n) for n in self.counted)
         worst = max(self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top))
@@ -111,7 +109,6 @@ class _Load:
         }
 
     def seconds(self) -> list[dict]:
-        """The rows of open_loop_seconds."""
         rows = []
         for number in self.numbers:
             second = self.sent.second(number)
@@ -134,7 +131,6 @@ class _Load:
         return rows
 
     def histograms(self) -> list[dict]:
-        """The rows of open_loop_histograms."""
         sources = [("publish", None, self.sent, "publish", 0.0)]
         for number, group in enumerate(self.groups):
             error_ms = self.clocks[number].number("error_ms") or 0.0
@@ -295,11 +291,7 @@ DIGITS = 3
 
 
 def encoded_counts(counts: Mapping[int, int]) -> str:
-    """
-    An HdrHistogram of the number of records by value in microseconds: V2 encoding, compressed, base64.
-
-    A value below 0 counts as 0, one above an hour as an hour.
-    """
+    """Encode counts by value in µs as an HdrHistogram (V2, compressed, base64), bounded at 0 and an hour."""
     histogram = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
     for value, count in counts.items():
         histogram.record_value(min(max(value, 0), HIGHEST_US), count)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 
 from .content import read_bytes
-from .json_values import is_time, read_json
+from .json_values import is_time, object_of_line, read_json
 from .rows import core, fitting
 
 LINK = ["run_id", "from_region", "to_region"]
@@ -31,11 +30,7 @@ def read_devices(path) -> dict[str, pd.DataFrame]:
 
 
 def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
-    """
-    Table link_counters of a run, summed over the sessions of a run that was resumed.
-
-    A sum is null if it is unknown in one session; the mean lateness of several sessions is unknown.
-    """
+    """Sum link_counters over a run's sessions; null if unknown in one, as mean lateness is of several."""
     counters = counters.assign(run_id=run_id)
     if counters.duplicated(LINK).any():
         rules = {name: lambda values: values.sum(skipna=False) for name in counters if name not in LINK}
@@ -53,14 +48,7 @@ def _objects(path, expected: str) -> list[dict]:
 
 
 def read_cut(path) -> dict[str, pd.DataFrame]:
-    """
-    Table cuts, without its context: the times of one cut, a single row.
-
-    Raises
-    ------
-    RawDataError
-        If the file is not a JSON object of these four times in order.
-    """
+    """Read table cuts: the times of one cut; RawDataError unless the file is an object of these four times in order."""
     names = [column.name for column in core("cuts")]
     content = read_json(path, dict, "the times of a cut in JSON")
     if set(content) != set(names):
@@ -86,11 +74,7 @@ GROWING = (
 
 
 def read_samples(path) -> dict[str, pd.DataFrame]:
-    """
-    Samples of links, without context, in the order of the file.
-
-    RawDataError names the line that is not a sample, goes back in time, or has counters that fall.
-    """
+    """Read samples of links; RawDataError names the line that is none, goes back in time, or has falling counters."""
     path = Path(path)
     lines = read_bytes(path, most_bytes=LARGEST_BYTES)[1].split(b"\n")
     if lines.pop():
@@ -107,11 +91,8 @@ def read_samples(path) -> dict[str, pd.DataFrame]:
 
 
 def _sample(path, line_number, line):
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise RawDataError(path, line_number, error, SAMPLE) from None
-    links = content.get("links") if isinstance(content, dict) else None
+    content = object_of_line(path, line_number, line, SAMPLE).values
+    links = content.get("links")
     if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
         raise RawDataError(path, line_number, line.decode("utf-8", "replace"), SAMPLE)
     answer = {"answer_ms": content.get("answer_ms")}
@@ -164,16 +145,7 @@ class LabCost:
 
 
 def lab_cost(run) -> LabCost | None:
-    """
-    The cost of a run's lab; None if no hosts are rented.
-
-    For a killed session, only an upper limit of its cost is known.
-
-    Raises
-    ------
-    RawDataError
-        A file is not what a lab writes.
-    """
+    """Sum up the cost of a run's lab, for killed sessions its upper limit; None if no hosts are rented."""
     killed = sorted(run.folder.glob(f"{EXPERIMENT}/{IF_KILLED}*.json"))
     files = [run.folder / file["path"] for file in run.raw_files() if file["experiment"] == EXPERIMENT]
     paths = [*killed, *files]

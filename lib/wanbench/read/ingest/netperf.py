@@ -64,10 +64,8 @@ LATENCIES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Tables pings and transfers, without their context.
-
-    RawDataError names the line of a test without a result, or a file without the banner, which states test and units
-    (netperf -P 0 omits it).
+    Read tables pings and transfers; RawDataError names the line of a test without a result, or a file without the
+    banner, which states test and units (netperf -P 0 omits it).
     """
     path, text = content.read_text(source, most_bytes=MOST_BYTES)
     lines = text.splitlines()
@@ -85,7 +83,6 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 
 def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[str, dict]:
-    """Table and row of one test."""
     test = banner["test"]
     if test not in TESTS:
         raise RawDataError(path, line_number, banner[0], ALLOWED)
@@ -134,7 +131,6 @@ def _named(body: list[str]) -> dict[str, str]:
 
 
 def _columns(body: list[str], protocol: str | None, direction: str | None) -> dict[str, str]:
-    """The columns of an ordinary test, by the names of -k; empty without a line of numbers."""
     numbers = [line.split() for line in body if NUMBERS.fullmatch(line)]
     unit = next((found[0] for line in body if (found := UNIT.search(line))), "")
     first = numbers[0] if numbers else []

@@ -72,11 +72,7 @@ QUANTILES = re.compile(r"aggregated(?P<what>publish|publishdelay|endtoend|schedu
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """
-    Tables benchmark_runs (one row), benchmark_windows and quantiles of one result, without their context.
-
-    RawDataError names the invalid member.
-    """
+    """Read a result into tables benchmark_runs, benchmark_windows and quantiles; RawDataError names a bad member."""
     path = Path(path)
     result = _Result(path, _members(path))
     columns = {
@@ -107,11 +103,9 @@ class _Result:
             for name, values in rates.items()
         }
         return {
-            "workload": self.text("workload"),
-            "driver": self.text("driver"),
+            **{name: self.text(name) for name in ("workload", "driver")},
+            **{name: self.count(name) for name in ("topics", "partitions")},
             "record_bytes": self.count("messageSize"),
-            "topics": self.count("topics"),
-            "partitions": self.count("partitions"),
             "producers_per_topic": self.count("producersPerTopic"),
             "consumers_per_topic": self.count("consumersPerTopic"),
             "n_windows": self.n_windows,
@@ -121,7 +115,6 @@ class _Result:
         }
 
     def windows(self) -> dict[str, np.ndarray]:
-        """Columns of table benchmark_windows."""
         columns = {
             "publish_records_per_s": "publishRate",
             "consume_records_per_s": "consumeRate",
@@ -148,7 +141,6 @@ class _Result:
 
     @cached_property
     def quantiles(self) -> dict:
-        """Columns of table quantiles: of the whole run, and of each window."""
         parts = [_part("publish", nan, nan, np.array([]))]
         for name in self.members:
             if found := QUANTILES.fullmatch(name):
@@ -193,7 +185,6 @@ class _Result:
         return numbers
 
     def windowed(self, name: str) -> np.ndarray:
-        """As `series`, with one number for each window."""
         values = self.series(name)
         if len(values) not in (0, self.n_windows):
             self.refuse(name, f"{self.n_windows} numbers, one for each window", f"{len(values)} numbers")
@@ -272,12 +263,6 @@ def _is_whole(value_ms: float) -> bool:
 
 
 def _share(digits: str) -> float:
-    """
-    The share denoted by the digits of a member's name.
-
-    >>> [_share(digits) for digits in ("50", "99", "999", "9999")]
-    [0.5, 0.99, 0.999, 0.9999]
-    """
     return int(digits) / 10 ** len(digits)
 
 

@@ -29,7 +29,11 @@ def summarise_pairs(
     setting: str | Iterable[str] | None = None,
 ) -> pd.DataFrame:
     """
-    Table pairs: all tests of each ordered pair, summarised.
+    Summarise all tests of each ordered pair of regions: table pairs.
+
+    A transfer counts for the pair in whose direction the data went: a reverse one for the opposite pair. UDP, whose
+    rate was chosen, and transfers that ended in an error do not count; nor do echoes while a link was cut or
+    changed. Echoes sent and lost are null where a source does not give them.
 
     Parameters
     ----------
@@ -43,21 +47,13 @@ def summarise_pairs(
     regions : DataFrame, optional
         A table regions, whose coordinates give the distances. Regions that it lacks have the catalogue's.
     setting : str or several, optional
-        Only tests whose setting matches one of these patterns, in which * stands for any text: "PREMIUM * to
-        PREMIUM *". Default: all tests, with a `MixedSettings` warning if pairs mix settings; "*" takes all that
-        have a setting, without the warning.
+        Only tests whose setting matches one of these patterns, such as "PREMIUM * to PREMIUM *". Default: all tests,
+        with a `MixedSettings` warning if pairs mix settings; "*" takes all that have a setting, without the warning.
 
     Raises
     ------
     ParameterError
-        If a table is missing or has rows without regions; if rows of pings come from a source that does not give
-        the RTT asked for (the error names what it has); if no test has the setting.
-
-    Notes
-    -----
-    A transfer counts for the pair in whose direction the data went: a reverse one for the opposite pair. UDP, whose
-    rate was chosen, and transfers that ended in an error do not count; nor do echoes while a link was cut or
-    changed. Echoes sent and lost are null where a source does not give them.
+        If a table is missing or has rows without regions, if a source of pings lacks this RTT, or no test the setting.
     """
     check_choice("rtt", rtt, RTT)
     found = {name: _of_pairs(run, name) for name in (*FROM_RUN, "pings")}
@@ -94,7 +90,6 @@ def summarise_pairs(
 
 
 def _of_pairs(run, name):
-    """The checked table; an empty one if an import lacks it."""
     if name not in run:
         if name != "tests" and (name == "pings" or "pings" in run):
             return tables.from_rows(name, [])
@@ -152,7 +147,6 @@ def _statistic(pings, rtt):
 
 
 def _points(regions):
-    """Coordinates by name; none for the catalogue's own."""
     if regions is None:
         return {}
     regions = tables.validate("regions", regions)
@@ -209,11 +203,7 @@ def mixture(tables: Mapping[str, pd.DataFrame]) -> str | None:
 
 
 def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
-    """
-    Imported tables with only the tests whose setting matches a pattern, as `summarise_pairs` takes them.
-
-    Table flags keeps the flags of those tests, and all flags whose scope is wider than a row.
-    """
+    """Select imported tests whose setting matches a pattern, with their data and flags, and all flags beyond rows."""
     by_test = {name: frame for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
     chosen = selected(by_test, setting)
     kept = dict(tables) | chosen
@@ -255,20 +245,9 @@ def per_test(
     """
     Join the pings and transfers of imported tables by test; a test with only one of them has nulls for the other.
 
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        With `pings` and `transfers`, as an importer gives them: one of each per test.
-    rtt : str
-        "min", "mean" or "median".
-    regions : DataFrame, optional
-        Table `regions` whose coordinates give `distance_km`; by default the catalogue's.
-
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, from_region, to_region, from_cloud, to_cloud, started_at_utc, rtt_ms, throughput_bps, bytes,
-        distance_km and distance_catalogue_km (null where a region has no coordinates).
+    `rtt` is "min", "mean" or "median". `distance_km` is by the coordinates of table `regions`, or else by the
+    catalogue's, as `distance_catalogue_km` always is; null where a region has no coordinates. Further columns: run_id,
+    test_id, from_region, to_region, from_cloud, to_cloud, started_at_utc, rtt_ms, throughput_bps, bytes.
     """
     check_choice("rtt", rtt, STATISTICS)
     missing = [name for name in ("pings", "transfers") if name not in tables]

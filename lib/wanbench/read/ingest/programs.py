@@ -100,7 +100,6 @@ class Program:
 
 
 def _are_states(states, most: int | None) -> bool:
-    """Whether each is a leader, or null, and a list of in-sync replicas."""
     return (
         isinstance(states, list)
         and (most is None or len(states) <= most)

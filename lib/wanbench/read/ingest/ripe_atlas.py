@@ -41,7 +41,6 @@ def read(source) -> dict[str, pd.DataFrame | list[dict]]:
 
 
 def _echoes(result: Members, number: int) -> list[dict]:
-    """The rows of one result; echoes are counted from 1."""
     rows: list[dict] = []
     n_lost = n_answered = n_late = 0
     target, address = result.text("dst_name"), result.text("dst_addr")

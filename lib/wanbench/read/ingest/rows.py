@@ -30,22 +30,11 @@ def core(name: str) -> tuple[Column, ...]:
 
 def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
     """
-    A table without its context, each column checked and typed.
+    Check and type each column of a table without its context.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, for the error.
-    name : str
-        The table.
-    data : list of rows, or mapping of columns (a DataFrame is one)
-        Values missing from a row, and columns missing from a mapping, are null. A single value for a column
-        applies to all rows.
-
-    Raises
-    ------
-    RawDataError
-        If a value does not fit its column.
+    `data` is a list of rows, or a mapping of columns. Values missing from a row, and columns missing from a mapping,
+    are null; a single value for a column applies to all rows. RawDataError, for the file `path`, if a value does not
+    fit.
     """
     try:
         data = _of_rows(name, data) if isinstance(data, list) else dict(data)

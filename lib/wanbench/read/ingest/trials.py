@@ -20,14 +20,7 @@ LOAD = (
 
 
 def trials(run: Run) -> dict[str, pd.DataFrame]:
-    """
-    Table trials of a run, by name; no table if its plan has no Kafka trials.
-
-    Raises
-    ------
-    RawDataError
-        If the plan in the journal is malformed.
-    """
+    """Table trials of a run, by name; no table if its plan has none. RawDataError if the plan is malformed."""
     planned = run.plan.get("tests")
     try:
         rows = [
@@ -43,12 +36,7 @@ def trials(run: Run) -> dict[str, pd.DataFrame]:
 
 def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """
-    A table with the setting and the block of each test in the run's plan.
-
-    Raises
-    ------
-    RawDataError
-        If the plan in the journal is malformed.
+    Add the setting and the block of each test in the run's plan to a table; RawDataError if the plan is malformed.
     """
     try:
         planned = {test["id"]: test for test in run.plan.get("tests") or ()}
@@ -124,5 +112,4 @@ def _kafka_settings(experiment, load):
 
 
 def _buffer(settings, name):
-    """The size of a socket buffer, librdkafka's socket.<name>."""
     return settings.get(name, settings.get(f"socket.{name}"))

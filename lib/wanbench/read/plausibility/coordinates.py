@@ -12,7 +12,7 @@ from wanbench.formatting import count, number, quantity
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 from .light import light_flags
-from .places import Area, great_circle_km, locate, position
+from .places import Area, great_circle_km, kilometres_to, locate, position
 from .rule import IMPOSSIBLE, RULES, SUSPECT
 
 COORDINATES = RULES["coordinates"]
@@ -54,12 +54,7 @@ class _Region:
         The mean deviation of log (RTT / expected RTT) from its median, plus half the median: a place is wrong if
         landmarks disagree, and less clearly if all RTTs are too long or too short.
         """
-        away = great_circle_km(
-            np.atleast_1d(latitude)[:, None],
-            np.atleast_1d(longitude)[:, None],
-            self.landmarks.latitude_deg.to_numpy(),
-            self.landmarks.longitude_deg.to_numpy(),
-        )
+        away = kilometres_to(self.landmarks, latitude, longitude)
         expected = self.usual * LIGHT_RTT_MS_PER_KM * away + OFFSET_MS
         error = np.log((self.landmarks.rtt_ms.to_numpy() + OFFSET_MS) / expected)
         middle = np.median(error, axis=1)
@@ -88,7 +83,7 @@ class _Region:
 
 
 def check_coordinates(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
-    """Flags of misplaced regions and of the rows that they explain; and a mask of these rows."""
+    """Flag misplaced regions and the rows that they explain, with a mask of these rows."""
     explained = np.zeros(len(rtts), bool)
     usable = rtts[open_rows & rtts.from_region.isin(places.index) & rtts.to_region.isin(places.index)]
     if usable.empty:
@@ -117,13 +112,8 @@ def area_of(region: str, rtts: pd.DataFrame, places: pd.DataFrame, without=()) -
 def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:
     """One row per unordered pair: region_a, region_b, rtt_ms (the minimum), fibre_ms, light_ms."""
     ends = np.sort(rtts[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
-    frame = pd.DataFrame(
-        {"region_a": ends[:, 0], "region_b": ends[:, 1]}
-        | {name: rtts[name].to_numpy() for name in ("rtt_ms", "fibre_ms", "light_ms")}
-    )
-    return frame.groupby(["region_a", "region_b"], as_index=False).agg(
-        {"rtt_ms": "min", "fibre_ms": "min", "light_ms": "min"}
-    )
+    frame = rtts[["rtt_ms", "fibre_ms", "light_ms"]].assign(region_a=ends[:, 0], region_b=ends[:, 1])
+    return frame.groupby(["region_a", "region_b"], as_index=False).min()
 
 
 def _landmarks(region, pairs, places, without) -> pd.DataFrame:
@@ -147,7 +137,6 @@ def _region(name, pairs, places, without) -> _Region:
 
 
 def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
-    """Misplaced regions, each with verdict, found, cause, km off and the radius of the allowed area."""
     names = sorted({*pairs.region_a, *pairs.region_b})
     blamed: dict[str, tuple] = {}
     while True:  # greedy set cover: blame the region that explains most pairs, drop its pairs, and look again
@@ -202,7 +191,6 @@ def _best(counts: pd.Series, left, pairs, places, blamed):
 
 
 def _exchanged(suspected, pairs, places, blamed) -> list[tuple[_Region, _Region]]:
-    """Pairs of regions, one of them suspected, which fit each other's place and not their own."""
     exchanged, taken = [], set()
     for name in dict.fromkeys(suspected):
         fits = []
@@ -222,7 +210,6 @@ def _exchanged(suspected, pairs, places, blamed) -> list[tuple[_Region, _Region]
 
 
 def _better_places(name, pairs, places, blamed, taken) -> list[str]:
-    """The regions whose places fit a region best."""
     region = _region(name, pairs, places, blamed | taken)
     if region.landmarks.empty:
         return []
@@ -283,7 +270,6 @@ def _cities_inside(area: Area) -> str:
 
 
 def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> str:
-    """The likely mistake in the coordinates, by the places that the RTTs allow."""
     scores = {}
     for name, place in region.hypotheses().items():
         if area.allows(*place, slack_km=region.precision_km)[0]:
@@ -322,7 +308,6 @@ def _catalogued(region: _Region, area: Area) -> str:
 
 
 def _twin(region: _Region, places: pd.DataFrame) -> str | None:
-    """Another region at the same place; None if there is none."""
     others = places[places.index != region.name]
     away = great_circle_km(region.latitude, region.longitude, others.latitude_deg, others.longitude_deg)
     near = others.index[np.asarray(away) < SAME_PLACE_KM / 3]

@@ -13,7 +13,6 @@ from .rate_units import rounding
 from .rule import RULES, SUSPECT, TEST, Rule, row_names
 from .summaries import decimals
 
-CHANCE = "the chance that independent measurements agree in so many digits"
 COPIES = RULES["copies"]
 MIRROR = RULES["mirror"]
 # The measured values of a table, by which copies are recognised.
@@ -38,7 +37,7 @@ PAIR = ["from_region", "to_region"]
 
 
 def check_copies(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flags of copies (all but the first of each) and of mirrored tables."""
+    """Flag copies (all but the first of each) and mirrored tables."""
     flags = []
     for table in VALUES:
         if table in tables and len(tables[table]) > 1:
@@ -95,7 +94,6 @@ def _digits(values: pd.DataFrame) -> pd.Series:
 
 
 def _copied_tests(echoes) -> list[dict]:
-    """Flags of tests whose echoes all equal the ones of an earlier test of their pair."""
     frame = echoes[~echoes.duplicate & echoes.rtt_ms.notna()]
     sums = pd.util.hash_pandas_object(frame[["sequence", "rtt_ms"]].astype("float64"), index=False)
     groups = frame.assign(hash=sums.to_numpy(), n=1).groupby(TEST, sort=False, dropna=False)
@@ -141,11 +139,10 @@ def _copy_flags(table, frame, twice, found) -> list[dict]:
 
 
 def _row_flags(rule: Rule, table: str, rows: pd.DataFrame, names: pd.Series, found: str, cause: str) -> list[dict]:
-    """Flag each of these rows; `found` follows its name."""
-    each = zip(names, rows.from_region, rows.to_region, strict=True)
+    named = zip(names, rows.from_region, rows.to_region, strict=True)
     return [
         rule.flag(table, "row", SUSPECT, f"{name}: {found}", cause, row=name, from_region=start, to_region=end)
-        for name, start, end in each
+        for name, start, end in named
     ]
 
 
@@ -177,7 +174,7 @@ MAX_EQUAL_DIRECTIONS = 0.5  # Where more pairs have equal values in both directi
 
 
 def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flags of the rows of pings and transfers that repeat another time, and one of the table per such copy."""
+    """Flag the rows of pings and transfers that repeat another time, and the table per such copy."""
     flags = []
     for table in VALUES:
         if table in tables and len(tables[table]) >= 2 * MIN_ROWS:

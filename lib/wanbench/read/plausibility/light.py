@@ -22,15 +22,15 @@ MIN_LIGHT_MS = 1.0  # Where light takes less, an RTT cut to whole ms may be 0.
 
 
 def zero_rtts(rtts: pd.DataFrame) -> tuple[list[dict], pd.DataFrame]:
-    """Flags of RTTs of 0 ms over paths where light takes more than 1 ms, and the remaining round trips."""
+    """Flag RTTs of 0 ms over paths where light takes more than 1 ms; also returns the remaining round trips."""
     zero = rtts.rtt_ms <= 0
     return light_flags(rtts[zero & (rtts.vacuum_ms > MIN_LIGHT_MS)], ZERO), rtts[~zero].reset_index(drop=True)
 
 
 def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     """
-    The round trips with distance_km, light_ms in fibre over that distance, and the bounds fibre_ms and vacuum_ms, from
-    which the tolerance of the coordinates is subtracted; NaN where a place is not known.
+    Add to round trips distance_km, light_ms in fibre over it, and the bounds fibre_ms and vacuum_ms, from which the
+    tolerance of the coordinates is subtracted; NaN where a place is not known.
     """
     apart = distances(places, rtts.from_region, rtts.to_region)
     nearest = (apart.distance_km - apart.tolerance_km).clip(lower=0)
@@ -44,13 +44,13 @@ def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
 
 
 def light_flags(rows: pd.DataFrame, causes=ISOLATED) -> list[dict]:
-    """A flag for each of these round trips, which are all faster than light in fibre."""
+    """Flag each of these round trips, which are all faster than light in fibre."""
     causes = np.broadcast_to(np.asarray(causes, dtype=object), len(rows))
     return [_light_flag(row, cause) for row, cause in zip(rows.itertuples(index=False), causes, strict=True)]
 
 
 def light_flags_of_region(rows: pd.DataFrame, table: str, region: str, found: str, cause: str) -> list[dict]:
-    """A flag for the region behind these impossible round trips, and one for each of them."""
+    """Flag the region behind these impossible round trips, and each of them."""
     where = {"region": region, "column_name": rows.column_name.iloc[0]}
     where |= {"value": float(rows.rtt_ms.median()), "bound": float(rows.fibre_ms.median())}
     return [LIGHT.flag(table, "region", IMPOSSIBLE, found, cause, **where), *light_flags(rows, cause)]
@@ -97,7 +97,7 @@ EARLY = (
 
 
 def check_asymmetry(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flags of the rows in the wrong direction of a pair, and a mask of these rows."""
+    """Flag the rows in the wrong direction of a pair, with a mask of these rows."""
     explained, flags = np.zeros(len(rtts), bool), []
     for _, frame in _measured(rtts, open_rows).groupby("table"):
         medians = frame.groupby(["from_region", "to_region"]).rtt_ms.median()
@@ -121,7 +121,7 @@ def _measured(rtts: pd.DataFrame, open_rows: np.ndarray) -> pd.DataFrame:
 
 
 def _direction_flags(frame, a, b, pair, bound):
-    """Flags of the direction that deviates more from what the distance suggests, and the index of its rows."""
+    """Flag the direction that deviates more from what the distance suggests; also returns the index of its rows."""
     usual = float((frame.rtt_ms / frame.light_ms).where(frame.light_ms > FAR_LIGHT_MS).median())
     rows = frame[(frame.from_region == a) & (frame.to_region == b)]
     expected = usual * float(rows.light_ms.iloc[0])
@@ -163,7 +163,7 @@ LOCAL = (
 
 def check_early_echoes(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
     """
-    Flags of pings whose minimum is too short, among the open rows below light, and a mask of the rows they explain.
+    Flag pings below light whose maximum is right and whose minimum is too short, with a mask of the rows they explain.
     """
     fibre, maximum = rtts.fibre_ms.to_numpy(), rtts.max_ms.to_numpy()
     below = open_rows & (rtts.rtt_ms.to_numpy() < fibre)
@@ -199,7 +199,7 @@ def _shorter(row, opposite: float) -> dict:
 
 
 def check_opposite(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flags of regions from which several pairs are faster than light, unlike their opposite directions."""
+    """Flag regions from which several pairs are faster than light, unlike their opposite directions."""
     explained = np.zeros(len(rtts), bool)
     fibre = rtts.fibre_ms.to_numpy()
     below = open_rows & (rtts.rtt_ms.to_numpy() < fibre) & (opposite_ms(rtts) >= fibre)
@@ -215,7 +215,6 @@ def check_opposite(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict
 
 
 def _of_a_sender(rtts, early, also) -> list[dict]:
-    """One flag of the column or region, if most pings come from one cloud or region."""
     flags = []
     for (table, column), group in rtts[early].groupby(["table", "column_name"]):
         if len(group) < MIN_ROWS:

@@ -65,6 +65,12 @@ def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.
     return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(a, 0, 1)))
 
 
+def kilometres_to(places: pd.DataFrame, latitude, longitude) -> np.ndarray:
+    """Great-circle distances of points (rows) to places (columns)."""
+    points = np.atleast_1d(latitude)[:, None], np.atleast_1d(longitude)[:, None]
+    return great_circle_km(*points, places.latitude_deg.to_numpy(), places.longitude_deg.to_numpy())
+
+
 def destination(latitude, longitude, angle, bearing) -> tuple[np.ndarray, np.ndarray]:
     """Latitude and longitude, in degrees, of the points at an angle and a bearing from others (all in radians)."""
     sine = np.sin(latitude) * np.cos(angle) + np.cos(latitude) * np.sin(angle) * np.cos(bearing)
@@ -82,7 +88,7 @@ def on_earth(regions: pd.DataFrame) -> pd.Series:
 
 
 def check_earth(*tables: pd.DataFrame | None) -> list[dict]:
-    """A flag per region with coordinates outside the globe; the other rules use the catalogue's place for it."""
+    """Flag each region with coordinates outside the globe; the other rules use the catalogue's place for it."""
     flags = []
     for regions in tables:
         for row in () if regions is None else regions[~on_earth(regions)].itertuples(index=False):
@@ -103,18 +109,9 @@ class Area:
     """
     The part of the earth that the round trips of a region allow.
 
-    Attributes
-    ----------
-    region : str
-        Name of the region.
-    latitude_deg, longitude_deg : float
-        Its middle; NaN if no place on earth is allowed.
-    radius_km, area_km2 : float
-        The distance from the middle to the farthest point, and the area; 0 if no place is allowed.
-    discs : DataFrame
-        One row per landmark: region, latitude_deg, longitude_deg, rtt_ms, radius_km.
-    points : DataFrame
-        Points that fill the area evenly: latitude_deg, longitude_deg.
+    `latitude_deg` and `longitude_deg` are its middle (NaN if no place on earth is allowed), `radius_km` the distance
+    from it to the farthest point. `discs` has a row per landmark: region, latitude_deg, longitude_deg, rtt_ms,
+    radius_km; `points` fill the area evenly: latitude_deg, longitude_deg.
     """
 
     region: str
@@ -131,12 +128,7 @@ class Area:
 
     def allows(self, latitude, longitude, slack_km: float = 0.0) -> np.ndarray:
         """Whether a place lies within every disc, enlarged by `slack_km`."""
-        away = great_circle_km(
-            np.atleast_1d(latitude)[:, None],
-            np.atleast_1d(longitude)[:, None],
-            self.discs.latitude_deg.to_numpy(),
-            self.discs.longitude_deg.to_numpy(),
-        )
+        away = kilometres_to(self.discs, latitude, longitude)
         return (away <= (self.discs.radius_km.to_numpy() + slack_km) * SPHERE_SLACK).all(axis=1)
 
 
@@ -155,12 +147,8 @@ def locate(region: str, landmarks: pd.DataFrame) -> Area:
     Where a region may be: the intersection of the discs around its landmarks.
 
     The radius of a disc is the distance that light in fibre covers in half the RTT, c RTT / (2 n), plus the precision
-    of the landmark's coordinates.
-
-    Parameters
-    ----------
-    landmarks : DataFrame
-        One row per landmark: region, latitude_deg, longitude_deg, precision_km, rtt_ms (the minimum).
+    of the landmark's coordinates. `landmarks` has the columns region, latitude_deg, longitude_deg, precision_km, rtt_ms
+    (minimum).
     """
     radius = landmarks.rtt_ms / LIGHT_RTT_MS_PER_KM + landmarks.precision_km
     discs = landmarks[["region", "latitude_deg", "longitude_deg", "rtt_ms"]].assign(radius_km=radius)

@@ -98,7 +98,7 @@ SHARED_ENDS = 0.5  # If fewer slow rows share their hosts with fast rows, the ho
 
 
 def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
-    """Flags of rows 1,000 times slower than rows of similar RTT, with a gap in between, and of their column."""
+    """Flag rows 1,000 times slower than rows of similar RTT, with a gap in between, and their column."""
     rate = column.values.where(column.values > 0)
     positive = rate.notna().to_numpy()
     if positive.sum() < MIN_ROWS:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
-from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,17 +12,7 @@ import pandas as pd
 from wanbench.checks import refusal
 from wanbench.formatting import count, number, quantity
 
-from .rate_units import (
-    BLOCK,
-    BYTES_FOR_BITS,
-    TIMES_EIGHT,
-    UNITS,
-    block_cause,
-    check_two_units,
-    common_block,
-    rounding,
-    rtt_ms,
-)
+from . import rate_units
 from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, Rule, row_names
 
 LINK = RULES["link"]
@@ -35,7 +24,7 @@ EXCHANGED = "from and to are exchanged in these rows: {} of the other end allows
 OTHERWISE = "{} is not as stated, or the throughput is wrong or in another unit"
 EIGHTH = (0.105, 0.126)  # 84 to 101 % of an eighth: a saturated link, less its headers, in bytes.
 MIN_ROWS_EIGHTH = 10  # Fewer rows show an eighth by chance.
-SHARE_ABOVE = 0.02  # From this share of the rows on, and at least `MIN_ROWS_OF_COLUMN` rows, the column is flagged too.
+SHARE_ABOVE = 0.02  # From this share of the rows on, and at least `MIN_ROWS_ABOVE` rows, the column is flagged too.
 MIN_ROWS_ABOVE = 2
 MIN_ROWS_EXCHANGED = 3  # Fewer rows may fit the opposite direction by chance.
 
@@ -52,7 +41,7 @@ def link_rates(column: Column, links: pd.DataFrame | None) -> np.ndarray:
 @cache
 def known_instances() -> pd.DataFrame:
     """Published rates of instance types: instance, cloud, egress_bps, note, source, as_of."""
-    return pd.read_csv(StringIO(files(__package__).joinpath("instances.csv").read_text("utf-8")))
+    return pd.read_csv(Path(__file__).with_name("instances.csv"))
 
 
 def instance_rates(column: Column, instances: Mapping | None, tests: pd.DataFrame | None) -> np.ndarray:
@@ -69,7 +58,6 @@ def instance_rates(column: Column, instances: Mapping | None, tests: pd.DataFram
 
 
 def _checked(instances: Mapping) -> dict[str, float]:
-    """The rates of instances; ParameterError for an unknown instance type or a rate that is not positive."""
     egress_bps = known_instances().set_index("instance").egress_bps
     rates = {}
     for place, instance in instances.items():
@@ -103,14 +91,10 @@ def check_ceiling(
     rule: Rule, column: Column, ceiling: np.ndarray, exchanged: np.ndarray, cause: str = ""
 ) -> list[dict]:
     """
-    Flags of the rates above a ceiling, per row and of the column.
+    Flag the rates above a ceiling, per row and of the column.
 
-    Parameters
-    ----------
-    ceiling, exchanged : ndarray
-        The ceiling of each row, and the ceiling with from and to exchanged, in bit/s; NaN where there is none.
-    cause : str
-        The cause of an earlier flag of the column, "" without one.
+    `ceiling` and `exchanged` hold the ceiling of each row, and the one with from and to exchanged, in bit/s; NaN where
+    there is none. `cause` is that of an earlier flag of the column.
     """
     value = column.values.to_numpy()
     comparable = np.isfinite(value) & np.isfinite(ceiling)
@@ -129,7 +113,7 @@ def check_ceiling(
         found = f"{column.name} exceeds {what} in {rows}, by up to {times} times"
         if np.nanmax(share) / 8 <= TOLERANCE:
             found += "; an eighth of it never does"
-            cause = cause or TIMES_EIGHT
+            cause = cause or rate_units.TIMES_EIGHT
         ends = float(value[largest]), float(ceiling[largest])
         verdict = IMPOSSIBLE if share[largest] > limit else SUSPECT
         flags.append(column.whole(rule, found, cause or OTHERWISE.format(what), *ends, verdict))
@@ -141,14 +125,14 @@ def check_ceiling(
 
 
 def _an_eighth(rule: Rule, column: Column, share: np.ndarray) -> list[dict]:
-    """A flag of a column that is an eighth of its ceiling in nearly all rows: a saturated link in bytes."""
+    """Flag a column that is an eighth of its ceiling in nearly all rows: a saturated link in bytes."""
     if rule is not LINK or len(share) < MIN_ROWS_EIGHTH:
         return []
     if ((share > EIGHTH[0]) & (share <= EIGHTH[1])).mean() < 0.9:
         return []
     middle = float(np.median(share))
     found = f"{column.name} is {number(middle)} of {CEILING[rule.name]}, nearly the same in {count(len(share), 'row')}"
-    return [column.whole(rule, found, BYTES_FOR_BITS, middle, 1.0, SUSPECT)]
+    return [column.whole(rule, found, rate_units.BYTES_FOR_BITS, middle, 1.0, SUSPECT)]
 
 
 LIMITER = RULES["limiter"]
@@ -164,7 +148,7 @@ LIMITED = "a rate limiter at {round}: these are its rates, not what the paths ca
 
 
 def check_limiter(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> list[dict]:
-    """A flag per sending cloud with such a cluster; `limits` are the known ceilings of the rows, else NaN."""
+    """Flag each sending cloud with such a cluster; `limits` are the known ceilings of the rows, else NaN."""
     flags = []
     clouds = column.sender.astype("str").str.partition(":")[0]
     open_rows = (column.values > 0).to_numpy() & np.isnan(limits) & clouds.notna().to_numpy()
@@ -179,7 +163,7 @@ def check_limiter(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> lis
         times = rtt_ms[inside][np.isfinite(rtt_ms[inside])]
         apart = len(times) and np.quantile(times, 0.9) > MIN_RTT_RATIO * np.quantile(times, 0.1)
         at = _round(float(np.median(column.values.iloc[inside])))
-        if min(ends) < MIN_ENDS or not apart or at is None or rounding(column.values) > BAND / 4 * start:
+        if min(ends) < MIN_ENDS or not apart or at is None or rate_units.rounding(column.values) > BAND / 4 * start:
             continue
         found = (
             f"{len(inside):,} of {count(len(rows), 'rate')} from {cloud} lie between {quantity(start, 'bit/s')} and "
@@ -218,7 +202,7 @@ WRONG_ROW = "bytes, duration or throughput is that of another row, or wrong"
 
 
 def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links, instances) -> list[dict]:
-    """Flags of the rates in transfers and pairs."""
+    """Flag the rates in transfers and pairs."""
     flags = []
     for table in ("transfers", "pairs"):
         if table not in tables or tables[table].empty:
@@ -235,29 +219,28 @@ def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links, i
 def _column(column: Column, tests, rtts, links, instances) -> list[dict]:
     flags, cause = [], ""
     computed = _computed_rate(column)
-    block = common_block(column.values)
+    block = rate_units.common_block(column.values)
     if block and computed.notna().mean() < MOST_ROWS:
-        cause = block_cause(block)
+        cause = rate_units.block_cause(block)
         found = f"all {count(int(column.values.notna().sum()), 'value')} of {column.name} are multiples of {block:,}"
-        flags.append(column.whole(BLOCK, found, cause, block, 1.0))
+        flags.append(column.whole(rate_units.BLOCK, found, cause, block, 1.0))
     if column.table == "transfers" and column.name == "throughput_bps":
         new = _bytes(column, computed)
         cause = cause or next((flag["cause"] for flag in new if flag["scope"] == "column"), "")
         flags += new + _in_no_time(column) + _window(column, rtts, cause)
     if not flags:
-        flags += check_two_units(column, rtts)
+        flags += rate_units.check_two_units(column, rtts)
     both = (column, column.exchanged())
     link, link_back = (link_rates(way, links) for way in both)
     instance, instance_back = (instance_rates(way, instances, tests) for way in both)
     if not flags:
         limits = np.fmin(link, instance)
-        flags += check_limiter(column, rtt_ms(column.frame, rtts), limits)
+        flags += check_limiter(column, rate_units.rtt_ms(column.frame, rtts), limits)
     flags += check_ceiling(LINK, column, link, link_back, cause)
     return flags + check_ceiling(INSTANCE, column, instance, instance_back, cause)
 
 
 def _computed_rate(column: Column) -> pd.Series:
-    """8 x bytes / duration in bit/s; NaN where one of them is missing or zero."""
     if not {"bytes", "duration_s"} <= set(column.frame.columns):
         return pd.Series(np.nan, index=column.frame.index)
     duration = column.frame.duration_s.astype("float64")
@@ -266,19 +249,19 @@ def _computed_rate(column: Column) -> pd.Series:
 
 
 def _bytes(column: Column, computed: pd.Series) -> list[dict]:
-    """Flags of the rows, and of the column, whose throughput is not 8 x bytes / duration."""
+    """Flag the rows, and the column, whose throughput is not 8 x bytes / duration."""
     ratio = (column.values / computed).to_numpy()
     good = np.flatnonzero(np.isfinite(ratio) & (ratio > 0))
     if not len(good):
         return []
     flags, usual, unit = [], 1.0, ""
-    middle, step = float(np.median(ratio[good])), rounding(column.values)
+    middle, step = float(np.median(ratio[good])), rate_units.rounding(column.values)
     factor = _factor(middle)
     off = np.abs(column.values - computed * middle).to_numpy()[good]
     alike = (off < SPREAD * middle * computed.to_numpy()[good] + step).mean()
     clear = np.abs(column.values - computed).to_numpy() > ROW_TOLERANCE * computed.to_numpy() + step
     if factor and len(good) >= MIN_ROWS_OF_COLUMN and alike >= MOST_ROWS:
-        usual, unit = factor, UNITS[factor]
+        usual, unit = factor, rate_units.UNITS[factor]
         found = f"{column.name} is {number(middle)} times 8 x bytes / duration, over {count(len(good), 'row')}"
         flags.append(column.whole(BYTES, found, unit, middle, 1.0))
     rates, due = column.values.to_numpy(), computed.to_numpy()
@@ -289,7 +272,7 @@ def _bytes(column: Column, computed: pd.Series) -> list[dict]:
         cause = unit if unit and abs(ratio[k] / usual - 1) <= ROW_TOLERANCE else ""
         if not cause and clear[k]:
             own = _factor(ratio[k])
-            cause = UNITS[own] if own else WRONG_ROW
+            cause = rate_units.UNITS[own] if own else WRONG_ROW
         if cause:
             found = (
                 f"{quantity(rates[k], 'bit/s')} where {quantity(float(sizes[k]), 'bytes')} in "
@@ -300,7 +283,6 @@ def _bytes(column: Column, computed: pd.Series) -> list[dict]:
 
 
 def _in_no_time(column: Column) -> list[dict]:
-    """Flags of the rows with bytes in a duration of 0 s."""
     if not {"bytes", "duration_s"} <= set(column.frame.columns):
         return []
     size, duration = (column.frame[name].astype("float64") for name in ("bytes", "duration_s"))
@@ -314,7 +296,7 @@ def _in_no_time(column: Column) -> list[dict]:
 
 def _factor(ratio: float) -> float | None:
     """The factor between units that a ratio equals within half a per cent; None if there is none."""
-    nearest = min(UNITS, key=lambda factor: abs(np.log(ratio / factor)))
+    nearest = min(rate_units.UNITS, key=lambda factor: abs(np.log(ratio / factor)))
     return nearest if abs(ratio / nearest - 1) < COLUMN_TOLERANCE else None
 
 
@@ -323,7 +305,7 @@ def _window(column: Column, rtts: pd.DataFrame, cause: str) -> list[dict]:
     window = frame.window_bytes.astype("float64") * frame.streams.astype("float64").fillna(1)
     if not window.notna().any():
         return []
-    rtt = rtt_ms(frame, rtts)
+    rtt = rate_units.rtt_ms(frame, rtts)
     bound = 2 * 8000 * window.to_numpy() / rtt
     tcp = (frame.protocol.fillna("TCP") == "TCP").to_numpy()
     cause = cause or "the window was not as requested, or throughput or RTT is wrong or in another unit"

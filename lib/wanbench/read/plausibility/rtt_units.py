@@ -41,7 +41,7 @@ NEAR_OR_SECONDS = (
 
 
 def check_rtt_units(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flags of the round trips in another unit among the open rows, and a mask of the rows they explain."""
+    """Flag round trips in another unit among the open rows, with a mask of the rows they explain."""
     explained = ~open_rows
     flags = []
     if rtts.empty:
@@ -89,7 +89,6 @@ def _wrong_unit(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.n
 
 
 def _max_usual_ms(rtts: pd.DataFrame) -> np.ndarray:
-    """The largest usual RTT for the distance."""
     return (MAX_INFLATION * rtts.light_ms + MAX_EXTRA_MS).to_numpy()
 
 
@@ -159,7 +158,7 @@ def _whole(rtts, wrong, here) -> bool:
 
 
 def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list[dict], np.ndarray]:
-    """Flags of the column, the regions, or the direction of the wrong rows; and a mask of all rows of these."""
+    """Flag the column, the regions, or the direction of the wrong rows, with a mask of all rows of these."""
     telling = _telling(rtts, wrong, here)
     n, rows = int((wrong & here).sum()), count(int(here.sum()), "row")
     middle = float(rtts.rtt_ms[wrong & here].median()) if n else np.nan
@@ -209,7 +208,7 @@ ANSWERED_NEAR = (
 
 
 def check_near_answers(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flags of the regions whose RTTs are under 1 ms at every distance, and a mask of the rows they explain."""
+    """Flag regions whose RTTs are under 1 ms at every distance, with a mask of the rows they explain."""
     explained, flags = np.zeros(len(rtts), bool), []
     near = open_rows & sub_millisecond(rtts)
     opposite = opposite_ms(rtts, ~near)
@@ -239,12 +238,12 @@ SAME_INFLATION = np.log(1.3)  # Regions of one survey differ by less in their us
 
 
 def check_halved(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flags of the columns and regions whose RTTs are halved, and a mask of the rows they explain."""
+    """Flag columns and regions whose RTTs are halved, with a mask of the rows they explain."""
     explained, flags = np.zeros(len(rtts), bool), []
     far = open_rows & (rtts.fibre_ms > FAR_MS).to_numpy()
     for (table, column), group in rtts[far].groupby(["table", "column_name"], sort=False):
         here = open_rows & ((rtts.table == table) & (rtts.column_name == column)).to_numpy()
-        if _pairs(group) >= MIN_PAIRS and _halved(group) and _scatter_of(2 * group.rtt_ms, group) < MAX_SCATTER:
+        if _pairs(group) >= MIN_PAIRS and _halved(group) and _scatter(2 * group.rtt_ms / group.light_ms) < MAX_SCATTER:
             found = (
                 f"{column}: {_below(group):.0%} of {count(len(group), 'row')} are below light in fibre, and twice "
                 f"their RTT is {number(_inflation(2 * group.rtt_ms, group))} times light in the median"
@@ -268,7 +267,6 @@ def check_halved(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict],
 
 
 def _regions(group: pd.DataFrame) -> list[str]:
-    """The regions whose RTTs are halved, each compared with the pairs of the regions not yet blamed."""
     fast = group[_fast(group)]
     counts = pd.concat([fast.from_region, fast.to_region]).value_counts()
     halved = []
@@ -278,8 +276,8 @@ def _regions(group: pd.DataFrame) -> list[str]:
         if len(others) < MIN_PAIRS or _pairs(mine) < MIN_PAIRS or not _halved(mine):
             continue
         alike = abs(np.log(_inflation(2 * mine.rtt_ms, mine) / _inflation(others.rtt_ms, others)))
-        limit = min(MORE_SCATTER * _scatter_of(others.rtt_ms, others), MAX_SCATTER)
-        if alike < SAME_INFLATION and _scatter_of(2 * mine.rtt_ms, mine) < limit:
+        limit = min(MORE_SCATTER * _scatter(others.rtt_ms / others.light_ms), MAX_SCATTER)
+        if alike < SAME_INFLATION and _scatter(2 * mine.rtt_ms / mine.light_ms) < limit:
             halved.append(region)
             group = others
     return halved
@@ -300,12 +298,6 @@ def _halved(rows: pd.DataFrame) -> bool:
 
 def _inflation(rtt_ms: pd.Series, rows: pd.DataFrame) -> float:
     return float((rtt_ms / rows.light_ms).median())
-
-
-def _scatter_of(rtt_ms: pd.Series, rows: pd.DataFrame) -> float:
-    """The mean distance of the logarithm of RTT over light from its median."""
-    logs = np.log(rtt_ms / rows.light_ms)
-    return float((logs - logs.median()).abs().mean())
 
 
 def _pairs(rows: pd.DataFrame) -> int:

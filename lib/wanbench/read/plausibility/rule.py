@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import files
-from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -45,8 +44,8 @@ class Rule:
 
 
 def _declared() -> dict[str, Rule]:
-    rows = pd.read_csv(StringIO(files(__package__).joinpath("rules.csv").read_text("utf-8")))
-    return {row["name"]: Rule(**row) for row in rows.to_dict("records")}
+    rows = pd.read_csv(Path(__file__).with_name("rules.csv")).to_dict("records")
+    return {row["name"]: Rule(**row) for row in rows}
 
 
 RULES: Mapping[str, Rule] = extensions("wanbench.rules", _declared())  # Every rule by name, other packages' too.
@@ -70,7 +69,6 @@ class Column:
 
     @cached_property
     def _of_rows(self) -> tuple[list, ...]:
-        """Name, ends and value of each row."""
         columns = (self.names, self.frame.from_region, self.frame.to_region, self.values)
         return tuple(column.tolist() for column in columns)
 

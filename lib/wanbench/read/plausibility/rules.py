@@ -14,17 +14,9 @@ from wanbench import tables as declared
 from wanbench.checks import check_choice, check_columns, check_table, refusal
 from wanbench.formatting import count
 
+from . import light
 from .coordinates import area_of, check_coordinates
 from .copies import check_copied_days, check_copies
-from .light import (
-    against_light,
-    check_asymmetry,
-    check_early_echoes,
-    check_light,
-    check_opposite,
-    check_triangle,
-    zero_rtts,
-)
 from .places import Area, check_earth, known_places
 from .rates import check_rates
 from .rtt_units import check_halved, check_near_answers, check_rtt_units
@@ -32,7 +24,7 @@ from .rule import RULES, round_trips, row_names
 from .summaries import check_summaries
 
 # The rules for RTTs that are wrong wherever the regions lie, in order.
-WHEREVER = (check_near_answers, check_rtt_units, check_early_echoes, check_halved)
+WHEREVER = (check_near_answers, check_rtt_units, light.check_early_echoes, check_halved)
 
 
 def check(
@@ -44,6 +36,8 @@ def check(
 ) -> pd.DataFrame:
     """
     Table `flags`: every row, column, table or region that breaks a rule, with the finding and the likely cause.
+
+    Raises ParameterError if `tables` is not a mapping, or an instance type is not known.
 
     Parameters
     ----------
@@ -57,20 +51,15 @@ def check(
     instances : mapping, optional
         The hosts of a cloud or a region: an instance type (see `instances.csv`) or the rate that it may send in bit/s,
         as in `{"aws": "t3.nano", "gcp:us-east4": 1e9}`.
-
-    Raises
-    ------
-    ParameterError
-        If `tables` is not a mapping, or an instance type is not known.
     """
     if not isinstance(tables, Mapping):
         raise refusal("tables", tables, "a mapping of names to tables")
     tables = {name: frame for name, frame in tables.items() if len(frame)}
     links = tables.get("links") if links is None else links
     places = known_places(tables.get("regions"), regions)
-    rtts = against_light(round_trips(tables), places)
-    zero = zero_rtts(_without_links(rtts, links))[0]
-    rtts = zero_rtts(rtts)[1]
+    rtts = light.against_light(round_trips(tables), places)
+    zero = light.zero_rtts(_without_links(rtts, links))[0]
+    rtts = light.zero_rtts(rtts)[1]
     flags = _of_round_trips(_without_links(rtts, links), places)
     flags += check_earth(tables.get("regions"), regions) + zero
     flags += check_summaries(tables) + check_copies(tables) + check_copied_days(tables)
@@ -85,20 +74,11 @@ def geolocate(
     """
     The area that a region's round trips allow, leaving out RTTs that are wrong wherever the region lies.
 
-    Parameters
-    ----------
-    tables, regions
-        As for `check`.
-    without : iterable of str
-        Regions not used as landmarks, because their own place is flagged.
-
-    Raises
-    ------
-    ParameterError
-        If the region has no round trips with a known place.
+    `tables` and `regions` are as for `check`; regions in `without` are no landmarks, because their own place is
+    flagged. ParameterError if the region has no round trips with a known place.
     """
     places = known_places(tables.get("regions"), regions)
-    _, rtts = zero_rtts(against_light(round_trips(tables), places))
+    _, rtts = light.zero_rtts(light.against_light(round_trips(tables), places))
     mine = (rtts.from_region == region) | (rtts.to_region == region)
     _, explained = _in_turn(WHEREVER, rtts)
     area = area_of(region, rtts[mine & ~explained], places, without)
@@ -108,7 +88,6 @@ def geolocate(
 
 
 def _without_links(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFrame:
-    """Round trips of pairs without an emulated link."""
     if links is None or not len(links):
         return rtts
     joined = set(zip(links.from_region, links.to_region, strict=True))
@@ -129,7 +108,7 @@ def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
     if not len(rtts):
         return []
     misplaced = partial(check_coordinates, places=places)
-    later = (misplaced, check_opposite, check_light, check_asymmetry, check_triangle)
+    later = (misplaced, light.check_opposite, light.check_light, light.check_asymmetry, light.check_triangle)
     return _in_turn((*WHEREVER, *later), rtts)[0]
 
 
@@ -145,13 +124,8 @@ class Report:
     """
     A readable summary of table `flags`.
 
-    Attributes
-    ----------
-    flags : DataFrame
-        The table.
-    sentences : tuple of str
-        First the numbers of flags; then one sentence per flagged region, column or table; then one per rule and cause
-        of the rows that none of these explains, with the first such row.
+    The sentences are first the numbers of flags; then one per flagged region, column or table; then one per rule and
+    cause of the rows that none of these explains, with the first such row.
     """
 
     flags: pd.DataFrame
@@ -170,7 +144,7 @@ class Report:
 
 
 def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
-    """A readable summary of table `flags`, or of that table among others."""
+    """Summarise table `flags`, or that table among others."""
     if isinstance(flags, Mapping):
         flags = check_table("flags", flags)
     if check_columns("flags", flags, FLAGS).empty:
@@ -194,20 +168,12 @@ def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
 
 def suspects(frame: pd.DataFrame, flags: pd.DataFrame, *, table: str = "pairs", about: str | None = None) -> pd.Series:
     """
-    The flagged rows of a table, as a mask with the frame's index.
+    Mask the flagged rows of a complete table, as `check` read it, with the frame's index.
 
-    A row is flagged by its own flag, by a flag of the region where it starts, and by one of `AT_BOTH_ENDS` of
-    either region. A row of `pairs` is flagged if a row of any table with its regions, in its direction, is. Flags of
-    whole columns and tables do not count: they would leave no rows.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Table `pairs`, or another, complete, as `check` read it.
-    table : str
-        Its name.
-    about : "rtt" or "throughput", optional
-        Ignore flags that concern only the other one.
+    A row is flagged by its own flag, by a flag of the region where it starts, and by one of `AT_BOTH_ENDS` of either
+    region. A row of `pairs` is flagged if a row of any table with its regions, in its direction, is. Flags of whole
+    columns and tables do not count: they would leave no rows. With `about` ("rtt" or "throughput") flags that concern
+    only the other one are ignored.
     """
     check_choice("about", about, ABOUT, optional=True)
     check_columns("flags", flags, FLAGS)

@@ -42,7 +42,7 @@ MIN_COVERED = 0.8  # Intervals over less of the transfer's time may have other r
 
 
 def check_summaries(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flags of the rows with an impossible summary, and of columns that look exchanged."""
+    """Flag rows with an impossible summary, and columns that look exchanged."""
     flags = []
     for table, orders in ORDER.items():
         if table not in tables or tables[table].empty:
@@ -57,7 +57,7 @@ def check_summaries(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
 
 
 def _against_intervals(tables) -> list[dict]:
-    """Flags of transfers whose rates exceed that of the intervals that iperf3 counts into them."""
+    """Flag transfers whose rates exceed that of the intervals that iperf3 counts into them."""
     if not {"transfers", "intervals"} <= set(tables):
         return []
     frame, by = tables["transfers"], ["run_id", "source_file", "direction"]
@@ -88,7 +88,6 @@ def _against_intervals(tables) -> list[dict]:
 
 
 def _against_parts(tables) -> list[dict]:
-    """Flags of totals that are less than their intervals hold."""
     if "quantiles" in tables:
         quantiles = tables["quantiles"]
         parts = quantiles.window.notna()
@@ -113,7 +112,6 @@ def _against_parts(tables) -> list[dict]:
 
 
 def _neighbours(frame, orders) -> list[tuple[str, str]]:
-    """Pairs of columns: each that has values with the next larger one."""
     neighbours = []
     for order in orders:
         used = [name for name in order if name in frame and frame[name].notna().any()]
@@ -159,7 +157,7 @@ def _out_of_order(table, frame, names, low, high) -> list[dict]:
 
 
 def _spread(frame, names) -> list[dict]:
-    """Flags of standard deviations that the minimum, mean and maximum rule out."""
+    """Flag standard deviations that the minimum, mean and maximum rule out."""
     minimum, mean, maximum, sd = (
         frame[f"{name}_rtt_ms"].astype("float64").to_numpy() for name in ("min", "mean", "max", "sd")
     )

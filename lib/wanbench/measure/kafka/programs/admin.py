@@ -38,11 +38,11 @@ REQUEST_S = 30.0  # default timeout of one answer: Kafka's own request.timeout.m
 CONNECT_MS = 3000  # timeout of a connection to one broker, before another is tried
 PAUSE_S = 0.1
 POLL_S = 0.05  # interval of polling the brokers' metadata
+# Replica ids of a requester: the latest offset is the high watermark for CONSUMER, the log's end for DEBUGGER.
 CONSUMER, DEBUGGER = -1, -2
-"""Replica ids of a requester: the latest offset is the high watermark for CONSUMER, the log's end for DEBUGGER."""
 BROKER = 4  # Kafka's number of the type of resources whose settings are asked for
+# Sources of settings: the cluster's default, the file server.properties, and Kafka's default.
 GIVEN_AT_START = (3, 4, 5)
-"""Sources of settings: the cluster's default, the file server.properties, and Kafka's default."""
 
 _PERMANENT = (
     errors.SaslAuthenticationFailedError,
@@ -86,7 +86,7 @@ class Connections(KafkaConnectionManager):
         timeout_ms = min(timeout_ms or CONNECT_MS, CONNECT_MS)
         connection = super().get_connection(node_id, timeout_ms, **options)
         if fresh:
-            # Kafka-python waits for the answer to a TLS handshake without end.
+            # kafka-python waits for the answer to a TLS handshake without end.
             error = errors.KafkaTimeoutError(f"no connection after {timeout_ms / 1000:.1f} s")
             timer = self._net.call_later(
                 timeout_ms / 1000, lambda: connection.init_future.is_done or connection.close(error)
@@ -98,7 +98,7 @@ class Connections(KafkaConnectionManager):
         return connection
 
     async def _build_transport(self, node, timeout_at=None):
-        # Kafka-python drops data that comes with the end of a connection: that is how brokers refuse a password.
+        # kafka-python drops data that comes with the end of a connection: that is how brokers refuse a password.
         transport = await super()._build_transport(node, timeout_at=timeout_at)
         receive = transport._sock_recv
 
@@ -127,19 +127,9 @@ class Admin(KafkaAdminClient):
     """
     An admin client that has found the cluster.
 
-    Parameters
-    ----------
-    settings : dict
-        Keywords of kafka-python: bootstrap_servers, security_protocol and so on.
-    connect_s, request_s : float
-        How long to look for a broker, and to wait for one answer.
-
-    Raises
-    ------
-    Unreachable
-        With the last reason for each address.
-    KafkaError
-        If the cluster refuses.
+    `settings` are keywords of kafka-python: bootstrap_servers, security_protocol and so on; `connect_s` and `request_s`
+    how long to look for a broker, and to wait for one answer. Raises Unreachable, with the last reason for each
+    address, or the KafkaError with which the cluster refuses.
     """
 
     def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
@@ -161,7 +151,6 @@ class Admin(KafkaAdminClient):
         return KafkaNetClient(net, self.connections, **settings)
 
     def nodes(self) -> list[int]:
-        """The node_ids of the brokers that it knows."""
         return [broker.node_id for broker in self.connections.cluster.brokers()]
 
     def request(self, request, node_id: int | None = None) -> dict:
@@ -192,12 +181,10 @@ class Admin(KafkaAdminClient):
 
 def message(error: BaseException) -> str:
     """
-    An error's message without its class name.
+    Return an error's message without its class name.
 
     >>> message(errors.KafkaConnectionError("refused")), message(errors.RequestTimedOutError())
     ('refused', 'RequestTimedOutError')
-    >>> message(errors.SaslAuthenticationFailedError("Invalid username or password"))
-    'Invalid username or password'
     """
     name = type(error).__name__
     return re.sub(rf"^(\[Error -?\d+\] )?({name}(: |$))?", "", " ".join(str(error).split())) or name
@@ -205,13 +192,8 @@ def message(error: BaseException) -> str:
 
 def cluster(admin: Admin) -> dict:
     """
-    Brokers and controller.
-
-    Returns
-    -------
-    dict
-        "version", the brokers' or an older one that they support; "controller", the node that leads the controllers
-        (None where the client may not ask); "brokers": node_id, host, port, rack, is_fenced.
+    Describe brokers and controller: "version", the brokers' or an older one that they support; "controller", the node
+    that leads the controllers (None where the client may not ask); "brokers": node_id, host, port, rack, is_fenced.
     """
     brokers = [
         {
@@ -234,9 +216,8 @@ def cluster(admin: Admin) -> dict:
 
 def topics(admin: Admin, names: list[str] | None = None, internal: bool = False) -> list[dict]:
     """
-    Topics with their partitions: partition, leader (None: none), replicas, isr.
-
-    Without names, all topics; Kafka's own only with `internal`.
+    List topics with their partitions: partition, leader (None: none), replicas, isr. Without names, all topics; Kafka's
+    own only with `internal`.
     """
     rows = []
     for topic in admin.describe_topics(names):
@@ -340,20 +321,12 @@ def elect(admin: Admin) -> dict:
 
 def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], wait_s: float = 30.0, others: bool = False) -> dict:
     """
-    Reorder the replicas of partitions and elect the first in-sync replica of each; no data move.
+    Reorder the replicas of partitions and elect the first in-sync replica of each; no data move. With `others` the
+    replicas may change: new ones are copied first, which is awaited.
 
-    With `others` the replicas may change: new ones are copied first, which is awaited.
-
-    Parameters
-    ----------
-    replicas : dict
-        By topic and number of partition, its replicas in the new order. A topic or partition that is not there is left
-        out, and one whose replicas are others by now is refused.
-
-    Returns
-    -------
-    dict
-        "ordered": partitions that now have the order; "led": of these, led by the first; "missing": those left out.
+    `replicas` has, by topic and number of partition, its replicas in the new order. A topic or partition that is not
+    there is left out, and one whose replicas are others by now is refused. Returns "ordered": partitions that now have
+    the order; "led": of these, led by the first; "missing": those left out.
     """
     there = _partitions(admin, replicas)
     wanted = {at: replicas[at.topic][str(at.partition)] for at in there}
@@ -388,7 +361,6 @@ def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], wait_s: float 
 
 
 def _partitions(admin, replicas) -> dict:
-    """State of these partitions, by TopicPartition, without missing ones."""
     return {
         TopicPartition(topic["name"], row["partition"]): row
         for topic in topics(admin, internal=True)
@@ -412,8 +384,8 @@ def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, s
 
 def log_ends(admin: Admin, topic: str) -> list[dict]:
     """
-    Ends of each partition: high_watermark, up to which consumers may read, and end, of the leader's log. Both are
-    offsets after the last record.
+    Return the ends of each partition, as offsets after the last record: high_watermark, up to which consumers may read,
+    and end, of the leader's log.
     """
     numbers_of = defaultdict(list)
     for row in topics(admin, [topic])[0]["partitions"]:
@@ -442,8 +414,8 @@ def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
 
 
 VERBS = {verb.__name__: verb for verb in (cluster, topics, create_topic, delete_topic, elect, lead, settings, log_ends)}
+# Read-only verbs, which are retried on another broker if one does not answer.
 READING = {"cluster", "topics", "settings", "log_ends"}
-"""Read-only verbs, which are retried on another broker if one does not answer."""
 
 
 def answered(settings: dict, verb: str, question: dict) -> dict:
@@ -498,7 +470,6 @@ def say(line: dict, secret: str | None) -> None:
 
 
 def main(path: str, verb: str, *question: str) -> int:
-    """Run one request."""
     settings, asked = read_arguments(path, *question)
     printed = answered(settings, verb, asked)
     say(printed, settings.get("sasl_plain_password"))

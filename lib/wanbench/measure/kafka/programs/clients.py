@@ -1,8 +1,8 @@
 """
 Shared by the programs that send and receive records: the record, its schedule, librdkafka's settings, output and ends.
 
-A record is its head (kind, number of the sending process, sequence, intended send time in Unix ns of the sender's clock,
-CRC-32 of all the rest or 0, big-endian) and its body. Every program prints JSON, one value per line.
+A record is its head (kind, number of the sending process, sequence, intended send time in Unix ns of the sender's
+clock, CRC-32 of all the rest or 0, big-endian) and its body. Every program prints JSON, one value per line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import signal
 import struct
 import time
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -29,12 +29,11 @@ LOOK_S = 0.1  # interval of checks for the file that stops a program
 NAP_S = 0.05  # the longest sleep: how soon a stop is noticed
 PRINT_S = 0.2  # buffering time of lines, and so the delay seen by watchers
 MOST_TEXT = 200  # characters of an error's text
+MOST_ERRORS = 20
 PRIORITY = -10
+# Values below 2,048 are exact, and above that their first 11 bits are kept: an error of 0.1 % at most, in the buckets
+# of an HdrHistogram of three digits.
 _EXACT_BITS = 11
-"""
-Values below 2,048 are exact, and above that their first 11 bits are kept: an error of 0.1 % at most, in the buckets of
-an HdrHistogram of three digits.
-"""
 _OF_CONSUMERS = (
     "auto.", "client.rack", "enable.auto.", "fetch.", "group.", "heartbeat.", "isolation.", "max.poll.",
     "partition.assignment.", "session.",
@@ -86,8 +85,8 @@ def read_arguments(description: str, names: str) -> argparse.Namespace:
 
 def client_settings(path: str, more: dict, role: str | None = None) -> dict:
     """
-    librdkafka's settings of a client: addresses and security from a JSON file, and `more`, of which only those that
-    apply to the role, "producer" or "consumer", if one is given.
+    Return librdkafka's settings of a client: addresses and security from a JSON file, and those of `more` that apply to
+    the role, "producer" or "consumer", if one is given.
     """
     with open(path, "rb") as file:
         settings = json.load(file)
@@ -99,6 +98,13 @@ def error_name(error) -> str:
     """librdkafka's name of an error, also of one inside an exception; else the exception's class."""
     kafka = error.args[0] if isinstance(error, Exception) and error.args else error
     return kafka.name() if hasattr(kafka, "name") else type(error).__name__
+
+
+def count_error(counts: Counter, error) -> None:
+    """Count an error, by its name and text, if it is one of the first `MOST_ERRORS` different ones."""
+    key = error_name(error), (error.str() if hasattr(error, "str") else str(error))[:MOST_TEXT]
+    if len(counts) < MOST_ERRORS or key in counts:
+        counts[key] += 1
 
 
 # The record and its schedule
@@ -130,28 +136,16 @@ def _sum(kind, producer, sequence, intended_ns, body):
 
 
 def elapsed_ns(sequence: int, rate: float) -> int:
-    """
-    When a record is due, in ns after the start.
-
-    >>> elapsed_ns(3, 2.0)
-    1500000000
-    """
     return round(sequence * NS / rate)
 
 
 def n_records(rate: float, length_s: float) -> int:
-    """
-    Records of a schedule; at least one.
-
-    >>> n_records(0.4, 1.0), n_records(300, 1.5)
-    (1, 450)
-    """
     return max(1, round(rate * length_s))
 
 
 def bucket(value: int) -> int:
     """
-    The smallest value in the same bucket.
+    Return the smallest value in the same bucket.
 
     >>> [bucket(value) for value in (-5, 2_047, 2_049, 100_001)]
     [0, 2047, 2048, 99968]
@@ -163,12 +157,7 @@ def bucket(value: int) -> int:
 
 
 def flat(counts: dict[int, int]) -> list[int]:
-    """
-    Counts by value as one list: value, count, value, count; values ascend.
-
-    >>> flat({7: 1, 5: 2})
-    [5, 2, 7, 1]
-    """
+    """Return counts by value as one list, values ascending: value, count, value, count."""
     return [number for pair in sorted(counts.items()) for number in pair]
 
 
@@ -193,9 +182,8 @@ def await_file(path: str, is_over: Callable[[], bool], nap_s: float = 0.02) -> d
 
 def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[], bool]) -> int:
     """
-    Get a record acknowledged for each key, with retries; returns how many are not after `WARM_UP_S`.
-
-    `send` takes a key and librdkafka's on_delivery; `flush` takes the seconds to wait for answers.
+    Get a record acknowledged for each key, with retries; returns how many are not after `WARM_UP_S`. `send` takes a key
+    and librdkafka's on_delivery; `flush` the seconds to wait for answers.
     """
     left, end_s = set(keys), time.monotonic() + WARM_UP_S
 
@@ -215,10 +203,9 @@ def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[
 
 def put_first() -> None:
     """
-    Raise this process's priority if permitted: a load generator should not wait.
-
-    Linux may share processors among sessions first (man 7 sched, "The autogroup feature"): where this process has a
-    session of its own, as on the lab's hosts, that gets priority too.
+    Raise this process's priority if permitted: a load generator should not wait. Linux may share processors among
+    sessions first (man 7 sched, "The autogroup feature"): where this process has a session of its own, that gets
+    priority too.
     """
     with suppress(OSError):
         os.nice(PRIORITY)  # relative: the whole measurement may have been raised
@@ -256,7 +243,6 @@ class Lines:
         self.flush()
 
     def now(self) -> int:
-        """Microseconds since the origin."""
         return (time.time_ns() - self.origin_ns) // 1_000
 
     def say(self, value) -> None:
@@ -295,7 +281,6 @@ class Lines:
         self._flushed_s = time.monotonic()
 
     def tick(self) -> None:
-        """Print buffered lines if it is time."""
         if time.monotonic() - self._flushed_s > PRINT_S:
             self.flush()
 
@@ -309,12 +294,8 @@ class Lines:
 class Paced:
     """
     Sends records at fixed times through `producer` (a confluent_kafka.Producer or equivalent), whether or not earlier
-    ones were answered, until stopped by a signal or file. A subclass defines `send`, and how its records are made.
-
-    Attributes
-    ----------
-    due : int
-        Records that came due.
+    ones were answered, until stopped by a signal or file. A subclass defines `send`. `due` counts the records that came
+    due.
     """
 
     def __init__(self, producer, lines: Lines, arguments, n_partitions: int, body: bytes):
@@ -324,7 +305,6 @@ class Paced:
         self._looked_s = time.monotonic()
 
     def stop(self, *_) -> None:
-        """Send nothing more."""
         self.stopped = True
 
     def warm_up(self) -> int:
@@ -338,11 +318,9 @@ class Paced:
         )
 
     def produce(self, value: bytes, partition: int, on_delivery: Callable) -> None:
-        """Hand a record to librdkafka."""
         self.producer.produce(self.arguments.topic, value, partition=partition, on_delivery=on_delivery)
 
     def send(self, sequence: int, intended_ns: int) -> None:
-        """Send a record that is due."""
         raise NotImplementedError
 
     def run(self, start_ns: int, interval_ns: float) -> None:

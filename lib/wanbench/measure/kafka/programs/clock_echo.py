@@ -1,7 +1,7 @@
 """
-Exchange time stamps over UDP; runs on a host with plain Python, started by `wanbench.measure.experiments.kafka_open_loop_session`.
+Exchange time stamps over UDP; runs on a host with plain Python, for `wanbench.measure.experiments`.
 
-    python clock_echo.py answer ADDRESS PORT SHIFT_MS        (SHIFT_MS: for tests, how far the clock is ahead)
+    python clock_echo.py answer ADDRESS PORT
     python clock_echo.py ask ADDRESS PORT EXCHANGES INTERVAL_S
 
 The asker prints a JSON list for each answer, in ns: sent here, received there, answered there, received here.
@@ -16,22 +16,22 @@ import sys
 import time
 
 QUESTION, ANSWER = struct.Struct(">Qq"), struct.Struct(">Qqqq")
+# Timeout for an answer; no path on Earth takes longer.
 PATIENCE_S = 2.0
-"""Timeout for an answer; no path on Earth takes longer."""
+# After this many unanswered requests, no program is listening or a firewall blocks the way.
 FIRST_TRIES = 2
-"""After this many unanswered requests, no program is listening or a firewall blocks the way."""
 
 
-def answer(address: str, port: int, shift_ns: int) -> None:
+def answer(address: str, port: int) -> None:
     """Answer requests until the process is ended."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.bind((address, port))
         print("listening", flush=True)
         while True:
             data, asker = here.recvfrom(64)
-            received_ns = time.time_ns() + shift_ns
+            received_ns = time.time_ns()
             if len(data) == QUESTION.size:
-                here.sendto(ANSWER.pack(*QUESTION.unpack(data), received_ns, time.time_ns() + shift_ns), asker)
+                here.sendto(ANSWER.pack(*QUESTION.unpack(data), received_ns, time.time_ns()), asker)
 
 
 def ask(address: str, port: int, exchanges: int, interval_s: float) -> int:
@@ -63,5 +63,5 @@ def ask(address: str, port: int, exchanges: int, interval_s: float) -> int:
 if __name__ == "__main__":
     role, address, port, *rest = sys.argv[1:]
     if role == "answer":
-        answer(address, int(port), round(float(rest[0]) * 1e6))
+        answer(address, int(port))
     sys.exit(ask(address, int(port), int(rest[0]), float(rest[1])))

@@ -29,9 +29,8 @@ class LogError(Exception):
 
 def count(folder: Path, topics: Sequence[str]) -> dict:
     """
-    The program's output, for the partitions of `topics` with folders in `folder`.
-
-    LogError if a segment holds no batches of format 2, or if there is no folder.
+    Return the program's output, for the partitions of `topics` with folders in `folder`. LogError if a segment holds no
+    batches of format 2, or if there is no folder.
     """
     counts: dict[tuple[str, int, int], list[int]] = {}
     control = cut = 0
@@ -64,9 +63,8 @@ def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Pa
 
 def batches(path: Path) -> Iterator[tuple[int | None, int, int, bool]]:
     """
-    Second, records, bytes, and whether it is a marker, for each batch of a segment.
-
-    The second of an incomplete last batch is None.
+    Yield second, records, bytes, and whether it is a marker, for each batch of a segment; the second of an incomplete
+    last batch is None.
     """
     with open(path, "rb") as file:
         try:

@@ -61,7 +61,6 @@ class Probe(Paced):
         super().look()
 
     def drain(self) -> None:
-        """Wait for answers, at most for the limit."""
         end_us = self.lines.now() + self.arguments.limit_us + 100_000
         while any(self._unanswered) and self.lines.now() < end_us:
             self.producer.poll(0.02)
@@ -87,7 +86,6 @@ class Probe(Paced):
 
 
 def main() -> int:
-    """Run the probe with the arguments of the command line."""
     import confluent_kafka
 
     arguments = read_arguments(

@@ -36,12 +36,10 @@ class Member:
         self._reported: dict[int, int] | None = None
 
     def stop(self, *_) -> None:
-        """End soon, and print at once."""
         self.stopped = True
         self.lines.flush()
 
     def changed(self, what: str, partitions) -> None:
-        """Log a change of the assignment."""
         numbers = sorted(partition.partition for partition in partitions)
         if what == "assigned":
             self.assigned |= set(numbers)
@@ -76,7 +74,6 @@ class Member:
 
 
 def main() -> int:
-    """Receive until told to end."""
     import confluent_kafka
 
     arguments = read_arguments(

@@ -72,7 +72,6 @@ class Schedule(Paced):
 
 
 def main() -> int:
-    """Send with the arguments of the command line."""
     import confluent_kafka
 
     arguments = read_arguments(

@@ -24,7 +24,6 @@ BATCH = 500
 
 
 def main() -> int:
-    """Read the whole topic."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
     arguments = read_arguments("Reads a topic from beginning to end.", "client topic partitions timeout-s")

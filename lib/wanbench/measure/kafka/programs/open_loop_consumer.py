@@ -1,8 +1,8 @@
 """
 Receive the records of an open-loop load as all members of one consumer group per topic.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. Every member has a thread, which
-time-stamps what librdkafka delivers.
+Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. Every member has a
+thread, which time-stamps what librdkafka delivers.
 
 It prints JSON, one value per line: an object with `program` at first; one with `ready` once a record that does not
 count has come from every partition; {"error": [name, text, how often]}; and at the end an object for each second of the
@@ -29,7 +29,6 @@ from .clients import HEAD, NS, RECORD, WARM_UP, bucket, elapsed_ns, flat, line, 
 POLL_S = 0.1  # how soon a stop is noticed
 BATCH = 500  # records taken at once, with one time stamp
 NAP_S = 0.02
-ERRORS = 20
 
 
 class Receipts:
@@ -47,7 +46,6 @@ class Receipts:
         self._lock = threading.Lock()
 
     def stop(self, *_) -> None:
-        """Stop receiving, and print."""
         self.stopped = True
 
     def take(self, messages: list, at_ns: int) -> None:
@@ -79,15 +77,11 @@ class Receipts:
         self.received_in[max(latency_ns + elapsed_ns(sequence, self.rate), 0) // NS] += 1
 
     def note(self, error) -> None:
-        """Count an error that librdkafka reports."""
-        key = (error.name(), error.str()[: clients.MOST_TEXT])
-        if len(self.errors) < ERRORS or key in self.errors:
-            self.errors[key] += 1
+        clients.count_error(self.errors, error)
 
     def report(self) -> list[dict]:
-        """The objects printed at the end."""
         with self._lock:
-            lines: list[dict] = [{"error": [*key, n]} for key, n in self.errors.most_common(ERRORS)]
+            lines: list[dict] = [{"error": [*key, n]} for key, n in self.errors.most_common()]
             for second in sorted(set(self.latency) | set(self.received_in)):
                 lines.append(
                     {
@@ -114,7 +108,6 @@ def receive(consumer, receipts: Receipts) -> None:
 
 
 def main() -> int:
-    """Receive until all have arrived, or until told to end."""
     import confluent_kafka
 
     arguments = clients.read_arguments(

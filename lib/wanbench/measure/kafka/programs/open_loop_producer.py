@@ -1,9 +1,9 @@
 """
 Send the records of an open-loop load on a schedule fixed beforehand.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. One process holds all producers
-of its host. Producer k of K sends the records k, k + K, k + 2K, ...; a producer's records go to the partitions of its
-topic in turn.
+Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. One process holds all
+producers of its host. Producer k of K sends the records k, k + K, k + 2K, ...; a producer's records go to the
+partitions of its topic in turn.
 
 A due record is handed to librdkafka at the next tick of 1 ms, or at once if overdue; none is skipped, and each keeps
 its intended time. If librdkafka's queue is full, the producer's records wait: that wait is the system's. `late` is the
@@ -39,17 +39,12 @@ from .clients import HEAD, NAP_S, NS, RECORD, WARM_UP, WARM_UP_S, bucket, elapse
 TICK_S = 0.001  # length of a tick: sleeping per record at several thousand a second would cost a tenth of a processor
 LATE_UNIT_US = 100
 STATISTICS = {"statistics.interval.ms": 500}  # how often librdkafka reports its counters: at least once in every second
-ERRORS = 20  # maximum of different errors printed
 
 
 class Producer:
     """
-    One producer of the load, with a thread that handles its answers promptly.
-
-    Attributes
-    ----------
-    waiting : deque
-        Records (number, when due) for which the queue of librdkafka had no room.
+    One producer of the load, with a thread that handles its answers promptly. `waiting` are records (number, when due)
+    for which the queue of librdkafka had no room.
     """
 
     def __init__(self, number: int, topic: str, client, process: Process):
@@ -99,10 +94,7 @@ class Producer:
         self.note(error)
 
     def note(self, error) -> None:
-        """Count an error."""
-        key = clients.error_name(error), (error.str() if hasattr(error, "str") else str(error))[: clients.MOST_TEXT]
-        if len(self.errors) < ERRORS or key in self.errors:
-            self.errors[key] += 1
+        clients.count_error(self.errors, error)
 
     def close(self) -> None:
         """Stop handling answers; returns once the thread has ended."""
@@ -125,9 +117,9 @@ def resent(statistics: dict) -> int:
     1
     """
     return sum(
-        each["txmsgs"] - each["msgs"] + each["msgq_cnt"] + each["xmit_msgq_cnt"]
+        counts["txmsgs"] - counts["msgs"] + counts["msgq_cnt"] + counts["xmit_msgq_cnt"]
         for topic in statistics["topics"].values()
-        for number, each in topic["partitions"].items()
+        for number, counts in topic["partitions"].items()
         if number != "-1"
     )
 
@@ -195,7 +187,7 @@ class Process:
                 self._send(producer, sequence, due_ns, now_ns)
                 producer, sequence, due_ns = next(upcoming, (None, 0, 0))
                 now_ns = time.time_ns()
-            waits = any(each.waiting for each in self.producers)
+            waits = any(producer.waiting for producer in self.producers)
             if now_ns > give_up_ns or (producer is None and not waits):
                 break
             left_s = TICK_S if waits or producer is None else (due_ns - now_ns) / NS
@@ -239,7 +231,6 @@ class Process:
         self.sent_in[(now_ns - self.start_ns) // NS] += 1
 
     def _look_at_backlog(self, now_ns: int) -> None:
-        """Record the backlog of every past second."""
         while self._next_second < self.length_s and now_ns >= self.start_ns + (self._next_second + 1) * NS:
             self.backlog[self._next_second] = self._outstanding()
             self._next_second += 1
@@ -267,12 +258,11 @@ class Process:
         self._look_at_backlog(time.time_ns())
 
     def report(self) -> list[dict]:
-        """The objects printed at the end."""
         for producer in self.producers:
             producer.close()
         lines: list[dict] = []
         errors = sum((producer.errors for producer in self.producers), Counter())
-        lines += [{"error": [*key, n]} for key, n in errors.most_common(ERRORS)]
+        lines += [{"error": [*key, n]} for key, n in errors.most_common(clients.MOST_ERRORS)]
         for second in sorted(self.due):
             published: Counter = Counter()
             for producer in self.producers:
@@ -308,7 +298,6 @@ def bodies_of(path: str, record_bytes: int) -> list[bytes]:
 
 
 def main() -> int:
-    """Send with these arguments."""
     import confluent_kafka
 
     arguments = clients.read_arguments(

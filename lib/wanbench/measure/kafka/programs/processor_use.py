@@ -8,9 +8,9 @@ The first line is JSON with about, ticks_per_s and boot_id. Each further line is
 samples once more and ends.
 
 Of a machine: machine, the numbers of the line "cpu" of /proc/stat (user, nice, system, idle, iowait, irq, softirq,
-steal, in ticks since boot); and programs, the ticks that each program has used since the first sample, by name: the main
-class of Java, the module of a Python program, otherwise the command. Where the lab holds all processes that it sees (the
-first one is its supervisor), every program is named; elsewhere only Kafka's, iperf3 and this library's.
+steal, in ticks since boot); and programs, the ticks that each program has used since the first sample, by name: the
+main class of Java, the module of a Python program, otherwise the command. Where the lab holds all processes that it
+sees (the first one is its supervisor), every program is named; elsewhere only Kafka's, iperf3 and this library's.
 
 Of a broker: user_ticks, system_ticks and starting_ticks of its process (/proc/<pid>/stat; starting_ticks identifies the
 process), and, if a control group limits it, the kernel's nr_periods, nr_throttled and throttled_ns.
@@ -69,7 +69,7 @@ class Programs:
         self.total: Counter = Counter()
 
     def sample(self) -> dict:
-        """Ticks of the machine, and by name. The first sample is the origin; what starts later counts from its start."""
+        """Ticks of the machine, and of programs since the first sample, or since their start if that was later."""
         machine = [int(number) for number in read("/proc/stat").split("\n")[0].split()[1 : 1 + MACHINE]]
         used: dict[tuple[str, str], int] = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -123,7 +123,6 @@ def of_broker(pid_file: str) -> dict:
 
 
 def main() -> None:
-    """Sample until SIGTERM."""
     settings, stopped, programs = json.loads(sys.argv[1]), None, Programs()
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # sigtimedwait takes it
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -23,10 +23,8 @@ from kafka.errors import KafkaError
 PAUSE_S = 0.1
 ATTEMPT_MS = 20_000  # timeout of a request to brokers that may just have started
 REPLICAS = 3
+# Settings of clients that try again at once: with Kafka's defaults a client that comes too early waits half a minute.
 EAGER = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 200, "retry_backoff_ms": 50}
-"""
-Settings of clients that try again at once: with Kafka's defaults a client that comes too early waits half a minute.
-"""
 
 
 def await_listener(addresses: list[str]) -> None:

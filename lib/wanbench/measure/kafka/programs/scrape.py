@@ -83,7 +83,6 @@ def write(word: str, about: dict, content: bytes | None = None) -> None:
 
 
 def main(settings: dict) -> None:
-    """Scrape until told to end."""
     url, interval_s, timeout_s = settings["url"], settings["interval_s"], settings["timeout_s"]
     ending, latest = Ending(), None
     write("#scrapes", {"url": url, "interval_s": interval_s, **settings["about"]})

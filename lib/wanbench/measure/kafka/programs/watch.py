@@ -45,23 +45,14 @@ def watch(
     """
     Write the cluster's state every `interval_s` seconds for `duration_s` seconds, whatever happens to it.
 
-    Parameters
-    ----------
-    settings : dict
-        Keywords of kafka-python.
-    write : callable
-        Takes one sample: "at_s" (Unix s, when it was asked), "took_s", and either "node_id" (the broker that answered),
-        "topics" (as from the verb topics) and "brokers" (node_ids that it knew), or "error" (kind and message) if
-        nobody answered.
-    interval_s : float
-        From one sample to the next. If a sample takes longer, the samples that it covers are left out.
-    topics : list of str, optional
-        Their names; None: all that are not Kafka's own, and these too with `internal`.
-    request_s : float
-        How long a broker may take to answer, before the sample is an error and another broker is asked.
-    members : list of str, optional
-        Groups whose members are looked at every `MEMBERS_INTERVAL_S`, apart from the samples above and without delaying
-        them: "at_s", "took_s", "group", and either "state" and "members" (client_id and partitions) or "error".
+    `write` takes one sample: "at_s" (Unix s, when it was asked), "took_s", and either "node_id" (the broker that
+    answered), "topics" (as from the verb topics; None: all that are not Kafka's own, and these too with `internal`) and
+    "brokers" (node_ids that it knew), or "error" (kind and message) if nobody answered within `request_s`. Samples that
+    a longer one covers are left out.
+
+    `members` are groups whose members are looked at every `MEMBERS_INTERVAL_S`, apart from the samples above and
+    without delaying them: "at_s", "took_s", "group", and either "state" and "members" (client_id and partitions) or
+    "error".
     """
     lock = threading.Lock()
 
@@ -147,7 +138,6 @@ def _classic_topics(member):
 
 
 def main(path: str, question: str) -> int:
-    """Watch with these arguments."""
     settings, asked = read_arguments(path, question)
     watch(settings, lambda sample: say(sample, settings.get("sasl_plain_password")), **asked)
     return 0

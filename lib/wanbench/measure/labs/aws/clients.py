@@ -1,46 +1,28 @@
 """
-Calls of the AWS API: every call of this package goes through `Aws.call` or `Aws.pages`, named by literals, so
-that the permissions in docs/clouds/aws.md can be checked against them.
+Calls of the AWS API: every call of this package goes through `Aws.call` or `Aws.pages`, named by literals, so that a
+test can check the permissions in docs/clouds/aws.md against them.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import threading
 from functools import cache
 from typing import Any
 
-from wanbench.errors import LabError
+from wanbench.measure.labs.rented.client import CloudError, hidden
 
-MAX_ATTEMPTS = 6
-"""
-Attempts of one request, with growing pauses (botocore's mode "standard"), unless AWS_MAX_ATTEMPTS gives another number.
-"""
-TIMEOUT_S = 20
-"""A region that does not answer must not keep the others from being taken down."""
+MAX_ATTEMPTS = 6  # Attempts of one request (botocore's mode "standard"), unless AWS_MAX_ATTEMPTS gives another number.
+TIMEOUT_S = 20  # A region that does not answer must not keep the others from being taken down.
+# Region for questions about the whole account, unless AWS_REGION or a profile names one (of another partition).
 HOME = "us-east-1"
-"""Region for questions about the whole account, unless AWS_REGION or a profile names a region of another partition."""
 
 _PRIVATE = (
-    (re.compile(r"Encoded authorization failure message: \S+"), "(encoded message left out)"),
-    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"), "(key id)"),
-    (re.compile(r"(?<!\d)\d{12}(?!\d)"), "(account)"),
-    (re.compile(r"(?<=User: )\S+"), "(you)"),
+    (r"Encoded authorization failure message: \S+", "(encoded message left out)"),
+    (r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}", "(key id)"),
+    (r"(?<!\d)\d{12}(?!\d)", "(account)"),
+    (r"(?<=User: )\S+", "(you)"),
 )
-
-
-class AwsError(LabError):
-    """
-    AWS refuses a call or does not answer.
-
-    `code` is AWS's own, such as "InsufficientInstanceCapacity"; empty where no answer came. The message holds no
-    account id, no user, no key id and no encoded message.
-    """
-
-    def __init__(self, message: str, code: str = ""):
-        super().__init__(message)
-        self.code = code
 
 
 class Aws:
@@ -62,39 +44,34 @@ class Aws:
                 self._session = session()
             if (service, region) not in self._clients:
                 attempts = int(os.environ.get("AWS_MAX_ATTEMPTS", MAX_ATTEMPTS))
-                self._clients[service, region] = self._session.client(
-                    service,
-                    region_name=region,
-                    config=Config(
-                        retries={"mode": "standard", "total_max_attempts": attempts},
-                        connect_timeout=TIMEOUT_S,
-                        read_timeout=TIMEOUT_S,
-                    ),
-                )
+                retries = {"mode": "standard", "total_max_attempts": attempts}
+                config = Config(retries=retries, connect_timeout=TIMEOUT_S, read_timeout=TIMEOUT_S)
+                self._clients[service, region] = self._session.client(service, region_name=region, config=config)
             return self._clients[service, region]
 
-    def home(self) -> str | None:
-        """The region that AWS_REGION or a profile names."""
-        return session().region_name
+    def home(self) -> str:
+        """The region for questions about the whole account."""
+        return session().region_name or HOME
 
     def account(self) -> str:
-        """The account's number; AwsError if AWS does not tell it."""
-        return self.call("sts", self.home() or HOME, "get_caller_identity")["Account"]
+        """The account's number."""
+        return self.call("sts", self.home(), "get_caller_identity")["Account"]
 
     def call(self, service: str, region: str, operation: str, **arguments) -> dict:
-        """One call; AwsError if it fails."""
-        return self._told(service, region, operation, lambda client: getattr(client, operation)(**arguments))
+        """Make one call; CloudError if it fails."""
+        return self._ask(service, region, operation, lambda client: getattr(client, operation)(**arguments))
 
     def pages(self, service: str, region: str, operation: str, key: str, **arguments) -> list[dict]:
-        """What all pages of an answer have under `key`; AwsError if a page is missing."""
+        """Collect what all pages of an answer have under `key`; CloudError if a page is missing."""
 
         def all_of(client):
-            found = client.get_paginator(operation).paginate(**arguments)
-            return [each for page in found for each in page.get(key, [])]
+            return [
+                item for page in client.get_paginator(operation).paginate(**arguments) for item in page.get(key, [])
+            ]
 
-        return self._told(service, region, operation, all_of)
+        return self._ask(service, region, operation, all_of)
 
-    def _told(self, service, region, operation, ask):
+    def _ask(self, service, region, operation, ask):
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -106,13 +83,13 @@ class Aws:
             code, text = "", str(error)
         # Not chained: the original message may name the account.
         message = f"{service} {operation} in {region}: {code + ': ' if code else ''}{without_identities(text)}"
-        raise AwsError(message, code) from None
+        raise CloudError(message, code, is_gone=code.endswith((".NotFound", "NotFoundException"))) from None
 
 
 def session() -> Any:
     """
-    A boto3 session; all of a process share the descriptions of services, as EC2 alone takes a third of a second.
-    AwsError if its profile cannot be read.
+    Make a boto3 session; all of a process share the descriptions of services, as EC2 alone takes a third of a second.
+    CloudError if its profile cannot be read.
     """
     import boto3
     import botocore.session
@@ -123,7 +100,7 @@ def session() -> Any:
     try:
         core.get_scoped_config()
     except BotoCoreError as error:
-        raise AwsError(f"boto3 cannot read its configuration: {error}") from None
+        raise CloudError(f"boto3 cannot read its configuration: {error}") from None
     return boto3.session.Session(botocore_session=core)
 
 
@@ -136,11 +113,9 @@ def _descriptions():
 
 def without_identities(text: str) -> str:
     """
-    A message of AWS without account ids, users, key ids and encoded messages.
+    Remove account ids, users, key ids and encoded messages from a message of AWS.
 
     >>> without_identities("User: arn:aws:iam::123456789012:user/eve may not use arn:aws:iam::123456789012:role/r")
     'User: (you) may not use arn:aws:iam::(account):role/r'
     """
-    for pattern, instead in _PRIVATE:
-        text = pattern.sub(instead, text)
-    return text[:500]
+    return hidden(text, _PRIVATE)

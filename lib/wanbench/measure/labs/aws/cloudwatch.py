@@ -14,75 +14,59 @@ from pathlib import Path
 from threading import Event
 
 from wanbench.checks import check_choice, check_name, check_number, refusal
+from wanbench.measure.labs.rented.client import CloudError
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .clients import Aws, AwsError, without_identities
+from .clients import Aws, without_identities
 
-MOST_QUERIES = 500
-"""Maximum number of queries of one request (CloudWatch's limit)."""
+MOST_QUERIES = 500  # Maximum number of queries of one request (CloudWatch's limit).
 POLL_S = 15.0
+# Temporary refusals: botocore has retried by then, so further attempts are made after a longer pause.
 THROTTLED = ("Throttling", "ThrottlingException", "ThrottledException", "RequestLimitExceeded", "InternalServiceFault")
-"""Temporary refusals: botocore has retried by then, so further attempts are made after a longer pause."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """
-    A kind of resource: its namespace and dimension, its metrics (name, statistic, unit), and how often they come.
-
-    An interval is what AWS publishes at no extra cost: of instances with detailed monitoring it may be 60 s.
-    """
+    """A kind of resource: namespace, dimension, interval at no extra cost, and metrics as "statistic name unit"."""
 
     namespace: str
     dimension: str
     period_s: int
-    metrics: tuple[tuple[str, str, str], ...]
+    metrics: str
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Metric, statistic and unit of each."""
+        rows = [(*line.split(), "") for line in self.metrics.strip().splitlines()]
+        return [(metric, statistic, unit) for statistic, metric, unit, *_ in rows]
 
 
+MSK = """
+Average BytesInPerSec bytes/s
+Average BytesOutPerSec bytes/s
+Average MessagesInPerSec 1/s
+Average NetworkRxPackets packets
+Average NetworkTxPackets packets
+Average CpuUser %
+Average CpuSystem %
+"""
+INSTANCE = """
+Average CPUUtilization %
+Sum NetworkIn bytes
+Sum NetworkOut bytes
+Sum NetworkPacketsIn packets
+Sum NetworkPacketsOut packets
+"""
+CIRCUIT = """
+Average ConnectionBpsIngress bit/s
+Average ConnectionBpsEgress bit/s
+Minimum ConnectionState
+"""
 KINDS = {
-    "msk": Kind(
-        "AWS/Kafka",
-        "Cluster Name",
-        60,
-        (
-            ("BytesInPerSec", "Average", "bytes/s"),
-            ("BytesOutPerSec", "Average", "bytes/s"),
-            ("MessagesInPerSec", "Average", "1/s"),
-            ("NetworkRxPackets", "Average", "packets"),
-            ("NetworkTxPackets", "Average", "packets"),
-            ("CpuUser", "Average", "%"),
-            ("CpuSystem", "Average", "%"),
-        ),
-    ),
-    "instance": Kind(
-        "AWS/EC2",
-        "InstanceId",
-        300,
-        (
-            ("CPUUtilization", "Average", "%"),
-            ("NetworkIn", "Sum", "bytes"),
-            ("NetworkOut", "Sum", "bytes"),
-            ("NetworkPacketsIn", "Sum", "packets"),
-            ("NetworkPacketsOut", "Sum", "packets"),
-        ),
-    ),
-    "vpn": Kind(
-        "AWS/VPN",
-        "VpnId",
-        300,
-        (("TunnelDataIn", "Sum", "bytes"), ("TunnelDataOut", "Sum", "bytes"), ("TunnelState", "Minimum", "")),
-    ),
-    "direct-connect": Kind(
-        "AWS/DX",
-        "ConnectionId",
-        300,
-        (
-            ("ConnectionBpsIngress", "Average", "bit/s"),
-            ("ConnectionBpsEgress", "Average", "bit/s"),
-            ("ConnectionState", "Minimum", ""),
-        ),
-    ),
+    "msk": Kind("AWS/Kafka", "Cluster Name", 60, MSK),
+    "instance": Kind("AWS/EC2", "InstanceId", 300, INSTANCE),
+    "vpn": Kind("AWS/VPN", "VpnId", 300, "Sum TunnelDataIn bytes\nSum TunnelDataOut bytes\nMinimum TunnelState"),
+    "direct-connect": Kind("AWS/DX", "ConnectionId", 300, CIRCUIT),
 }
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _ACCOUNT = re.compile(r"(?<!\d)\d{12}(?!\d)|^arn:")
@@ -93,21 +77,10 @@ class Watched:
     """
     A resource whose metrics are fetched.
 
-    Parameters
-    ----------
-    kind : str
-        "msk", "instance", "vpn" or "direct-connect".
-    region : str
-        AWS's own name.
-    id : str
-        The cluster's name; or the id of the instance, VPN connection or Direct Connect connection; or the outside
-        address of a VPN's tunnel. Never an ARN, which holds the account. It is not written down.
-    name : str
-        Its name in files and tables.
-    brokers : int
-        Number of brokers of an MSK cluster.
-    period_s : int, optional
-        Period of the data points, a multiple of 60. Default: the period that AWS publishes without extra cost.
+    `kind` is one of `KINDS`, `region` AWS's own name. `id` is the cluster's name; or the id of the instance, VPN
+    connection or Direct Connect connection; or the outside address of a VPN's tunnel. It is never an ARN, which holds
+    the account, and is not written down; `name` is, in files and tables. An MSK cluster has a number of `brokers`.
+    `period_s` of the data points is a multiple of 60; by default what AWS publishes without extra cost.
     """
 
     kind: str
@@ -145,7 +118,7 @@ class Watched:
                 "dimensions": dimensions,
             }
             for node, dimensions in of_node.items()
-            for metric, statistic, unit in kind.metrics
+            for metric, statistic, unit in kind.rows()
         ]
 
 
@@ -157,11 +130,7 @@ class CloudWatch:
     somebody interrupts, and says how many are missing then. A refusal is written into the resource's file instead of
     data, and ends nothing.
 
-    Parameters
-    ----------
-    resources : sequence of Watched
-    patience_s : float
-        Maximum wait for data points that come late; rented hosts are paid for meanwhile.
+    Waits for late data points for `patience_s` at most, as rented hosts are paid for meanwhile.
     """
 
     def __init__(self, resources: Sequence[Watched], *, patience_s: float = 180.0, aws: Aws | None = None):
@@ -207,7 +176,7 @@ class CloudWatch:
             try:
                 points = self._points(watched.region, series, expected)
                 error = None
-            except AwsError as refused:
+            except CloudError as refused:
                 points, error = {}, str(refused)
                 if refused.code not in THROTTLED:
                     break
@@ -246,7 +215,7 @@ class CloudWatch:
                     texts = [text.get("Value", "") for text in each.get("Messages", [])]
                     told = without_identities("; ".join([each["StatusCode"], *texts]))
                     code = "InternalServiceFault" if each["StatusCode"] == "InternalError" else each["StatusCode"]
-                    raise AwsError(f"cloudwatch get_metric_data in {region}: {told}", code)
+                    raise CloudError(f"cloudwatch get_metric_data in {region}: {told}", code)
                 times = (round(at.timestamp()) for at in each["Timestamps"])
                 found[int(each["Id"][1:])] |= dict(zip(times, each["Values"], strict=True))
         return {number: {at: value for at, value in of.items() if at in set(expected)} for number, of in found.items()}

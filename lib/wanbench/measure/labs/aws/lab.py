@@ -1,17 +1,30 @@
-"""The lab of rented hosts on AWS."""
+"""The lab of rented hosts on AWS: in each region a key pair, a security group, and the hosts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from wanbench.measure.labs.rented import Instance, Order, RentedLab, everywhere
+from wanbench.errors import LabError
+from wanbench.measure.labs.rented.client import CloudError
+from wanbench.measure.labs.rented.costs import Costs
+from wanbench.measure.labs.rented.hosts import Instance, Order, in_first_zone, once_running, user_data
+from wanbench.measure.labs.rented.lab import RentedLab
+from wanbench.measure.labs.rented.resources import RUN, Tags, everywhere
 
-from .clients import Aws
-from .costs import Costs
-from .launch import allow_hosts, launch, prepare_region, wait_until_running
-from .preflight import Site, survey
+from .clients import Aws, without_identities
+from .preflight import Site, costs, survey
 from .teardown import AwsResources
-from .user_data import user_data
+
+# Answers of `run_instances` after which another zone may have what this one lacks.
+NO_CAPACITY = (
+    "InsufficientInstanceCapacity",
+    "InsufficientHostCapacity",
+    "InsufficientFreeAddressesInSubnet",
+    "Unsupported",
+)
+POLL_S = 2.0
+VOLUME_DEVICE = "/dev/sdf"
 
 
 class AwsLab(RentedLab):
@@ -21,7 +34,7 @@ class AwsLab(RentedLab):
     Its images are of Amazon Linux 2023, its volumes gp3. Each region has a key pair and a security group of the run.
     """
 
-    kind, title, user = "aws", "AWS", "ec2-user"
+    kind, user = "aws", "ec2-user"
     packages = (
         "iperf3",
         "iputils",
@@ -33,34 +46,147 @@ class AwsLab(RentedLab):
     )
     python = "python3.11"
     takes_subnets = True
-
-    def __init__(self, *arguments, aws: Aws | None = None, **options):
-        super().__init__(*arguments, **options)
-        self._aws, self._groups = aws or Aws(), {}
+    client_class, resources_class = Aws, AwsResources
 
     def survey(self) -> tuple[list[Site], list[str]]:
-        """See `RentedLab.survey`."""
-        return survey(self._aws, list(self.wanted.values()), self.alongside)
-
-    def resources(self) -> AwsResources:
-        """See `RentedLab.resources`."""
-        return AwsResources(self._aws)
+        return survey(self.client, list(self.wanted.values()), self.alongside)
 
     def costs(self, **wanted) -> Costs:
-        """See `RentedLab.costs`."""
-        return Costs(self._aws, **wanted)
+        return costs(self.client, **wanted)
 
-    def first_start(self, **given) -> str:
-        """See `RentedLab.first_start`."""
-        return user_data(**given)
+    def first_start(self, *, volume: bool, **given) -> str:
+        """
+        See `RentedLab.first_start`; launched with instance-initiated shutdown = terminate, powered off means gone.
+        """
+        return user_data(volume_device=VOLUME_DEVICE if volume else None, **given)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:
-        """See `RentedLab.launch`."""
-        group = prepare_region(self._aws, site, order.tags, order.public_key, self.operator)
-        self._groups[site.wanted.region] = group
-        launch(self._aws, site, order.tags, group, order.first_start)
-        return wait_until_running(self._aws, site, order.tags.run)
+        group = prepare_region(self.client, site, order.tags, order.public_key, self.operator)
+        self.groups[site.wanted.region] = group
+        launch(self.client, site, order.tags, group, order.first_start)
+        return once_running(partial(_running, self.client, site.wanted.region, order.tags.run), site.wanted, POLL_S)
+
+    def prepare(self, order: Order) -> None:
+        self.groups: dict[str, str] = {}
 
     def let_in(self, order: Order, addresses: Sequence[str]) -> None:
-        """See `RentedLab.let_in`."""
-        everywhere(lambda each: allow_hosts(self._aws, *each, addresses), list(self._groups.items()))
+        rule = {"IpProtocol": "-1", "IpRanges": _ranges([f"{address}/32" for address in addresses], "host of the lab")}
+        if addresses:
+            everywhere(lambda at: allow(self.client, *at, rule), list(self.groups.items()))
+
+
+def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: str) -> str:
+    """
+    Import the key pair and make the security group, open to SSH from `operator` (a CIDR) and to its own members.
+
+    A call that is repeated because its answer was lost makes nothing twice. Returns the group's id.
+    """
+    region, name = site.wanted.region, f"wanbench-{tags.run}"
+    key = {"PublicKeyMaterial": public_key.encode(), "TagSpecifications": specifications(tags, "key-pair")}
+    there = "InvalidKeyPair.Duplicate"
+    unless_there(there, lambda: aws.call("ec2", region, "import_key_pair", KeyName=name, **key))
+    group = make_group(aws, region, name, "Hosts of one wanbench run, and whoever drives it", site.vpc, tags)
+    ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": _ranges([operator], "operator")}
+    members = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group, "Description": "this region's hosts"}]}
+    allow(aws, region, group, ssh, members)
+    return group
+
+
+def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tags: Tags) -> str:
+    """Make the run's security group, closed to all, unless it is there; its id."""
+    named = {"GroupName": name, "Description": description, "VpcId": vpc}
+    named["TagSpecifications"] = specifications(tags, "security-group")
+    made = unless_there("InvalidGroup.Duplicate", lambda: aws.call("ec2", region, "create_security_group", **named))
+    if made:
+        return made["GroupId"]
+    filters = _of_run(tags.run)
+    return aws.pages("ec2", region, "describe_security_groups", "SecurityGroups", Filters=filters)[0]["GroupId"]
+
+
+def allow(aws: Aws, region: str, group: str, *rules: dict) -> None:
+    """Open a security group further, one rule after the other; rules that are there already are left."""
+    for rule in rules:
+        given = {"GroupId": group, "IpPermissions": [rule]}
+        unless_there(
+            "InvalidPermission.Duplicate",
+            lambda given=given: aws.call("ec2", region, "authorize_security_group_ingress", **given),
+        )
+
+
+def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
+    """
+    Launch the region's hosts, in the first zone that has them all; returns the zone.
+
+    The client token is made of run, region and zone: the same call again makes nothing more.
+    """
+    wanted = site.wanted
+    interface = {"DeviceIndex": 0, "Groups": [group], "AssociatePublicIpAddress": True, "DeleteOnTermination": True}
+    disk = {"VolumeSize": wanted.volume_gb, "VolumeType": "gp3", "DeleteOnTermination": True, "Encrypted": True}
+    subnets = dict(site.subnets)
+
+    def launch_in(zone):
+        aws.call(
+            "ec2",
+            wanted.region,
+            "run_instances",
+            ImageId=site.image,
+            InstanceType=wanted.instance_type,
+            MinCount=wanted.count,
+            MaxCount=wanted.count,
+            ClientToken=f"{tags.run}-{zone}",
+            KeyName=f"wanbench-{tags.run}",
+            UserData=user_data,
+            InstanceInitiatedShutdownBehavior="terminate",
+            MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+            NetworkInterfaces=[interface | {"SubnetId": subnets[zone]}],
+            BlockDeviceMappings=[{"DeviceName": VOLUME_DEVICE, "Ebs": disk}] if wanted.volume_gb else [],
+            TagSpecifications=specifications(tags, "instance", "volume", "network-interface"),
+        )
+
+    return in_first_zone(subnets, launch_in, wanted, NO_CAPACITY)
+
+
+def _running(aws, region, run) -> list[Instance]:
+    """The hosts that run and have a public address; LabError if one has ended."""
+    reservations = aws.pages("ec2", region, "describe_instances", "Reservations", Filters=_of_run(run))
+    hosts = [host for reservation in reservations for host in reservation["Instances"]]
+    for host in hosts:
+        if (state := host["State"]["Name"]) not in ("pending", "running"):
+            reason = without_identities(host.get("StateReason", {}).get("Message", "no reason given"))
+            raise LabError(f"A host in {region} is {state}: {reason}")
+    return [
+        Instance(
+            host["InstanceId"],
+            region,
+            host["Placement"]["AvailabilityZone"],
+            host["PublicIpAddress"],
+            host["PrivateIpAddress"],
+        )
+        for host in hosts
+        if host["State"]["Name"] == "running" and host.get("PublicIpAddress")
+    ]
+
+
+def specifications(tags: Tags, *kinds: str) -> list[dict]:
+    """The parameter TagSpecifications for these kinds of resources."""
+    named = tags.values() | {"Name": f"wanbench {tags.campaign}"}
+    given = [{"Key": key, "Value": value[:256]} for key, value in named.items()]
+    return [{"ResourceType": kind, "Tags": given} for kind in kinds]
+
+
+def _of_run(run):
+    return [{"Name": f"tag:{RUN}", "Values": [run]}]
+
+
+def _ranges(networks, description):
+    return [{"CidrIp": network, "Description": description} for network in networks]
+
+
+def unless_there(code, ask):
+    """The answer, or None if AWS says with this code that it is there already."""
+    try:
+        return ask()
+    except CloudError as error:
+        if error.code != code:
+            raise
+        return None

@@ -14,17 +14,15 @@ from datetime import UTC, datetime, timedelta
 
 from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import LabError
-from wanbench.measure.labs.rented.costs import HOURS_PER_MONTH, Costs
+from wanbench.measure.labs.rented.costs import HOURS_PER_MONTH, Costs, agree
 from wanbench.measure.labs.rented.leases import Lease
-from wanbench.measure.labs.rented.resources import SETTLE_S, take_down, tell, uninterrupted
-from wanbench.measure.labs.spending import agree
+from wanbench.measure.labs.rented.resources import SETTLE_S, Tags, take_down, tell, uninterrupted
 
 from .clients import Aws, without_identities
 from .cloudwatch import Watched
-from .launch import allow, make_group, unless_there
-from .msk_resources import POLL_S, PREFIX, TIMEOUT_S, MskResources, clusters
+from .lab import allow, make_group, unless_there
 from .preflight import default_subnets
-from .tags import Tags
+from .teardown import MSK_PREFIX, MskResources
 
 TLS_PORT = 9094
 VOLUME = "MSK volume"
@@ -42,25 +40,12 @@ class MskCluster:
     Clients speak TLS, and whoever is in `client_networks` may read and write: nobody is asked who they are. No public
     address leads to the brokers: hosts must be in the VPC, or joined to it by a VPN or a private link.
 
-    Parameters
-    ----------
-    region : str
-        A region of the catalogue, such as "aws:eu-west-1".
-    client_networks : sequence of str
-        Private IPv4 networks of at most 65,536 addresses, in CIDR form.
-    brokers, volume_gb : int
-        Brokers are spread over three zones, or two where there are no more; each has a volume.
-    ttl_s : int
-        After this the cluster is deleted, in use or not; if the driver was killed, by `wanbench sweep aws`.
-    budget_usd, price_overrides, yes
-        As for `RentedLab`; the cost is that of `ttl_s`.
+    `client_networks` are private IPv4 networks of at most 65,536 addresses, in CIDR form. `brokers` are spread over
+    three zones, or two where there are no more; each has a volume. After `ttl_s` the cluster is deleted, in use or not;
+    if the driver was killed, by `wanbench sweep aws`. The cost, that of `ttl_s`, is agreed to as for `RentedLab`.
 
-    Attributes
-    ----------
-    external : dict
-        Once entered: the parameters of `wanbench.measure.kafka.ExternalCluster`, for `external` of `campaign.run`.
-    settings : dict
-        Settings that a manifest may hold: no address, no ARN.
+    Once entered, `external` has the parameters of `wanbench.measure.kafka.ExternalCluster`, for `external` of
+    `campaign.run`; `settings` are those that a manifest may hold: no address, no ARN.
 
     Raises
     ------
@@ -142,7 +127,7 @@ class MskCluster:
         self.name, expires_at = f"wanbench-{run}", datetime.now(UTC) + timedelta(seconds=self.ttl_s)
         tags = Tags(run, self.campaign, getpass.getuser(), expires_at)
         vpc, what = subnets[0]["VpcId"], "Brokers of one wanbench run"
-        group = make_group(self._aws, self._code, f"{PREFIX}{run}", what, vpc, tags)
+        group = make_group(self._aws, self._code, f"{MSK_PREFIX}{run}", what, vpc, tags)
         ranges = [{"CidrIp": network, "Description": "clients"} for network in self.client_networks]
         rule = {"IpProtocol": "tcp", "FromPort": TLS_PORT, "ToPort": TLS_PORT, "IpRanges": ranges}
         allow(self._aws, self._code, group, rule)
@@ -165,22 +150,22 @@ class MskCluster:
 
     def _arn_once_active(self) -> str:
         """The cluster's ARN, which no one else is told, as it holds the account."""
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + MskResources.timeout_s
         while True:
-            found = clusters(self._aws, self._code, self.name)
+            found = MskResources(self._aws).clusters(self._code, self.name)
             state = found[0]["State"] if found else "not listed yet"
             if state == "ACTIVE":
                 return found[0]["ClusterArn"]
             if state in ("FAILED", "DELETING") or time.monotonic() > deadline:
                 told = found[0].get("StateInfo", {}).get("Message", "") if found else ""
-                why = without_identities(told) or f"no reason is given; the limit is {TIMEOUT_S:g} s"
+                why = without_identities(told) or f"no reason is given; the limit is {MskResources.timeout_s:g} s"
                 raise LabError(f"The MSK cluster in {self.region} is {state}: {why}")
-            time.sleep(POLL_S)
+            time.sleep(MskResources.poll_s)
 
     def _take_down(self, run: str) -> list[str]:
         """At the end of the block, or of `ttl_s`; what remains."""
         tell("wanbench: the MSK cluster is being deleted; this takes up to half an hour.")
-        return take_down(MskResources(self._aws), [self._code], lambda each: True, run=run, settle_s=SETTLE_S)
+        return take_down(MskResources(self._aws), [self._code], run=run, settle_s=SETTLE_S)
 
     def _subnets(self) -> list[dict]:
         """Default subnets of up to three zones; LabError if there are none, or brokers cannot be spread evenly."""

@@ -1,19 +1,26 @@
-"""What is found out before anything is launched: regions that are enabled, zones, images, networks and quotas."""
+"""What is asked before anything is launched: regions that are enabled, zones, images, networks, quotas and prices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from wanbench.errors import LabError
+from wanbench.measure.labs.rented.client import CloudError, too_small
+from wanbench.measure.labs.rented.costs import Costs
 from wanbench.measure.labs.rented.hosts import Wanted
 from wanbench.measure.labs.rented.resources import everywhere
+from wanbench.measure.plan.cost import BETWEEN_REGIONS
 
-from .clients import Aws, AwsError
+from .clients import Aws
 
+# The public SSM parameter that AWS keeps at the newest image of Amazon Linux 2023 for an architecture.
 IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
-"""The public SSM parameter that AWS keeps at the newest image of Amazon Linux 2023 for an architecture."""
 ARCHITECTURES = ("x86_64", "arm64")
+# Quota of running on-demand vCPUs by the letters of the instance family; of others the quota is not looked up.
 VCPU_QUOTAS = {
     **dict.fromkeys("acdhimrtz", "L-1216C47A"),
     "g": "L-DB2E81BA",
@@ -22,9 +29,9 @@ VCPU_QUOTAS = {
     "f": "L-74FC7D96",
     "x": "L-7295265B",
 }
-"""Quota of running on-demand vCPUs by the letters of the instance family; of others the quota is not looked up."""
+# Rules of one security group, in each direction, and how many an account has where the quota cannot be read.
 RULES_QUOTA, USUAL_RULES = "L-0EA8095F", 60
-"""Rules of one security group, in each direction, and how many an account has where the quota cannot be read."""
+PRICE_REGION = "us-east-1"  # One of the few regions whose endpoint has the price list of all.
 
 
 @dataclass(frozen=True)
@@ -39,75 +46,53 @@ class Site:
 
 def enabled_regions(aws: Aws, ask: str) -> list[str]:
     """The regions that the account may use, asked in region `ask`."""
-    states = ("opt-in-not-required", "opted-in")
-    found = aws.call(
-        "ec2", ask, "describe_regions", AllRegions=False, Filters=[{"Name": "opt-in-status", "Values": list(states)}]
-    )
-    return sorted(region["RegionName"] for region in found["Regions"])
+    states = [{"Name": "opt-in-status", "Values": ["opt-in-not-required", "opted-in"]}]
+    answer = aws.call("ec2", ask, "describe_regions", AllRegions=False, Filters=states)
+    return sorted(region["RegionName"] for region in answer["Regions"])
 
 
 def survey(aws: Aws, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
-    """
-    Where everything can be launched. Hosts that are launched `alongside` are in the same quotas.
-
-    Returns
-    -------
-    list of Site
-        In the order of `wanted`.
-    list of str
-        What could not be found out, such as a quota that the credentials may not read.
-
-    Raises
-    ------
-    LabError
-        Names every region that is not enabled, every type that a region or zone lacks, every quota that is too small.
-    """
+    """Survey AWS; see `RentedLab.survey`. Hosts that are launched `alongside` are in the same quotas."""
     enabled = enabled_regions(aws, wanted[0].region)
-    if off := [each.region for each in wanted if each.region not in enabled]:
+    if off := [hosts.region for hosts in wanted if hosts.region not in enabled]:
         raise LabError(
             f"AWS regions not enabled in this account: {', '.join(off)}. Enable them under Account > AWS Regions, "
             "or leave them out. Nothing was launched."
         )
 
-    def look(each):
+    def look(hosts):
         try:
-            return _site(aws, each), *_quotas(aws, each, [*wanted, *alongside])
+            return _site(aws, hosts), *_quotas(aws, hosts, [*wanted, *alongside])
         except LabError as error:
             return None, [str(error)], []
 
-    looked = everywhere(look, wanted)
-    if problems := [text for _, found, _ in looked for text in found]:
-        raise LabError(f"Nothing was launched: {' '.join(dict.fromkeys(problems))}")
-    return [site for site, _, _ in looked], list(dict.fromkeys(text for *_, notes in looked for text in notes))
+    sites, problems, notes = zip(*everywhere(look, wanted), strict=True)
+    if any(problems):
+        raise LabError(f"Nothing was launched: {' '.join(dict.fromkeys(chain(*problems)))}")
+    return list(sites), list(dict.fromkeys(chain(*notes)))
 
 
 def _site(aws: Aws, wanted: Wanted) -> Site:
     region, name = wanted.region, wanted.instance_type
-    offered = aws.pages(
-        "ec2",
-        region,
-        "describe_instance_type_offerings",
-        "InstanceTypeOfferings",
-        LocationType="availability-zone",
-        Filters=[{"Name": "instance-type", "Values": [name]}],
-    )
-    zones = sorted(each["Location"] for each in offered)
+    where = {"LocationType": "availability-zone", "Filters": [{"Name": "instance-type", "Values": [name]}]}
+    offered = aws.pages("ec2", region, "describe_instance_type_offerings", "InstanceTypeOfferings", **where)
+    zones = sorted(offer["Location"] for offer in offered)
     if not zones:
         raise LabError(f"{region} does not offer {name}.")
     if wanted.zone is not None and wanted.zone not in zones:
         raise LabError(f"{region} offers {name} in {', '.join(zones)}, not in {wanted.zone}.")
     if wanted.subnet:
-        found = aws.pages("ec2", region, "describe_subnets", "Subnets", SubnetIds=[wanted.subnet])
+        there = aws.pages("ec2", region, "describe_subnets", "Subnets", SubnetIds=[wanted.subnet])
     else:
-        found = default_subnets(aws, region)
-    by_zone = {each["AvailabilityZone"]: each["SubnetId"] for each in found}
+        there = default_subnets(aws, region)
+    by_zone = {subnet["AvailabilityZone"]: subnet["SubnetId"] for subnet in there}
     subnets = tuple((zone, by_zone[zone]) for zone in zones if zone in by_zone and wanted.zone in (None, zone))
     if not subnets:
         what = wanted.subnet or "default subnet"
         raise LabError(f"{region} has no {what} in {wanted.zone or ', '.join(zones)}.")
     architecture = _type(aws, wanted)["architecture"]
     image = aws.call("ssm", region, "get_parameter", Name=IMAGE.format(architecture))["Parameter"]["Value"]
-    return Site(wanted, image, found[0]["VpcId"], subnets)
+    return Site(wanted, image, there[0]["VpcId"], subnets)
 
 
 def default_subnets(aws: Aws, region: str) -> list[dict]:
@@ -120,33 +105,30 @@ def default_subnets(aws: Aws, region: str) -> list[dict]:
 
 
 def _type(aws: Aws, wanted: Wanted) -> Mapping:
-    [found] = aws.pages(
-        "ec2", wanted.region, "describe_instance_types", "InstanceTypes", InstanceTypes=[wanted.instance_type]
-    )
-    supported = found["ProcessorInfo"]["SupportedArchitectures"]
-    architecture = next((each for each in ARCHITECTURES if each in supported), None)
+    names = [wanted.instance_type]
+    [kind] = aws.pages("ec2", wanted.region, "describe_instance_types", "InstanceTypes", InstanceTypes=names)
+    supported = kind["ProcessorInfo"]["SupportedArchitectures"]
+    architecture = next((name for name in ARCHITECTURES if name in supported), None)
     if architecture is None:
         raise LabError(f"{wanted.instance_type} is {', '.join(supported)}; allowed: {', '.join(ARCHITECTURES)}.")
-    return {"architecture": architecture, "vcpus": found["VCpuInfo"]["DefaultVCpus"]}
+    return {"architecture": architecture, "vcpus": kind["VCpuInfo"]["DefaultVCpus"]}
 
 
 def _quotas(aws: Aws, wanted: Wanted, of_lab: Sequence[Wanted]) -> tuple[list[str], list[str]]:
     """Quotas of a region that are too small for the whole lab, and what is not known."""
-    problems, notes, region, rules = [], [], wanted.region, sum(each.count for each in of_lab) + 2
-    family = _family(wanted.instance_type)
-    if code := VCPU_QUOTAS.get(family):
-        alike = [each for each in of_lab if VCPU_QUOTAS.get(_family(each.instance_type)) == code]
-        here = [each for each in alike if each.region == region]
-        needed = sum(each.count * _type(aws, each)["vcpus"] for each in here)
-        quota = _quota(aws, region, "ec2", code)
-        if quota is None:
-            notes.append(f"The quota of vCPUs in {region} cannot be read.")
-        elif (used := _vcpus_running(aws, region, code)) + needed > quota:
-            problems.append(
-                f"{region}: {needed} vCPUs of {', '.join(each.instance_type for each in here)} are needed, "
-                f"{used:g} of the quota of {quota:g} "
-                f"({code}) are in use; ask for more under Service Quotas > EC2."
+    problems, notes, region, rules = [], [], wanted.region, sum(hosts.count for hosts in of_lab) + 2
+    if code := VCPU_QUOTAS.get(family := _family(wanted.instance_type)):
+        here = [hosts for hosts in of_lab if hosts.region == region and _quota_of(hosts.instance_type) == code]
+        needed = {
+            f"vCPUs of {', '.join(hosts.instance_type for hosts in here)}": sum(
+                hosts.count * _type(aws, hosts)["vcpus"] for hosts in here
             )
+        }
+        if (quota := _quota(aws, region, "ec2", code)) is None:
+            notes.append(f"The quota of vCPUs in {region} cannot be read.")
+        else:
+            quotas = dict.fromkeys(needed, (_vcpus_running(aws, region, code), quota))
+            problems += too_small(region, needed, quotas, f"Service Quotas > EC2 ({code})")
     else:
         notes.append(f"No quota is known for instances of family {family}.")
     if rules > USUAL_RULES and rules > (quota := _quota(aws, region, "vpc", RULES_QUOTA) or USUAL_RULES):
@@ -157,23 +139,21 @@ def _quotas(aws: Aws, wanted: Wanted, of_lab: Sequence[Wanted]) -> tuple[list[st
 def _quota(aws, region, service, code):
     try:
         answer = aws.call("service-quotas", region, "get_service_quota", ServiceCode=service, QuotaCode=code)
-    except AwsError:
+    except CloudError:
         return None
     return answer["Quota"]["Value"]
 
 
 def _vcpus_running(aws, region, code):
-    reservations = aws.pages(
-        "ec2",
-        region,
-        "describe_instances",
-        "Reservations",
-        Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}],
-    )
-    running = [instance for each in reservations for instance in each["Instances"]]
-    alike = [each for each in running if VCPU_QUOTAS.get(_family(each["InstanceType"])) == code]
-    options = [each.get("CpuOptions", {}) for each in alike]
-    return sum(each.get("CoreCount", 1) * each.get("ThreadsPerCore", 1) for each in options)
+    running = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    reservations = aws.pages("ec2", region, "describe_instances", "Reservations", Filters=running)
+    hosts = [host for reservation in reservations for host in reservation["Instances"]]
+    options = [host.get("CpuOptions", {}) for host in hosts if _quota_of(host["InstanceType"]) == code]
+    return sum(option.get("CoreCount", 1) * option.get("ThreadsPerCore", 1) for option in options)
+
+
+def _quota_of(instance_type):
+    return VCPU_QUOTAS.get(_family(instance_type))
 
 
 def _family(instance_type: str) -> str:
@@ -183,9 +163,44 @@ def _family(instance_type: str) -> str:
     >>> [_family(name) for name in ("t3.micro", "m7g.large", "inf2.xlarge", "vt1.3xlarge")]
     ['t', 'm', 'inf', 'vt']
     """
-    letters = ""
-    for character in instance_type:
-        if not character.isalpha():
-            break
-        letters += character
-    return letters
+    return re.match("[a-z]*", instance_type)[0]
+
+
+def costs(aws: Aws, regions: Sequence[str], *, instance_type: str, **options) -> Costs:
+    """The costs of hosts in regions of the catalogue, with AWS's own price list where it answers."""
+    listed = list_prices(aws, [name.removeprefix("aws:") for name in regions], instance_type)
+    notes = [] if listed else ["AWS's price list does not answer; these are prices of dated tables."]
+    return Costs(regions, instance_type=instance_type, listed=listed, notes=notes, **options)
+
+
+def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[str, tuple[float, float]]:
+    """
+    Lowest and highest on-demand price over these regions (AWS's own names) by item, for `wanbench.measure.plan.prices`.
+
+    Items that the price list does not answer for all of the regions are left out: the dated tables have them.
+    """
+    machine = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
+
+    def of(region):
+        hour = _usd(aws, "AmazonEC2", regionCode=region, instanceType=instance_type, **machine)
+        return hour, _usd(aws, "AWSDataTransfer", fromRegionCode=region, transferType="InterRegion Outbound")
+
+    try:
+        hours, egress = zip(*everywhere(of, regions), strict=True)
+    except CloudError:
+        return {}
+    prices = {instance_type: hours, BETWEEN_REGIONS: egress}
+    return {item: (min(map(min, usd)), max(map(max, usd))) for item, usd in prices.items() if all(map(len, usd))}
+
+
+def _usd(aws: Aws, service: str, **fields: str) -> list[float]:
+    """Every positive price of the products with these fields."""
+    filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in fields.items()]
+    products = aws.pages("pricing", PRICE_REGION, "get_products", "PriceList", ServiceCode=service, Filters=filters)
+    return [usd for product in products for usd in _on_demand(json.loads(product)) if usd > 0]
+
+
+def _on_demand(product: dict) -> Iterable[float]:
+    for term in product.get("terms", {}).get("OnDemand", {}).values():
+        for dimension in term["priceDimensions"].values():
+            yield float(dimension["pricePerUnit"].get("USD", 0))

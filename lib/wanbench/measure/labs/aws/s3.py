@@ -9,16 +9,16 @@ from pathlib import Path, PurePosixPath
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.measure.labs.rented.client import CloudError
 from wanbench.measure.labs.rented.resources import everywhere
 from wanbench.runs import Run
 from wanbench.runs.raw import sha256
 
-from .clients import HOME, Aws, AwsError
+from .clients import Aws
 
+# The object that lists all others, as sha256sum prints it; put last, so that a folder without it is not whole.
 SUMS = "SHA256SUMS"
-"""The object that lists all others, as sha256sum prints it; put last, so that a folder without it is not whole."""
-LARGEST_BYTES = 2**30
-"""Maximum size of one file: no reader of raw files takes more."""
+LARGEST_BYTES = 2**30  # Maximum size of one file: no reader of raw files takes more.
 _ADDRESS = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<prefix>[\w./=-]+?)/?")
 _LINE = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<path>.+)")
 _SECRET = re.compile(rb"PRIVATE KEY-----|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
@@ -28,11 +28,10 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
     """
     Put a folder's files under an address such as "s3://bucket/runs/<run id>"; returns how many.
 
-    Hidden files and folders are left out. Objects of the same names are written over. The bucket's own settings say who
-    may read them.
-
+    Hidden files and folders are left out. Objects of the same names are written over. The bucket's settings say who may
+    read them.
     Raises ParameterError if the address is none, or the folder is neither a finished run nor a site, or holds a key;
-    RawDataError if a file of the run is not what its manifest says; AwsError if S3 refuses.
+    RawDataError if a file of the run is not what its manifest says; CloudError if S3 refuses.
     """
     folder, (bucket, prefix) = Path(folder), _parts(address)
     if (folder / "journal.jsonl").is_file():
@@ -47,7 +46,7 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
             raise ParameterError(f"{path} is a link, larger than {LARGEST_BYTES:,} bytes, or holds a key.")
     names = [path.relative_to(folder).as_posix() for path in paths]
     aws = aws or Aws()
-    region = aws.home() or HOME
+    region = aws.home()
 
     def put(name, body):
         given = {"Bucket": bucket, "Key": f"{prefix}/{name}", "Body": body, "ChecksumAlgorithm": "SHA256"}
@@ -64,13 +63,13 @@ def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
     Get what `put_folder` put there into a new folder, which appears once all of it is checked; returns how many files.
 
     Raises ParameterError if the address is none, or the folder is there already; RawDataError if a file is not what the
-    list of hashes says (or, of a run, its manifest), or the list leads elsewhere; AwsError if S3 refuses.
+    list of hashes says (or, of a run, its manifest), or the list leads elsewhere; CloudError if S3 refuses.
     """
     folder, (bucket, prefix) = Path(folder), _parts(address)
     if folder.exists():
         raise refusal("folder", str(folder), "a folder that is not there yet")
     aws = aws or Aws()
-    region = aws.home() or HOME
+    region = aws.home()
 
     def get(name, target):
         from botocore.exceptions import BotoCoreError
@@ -82,7 +81,7 @@ def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
             if body.read(1):  # at the end botocore raises an error if the answer was cut short
                 raise RawDataError(f"{address}/{name}", None, "more", f"at most {LARGEST_BYTES:,} bytes")
         except (BotoCoreError, OSError) as error:  # the answer ended early, or a folder has the name
-            raise AwsError(f"s3 get_object in {region}: {error}") from None
+            raise CloudError(f"s3 get_object in {region}: {error}") from None
         return target
 
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,69 +1,128 @@
-"""What runs have made on AWS: listed, and deleted."""
+"""What runs have made on AWS, of hosts and of MSK: listed, deleted, and swept up on confirmation."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from wanbench.measure.labs.rented.clock import clock_at
-from wanbench.measure.labs.rented.resources import POLL_S, TIMEOUT_S, Resource, Resources
+from wanbench.measure.labs.rented import leases
+from wanbench.measure.labs.rented import sweep as sweep_cloud
+from wanbench.measure.labs.rented.client import CloudError, clock_at
+from wanbench.measure.labs.rented.resources import RUN, Resource, Resources
 
-from .clients import HOME, Aws, AwsError
+from .clients import Aws, session
 from .preflight import enabled_regions
-from .tags import RUN, tags_of
 
 INSTANCE, KEY_PAIR, GROUP, VOLUME = "instance", "key pair", "security group", "volume"
+CLUSTER = "MSK cluster"
+MSK_PREFIX = "wanbench-msk-"  # Prefix of the names of MSK's security groups.
 
 
 class AwsResources(Resources):
-    """See `Resources`."""
+    """Instances, volumes, key pairs and security groups; see `Resources`."""
 
-    cloud, title = "aws", "AWS"
-
-    def __init__(self, aws: Aws | None = None):
-        self._aws, self.timeout_s, self.poll_s = aws or Aws(), TIMEOUT_S, POLL_S
+    cloud, title, client_class = "aws", "AWS", Aws
 
     def account(self) -> str:
-        """See `Resources.account`."""
-        return self._aws.account()
+        return self.client.account()
 
     def now(self) -> datetime | None:
-        """See `Resources.now`."""
-        return clock_at(self._aws.client("ec2", self._aws.home() or HOME).meta.endpoint_url)
+        return clock_at(self.client.client("ec2", self.client.home()).meta.endpoint_url)
 
     def regions(self) -> list[str]:
-        """Those that are enabled."""
-        return enabled_regions(self._aws, self._aws.home() or HOME)
+        return enabled_regions(self.client, self.client.home())
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """See `Resources.listed`; AwsError if any kind cannot be listed."""
-        name = {"Name": "tag-key", "Values": [RUN]} if run is None else {"Name": f"tag:{RUN}", "Values": [run]}
-        reservations = self._aws.pages("ec2", region, "describe_instances", "Reservations", Filters=[name])
-        instances = [instance for each in reservations for instance in each["Instances"]]
-        volumes = self._aws.pages("ec2", region, "describe_volumes", "Volumes", Filters=[name])
-        groups = self._aws.pages("ec2", region, "describe_security_groups", "SecurityGroups", Filters=[name])
-        keys = self._aws.call("ec2", region, "describe_key_pairs", Filters=[name])["KeyPairs"]
-        return [
-            *(
-                Resource(INSTANCE, each["InstanceId"], region, each["State"]["Name"], tags_of(each))
-                for each in instances
-                if each["State"]["Name"] != "terminated"
-            ),
-            *(Resource(VOLUME, each["VolumeId"], region, each["State"], tags_of(each)) for each in volumes),
-            *(Resource(GROUP, each["GroupId"], region, tags=tags_of(each)) for each in groups),
-            *(Resource(KEY_PAIR, each["KeyName"], region, tags=tags_of(each)) for each in keys),
+        aws = self.client
+        named = {"Name": "tag-key", "Values": [RUN]} if run is None else {"Name": f"tag:{RUN}", "Values": [run]}
+        reservations = aws.pages("ec2", region, "describe_instances", "Reservations", Filters=[named])
+        volumes = aws.pages("ec2", region, "describe_volumes", "Volumes", Filters=[named])
+        groups = aws.pages("ec2", region, "describe_security_groups", "SecurityGroups", Filters=[named])
+        keys = aws.call("ec2", region, "describe_key_pairs", Filters=[named])["KeyPairs"]
+        instances = [
+            (INSTANCE, host["InstanceId"], host["State"]["Name"], host)
+            for reservation in reservations
+            for host in reservation["Instances"]
+            if host["State"]["Name"] != "terminated"
         ]
+        others = [
+            *((VOLUME, volume["VolumeId"], volume["State"], volume) for volume in volumes),
+            *((GROUP, group["GroupId"], "", group) for group in groups),
+            *((KEY_PAIR, key["KeyName"], "", key) for key in keys),
+        ]
+        return [Resource(kind, id_, region, state, _tags_of(of)) for kind, id_, state, of in [*instances, *others]]
 
-    def delete(self, each: Resource) -> str | None:
-        """See `Resources.delete`."""
-        try:
-            if each.kind == INSTANCE and each.state != "shutting-down":
-                self._aws.call("ec2", each.region, "terminate_instances", InstanceIds=[each.id])
-            elif each.kind == KEY_PAIR:
-                self._aws.call("ec2", each.region, "delete_key_pair", KeyName=each.id)
-            elif each.kind == GROUP:
-                self._aws.call("ec2", each.region, "delete_security_group", GroupId=each.id)
-            elif each.kind == VOLUME and each.state == "available":
-                self._aws.call("ec2", each.region, "delete_volume", VolumeId=each.id)
-        except AwsError as error:
-            return None if error.code.endswith(".NotFound") else str(error)
-        return None
+    def ask_to_delete(self, resource: Resource) -> None:
+        aws, region = self.client, resource.region
+        if resource.kind == INSTANCE and resource.state != "shutting-down":
+            aws.call("ec2", region, "terminate_instances", InstanceIds=[resource.id])
+        elif resource.kind == KEY_PAIR:
+            aws.call("ec2", region, "delete_key_pair", KeyName=resource.id)
+        elif resource.kind == GROUP:
+            aws.call("ec2", region, "delete_security_group", GroupId=resource.id)
+        elif resource.kind == VOLUME and resource.state == "available":
+            aws.call("ec2", region, "delete_volume", VolumeId=resource.id)
+
+
+class MskResources(AwsResources):
+    """Clusters of MSK that runs have made, and their security groups; see `Resources`."""
+
+    cloud, title = "msk", "Amazon MSK"
+    # To be made, or deleted, takes up to half an hour, and MSK deletes no cluster before it is made.
+    timeout_s, poll_s = 3600.0, 15.0
+
+    def regions(self) -> list[str]:
+        there = session().get_available_regions("kafka")
+        return [region for region in super().regions() if region in there]
+
+    def listed(self, region: str, run: str | None = None) -> list[Resource]:
+        named = [{"Name": "tag-key", "Values": [RUN]}, {"Name": "group-name", "Values": [f"{MSK_PREFIX}{run or '*'}"]}]
+        groups = self.client.pages("ec2", region, "describe_security_groups", "SecurityGroups", Filters=named)
+        found = [
+            *(
+                Resource(CLUSTER, at["ClusterName"], region, at["State"], at.get("Tags", {}))
+                for at in self.clusters(region)
+            ),
+            *(Resource(GROUP, group["GroupId"], region, tags=_tags_of(group)) for group in groups),
+        ]
+        return [resource for resource in found if resource.run and run in (None, resource.run)]
+
+    def ask_to_delete(self, resource: Resource) -> None:
+        if resource.kind != CLUSTER:
+            super().ask_to_delete(resource)
+        elif resource.state != "DELETING":
+            for cluster in self.clusters(resource.region, resource.id):
+                self.client.call("kafka", resource.region, "delete_cluster", ClusterArn=cluster["ClusterArn"])
+
+    def clusters(self, region: str, name: str | None = None) -> list[dict]:
+        """All clusters of the account, or the one of this name. Their ARNs hold the account: they go nowhere else."""
+        given = {} if name is None else {"ClusterNameFilter": name}  # matches names that begin so
+        clusters = self.client.pages("kafka", region, "list_clusters_v2", "ClusterInfoList", **given)
+        return [cluster for cluster in clusters if name in (None, cluster["ClusterName"])]
+
+
+def sweep(*, client: Aws | None = None, **options) -> int:
+    """Sweep AWS; see `wanbench.measure.labs.rented.sweep`. MSK's clusters come first, as they use security groups."""
+    client = client or Aws()
+    return max(_sweep_msk(client, options), sweep_cloud(AwsResources(client), **options))
+
+
+def _sweep_msk(aws, options):
+    resources = MskResources(aws)
+    try:
+        resources.clusters(aws.home())
+    except CloudError as error:
+        if error.code.startswith("AccessDenied"):
+            ended = len(leases.free_leases(resources.cloud))
+            and_left = f"; {ended} runs that ended here may have left a cluster" if ended else ""
+            print(f"{resources.title}: not looked at, as kafka:ListClustersV2 is not allowed{and_left}.")
+            return 1 if ended else 0
+    return sweep_cloud(resources, **options)
+
+
+def unusable() -> str | None:
+    """Why the account cannot be asked here; None if it can."""
+    return None if session().get_credentials() else "boto3 finds no credentials"
+
+
+def _tags_of(description: dict) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in description.get("Tags", [])}

@@ -3,4 +3,5 @@
 from .lab import AzureLab
 from .teardown import sweep, unusable
 
-__all__ = ["AzureLab", "sweep", "unusable"]
+lab_class = AzureLab
+__all__ = ["AzureLab", "lab_class", "sweep", "unusable"]

@@ -7,27 +7,21 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 import time
 from importlib import import_module
 from typing import Any
 
 from wanbench.errors import LabError
-from wanbench.measure.labs.rented.extras import how_to_install
-from wanbench.measure.labs.rented.extras import installed as is_there
+from wanbench.measure.labs.rented.client import CloudError, hidden, how_to_install, installed
 
-RETRIES = 5
-"""Retries of a request that meets a limit of requests, a server's error or a broken connection."""
-PAUSE_S = 1.0
-"""First pause between attempts; it doubles with each. Azure may ask for another one (Retry-After)."""
-TIMEOUT_S = 30.0
-"""Timeout of a request: a silent service must not keep other resources from being taken down."""
+RETRIES = 5  # Retries of a request that meets a limit of requests, a server's error or a broken connection.
+PAUSE_S = 1.0  # First pause between attempts; it doubles with each. Azure may ask for another one (Retry-After).
+TIMEOUT_S = 30.0  # Timeout of a request: a silent service must not keep other resources from being taken down.
 POLL_S = 3.0
-OPERATION_S = 900.0
-"""Timeout of a long-running operation."""
+OPERATION_S = 900.0  # Timeout of a long-running operation.
+# Errors after which the same request may succeed a little later.
 BUSY = ("AnotherOperationInProgress", "ReferencedResourceNotProvisioned", "RetryableError")
-"""Errors after which the same request may succeed a little later."""
 ENDPOINT = "https://management.azure.com"
 VARIABLE = "AZURE_SUBSCRIPTION_ID"
 PACKAGES = "azure-mgmt-compute (and azure-identity, azure-mgmt-network, azure-mgmt-resource)"
@@ -37,24 +31,12 @@ _ROOMS = {
     "network": ("azure.mgmt.network", "NetworkManagementClient"),
     "resource": ("azure.mgmt.resource.resources", "ResourceManagementClient"),
 }
+MODULES = ("azure.identity", *(room for room, _ in _ROOMS.values()))
 _PRIVATE = (
-    (re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"), "(id)"),
-    (re.compile(r"(?i)(subscriptions|tenants)/[^/\s'\"]+"), r"\1/(id)"),
-    (re.compile(r"[^\s@'\"<>:]+@[^\s@'\"<>]+"), "(account)"),
+    (r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", "(id)"),
+    (r"(?i)(subscriptions|tenants)/[^/\s'\"]+", r"\1/(id)"),
+    (r"[^\s@'\"<>:]+@[^\s@'\"<>]+", "(account)"),
 )
-
-
-class AzureError(LabError):
-    """
-    Azure refuses a call or does not answer.
-
-    `code` is Azure's own, such as "SkuNotAvailable"; empty where no answer came. `status` is that of HTTP, or None. The
-    message holds no subscription, no tenant and no account.
-    """
-
-    def __init__(self, message: str, code: str = "", status: int | None = None):
-        super().__init__(message)
-        self.code, self.status = code, status
 
 
 class Azure:
@@ -76,7 +58,7 @@ class Azure:
         poll_s: float = POLL_S,
         **how,
     ):
-        if not installed():
+        if not installed(*MODULES):
             raise LabError(EXTRA)
         self.pause_s, self.poll_s = pause_s, poll_s
         self._lock, self._clients = threading.Lock(), {}
@@ -88,13 +70,13 @@ class Azure:
     @property
     def subscription(self) -> str:
         """Never shown, written or printed; LabError if none is known."""
-        found = self._subscription or os.environ.get(VARIABLE)
-        if not found:
+        subscription = self._subscription or os.environ.get(VARIABLE)
+        if not subscription:
             raise LabError(
                 f"No subscription of Azure is known; set {VARIABLE}, for example to what "
                 "`az account show --query id --output tsv` says."
             )
-        return found
+        return subscription
 
     def path(self, group: str, kind: str, name: str, *below: str) -> str:
         """The id of a resource, which holds the subscription's; of a kind such as "Microsoft.Compute/disks"."""
@@ -103,10 +85,9 @@ class Azure:
 
     def call(self, service: str, kind: str, operation: str, /, *arguments, wait=True, **options) -> Any:
         """
-        One call; the answer, or what a long-running operation (begin_...) has made once it is done.
-
-        `service` is one of compute, network and resource; without `wait` nobody waits for the operation. AzureError if
-        it fails, or is not done within `OPERATION_S`.
+        Make one call of a service (compute, network, resource); returns its answer, or what a long-running operation
+        (begin_...) has made once it is done, unless nobody is to `wait`. CloudError if it fails, or is not done within
+        `OPERATION_S`.
         """
 
         def ask(method):
@@ -117,16 +98,16 @@ class Azure:
                 return None
             started.wait(OPERATION_S)
             if not started.done():
-                raise AzureError(f"{kind} {operation} is not done after {OPERATION_S:g} s.")
+                raise CloudError(f"{kind} {operation} is not done after {OPERATION_S:g} s.")
             return started.result()
 
-        return self._told(service, kind, operation, ask)
+        return self._ask(service, kind, operation, ask)
 
     def pages(self, service: str, kind: str, operation: str, /, *arguments, **options) -> list:
-        """What all pages of an answer have; AzureError if any is missing."""
-        return self._told(service, kind, operation, lambda method: list(method(*arguments, **options)))
+        """What all pages of an answer have; CloudError if any is missing."""
+        return self._ask(service, kind, operation, lambda method: list(method(*arguments, **options)))
 
-    def _told(self, service, kind, operation, ask):
+    def _ask(self, service, kind, operation, ask):
         from azure.core.exceptions import AzureError as Failure
         from azure.core.exceptions import ClientAuthenticationError
 
@@ -135,17 +116,17 @@ class Azure:
             try:
                 return ask(method)
             except Failure as failure:
-                told, status = getattr(failure, "error", None), getattr(failure, "status_code", None)
-                code = getattr(told, "code", None) or ""
-                text = getattr(told, "message", None) or failure.message or type(failure).__name__
+                details, status = getattr(failure, "error", None), getattr(failure, "status_code", None)
+                code = getattr(details, "code", None) or ""
+                text = getattr(details, "message", None) or failure.message or type(failure).__name__
                 if isinstance(failure, ClientAuthenticationError) and status is None:
                     text = "no credentials of Azure work; `az login` makes some."
             if code not in BUSY or attempt == RETRIES:
                 break
             time.sleep(self.pause_s * 2**attempt)
         text = without_identities(text.replace(self.subscription, "(id)"))
-        told = f"{kind} {operation}: {code + ': ' if code else ''}{text}"
-        raise AzureError(told, code, status) from None  # not chained: the original names the subscription
+        message = f"{kind} {operation}: {code + ': ' if code else ''}{text}"
+        raise CloudError(message, code, is_gone=status == 404) from None  # not chained: it names the subscription
 
     def _client(self, service):
         subscription = self.subscription
@@ -169,11 +150,6 @@ class Azure:
             return self._clients[service]
 
 
-def installed() -> bool:
-    """Whether the extra azure is installed."""
-    return all(is_there(room) for room in ("azure.identity", *(room for room, _ in _ROOMS.values())))
-
-
 def without_identities(text: str) -> str:
     """
     A message of Azure without subscriptions, tenants and accounts.
@@ -181,9 +157,7 @@ def without_identities(text: str) -> str:
     >>> without_identities("'eve@x.org' may not write '/subscriptions/ada-1/resourceGroups/g'")
     "'(account)' may not write '/subscriptions/(id)/resourceGroups/g'"
     """
-    for pattern, instead in _PRIVATE:
-        text = pattern.sub(instead, text)
-    return " ".join(text.split())[:500]
+    return hidden(text, _PRIVATE)
 
 
 def _complete_models(room: str) -> None:

@@ -1,21 +1,67 @@
-"""The lab of rented hosts on Azure."""
+"""The lab of rented hosts on Azure: in each region a resource group, and in it a network, its rules, and the hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from wanbench.checks import refusal
-from wanbench.measure.labs.rented import Instance, Order, RentedLab
+from wanbench.errors import LabError
+from wanbench.measure.labs.rented.client import CloudError, too_small
 from wanbench.measure.labs.rented.costs import Costs
+from wanbench.measure.labs.rented.hosts import Instance, Order, Wanted, in_first_zone, user_data
+from wanbench.measure.labs.rented.lab import RentedLab
 from wanbench.measure.labs.rented.resources import everywhere
-from wanbench.measure.labs.rented.user_data import user_data
 
 from .clients import Azure
-from .launch import join, launch, let_in, make_group
-from .preflight import BOOT_GB, Site, survey
 from .teardown import SUBSCRIPTION, AzureResources
 
+PUBLISHER, OFFER = "Canonical", "ubuntu-24_04-lts"
+BOOT_GB = 30  # Size of the disk from which a host starts: that of the image; Azure charges for 32 GB.
+ENDS_HOSTS = "Microsoft.DevTestLab"  # The provider whose schedules stop hosts so that Azure no longer charges for them.
+PROVIDERS = ("Microsoft.Compute", "Microsoft.Network", ENDS_HOSTS)
+# Errors after which another zone may have what this one lacks.
+NO_CAPACITY = (
+    "AllocationFailed",
+    "OverconstrainedAllocationRequest",
+    "OverconstrainedZonalAllocationRequest",
+    "SkuNotAvailable",
+    "ZonalAllocationFailed",
+)
+# Azure stops a host this long before the host's own timer would power it off. Azure charges for a host that powered
+# itself off as if it ran, but for one that Azure stopped only its disks and its address.
+AHEAD_S = 120
+SCHEDULES_VERSION = "2018-09-15"
+DISK_TYPE = "StandardSSD_LRS"
+NETWORK, RULES, SUBNET = "wanbench", "wanbench", "hosts"  # Names inside a resource group.
 VOLUME_DEVICE = "/dev/disk/azure/scsi1/lun0"
+
+
+@dataclass(frozen=True)
+class Site:
+    """
+    Where the hosts of a region can be launched: zones, the first choice first, None where the region has none.
+
+    `image_version` is of `image_sku`; `accelerated` is whether the size's network interface can be given to the host
+    itself; `is_stopped` is whether Azure can stop hosts there at a given time.
+    """
+
+    wanted: Wanted
+    image_sku: str
+    image_version: str
+    zones: tuple[str | None, ...]
+    cidr: str
+    accelerated: bool
+    is_stopped: bool
+
+    @property
+    def image(self) -> str:
+        """The image's name."""
+        return f"{PUBLISHER}:{OFFER}:{self.image_sku}:{self.image_version}"
 
 
 class AzureLab(RentedLab):
@@ -23,32 +69,26 @@ class AzureLab(RentedLab):
     Hosts on Azure; parameters and what else holds are those of `RentedLab`.
 
     Its images are of Ubuntu 24.04, its volumes standard SSDs, its zones "1", "2" and "3". A subnet that exists is named
-    "GROUP/NETWORK/SUBNET", so that no id of a subscription is in a manifest. A run has a resource group in
-    each region, and with `private_addresses` its networks are peered. Azure stops a host when its time is over.
-    LabError if the extra azure is not installed.
+    "GROUP/NETWORK/SUBNET", so that no id of a subscription is in a manifest. A run has a resource group in each region,
+    and with `private_addresses` its networks are peered. Azure stops a host when its time is over. LabError if the
+    extra azure is not installed.
     """
 
-    kind, title, user = "azure", "Azure", "wanbench"
+    kind, user = "azure", "wanbench"
     packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
     takes_subnets = True
+    client_class, resources_class = Azure, AzureResources
 
-    def __init__(self, *arguments, azure: Azure | None = None, **options):
+    def __init__(self, *arguments, **options):
+        for subnet in (options.get("subnets") or {}).values():
+            if subnet.count("/") != 2:
+                raise refusal("subnets", subnet, "GROUP/NETWORK/SUBNET")
         super().__init__(*arguments, **options)
-        for each in self.wanted.values():
-            if each.subnet and each.subnet.count("/") != 2:
-                raise refusal("subnets", each.subnet, "GROUP/NETWORK/SUBNET")
-        self._azure = azure or Azure()
 
     def survey(self) -> tuple[list[Site], list[str]]:
-        """See `RentedLab.survey`."""
-        return survey(self._azure, list(self.wanted.values()), self.alongside)
-
-    def resources(self) -> AzureResources:
-        """See `RentedLab.resources`."""
-        return AzureResources(self._azure)
+        return survey(self.client, list(self.wanted.values()), self.alongside)
 
     def places(self) -> list[str]:
-        """See `RentedLab.places`."""
         return [SUBSCRIPTION]
 
     def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
@@ -56,30 +96,298 @@ class AzureLab(RentedLab):
         return Costs(volume_gb=charged_gb(BOOT_GB) + (charged_gb(volume_gb) if volume_gb else 0), **wanted)
 
     def first_start(self, *, volume: bool, **given) -> str:
-        """See `RentedLab.first_start`."""
         return user_data(volume_device=VOLUME_DEVICE if volume else None, **given)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:
-        """See `RentedLab.launch`."""
-        make_group(self._azure, site, order, self.operator)
-        return launch(self._azure, site, order, self.user)
+        make_group(self.client, site, order, self.operator)
+        return launch(self.client, site, order, self.user)
 
     def let_in(self, order: Order, addresses: Sequence[str]) -> None:
-        """See `RentedLab.let_in`."""
-
         def work(site):
-            let_in(self._azure, site, order.tags.run, addresses)
-            if self.private_addresses:
-                join(self._azure, site, order.tags.run, [other for other in self._sites if other != site])
+            let_in(self.client, site, order.tags.run, addresses)
+            for other in self.sites if self.private_addresses else ():
+                if other != site:
+                    peer(self.client, site, other, order.tags.run)
 
-        everywhere(work, self._sites)
+        everywhere(work, self.sites)
 
 
 def charged_gb(size_gb: int) -> int:
     """
-    Azure charges for a disk as for the next larger of its sizes.
+    Size of the disk that Azure charges for: the next larger of its sizes.
 
     >>> charged_gb(30), charged_gb(32), charged_gb(33)
     (32, 32, 64)
     """
     return max(4, 1 << (size_gb - 1).bit_length())
+
+
+def survey(azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
+    """Survey Azure; see `RentedLab.survey`. Hosts that are launched `alongside` are in the same quotas."""
+    providers = {name: azure.call("resource", "providers", "get", name) for name in PROVIDERS}
+    if off := [name for name, provider in providers.items() if provider.registration_state != "Registered"]:
+        raise LabError(
+            f"Providers that the subscription has not registered: {', '.join(off)}; `az provider register "
+            "--namespace NAME` does, once. Nothing was launched."
+        )
+    regions = _locations(providers["Microsoft.Compute"], "virtualMachines")
+    if missing := [hosts.region for hosts in wanted if hosts.region not in regions]:
+        raise LabError(f"Regions that Azure does not have: {', '.join(missing)}. Nothing was launched.")
+    stopping = _locations(providers[ENDS_HOSTS], "schedules")
+    of_lab = [*wanted, *alongside]
+    surveyed = everywhere(lambda item: _survey_region(azure, *item, of_lab, stopping), list(enumerate(wanted)))
+    if problems := [problem for problem in surveyed if isinstance(problem, str)]:
+        raise LabError(f"Nothing was launched: {' '.join(problems)}")
+    notes = [
+        f"In {site.wanted.region} nothing but the hosts themselves ends them; Azure charges for hosts that are off."
+        for site in surveyed
+        if not site.is_stopped
+    ]
+    return surveyed, notes
+
+
+def _locations(provider: Any, kind: str) -> set[str]:
+    """Regions where a provider has a kind of resource; it names them as displayed: "West Europe"."""
+    return {
+        place.replace(" ", "").lower()
+        for resource_type in provider.resource_types
+        if resource_type.resource_type.lower() == kind.lower()
+        for place in resource_type.locations or []
+    }
+
+
+def _survey_region(
+    azure: Azure, number: int, hosts: Wanted, of_lab: Sequence[Wanted], stopping: set[str]
+) -> Site | str:
+    """Where a region's hosts can be launched, or why they cannot."""
+    region, size = hosts.region, hosts.instance_type
+    skus = azure.pages("compute", "resource_skus", "list", filter=f"location eq '{region}'")
+    sizes = {sku.name: sku for sku in skus if sku.resource_type == "virtualMachines"}
+    offered = sizes.get(size)
+    if offered is None or any(limit.type == "Location" for limit in offered.restrictions or []):
+        return f"{region} does not offer {size} to this subscription."
+    zones = _zones(offered)
+    if hosts.zone is not None and hosts.zone not in zones:
+        return f"{region} offers {size} in the zones {', '.join(zones) or '(none)'}, not in {hosts.zone}."
+    able = _capabilities(offered)
+    if hosts.volume_gb and "SCSI" not in able.get("DiskControllerTypes", "SCSI"):
+        return f"{size} has volumes by NVMe only, which a lab does not mount; allowed: other sizes."
+    if hosts.subnet and (problem := _subnet_problem(azure, hosts)):
+        return problem
+    here = [other for other in of_lab if other.region == region and other.instance_type in sizes]
+    if lacking := _quotas_too_small(azure, here, sizes):
+        return " ".join(lacking)
+    sku = _image_sku(able)
+    place = (region, PUBLISHER, OFFER, sku)
+    versions = azure.call("compute", "virtual_machine_images", "list", *place, top=1, orderby="name desc")
+    if not versions:
+        return f"{region} has no image {PUBLISHER}:{OFFER}:{sku}."
+    accelerated = able.get("AcceleratedNetworkingEnabled") == "True"
+    chosen = (hosts.zone,) if hosts.zone else tuple(zones) or (None,)
+    cidr = f"10.{number // 256}.{number % 256}.0/24"
+    return Site(hosts, sku, versions[0].name, chosen, cidr, accelerated, region in stopping)
+
+
+def _capabilities(sku: Any) -> dict[str, str]:
+    return {capability.name: capability.value for capability in sku.capabilities or []}
+
+
+def _subnet_problem(azure: Azure, wanted: Wanted) -> str | None:
+    """Why hosts cannot be in a subnet that should exist; None if they can."""
+    group, network, subnet = wanted.subnet.split("/")
+    try:
+        there = azure.call("network", "virtual_networks", "get", group, network)
+    except CloudError as error:
+        return f"{wanted.region}: the subnet {wanted.subnet} cannot be used: {error}."
+    subnets = [other.name for other in there.properties.subnets or []]
+    if there.location != wanted.region or subnet not in subnets:
+        what = f"is in {there.location}, with the subnets {', '.join(subnets) or '(none)'}"
+        return f"{wanted.region}: the subnet {wanted.subnet} cannot be used: its network {what}."
+    return None
+
+
+def _zones(sku: Any) -> list[str]:
+    """Zones that offer a size to this subscription."""
+    zones = {zone for info in sku.location_info or [] for zone in info.zones or []}
+    for limit in sku.restrictions or []:
+        if limit.type == "Zone":
+            zones -= set(limit.restriction_info.zones or [])
+    return sorted(zones)
+
+
+def _image_sku(able: Mapping[str, str]) -> str:
+    if able.get("CpuArchitectureType", "x64") == "Arm64":
+        return "server-arm64"
+    return "server" if "V2" in able.get("HyperVGenerations", "V1") else "server-gen1"
+
+
+def _quotas_too_small(azure: Azure, here: Sequence[Wanted], sizes: Mapping[str, Any]) -> list[str]:
+    """Quotas of a region that are too small for all its hosts."""
+    region, count, needed = here[0].region, sum(hosts.count for hosts in here), Counter()
+    for hosts in here:
+        cpus = hosts.count * int(_capabilities(sizes[hosts.instance_type])["vCPUs"])
+        needed += Counter({"cores": cpus, sizes[hosts.instance_type].family: cpus})
+    # Hosts of each size have a network of their own.
+    needed += Counter({"VirtualNetworks": len(here), "NetworkSecurityGroups": len(here)})
+    for name in ("virtualMachines", "NetworkInterfaces", "PublicIPAddresses", "StandardSkuPublicIpAddresses"):
+        needed[name] = count
+    usages = [*azure.pages("compute", "usage", "list", region), *azure.pages("network", "usages", "list", region)]
+    used = {usage.name.value.lower(): (usage.current_value, usage.limit) for usage in usages}
+    quotas = {name: used[name.lower()] for name in needed if name.lower() in used}
+    return too_small(region, needed, quotas, "Quotas in the portal")
+
+
+def group_name(run: str, region: str) -> str:
+    """The resource group of a run in a region."""
+    return f"wanbench-{run}-{region}"
+
+
+def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
+    """
+    Make the region's resource group and in it a network, closed to all but SSH from `operator` (a CIDR).
+
+    All that follows is in this group, and goes with it. Hosts in a subnet that exists have the rules on their own
+    interfaces instead.
+    """
+    group, place = group_name(order.tags.run, site.wanted.region), _place(site, order)
+    azure.call("resource", "resource_groups", "create_or_update", group, place)
+    # Azure's own last rules let in all of the network and what is joined to it; this one comes before them.
+    nobody = _rule(4096, ["0.0.0.0/0"], "*", "*") | {"access": "Deny"}
+    named = {"operator": _rule(100, [operator], "Tcp", "22"), "nobody-else": nobody}
+    listed = [{"name": name, "properties": rule} for name, rule in named.items()]
+    rules = {**place, "properties": {"securityRules": listed}}
+    azure.call("network", "network_security_groups", "begin_create_or_update", group, RULES, rules)
+    if site.wanted.subnet:
+        return
+    rules_id = azure.path(group, "Microsoft.Network/networkSecurityGroups", RULES)
+    subnet = {"addressPrefix": site.cidr, "networkSecurityGroup": {"id": rules_id}}
+    network = {"addressSpace": {"addressPrefixes": [site.cidr]}, "subnets": [{"name": SUBNET, "properties": subnet}]}
+    whole = {**place, "properties": network}
+    azure.call("network", "virtual_networks", "begin_create_or_update", group, NETWORK, whole)
+
+
+def launch(azure: Azure, site: Site, order: Order, user: str) -> list[Instance]:
+    """Launch the region's hosts in the first zone that has them all, and return them once they run."""
+    group, hosts = group_name(order.tags.run, site.wanted.region), []
+
+    def launch_in(zone):
+        names = [f"host-{zone or 'any'}-{number}" for number in range(site.wanted.count)]
+        made = everywhere(lambda name: _make_host(azure, site, order, user, zone, name), names)
+        if lacking := [error for error in made if isinstance(error, CloudError)]:
+            everywhere(lambda name: _drop_host(azure, group, name), names)
+            raise lacking[0]
+        hosts.extend(made)
+
+    in_first_zone(site.zones, launch_in, site.wanted, NO_CAPACITY)
+    return hosts
+
+
+def let_in(azure: Azure, site: Site, run: str, addresses: Sequence[str]) -> None:
+    """Open the region's hosts to these addresses."""
+    rule = {"properties": _rule(110, [f"{address}/32" for address in addresses], "*", "*")}
+    group = group_name(run, site.wanted.region)
+    azure.call("network", "security_rules", "begin_create_or_update", group, RULES, "hosts", rule)
+
+
+def peer(azure: Azure, site: Site, other: Site, run: str) -> None:
+    """Peer the region's network with another, so that private addresses are reached; one way."""
+    group, far = group_name(run, site.wanted.region), group_name(run, other.wanted.region)
+    far_id = azure.path(far, "Microsoft.Network/virtualNetworks", NETWORK)
+    peering = {"properties": {"remoteVirtualNetwork": {"id": far_id}, "allowVirtualNetworkAccess": True}}
+    where = (group, NETWORK, f"to-{other.wanted.region}")
+    azure.call("network", "virtual_network_peerings", "begin_create_or_update", *where, peering)
+
+
+def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | None, name: str):
+    """Make a host and wait until it runs: an `Instance`, or the error if there is no capacity for it."""
+    group, place = group_name(order.tags.run, site.wanted.region), _place(site, order)
+    wish = {**place, "sku": {"name": "Standard"}, "properties": {"publicIPAllocationMethod": "Static"}}
+    public = azure.call("network", "public_ip_addresses", "begin_create_or_update", group, name, wish)
+    where = site.wanted.subnet.split("/") if site.wanted.subnet else (group, NETWORK, SUBNET)
+    subnet = azure.path(where[0], "Microsoft.Network/virtualNetworks", where[1], "subnets", where[2])
+    inside = {"subnet": {"id": subnet}, "publicIPAddress": {"id": public.id}}
+    properties = {"ipConfigurations": [{"name": "inside", "properties": inside}]}
+    properties["enableAcceleratedNetworking"] = site.accelerated
+    if site.wanted.subnet:
+        rules = azure.path(group, "Microsoft.Network/networkSecurityGroups", RULES)
+        properties["networkSecurityGroup"] = {"id": rules}
+    wish = {**place, "properties": properties}
+    interface = azure.call("network", "network_interfaces", "begin_create_or_update", group, name, wish)
+    host = {**place, "properties": _properties(site, order, user, name, interface.id)}
+    if zone:
+        host["zones"] = [zone]
+    try:
+        azure.call("compute", "virtual_machines", "begin_create_or_update", group, name, host)
+    except CloudError as error:
+        if error.code in NO_CAPACITY:
+            return error
+        raise
+    if site.is_stopped:
+        _stop_later(azure, site, order, group, name)
+    private_address = interface.properties.ip_configurations[0].properties.private_ip_address
+    return Instance(name, site.wanted.region, zone or "", public.properties.ip_address, private_address)
+
+
+def _stop_later(azure: Azure, site: Site, order: Order, group: str, name: str) -> None:
+    """Have Azure stop a host before its time is over: daily at that minute, the first time within a day."""
+    at = order.tags.expires_at.astimezone(UTC) - timedelta(seconds=AHEAD_S)
+    properties = {
+        "status": "Enabled",
+        "taskType": "ComputeVmShutdownTask",
+        "dailyRecurrence": {"time": max(at, datetime.now(UTC) + timedelta(minutes=1)).strftime("%H%M")},
+        "timeZoneId": "UTC",
+        "notificationSettings": {"status": "Disabled"},
+        "targetResourceId": azure.path(group, "Microsoft.Compute/virtualMachines", name),
+    }
+    path = azure.path(group, "Microsoft.DevTestLab/schedules", f"shutdown-computevm-{name}")
+    schedule = {**_place(site, order), "properties": properties}
+    version = SCHEDULES_VERSION
+    azure.call("resource", "resources", "begin_create_or_update_by_id", path, schedule, api_version=version)
+
+
+def _drop_host(azure: Azure, group: str, name: str) -> None:
+    """Delete a host that did not start, and what was made for it: all of it counts towards quotas."""
+    azure.call("compute", "virtual_machines", "begin_delete", group, name, force_deletion=True)
+    azure.call("network", "network_interfaces", "begin_delete", group, name)
+    azure.call("network", "public_ip_addresses", "begin_delete", group, name)
+
+
+def _properties(site: Site, order: Order, user: str, name: str, interface: str) -> dict:
+    image = {"publisher": PUBLISHER, "offer": OFFER, "sku": site.image_sku, "version": site.image_version}
+    public_key = {"path": f"/home/{user}/.ssh/authorized_keys", "keyData": order.public_key}
+    disks = {"imageReference": image, "osDisk": {"name": f"{name}-boot", **_disk("FromImage", BOOT_GB)}}
+    if size_gb := site.wanted.volume_gb:
+        disks["dataDisks"] = [{"lun": 0, "name": f"{name}-volume", **_disk("Empty", size_gb)}]
+    return {
+        "hardwareProfile": {"vmSize": site.wanted.instance_type},
+        "storageProfile": disks,
+        "osProfile": {
+            "computerName": name,
+            "adminUsername": user,
+            "customData": base64.b64encode(order.first_start.encode()).decode(),
+            "linuxConfiguration": {"disablePasswordAuthentication": True, "ssh": {"publicKeys": [public_key]}},
+        },
+        "networkProfile": {"networkInterfaces": [{"id": interface, "properties": {"primary": True}}]},
+    }
+
+
+def _place(site: Site, order: Order) -> dict:
+    return {"location": site.wanted.region, "tags": order.tags.values()}
+
+
+def _disk(made: str, size_gb: int) -> dict:
+    managed = {"storageAccountType": DISK_TYPE}
+    return {"createOption": made, "diskSizeGB": size_gb, "deleteOption": "Delete", "managedDisk": managed}
+
+
+def _rule(priority: int, sources: Sequence[str], protocol: str, ports: str) -> dict:
+    return {
+        "priority": priority,
+        "direction": "Inbound",
+        "access": "Allow",
+        "protocol": protocol,
+        "sourceAddressPrefixes": list(sources),
+        "sourcePortRange": "*",
+        "destinationAddressPrefix": "*",
+        "destinationPortRange": ports,
+    }

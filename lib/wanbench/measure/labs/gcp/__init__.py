@@ -3,4 +3,5 @@
 from .lab import GcpLab
 from .teardown import sweep, unusable
 
-__all__ = ["GcpLab", "sweep", "unusable"]
+lab_class = GcpLab
+__all__ = ["GcpLab", "lab_class", "sweep", "unusable"]

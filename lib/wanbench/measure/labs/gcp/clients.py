@@ -1,51 +1,37 @@
 """
-Calls of Google's Compute API: every call of this package goes through `Gcp.call` or `Gcp.pages`, named by
-literals, so that the permissions in docs/clouds/gcp.md can be checked against them.
+Calls of Google's Compute API: every call of this package goes through `Gcp.call` or `Gcp.pages`, named by literals, so
+that a test can check the permissions in docs/clouds/gcp.md against them. Also how a run's resources are named and
+tagged.
 """
 
 from __future__ import annotations
 
-import re
+import json
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from wanbench.errors import LabError
-from wanbench.measure.labs.rented.extras import how_to_install, installed
+from wanbench.measure.labs.rented.client import CloudError, hidden, how_to_install, installed
+from wanbench.measure.labs.rented.resources import RUN, Tags
 
-ATTEMPTS = 6
-"""Attempts of one request that meets a limit of requests, a server's error or a broken connection."""
-PAUSE_S = 1.0
-"""Pause before the second attempt; it doubles with each."""
-TIMEOUT_S = 20.0
-"""Timeout of a request: a silent service must not keep other resources from being taken down."""
+ATTEMPTS = 6  # Attempts of one request that meets a limit of requests, a server's error or a broken connection.
+PAUSE_S = 1.0  # Pause before the second attempt; it doubles with each.
+TIMEOUT_S = 20.0  # Timeout of a request: a silent service must not keep other resources from being taken down.
 POLL_S = 2.0
-OPERATION_S = 300.0
-"""Timeout of a long-running operation."""
-PASSING = (429, 500, 502, 503, 504)
+OPERATION_S = 300.0  # Timeout of a long-running operation.
+TEMPORARY = (429, 500, 502, 503, 504)
 EXTRA = how_to_install("Google Cloud", "google-cloud-compute", "gcp")
 ENDPOINT = "https://compute.googleapis.com"
 MODULE = "google.cloud.compute_v1"
+LABEL = "wanbench-run"  # Label of instances and disks, with the run's id, for bills and for people.
 
 _PRIVATE = (
-    (re.compile(r"projects/[^/\s'\"]+"), "projects/(project)"),
-    (re.compile(r"[^\s@'\"<>:]+@[^\s@'\"<>]+"), "(account)"),
-    (re.compile(r"(?<![\d.])\d{9,14}(?![\d.])"), "(number)"),
+    (r"projects/[^/\s'\"]+", "projects/(project)"),
+    (r"[^\s@'\"<>:]+@[^\s@'\"<>]+", "(account)"),
+    (r"(?<![\d.])\d{9,14}(?![\d.])", "(number)"),
 )
-
-
-class GcpError(LabError):
-    """
-    Google Cloud refuses a call or does not answer.
-
-    `code` is Google's own, such as "ZONE_RESOURCE_POOL_EXHAUSTED", or the status of HTTP as text; empty where no answer
-    came. The message holds no project and no account.
-    """
-
-    def __init__(self, message: str, code: str = ""):
-        super().__init__(message)
-        self.code = code
 
 
 class Gcp:
@@ -53,9 +39,8 @@ class Gcp:
     Clients of one project, by service, made when first needed. Safe to use from several threads.
 
     Credentials and the project are found as google-auth finds them (GOOGLE_APPLICATION_CREDENTIALS,
-    GOOGLE_CLOUD_PROJECT, what `gcloud auth application-default login` left); wanbench reads and keeps neither.
-
-    `project`, `credentials` and `endpoint` stand in place of what is found.
+    GOOGLE_CLOUD_PROJECT, what `gcloud auth application-default login` left), unless they are given; wanbench keeps
+    neither.
     """
 
     def __init__(
@@ -70,7 +55,7 @@ class Gcp:
         if not installed(MODULE):
             raise LabError(EXTRA)
         self._lock, self._clients = threading.Lock(), {}
-        self._project, self._credentials, self._endpoint = project, credentials, endpoint
+        self._project, self._credentials = project, credentials
         self.endpoint = endpoint or ENDPOINT
         self.pause_s, self.poll_s = pause_s, poll_s
 
@@ -81,29 +66,31 @@ class Gcp:
         return self._project
 
     def call(self, service: str, operation: str, /, **request) -> Any:
-        """One call; the answer, a message of `google.cloud.compute_v1`. GcpError if it fails."""
+        """Make one call; returns a message of `google.cloud.compute_v1`. CloudError if it fails."""
         whole = {"project": self.project} | request
-        return self._told(service, operation, lambda method, **how: method(whole, **how))
+        return self._ask(service, operation, lambda method, **how: method(whole, **how))
 
     def pages(self, service: str, operation: str, /, **request) -> list:
-        """What all pages of an answer have, or all scopes of an aggregated list; GcpError if any is missing."""
+        """
+        Collect what all pages of an answer have, or all scopes of an aggregated list; CloudError if any is missing.
+        """
 
         def all_of(method, **how):
-            found = []
-            for each in method({"project": self.project} | request, **how):
-                found += list(_in_scope(service, *each)) if isinstance(each, tuple) else [each]
-            return found
+            items = []
+            for item in method({"project": self.project} | request, **how):
+                items += list(_in_scope(service, *item)) if isinstance(item, tuple) else [item]
+            return items
 
-        return self._told(service, operation, all_of)
+        return self._ask(service, operation, all_of)
 
     def wait(self, operation: Any) -> None:
-        """Return once an operation is done; GcpError if it fails, or is not done within `OPERATION_S`."""
+        """Return once an operation is done; CloudError if it fails, or is not done within `OPERATION_S`."""
         deadline = time.monotonic() + OPERATION_S
         while operation.status != type(operation).Status.DONE:
             if time.monotonic() > deadline:
-                raise GcpError(f"{operation.operation_type} is not done after {OPERATION_S:g} s.")
+                raise CloudError(f"{operation.operation_type} is not done after {OPERATION_S:g} s.")
             time.sleep(self.poll_s)
-            name, region, zone = operation.name, _last(operation.region), _last(operation.zone)
+            name, region, zone = operation.name, last(operation.region), last(operation.zone)
             if zone:
                 operation = self.call("zone_operations", "get", operation=name, zone=zone)
             elif region:
@@ -111,11 +98,11 @@ class Gcp:
             else:
                 operation = self.call("global_operations", "get", operation=name)
         for error in operation.error.errors:
-            told = self.hidden(error.message)
-            where = _last(operation.zone) or _last(operation.region) or "all regions"
-            raise GcpError(f"{operation.operation_type} in {where}: {error.code}: {told}", error.code)
+            where = last(operation.zone) or last(operation.region) or "all regions"
+            text = f"{operation.operation_type} in {where}: {error.code}: {self.hidden(error.message)}"
+            raise CloudError(text, error.code)
 
-    def _told(self, service, operation, ask):
+    def _ask(self, service, operation, ask):
         from google.api_core.exceptions import GoogleAPICallError
         from google.auth.exceptions import GoogleAuthError
         from requests.exceptions import RequestException
@@ -125,16 +112,16 @@ class Gcp:
             try:
                 return ask(method, retry=None, timeout=TIMEOUT_S)
             except GoogleAPICallError as error:
-                code, text, passing = str(int(error.code or 0)), error.message, error.code in PASSING
+                code, text, is_temporary = str(int(error.code or 0)), error.message, error.code in TEMPORARY
             except RequestException as error:
-                code, text, passing = "", str(error) or type(error).__name__, True
+                code, text, is_temporary = "", str(error) or type(error).__name__, True
             except GoogleAuthError as error:
-                code, text, passing = "", str(error), False
-            if not passing or attempt == ATTEMPTS:
+                code, text, is_temporary = "", str(error), False
+            if not is_temporary or attempt == ATTEMPTS:
                 break
             time.sleep(self.pause_s * 2 ** (attempt - 1))
-        told = f"{service} {operation}: {code + ': ' if code else ''}{self.hidden(text)}"
-        raise GcpError(told, code) from None  # not chained: the original message names the project
+        message = f"{service} {operation}: {code + ': ' if code else ''}{self.hidden(text)}"
+        raise CloudError(message, code, is_gone=code == "404") from None  # not chained: the original names the project
 
     def _client(self, service):
         from google.cloud import compute_v1  # takes seconds, which only users of Google Cloud should pay
@@ -143,7 +130,7 @@ class Gcp:
         with self._lock:
             if service not in self._clients:
                 kind = "".join(word.capitalize() for word in service.split("_")) + "Client"
-                options = {"api_endpoint": self._endpoint} if self._endpoint else None
+                options = {"api_endpoint": self.endpoint} if self.endpoint != ENDPOINT else None
                 how = {"credentials": self._credentials, "transport": "rest", "client_options": options}
                 self._clients[service] = getattr(compute_v1, kind)(**how)
             return self._clients[service]
@@ -155,38 +142,61 @@ class Gcp:
         with self._lock:
             if self._credentials is None:
                 try:
-                    self._credentials, found = google.auth.default()
+                    self._credentials, project = google.auth.default()
                 except DefaultCredentialsError:
                     raise LabError(
                         "No credentials of Google Cloud are found; `gcloud auth application-default login` makes some."
                     ) from None
-                self._project = self._project or found
+                self._project = self._project or project
             if not self._project:
                 raise LabError("No project of Google Cloud is known; set GOOGLE_CLOUD_PROJECT.")
 
     def hidden(self, text: str) -> str:
-        """A message of Google Cloud without this project, other projects and accounts."""
+        """Remove this project, other projects and accounts from a message of Google Cloud."""
         return without_identities(text.replace(self.project, "(project)"))
 
 
 def without_identities(text: str) -> str:
     """
-    A message of Google Cloud without projects and accounts.
+    Remove projects and accounts from a message of Google Cloud.
 
     >>> without_identities("Required 'compute.instances.create' permission for 'projects/ada-1/zones/z', eve@x.org")
     "Required 'compute.instances.create' permission for 'projects/(project)/zones/z', (account)"
     """
-    for pattern, instead in _PRIVATE:
-        text = pattern.sub(instead, text)
-    return text[:500]
+    return hidden(text, _PRIVATE)
+
+
+def name(run: str, *parts: str) -> str:
+    """
+    Name something of a run.
+
+    >>> name("0123456789abcdef", "operator")
+    'wanbench-0123456789abcdef-operator'
+    """
+    return "-".join(("wanbench", run, *parts))
+
+
+def description(tags: Tags) -> str:
+    """Write tags as the description of a resource: networks, subnets and rules have no labels."""
+    return json.dumps(tags.values())
+
+
+def tags_of(described) -> dict[str, str]:
+    """Read the tags of something that the API describes; empty if no run made it."""
+    try:
+        tags = json.loads(described.description)
+    except ValueError:
+        return {}
+    return tags if isinstance(tags, dict) and RUN in tags else {}
+
+
+def last(link: str) -> str:
+    """The name at the end of a link."""
+    return link.rpartition("/")[2]
 
 
 def _in_scope(service, name, scoped) -> Iterator:
     """What one zone or region has; a scope that did not answer is an error, as what is not known is not gone."""
     if scoped.warning.code not in ("", "NO_RESULTS_ON_PAGE"):
-        raise GcpError(f"{service} in {name}: {scoped.warning.code}", scoped.warning.code)
+        raise CloudError(f"{service} in {name}: {scoped.warning.code}", scoped.warning.code)
     yield from getattr(scoped, service)
-
-
-def _last(link: str) -> str:
-    return link.rpartition("/")[2]

@@ -1,20 +1,50 @@
-"""The lab of rented hosts on Google Cloud."""
+"""The lab of rented hosts on Google Cloud: a network and its rules for the run, a subnet and hosts in each region."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
-from wanbench.measure.labs.rented import Instance, Order, RentedLab
+from wanbench.errors import LabError
+from wanbench.measure.labs.rented.client import CloudError, too_small
 from wanbench.measure.labs.rented.costs import Costs
-from wanbench.measure.labs.rented.user_data import user_data
+from wanbench.measure.labs.rented.hosts import Instance, Order, Wanted, in_first_zone, once_running, user_data
+from wanbench.measure.labs.rented.lab import RentedLab
+from wanbench.measure.labs.rented.resources import Tags
 
-from .clients import Gcp
-from .launch import VOLUME_NAME, launch, let_in, make_subnet, prepare_network, wait_until_running
-from .preflight import BOOT_GB, Site, survey
+from .clients import LABEL, Gcp, description, last, name
 from .teardown import PROJECT, GcpResources
 
+IMAGE_PROJECT = "ubuntu-os-cloud"
+# Google's own name for the newest image of Ubuntu 24.04 by the architecture of a machine type.
+IMAGE_FAMILIES = {"X86_64": "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
+BOOT_GB = 10
+# Families of machine types whose processors count towards the quota CPUS; others have one of their own.
+SHARED_QUOTA = ("e2", "f1", "g1", "n1")
+# Errors after which another zone may have what this one lacks.
+NO_CAPACITY = ("ZONE_RESOURCE_POOL_EXHAUSTED", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "STOCKOUT")
+# Google deletes a host this long before its own timer would power it off: one that is off still costs its disks.
+AHEAD_S = 120
+DISK_TYPE = "pd-balanced"
+VOLUME_NAME = "wanbench"  # The name under which a host sees its volume.
+# Google's agent on the host must leave the host key that cloud-init sets.
 GUEST_AGENT = {"/etc/default/instance_configs.cfg": "[InstanceSetup]\nset_host_keys = false\n"}
-"""Google's agent on the host must leave the host key that cloud-init sets."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the hosts of a region can be launched: zones, the first choice first; `image_link` is for the API."""
+
+    wanted: Wanted
+    image: str
+    image_link: str
+    zones: tuple[str, ...]
+    cidr: str
 
 
 class GcpLab(RentedLab):
@@ -26,23 +56,14 @@ class GcpLab(RentedLab):
     gcp is not installed.
     """
 
-    kind, title, user = "gcp", "Google Cloud", "ubuntu"
+    kind, user = "gcp", "ubuntu"
     packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
-
-    def __init__(self, *arguments, gcp: Gcp | None = None, **options):
-        super().__init__(*arguments, **options)
-        self._gcp = gcp or Gcp()
+    client_class, resources_class = Gcp, GcpResources
 
     def survey(self) -> tuple[list[Site], list[str]]:
-        """See `RentedLab.survey`."""
-        return survey(self._gcp, list(self.wanted.values()), self.alongside)
-
-    def resources(self) -> GcpResources:
-        """See `RentedLab.resources`."""
-        return GcpResources(self._gcp)
+        return survey(self.client, list(self.wanted.values()), self.alongside)
 
     def places(self) -> list[str]:
-        """See `RentedLab.places`."""
         return [PROJECT]
 
     def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
@@ -50,21 +71,207 @@ class GcpLab(RentedLab):
         return Costs(volume_gb=BOOT_GB + (volume_gb or 0), **wanted)
 
     def first_start(self, *, volume: bool, **given) -> str:
-        """See `RentedLab.first_start`."""
         device = f"/dev/disk/by-id/google-{VOLUME_NAME}" if volume else None
         return user_data(volume_device=device, files=GUEST_AGENT, **given)
 
     def prepare(self, order: Order) -> None:
-        """See `RentedLab.prepare`."""
-        prepare_network(self._gcp, order.tags, self.operator)
+        """Make the run's own network, closed to all but SSH from the operator: the default one lets everybody in."""
+        routing = {"auto_create_subnetworks": False, "routing_config": {"routing_mode": "REGIONAL"}}
+        network = _named(order.tags) | routing
+        make(self.client, "networks", "insert_unary", order.tags, network_resource=network)
+        self._admit(order.tags, "operator", [self.operator], {"I_p_protocol": "tcp", "ports": ["22"]})
 
     def launch(self, site: Site, order: Order) -> list[Instance]:
-        """See `RentedLab.launch`."""
-        make_subnet(self._gcp, site, order.tags)
-        zone = launch(self._gcp, site, order, self.user)
-        return wait_until_running(self._gcp, site, order.tags.run, zone)
+        gcp, tags, region = self.client, order.tags, site.wanted.region
+        subnet = _named(tags) | {"network": _network(gcp, tags), "ip_cidr_range": site.cidr}
+        make(gcp, "subnetworks", "insert_unary", tags, region, region=region, subnetwork_resource=subnet)
+        zone = launch(gcp, site, order, self.user)
+        return once_running(partial(_running, gcp, region, tags.run, zone), site.wanted, gcp.poll_s)
 
     def let_in(self, order: Order, addresses: Sequence[str]) -> None:
-        """See `RentedLab.let_in`."""
-        ranges = [f"{address}/32" for address in addresses]
-        let_in(self._gcp, order.tags, "hosts", ranges, {"I_p_protocol": "all"})
+        self._admit(order.tags, "hosts", [f"{address}/32" for address in addresses], {"I_p_protocol": "all"})
+
+    def _admit(self, tags, who, ranges, allowed):
+        rule = _named(tags, who) | {
+            "network": _network(self.client, tags),
+            "direction": "INGRESS",
+            "source_ranges": ranges,
+            "allowed": [allowed],
+        }
+        make(self.client, "firewalls", "insert_unary", tags, who, firewall_resource=rule)
+
+
+def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
+    """Survey Google Cloud; see `RentedLab.survey`. Hosts that are launched `alongside` are in the same quotas."""
+    regions = {region.name: region for region in gcp.pages("regions", "list")}
+    up = [name for name, region in regions.items() if region.status == "UP"]
+    if off := [hosts.region for hosts in wanted if hosts.region not in up]:
+        raise LabError(
+            f"Regions that Google Cloud does not have, or that are down: {', '.join(off)}. Nothing was launched."
+        )
+    of_lab = [*wanted, *alongside]
+    types = {name: _zones(gcp, name) for name in dict.fromkeys(hosts.instance_type for hosts in of_lab)}
+    instance_type = wanted[0].instance_type
+    problems, notes, zones_of = [], [], {}
+    for hosts in wanted:
+        zones = sorted(zone for zone in types[instance_type] if zone.rpartition("-")[0] == hosts.region)
+        zones_of[hosts.region] = (hosts.zone,) if hosts.zone else tuple(zones)
+        if not zones:
+            problems.append(f"{hosts.region} does not offer {instance_type}.")
+        elif hosts.zone is not None and hosts.zone not in zones:
+            problems.append(f"{hosts.region} offers {instance_type} in {', '.join(zones)}, not in {hosts.zone}.")
+        if regions[hosts.region].quota_status_warning.code:
+            notes.append(f"The quotas of {hosts.region} cannot be read.")
+    all_cpus = 0
+    for region in dict.fromkeys(hosts.region for hosts in wanted):
+        quotas, needed = _quotas(regions[region]), Counter()
+        for hosts in of_lab:
+            if hosts.region == region:
+                cpus = hosts.count * _cpus(types[hosts.instance_type], region)
+                needed += _needed(hosts, cpus, quotas)
+                all_cpus += cpus
+        problems += too_small(region, needed, quotas, "IAM & Admin > Quotas")
+    # Hosts of each type have networks of their own.
+    of_project = {"NETWORKS": len(types), "SUBNETWORKS": len(of_lab), "FIREWALLS": 2 * len(types)}
+    of_project["CPUS_ALL_REGIONS"] = all_cpus
+    problems += too_small("the project", of_project, _quotas(gcp.call("projects", "get")), "IAM & Admin > Quotas")
+    if problems:
+        raise LabError(f"Nothing was launched: {' '.join(problems)}")
+    image = _image(gcp, next(iter(types[instance_type].values())))
+    sites = [
+        Site(hosts, image.name, image.self_link, zones_of[hosts.region], f"10.{n // 256}.{n % 256}.0/24")
+        for n, hosts in enumerate(wanted)
+    ]
+    return sites, notes
+
+
+def _zones(gcp: Gcp, instance_type: str) -> dict[str, Any]:
+    """The machine type by each zone that offers it."""
+    offered = gcp.pages("machine_types", "aggregated_list", filter=f'name = "{instance_type}"')
+    return {last(offer.zone): offer for offer in offered}
+
+
+def _cpus(types: Mapping[str, Any], region: str) -> int:
+    """Processors of a machine type, by the zones that offer it; 0 where none of the region's does."""
+    return next((offer.guest_cpus for zone, offer in types.items() if zone.rpartition("-")[0] == region), 0)
+
+
+def _quotas(described) -> dict[str, tuple[float, float]]:
+    return {quota.metric: (quota.usage, quota.limit) for quota in described.quotas}
+
+
+def _needed(wanted: Wanted, cpus: int, quotas: Mapping) -> Counter:
+    """What hosts of a region, with so many processors in all, take of its quotas."""
+    family = wanted.instance_type.partition("-")[0]
+    own = f"{family.upper()}_CPUS"
+    return Counter(
+        {
+            own if family not in SHARED_QUOTA and own in quotas else "CPUS": cpus,
+            "INSTANCES": wanted.count,
+            "IN_USE_ADDRESSES": wanted.count,
+            "SSD_TOTAL_GB": wanted.count * (BOOT_GB + (wanted.volume_gb or 0)),
+        }
+    )
+
+
+def _image(gcp: Gcp, machine_type):
+    family = IMAGE_FAMILIES.get(machine_type.architecture or "X86_64")
+    if family is None:
+        raise LabError(f"{machine_type.name} is {machine_type.architecture}; allowed: {', '.join(IMAGE_FAMILIES)}.")
+    return gcp.call("images", "get_from_family", project=IMAGE_PROJECT, family=family)
+
+
+def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
+    """Launch the region's hosts, in the first zone that has them all. Returns the zone."""
+    wanted, tags = site.wanted, order.tags
+    count = {"count": wanted.count, "min_count": wanted.count}
+    properties = _properties(gcp, site, order, user)
+
+    def launch_in(zone):
+        wish = {**count, "name_pattern": name(tags.run, zone, "##"), "instance_properties": properties}
+        asked = {"zone": zone, "bulk_insert_instance_resource_resource": wish}
+        make(gcp, "instances", "bulk_insert_unary", tags, zone, **asked)
+
+    return in_first_zone(site.zones, launch_in, wanted, NO_CAPACITY)
+
+
+def _running(gcp, region, run, zone) -> list[Instance]:
+    """The hosts that run and have a public address; LabError if one has ended."""
+    hosts = gcp.pages("instances", "list", zone=zone, filter=f"name eq {name(run, zone)}-.*")
+    for host in hosts:
+        if host.status not in ("PROVISIONING", "STAGING", "RUNNING"):
+            reason = gcp.hidden(host.status_message or "no reason given")
+            raise LabError(f"A host in {region} is {host.status}: {reason}")
+    return [
+        Instance(host.name, region, zone, public, host.network_interfaces[0].network_i_p)
+        for host in hosts
+        if host.status == "RUNNING" and (public := _public(host))
+    ]
+
+
+def make(gcp: Gcp, service: str, operation: str, tags: Tags, what: str = "", **asked) -> None:
+    """
+    Make something, unless it is there, and return once it is.
+
+    The request's id follows from the run and from what is made, and so do all names: a request that is repeated because
+    its answer was lost makes nothing twice.
+    """
+    request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{tags.run}/{service}/{what}"))
+    try:
+        gcp.wait(gcp.call(service, operation, request_id=request_id, **asked))
+    except CloudError as error:
+        if error.code != "409":
+            raise
+
+
+def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
+    wanted, tags = site.wanted, order.tags
+    marks = {"labels": {LABEL: tags.run}, "description": description(tags)}
+    left_s = (tags.expires_at - datetime.now(UTC)).total_seconds()
+    disks = [_disk(marks, BOOT_GB, boot=True, source_image=site.image_link)]
+    if wanted.volume_gb:
+        disks.append(_disk(marks, wanted.volume_gb, device_name=VOLUME_NAME))
+    metadata = {
+        "ssh-keys": f"{user}:{order.public_key} {user}",
+        "user-data": order.first_start,
+        "block-project-ssh-keys": "TRUE",
+        "enable-oslogin": "FALSE",
+    }
+    return {
+        "machine_type": wanted.instance_type,
+        **marks,
+        "disks": disks,
+        "network_interfaces": [
+            {
+                "subnetwork": f"projects/{gcp.project}/regions/{wanted.region}/subnetworks/{name(tags.run)}",
+                "access_configs": [{"type_": "ONE_TO_ONE_NAT", "name": "external", "network_tier": "PREMIUM"}],
+            }
+        ],
+        "scheduling": {
+            "automatic_restart": False,
+            "instance_termination_action": "DELETE",
+            "max_run_duration": {"seconds": max(60, int(left_s) - AHEAD_S)},
+        },
+        "metadata": {"items": [{"key": key, "value": value} for key, value in metadata.items()]},
+    }
+
+
+def _disk(marks, size_gb, *, boot=False, device_name="boot", **source) -> dict:
+    how = {"auto_delete": True, "mode": "READ_WRITE", "type_": "PERSISTENT", "device_name": device_name}
+    return {
+        "boot": boot,
+        **how,
+        "initialize_params": {"disk_size_gb": size_gb, "disk_type": DISK_TYPE, **marks, **source},
+    }
+
+
+def _named(tags: Tags, *parts: str) -> dict:
+    return {"name": name(tags.run, *parts), "description": description(tags)}
+
+
+def _network(gcp: Gcp, tags: Tags) -> str:
+    return f"projects/{gcp.project}/global/networks/{name(tags.run)}"
+
+
+def _public(host) -> str:
+    return next((access.nat_i_p for interface in host.network_interfaces for access in interface.access_configs), "")

@@ -2,10 +2,9 @@
 
 from .hosts import Instance, Order, Wanted
 from .lab import RentedLab
-from .resources import Resource, Resources, everywhere, take_down
-from .several import SeveralClouds, on_one_cloud
+from .resources import Resource, Resources, Tags, everywhere, take_down
+from .several import SeveralClouds, on_clouds
 from .sweep import sweep
-from .tags import Tags
 
 __all__ = [
     "Instance",
@@ -17,7 +16,7 @@ __all__ = [
     "Tags",
     "Wanted",
     "everywhere",
-    "on_one_cloud",
+    "on_clouds",
     "sweep",
     "take_down",
 ]

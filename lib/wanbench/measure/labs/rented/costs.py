@@ -1,27 +1,152 @@
-"""What the hosts of a lab cost, before and while they run."""
+"""What a lab of rented hosts costs: shown and agreed to before anything starts, and held to a budget while it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.spending import Estimate
 from wanbench.measure.plan import cost as costing
 
 from .resources import everywhere, tell
 
 HOURS_PER_MONTH = 730
+# An environment variable; "1" stands for a yes to what a lab costs. `wanbench report --yes` sets it.
+YES_VARIABLE = "WANBENCH_YES"
+# The folder among a run's raw files in which each session records its lab's expected and actual cost.
+COSTS = "lab_cost"
+
+# Prefix of files there with the maximum cost of a session; a file stays only if its session was killed.
+IF_KILLED = "if-killed-"
+
+
+class BudgetError(LabError):
+    """What is asked for would cost more than its budget allows, or what it costs is not agreed to."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """
+    What a lab is going to cost, or has cost, with `hours` of each host.
+
+    `table` has cloud, item, amount, unit, low_usd, high_usd, as `wanbench.measure.plan.cost.cost` makes it.
+    """
+
+    table: pd.DataFrame
+    hosts: int
+    hours: float
+
+    @property
+    def low_usd(self) -> float:
+        """The least it may cost, without items of unknown price."""
+        return float(self.table["low_usd"].sum())
+
+    @property
+    def high_usd(self) -> float:
+        """The most, without items of unknown price."""
+        return float(self.table["high_usd"].sum())
+
+    @property
+    def unknown(self) -> list[str]:
+        """Items whose amount or price is not known."""
+        return list(dict.fromkeys(self.table.loc[self.table["high_usd"].isna(), "item"]))
+
+    def __str__(self) -> str:
+        lines = [f"  {self.hosts} hosts for {self.hours:.2f} hours each"]
+        for row in self.table.itertuples():
+            amount = "amount not known" if row.amount != row.amount else f"{row.amount:.4g} {row.unit}"
+            usd = "not known" if row.high_usd != row.high_usd else f"{row.low_usd:.2f} to {row.high_usd:.2f} USD"
+            lines.append(f"  {row.cloud} {row.item:<24} {amount:>18}   {usd}")
+        and_unknown = f", and what is not known: {', '.join(self.unknown)}" if self.unknown else ""
+        lines.append(f"  total {self.low_usd:.2f} to {self.high_usd:.2f} USD{and_unknown}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict:
+        """In JSON types; what is not known is None."""
+        rows = self.table.astype("object").where(self.table.notna(), None).to_dict("records")
+        return {"hosts": self.hosts, "hours": self.hours, "items": rows}
+
+
+def agree(
+    estimate: Estimate,
+    *,
+    budget_usd: float | None = None,
+    spent_before_usd: float = 0.0,
+    yes: bool = False,
+    notes: Sequence[str] = (),
+    ask: Callable[[str], str] = input,
+) -> None:
+    """
+    Show what a lab will cost, and return only if that is agreed to: by `yes`, by WANBENCH_YES=1, or by an answer.
+
+    The budget covers this cost and what earlier sessions of the run have spent. BudgetError if the highest estimate, or
+    an unknown item, does not fit it, or nobody agrees.
+    """
+    print("What this lab costs:", estimate, *(f"  note: {note}" for note in notes), sep="\n", file=sys.stderr)
+    if budget_usd is not None:
+        if estimate.unknown:
+            raise BudgetError(
+                f"The price or amount of {', '.join(estimate.unknown)} is not known, so the budget of "
+                f"{budget_usd:.2f} USD cannot be kept; give price_overrides and rate_bps, or no budget."
+            )
+        if spent_before_usd + estimate.high_usd > budget_usd:
+            before = f"{spent_before_usd:.2f} USD are spent on this run already, " if spent_before_usd else ""
+            raise BudgetError(
+                f"Up to {estimate.high_usd:.2f} USD are expected, {before}the budget is {budget_usd:.2f} USD. "
+                "Nothing was started."
+            )
+    if yes or os.environ.get(YES_VARIABLE) == "1":
+        return
+    try:
+        answer = ask("Start it? [yes/no] ")
+    except (EOFError, RuntimeError):  # a notebook's kernel without a user raises RuntimeError
+        raise BudgetError(
+            f"This costs {estimate.low_usd:.2f} to {estimate.high_usd:.2f} USD and nobody can be asked here; "
+            f"`--yes` (or {YES_VARIABLE}=1) agrees to it. Nothing was started."
+        ) from None
+    if answer.strip().lower() not in ("y", "yes"):
+        raise BudgetError("Not agreed to. Nothing was started.")
+
+
+def spent_before_usd(folder: Path) -> float:
+    """
+    What earlier sessions of the run in this folder have spent at most, by the files that their labs left.
+
+    A session that was killed counts as if its hosts had run until they ended themselves; an item of unknown price does
+    not count.
+    """
+    items = (
+        item
+        for path in sorted(folder.glob(f"{COSTS}/*.json"))
+        for item in json.loads(path.read_text())["spent"]["items"]
+    )
+    return float(sum(item["high_usd"] or 0.0 for item in items))
+
+
+def check_budget(spent_usd: float, next_usd: float, budget_usd: float | None) -> None:
+    """BudgetError if what comes next would exceed the budget; what is done is kept, and the next call goes on."""
+    if budget_usd is not None and spent_usd + next_usd > budget_usd:
+        raise BudgetError(
+            f"About {spent_usd:.2f} USD are spent, the next round takes up to {next_usd:.2f}, and the budget is "
+            f"{budget_usd:.2f} USD: stopped here. What is measured is kept."
+        )
 
 
 class Costs:
     """
-    Costs of equal hosts in some regions of one cloud (names of the catalogue). `per_host_hour` is what an
-    hour of a host uses in addition to its instance type; by default a public address, and its volume.
+    Costs of equal hosts in some regions of one cloud (names of the catalogue).
 
-    `prices` is the table of prices: `overrides` replace `listed` (the cloud's own list), which replace the
-    dated tables. `notes` are shown to whoever is asked to agree.
+    `per_host_hour` is what an hour of a host uses in addition to its instance type; by default a public address, and
+    its volume. In the table `prices`, `overrides` replace `listed` (the cloud's own list), which replace the dated
+    tables. `notes` are shown to whoever is asked to agree.
     """
 
     def __init__(
@@ -40,13 +165,14 @@ class Costs:
         self.notes = list(notes)
         self.prices = costing.prices({cloud: {**(listed or {}), **overrides}})
         self._n_hosts = hosts_per_region * len(regions)
+        if per_host_hour is None:
+            per_host_hour = {"public address": 1.0} | ({"volume": volume_gb / HOURS_PER_MONTH} if volume_gb else {})
         self._of = {
             "regions": list(regions),
             "instance_types": {cloud: instance_type},
             "price_list": self.prices,
             "hosts_per_region": hosts_per_region,
-            "per_host_hour": per_host_hour
-            or {"public address": 1.0, **({"volume": volume_gb / HOURS_PER_MONTH} if volume_gb else {})},
+            "per_host_hour": per_host_hour,
         }
 
     def of(
@@ -85,8 +211,8 @@ class Meter:
         try:
             self._sent[host.name] = (host.region, bytes_sent(host))
         except LabError as error:
-            told = "what it sent since it was last asked is not counted"
-            tell(f"wanbench: the costs are too low, as {told}: {error}")
+            why = "what it sent since it was last asked is not counted"
+            tell(f"wanbench: the costs are too low, as {why}: {error}")
 
 
 def bytes_sent(host: Host) -> float:

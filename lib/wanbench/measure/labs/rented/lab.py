@@ -3,60 +3,65 @@
 from __future__ import annotations
 
 import getpass
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from threading import Event
+from typing import Any
 
 from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.spending import Estimate
-from wanbench.measure.labs.ssh import SshHost
+from wanbench.measure.labs.rented.costs import Costs, Estimate, Meter
+from wanbench.measure.labs.ssh import Login, SshHost
 from wanbench.measure.plan.cost import SET_UP_S
 from wanbench.measure.plan.plan import Plan
+from wanbench.regions import cloud_title
 
-from .access import key_pair, operator
-from .cloud import Cloud
-from .costs import Meter
-from .hosts import Instance, Order, Wanted
+from .hosts import (
+    PATHS,
+    Instance,
+    Order,
+    Site,
+    Wanted,
+    close,
+    key_pair,
+    make_ready,
+    not_launched,
+    operator,
+    own_public_address,
+)
 from .leases import Lease
-from .own_address import own_public_address
-from .paths import PATHS
-from .ready import close, make_ready, not_launched
-from .resources import SETTLE_S, everywhere, take_down, tell
-from .tags import Tags
+from .resources import SETTLE_S, Resources, Tags, everywhere, take_down, tell
 from .tenancy import Tenancy
 
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
+# Default lifetime of hosts over the time that the plan expects; half an hour is added, for a slow start.
 TTL_OVER_EXPECTED = 2.0
-"""Default lifetime of hosts over the time that the plan expects; half an hour is added, for a slow start."""
 
 
-class RentedLab(Cloud, Tenancy):
+class RentedLab(Tenancy):
     """
     Hosts of one cloud: launched on entering, gone on leaving, whatever happened.
 
-    Three things end a host: this class, a timer on the host itself, and `wanbench sweep`. See `Cloud` for what a cloud
-    supplies.
+    Three things end a host: this class, a timer on the host itself, and `wanbench sweep`. A cloud supplies the abstract
+    methods, its client and its `Resources`.
 
     Parameters
     ----------
     regions : sequence of str
         Regions of the catalogue, all of the lab's cloud.
-    links : mapping
+    links, seed
         Not used: the network is real.
     hosts_per_region : int
     sysctls : mapping, optional
         Set on every host.
-    seed : int
-        Not used.
     instance_type : str
     zones : {region: zone}, optional
         Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
     volume_gb : int, optional
-        A volume of this size on every host, mounted on /wanbench: for what commands write, such as brokers' logs.
+        A volume on every host, mounted on /wanbench, for what commands write, such as brokers' logs.
     operator_address : str, optional
         The address that may log in, or a small network (such as 192.0.2.0/28); by default that in the environment
         variable WANBENCH_OPERATOR_ADDRESS, which keeps it out of manifests.
@@ -65,41 +70,43 @@ class RentedLab(Cloud, Tenancy):
     ttl_s : int, optional
         After this the hosts end themselves; by default it follows from the plan.
     budget_usd : float, optional
-        Refuse or stop a run that would exceed it. It covers the time from opening to closing the lab, at the highest
-        prices.
+        Refuse or stop a run that would exceed it, from opening to closing the lab, at the highest prices.
     price_overrides : {item: price}, optional
-        Prices that replace those of the cloud's price list and the dated tables; see `wanbench.measure.plan.prices`.
+        Prices in place of the cloud's price list and the dated tables; see `wanbench.measure.plan.prices`.
     packages : sequence of str, optional
         Packages to install on the hosts; by default those of the class.
     subnets : {region: id}, optional
-        Subnets that exist, for all regions of the lab, which a VPN or a private link joins with those of the other
-        hosts. Hosts are then in these, and trials can choose between two paths: see `Paths`.
+        Subnets that exist, one for each region, which a VPN or a private link joins with those of the other hosts.
+        Trials can then choose between two paths: see `Paths`.
     private_addresses : bool
         Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
     yes : bool
         Agree to the cost.
+    client : optional
+        In place of a new one of `client_class`.
 
     Attributes
     ----------
+    kind, user, packages, takes_subnets, python
+        Supplied by a cloud: its name in regions; who logs in to the hosts, and may use sudo; packages that measure
+        paths, give a host its public address, watch it, and run Kafka; whether hosts can be in subnets that exist; the
+        hosts' Python from which `HOST_PYTHON` is made (see `user_data`).
     sends_to : str
         Assumed destination of all bytes that hosts send, which are not counted by target: within the cloud.
     is_charged : bool
-        Whether the bytes that a plan sends are among the costs of this lab, rather than of another lab combined with
-        it.
-    wanted : dict
-        Region (of the catalogue) to what is asked of it.
-    alongside : list of Wanted
-        What is asked of the other clouds' labs that are combined with it.
-    operator : str
-        The network, in CIDR form, that may log in.
+        Whether the bytes that a plan sends are among the costs of this lab, not of another combined with it.
+    wanted, alongside : dict, list
+        Region (of the catalogue) to what is asked of it; what is asked of the labs that are combined with this one.
 
-    Raises
-    ------
-    ParameterError
-        If one of these is not as described.
-    BudgetError, LabError
-        See `Tenancy`.
+    Raises ParameterError if a parameter is not as described; see also `Tenancy`.
     """
+
+    user: str
+    packages: tuple[str, ...] = ()
+    takes_subnets = False
+    python = "python3"
+    client_class: Callable[[], Any]
+    resources_class: Callable[[Any], Resources]
 
     def __init__(
         self,
@@ -123,7 +130,9 @@ class RentedLab(Cloud, Tenancy):
         yes: bool = False,
         settle_s: float = SETTLE_S,
         connect: Callable[..., Host] | None = None,
+        client: Any = None,
     ):
+        self.title = cloud_title(self.kind)
         if other := [name for name in regions if not name.startswith(f"{self.kind}:")]:
             raise ParameterError(
                 f"A lab on {self.title} has no host in {', '.join(other)}; allowed: regions of {self.kind}."
@@ -139,9 +148,8 @@ class RentedLab(Cloud, Tenancy):
         volume_gb = check_number("volume_gb", volume_gb, 1, 16_384, whole=True, optional=True)
         self.instance_type = check_name("instance_type", instance_type)
         self.wanted = {
-            name: Wanted(code, instance_type, count, zones.get(name), volume_gb, subnets.get(name))
+            name: Wanted(name.partition(":")[2], instance_type, count, zones.get(name), volume_gb, subnets.get(name))
             for name in regions
-            for code in [name.removeprefix(f"{self.kind}:")]
         }
         self.sends_to = regions[0] if private_addresses and len(regions) == 1 else f"{self.kind}:"
         self.sysctls = dict(sysctls or {})
@@ -162,13 +170,55 @@ class RentedLab(Cloud, Tenancy):
         } | ({"subnets": subnets} if subnets else {})
         self.is_charged, self.instances, self.alongside = True, {}, []
         self.number_from(0)
-        self._settle_s, self._connect = settle_s, connect or SshHost
-        self._sites = self._lease = self._order = self._meter = None
+        self._settle_s, self._connect, self.client = settle_s, connect or SshHost, client or self.client_class()
+        self.sites = self._lease = self._order = self._meter = None
         self._leaving = Event()
 
+    @abstractmethod
+    def survey(self) -> tuple[list[Site], list[str]]:
+        """
+        Find where everything can be launched, in the order of `wanted`, and notes on what is not known.
+
+        Called before anyone is asked, so it makes nothing. LabError names every region that is off, every type that a
+        region or zone lacks, and every quota that is too small.
+        """
+
+    @abstractmethod
+    def first_start(self, **given) -> str:
+        """The cloud-config document: `user_data`, with `volume` (whether there is one) in place of its device."""
+
+    @abstractmethod
+    def launch(self, site: Site, order: Order) -> list[Instance]:
+        """
+        Launch a region's hosts, closed to all but the operator's SSH, and return them once they run.
+
+        Called for all regions at once, from threads. What is made carries the order's tags from the call that makes
+        it. LabError if the hosts cannot be had; what is made until then is taken down by `resources`.
+        """
+
+    @abstractmethod
+    def let_in(self, order: Order, addresses: Sequence[str]) -> None:
+        """Open all hosts to these addresses (the lab's hosts), with every protocol."""
+
+    def prepare(self, order: Order) -> None:
+        """Make what all regions share, before any of them is worked on."""
+
+    def costs(self, **wanted) -> Costs:
+        """The costs of what is wanted, given as `Costs` takes it; with the cloud's own price list, if it has one."""
+        return Costs(**wanted)
+
+    def resources(self) -> Resources:
+        """What runs have made in the account."""
+        return self.resources_class(self.client)
+
+    def places(self) -> list[str]:
+        """
+        Where a run's resources are, as `Resources.listed` takes them: the lab's regions, by the cloud's own names.
+        """
+        return [hosts.region for hosts in self.wanted.values()]
+
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
-        """See `Tenancy.estimate`."""
-        self._sites, notes = self.survey()
+        self.sites, notes = self.survey()
         self._campaign = campaign
         needed_s = 0.0 if plan is None else plan.expected_s() + SET_UP_S
         if plan is not None and self.ttl_s is None:
@@ -195,7 +245,6 @@ class RentedLab(Cloud, Tenancy):
         return expected, [*notes, *self._costs.notes, ends]
 
     def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
-        """See `Tenancy.cost_of`."""
         return self._costs.of(self._charged(sent_bytes), measuring_s)
 
     def _charged(self, sent_bytes: Mapping[tuple[str, str], float] | None) -> Mapping | None:
@@ -205,23 +254,19 @@ class RentedLab(Cloud, Tenancy):
         return {(a, b if a != b else f"{self.kind}:"): n for (a, b), n in sent_bytes.items()}
 
     def spent(self) -> Estimate:
-        """See `Tenancy.spent`; nothing if nothing was rented."""
         if self._meter is None:
             return self._costs.of({}, 0.0)
         sent = self._meter.sent(self._hosts(), self.sends_to)
         return self._costs.of(sent, self._meter.running_s())
 
     def at_most(self) -> Estimate:
-        """See `Tenancy.at_most`; with all bytes of the plan that was agreed to."""
         return replace(self._at_most, table=self._at_most.table.assign(low_usd=0.0))
 
     def prices(self) -> list[dict]:
-        """See `Tenancy.prices`."""
         return self._costs.prices.query("cloud == @self.kind").to_dict("records")
 
     def rent(self) -> None:
-        """See `Tenancy.rent`; makes the run's lease and keys first."""
-        self._lease, self._leaving, self._meter = (Lease(self.kind, self.resources().account()), Event(), Meter())
+        self._lease, self._leaving, self._meter = Lease(self.kind, self.resources().account()), Event(), Meter()
         operator_key, operator_public = key_pair()
         host_key, self._host_public = key_pair()
         key_file = self._lease.folder / "operator"
@@ -239,33 +284,26 @@ class RentedLab(Cloud, Tenancy):
         )
         self._order = Order(tags, operator_public, document)
         self.prepare(self._order)
-        started = everywhere(lambda site: self.launch(site, self._order), self._sites, hurry=self.leave)
+        started = everywhere(lambda site: self.launch(site, self._order), self.sites, hurry=self.leave)
         self.instances = dict(zip(self.wanted, started, strict=True))
 
     def addresses(self) -> list[str]:
-        """See `Tenancy.addresses`."""
         private = [each.private_address for each in self._launched()] if self.path_names else []
         return [self._address(each) for each in self._launched()] + private
 
     def private_hosts(self) -> list[tuple[Host, str]]:
-        """See `Tenancy.private_hosts`."""
         launched = zip(self._hosts(), self._launched(), strict=True)
         return [(host, instance.private_address) for host, instance in launched]
 
     def admit(self, addresses: Sequence[str]) -> None:
-        """See `Tenancy.admit`."""
         self.let_in(self._order, addresses)
 
     def reach(self) -> None:
-        """See `Tenancy.reach`."""
-        key_file, known_hosts = self._lease.folder / "operator", self._lease.folder / "known_hosts"
-        lines = [f"{each.public_address} {self._host_public}\n" for each in self._launched()]
-        known_hosts.write_text("".join(lines))
+        lines = [f"{instance.public_address} {self._host_public}\n" for instance in self._launched()]
+        (self._lease.folder / "known_hosts").write_text("".join(lines))
         for name, instances in self.instances.items():
-            self.hosts[name] = [
-                self._host(name, number, each, key_file, known_hosts)
-                for number, each in enumerate(instances, self._first)
-            ]
+            numbered = enumerate(instances, self._first)
+            self.hosts[name] = [self._host(name, number, instance) for number, instance in numbered]
         started = list(zip(self._hosts(), self._launched(), strict=True))
         everywhere(self._prepare_host, started, hurry=self.leave)
 
@@ -285,18 +323,10 @@ class RentedLab(Cloud, Tenancy):
         """Name the hosts of each region by numbers from this on, where they are not the first of a lab."""
         self._first, self.hosts = first, not_launched(self.wanted, first)
 
-    def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
-        """The only place that says how a host of this lab is reached."""
-        return self._connect(
-            f"{region}/{number}",
-            region,
-            self._address(instance),
-            control_address=instance.public_address,
-            user=self.user,
-            key_file=key_file,
-            known_hosts_file=known_hosts,
-            sudo=True,
-        )
+    def _host(self, region: str, number: int, instance: Instance) -> Host:
+        keys = self._lease.folder
+        login = Login(instance.public_address, self.user, keys / "operator", keys / "known_hosts")
+        return self._connect(f"{region}/{number}", region, self._address(instance), login, sudo=True)
 
     def _address(self, instance: Instance) -> str:
         """The address used for measuring."""
@@ -311,23 +341,21 @@ class RentedLab(Cloud, Tenancy):
             own_public_address(host, instance.private_address, instance.public_address)
 
     def give_back(self) -> list[str]:
-        """See `Tenancy.give_back`."""
         lease, self._lease = self._lease, None
         return [] if lease is None else lease.end(self._take_down)
 
     def _take_down(self, run: str) -> list[str]:
         everywhere(close, self._hosts())
         self.hosts, self.instances = not_launched(self.wanted, self._first), {}
-        left = take_down(self.resources(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
+        left = take_down(self.resources(), self.places(), run=run, settle_s=self._settle_s)
         self._meter.stop()
         return left
 
     def rented_as(self) -> dict[str, list[dict]]:
-        """See `Tenancy.rented_as`."""
         return {
             name: [
                 {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}
                 for instance in self.instances[name]
             ]
-            for name, site in zip(self.wanted, self._sites, strict=True)
+            for name, site in zip(self.wanted, self.sites, strict=True)
         }

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 
 import pandas as pd
 
 from wanbench.checks import check_flag, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.spending import Estimate
 from wanbench.measure.plan.plan import Plan
 
+from .costs import Estimate
 from .lab import RentedLab
 from .resources import everywhere
 from .tenancy import Tenancy
 
+# Assumed destination of all bytes if hosts are on several clouds: the internet, the more expensive case.
 ELSEWHERE = "another cloud:"
-"""Assumed destination of all bytes if hosts are on several clouds: the internet, the more expensive case."""
 
 
 class Several(Tenancy):
@@ -41,57 +42,44 @@ class Several(Tenancy):
 
     @property
     def hosts(self) -> dict[str, list[Host]]:
-        """See `Lab.hosts`."""
         return _by_region(part.hosts for part in self._parts)
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
-        """See `Tenancy.estimate`."""
-        told = everywhere(lambda part: part.estimate(plan, campaign), self._parts)
-        notes = [note for _, notes in told for note in notes]
-        return _together([expected for expected, _ in told]), list(dict.fromkeys(notes))
+        estimates, notes = zip(*everywhere(lambda part: part.estimate(plan, campaign), self._parts), strict=True)
+        return _together(estimates), list(dict.fromkeys(chain(*notes)))
 
     def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
-        """See `Tenancy.cost_of`."""
         return _together([part.cost_of(sent_bytes, measuring_s) for part in self._parts])
 
     def spent(self) -> Estimate:
-        """See `Tenancy.spent`."""
         return _together(everywhere(RentedLab.spent, self._parts))
 
     def at_most(self) -> Estimate:
-        """See `Tenancy.at_most`."""
         return _together([part.at_most() for part in self._parts])
 
     def prices(self) -> list[dict]:
-        """See `Tenancy.prices`."""
         return [price for part in self._parts for price in part.prices()]
 
     def rent(self) -> None:
-        """See `Tenancy.rent`; returns, or raises the first error, once every cloud has launched or failed."""
+        """Launch everywhere; returns, or raises the first error, once every cloud has launched or failed."""
         everywhere(RentedLab.rent, self._parts, hurry=self._leave)
 
     def addresses(self) -> list[str]:
-        """See `Tenancy.addresses`."""
         return [address for part in self._parts for address in part.addresses()]
 
     def admit(self, addresses: Sequence[str]) -> None:
-        """See `Tenancy.admit`."""
         everywhere(lambda part: part.admit(addresses), self._parts)
 
     def reach(self) -> None:
-        """See `Tenancy.reach`."""
         everywhere(RentedLab.reach, self._parts, hurry=self._leave)
 
     def _leave(self) -> None:
         everywhere(RentedLab.leave, self._parts)
 
     def private_hosts(self) -> list[tuple[Host, str]]:
-        """See `Tenancy.private_hosts`."""
         return [each for part in self._parts for each in part.private_hosts()]
 
     def give_back(self) -> list[str]:
-        """See `Tenancy.give_back`."""
-
         def work(part):
             try:
                 return [f"{part.title}: {text}" for text in part.give_back()]
@@ -101,7 +89,6 @@ class Several(Tenancy):
         return [text for left in everywhere(work, self._parts) for text in left]
 
     def rented_as(self) -> dict[str, list[dict]]:
-        """See `Tenancy.rented_as`."""
         return _by_region(part.rented_as() for part in self._parts)
 
 
@@ -112,27 +99,12 @@ class SeveralClouds(Several):
     `lab_options` of "aws+gcp" are such as ``{"aws": {"instance_type": "t3.small"}, "gcp":
     {"instance_type": "e2-small"}, "budget_usd": 5}``.
 
-    Parameters
-    ----------
-    clouds : {cloud: class}
-        The subclass of `RentedLab` for each.
-    regions : sequence of str
-        Regions of the catalogue, at least one for each cloud.
-    links : mapping
-        Not used: the network is real.
-    hosts_per_region, sysctls, seed, budget_usd, yes
-        See `RentedLab`. The budget is for all clouds together.
-    **options
-        The further parameters of `RentedLab`: those of one cloud as a mapping under its name, which may have another
-        `hosts_per_region`; others are for all.
+    `clouds` has a subclass of `RentedLab` for each cloud, `regions` at least one region for each. `options` are the
+    further parameters of `RentedLab`: those of one cloud as a mapping under its name, which may have another
+    `hosts_per_region`; others are for all. The budget is for all clouds together.
 
-    Raises
-    ------
-    ParameterError
-        If one of these is not as described, or private addresses are asked for: the networks of a run are new, so
-        nothing joins those of two clouds. Give `subnets` that a link joins already.
-    BudgetError, LabError
-        See `Tenancy`.
+    ParameterError if one of these is not as described, or private addresses are asked for: the networks of a run are
+    new, so nothing joins those of two clouds. Give `subnets` that a link joins already.
     """
 
     def __init__(
@@ -173,14 +145,8 @@ class SeveralTypes(Several):
     """
     Hosts of several instance types in every region of one cloud: those of the first type come first.
 
-    Parameters
-    ----------
-    cloud : class
-        The subclass of `RentedLab`.
-    regions, links, hosts_per_region, budget_usd, yes, **options
-        See `RentedLab`.
-    instance_type : {type: number}
-        How many hosts of each type in a region; at least `hosts_per_region` in all.
+    `instance_type` says how many hosts of each type a region has; at least `hosts_per_region` in all. The other
+    parameters are those of `RentedLab`.
     """
 
     def __init__(
@@ -211,8 +177,13 @@ class SeveralTypes(Several):
         self.settings = {**parts[0].settings, "instance_type": dict(instance_type)}
 
 
-def on_one_cloud(cloud: Callable[..., RentedLab], *arguments, **options) -> Tenancy:
-    """The lab on a cloud: of one instance type, or of several if `instance_type` is a mapping."""
+def on_clouds(clouds: Mapping[str, Callable[..., RentedLab]], *arguments, **options) -> Tenancy:
+    """
+    Make the lab on several clouds, or on one: of one instance type, or of several if `instance_type` is a mapping.
+    """
+    if len(clouds) > 1:
+        return SeveralClouds(clouds, *arguments, **options)
+    [cloud] = clouds.values()
     several = isinstance(options.get("instance_type"), Mapping)
     return SeveralTypes(cloud, *arguments, **options) if several else cloud(*arguments, **options)
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from wanbench.errors import LabError
-from wanbench.measure.labs.base import Host, Lab
-from wanbench.measure.labs.spending import COSTS, IF_KILLED, Estimate, agree, check_budget, spent_before_usd
+from wanbench.measure.labs.base import Lab
+from wanbench.measure.labs.rented.costs import COSTS, IF_KILLED, Estimate, agree, check_budget, spent_before_usd
 from wanbench.measure.labs.ssh import SshLab
 from wanbench.measure.labs.ssh.inventory import Entry, Inventory
 from wanbench.measure.plan.plan import Plan
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .paths import Paths
+from .hosts import Paths
 from .resources import uninterrupted
 
 
@@ -26,19 +25,24 @@ class Tenancy(Lab):
     """
     Hosts that are rented on entering and given back on leaving, whatever happened.
 
-    Attributes
-    ----------
-    title : str
-        The cloud, or clouds, as people call them.
-    budget_usd : float or None
-        Refuse or stop what would exceed it.
-    yes : bool
-        Agree to what it costs.
+    `title` names the cloud, or clouds; `budget_usd` refuses or stops what would exceed it; `yes` agrees to the costs.
+
+    Subclasses supply, in the order in which they are called:
+
+    - `estimate(plan, campaign)`: check that all is available; returns its `Estimate`, and notes for whoever is asked
+    - `at_most()`: its highest cost, that of hosts that nobody takes down before they end themselves
+    - `rent()`: launch all hosts, closed to all but the operator's SSH
+    - `addresses()`, `admit(addresses)`: how the hosts reach each other; open all hosts to these addresses
+    - `reach()`: log in to all hosts once they are ready; `private_hosts()` then gives them with their private addresses
+    - `rented_as()`: zone, type and image of the hosts of each region; no account and no id of an instance
+    - `cost_of(sent_bytes, measuring_s)`, `spent()`, `prices()`: what so much traffic and time costs, what the lab has
+      cost so far, and the prices of both
+    - `give_back()`: take down everything that this lab made; returns what remains. Safe to call twice.
 
     Raises
     ------
     BudgetError
-        On entering: see `wanbench.measure.labs.spending.agree`.
+        On entering: see `wanbench.measure.labs.rented.costs.agree`.
     LabError
         On entering, if hosts cannot be had. On leaving, if anything remains; it lists what.
     """
@@ -50,56 +54,7 @@ class Tenancy(Lab):
     _campaign = "by-hand"
     _spent_before_usd = 0.0
 
-    @abstractmethod
-    def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
-        """Check that all is available; returns its cost, and notes for whoever is asked. Makes nothing."""
-
-    @abstractmethod
-    def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
-        """What so much traffic and time costs; known after `estimate`."""
-
-    @abstractmethod
-    def spent(self) -> Estimate:
-        """What the lab has cost so far, from its hours and from the bytes that its hosts' interfaces sent."""
-
-    @abstractmethod
-    def at_most(self) -> Estimate:
-        """The range of costs: from 0 to that of hosts that nobody takes down before they end themselves."""
-
-    @abstractmethod
-    def prices(self) -> list[dict]:
-        """The prices that costs follow from."""
-
-    @abstractmethod
-    def rent(self) -> None:
-        """Launch all hosts, closed to all but the operator's SSH."""
-
-    @abstractmethod
-    def addresses(self) -> list[str]:
-        """The addresses from which the launched hosts reach each other."""
-
-    @abstractmethod
-    def admit(self, addresses: Sequence[str]) -> None:
-        """Open all hosts to these addresses, with every protocol."""
-
-    @abstractmethod
-    def reach(self) -> None:
-        """Log in to all hosts once they are ready."""
-
-    @abstractmethod
-    def private_hosts(self) -> list[tuple[Host, str]]:
-        """All hosts, once they are reached, with their private addresses."""
-
-    @abstractmethod
-    def give_back(self) -> list[str]:
-        """Take down everything that this lab made; returns what remains. Safe to call twice."""
-
-    @abstractmethod
-    def rented_as(self) -> dict[str, list[dict]]:
-        """Zone, type and image of the hosts of each region, as in `hosts`; no account and no id of an instance."""
-
     def agree_to(self, plan: Plan | None, campaign: str, folder: Path | None = None) -> None:
-        """Check that everything is available, show its cost, and ask; see `Lab.agree_to`."""
         self._campaign, self._folder = campaign, folder
         self._spent_before_usd = spent_before_usd(folder) if folder else 0.0
         self._estimate, notes = self.estimate(plan, campaign)
@@ -112,7 +67,6 @@ class Tenancy(Lab):
         )
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
-        """Stop before a round that would exceed the budget; see `Lab.before_round`."""
         if self.budget_usd is not None:
             following = self.cost_of(sent_bytes, expected_s)
             spent_usd = self._spent_before_usd + self.spent().high_usd
@@ -153,7 +107,6 @@ class Tenancy(Lab):
             )
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
-        """What was expected to be paid and what is, up to now, as a raw file; see `Lab.keep`."""
         return self.keep_costs(folder, stem)
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
@@ -186,8 +139,11 @@ class Tenancy(Lab):
         return write_raw(folder, COSTS, f"{stem}.json", content, **ends)
 
     def describe(self) -> dict:
-        """What the manifest keeps; no account and no id of an instance."""
         facts = self._ssh.describe()
-        rented = [each for region in self.rented_as().values() for each in region]
+        rented = [about for region in self.rented_as().values() for about in region]
         hosts = [host | more for host, more in zip(facts["hosts"], rented, strict=True)]
         return {**facts, **self.settings, "kind": self.kind, "hosts": hosts}
+
+
+# Assumed destination of all bytes if hosts are on several clouds: the internet, the more expensive case.
+ELSEWHERE = "another cloud:"

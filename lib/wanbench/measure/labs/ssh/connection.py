@@ -3,28 +3,103 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
+import shlex
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.processes import OUTPUT_BYTES
 
-from .login import CONNECT_S, Login
 from .programs import supervisor
 
-CHUNK = supervisor.CHUNK
-"""Bytes of a file, or of a command's output, that travel at once."""
+CONNECT_S = 15  # Timeout for TCP and the exchange of keys; on the longest path on Earth, three round trips take 1 s.
+
+
+@dataclass(frozen=True)
+class Login:
+    """
+    Where and as whom to log in. Host keys are always checked against `known_hosts_file`, and nothing is ever asked.
+
+    `address` may differ from the one used for measuring. The path of `key_file`, the private key, is on command lines
+    of this machine, its content nowhere. `known_hosts_file` has lines as `ssh-keyscan` prints them; a host that is not
+    in it, or has another key, is refused. The way to the host may lead over `jump`, a login of its own, or over
+    `proxy_command`, whose stdin and stdout stand for a TCP connection ("%h" and "%p" in it are address and port).
+    """
+
+    address: str
+    user: str
+    key_file: str | Path
+    known_hosts_file: str | Path
+    port: int = 22
+    jump: Login | None = None
+    proxy_command: tuple[str, ...] = ()
+
+    def command(self, remote: Sequence[str], alive_s: float) -> list[str]:
+        """
+        The command that runs `remote` there; ends by itself when nothing came back for about `alive_s`.
+
+        No file of the user's own configuration takes part, so that the inventory says all there is to say.
+        """
+        return [*self._ssh(alive_s), *self._to(), "--", shlex.join(remote)]
+
+    def without_secrets(self, text: str, name: str) -> str:
+        """What ssh said, fit for a journal: without addresses and users to log in with, and paths of keys."""
+        if self.jump is not None:
+            text = self.jump.without_secrets(text, f"{name}'s jump")
+        for path in (self.key_file, self.known_hosts_file):
+            text = text.replace(str(path), "(a file of the inventory)")
+        return text.replace(f"{self.user}@{self.address}", name).replace(self.address, name)
+
+    def _ssh(self, alive_s):
+        options = {
+            "BatchMode": "yes",
+            "StrictHostKeyChecking": "yes",
+            "UserKnownHostsFile": _quoted(self.known_hosts_file),
+            "GlobalKnownHostsFile": "/dev/null",
+            "UpdateHostKeys": "no",
+            "IdentitiesOnly": "yes",
+            "IdentityAgent": "none",
+            "IdentityFile": _quoted(self.key_file),
+            "ConnectTimeout": CONNECT_S,
+            "ServerAliveInterval": max(1, round(alive_s / 3)),
+            "ServerAliveCountMax": 3,
+            "LogLevel": "ERROR",
+        }
+        if proxy := self._proxy(alive_s):
+            options["ProxyCommand"] = proxy
+        words = [f"-o{name}={value}" for name, value in options.items()]
+        return ["ssh", "-F", "none", "-T", "-a", "-x", *words, "-p", str(self.port)]
+
+    def _to(self):
+        return ["-l", self.user, self.address]
+
+    def _proxy(self, alive_s):
+        if self.jump is not None:
+            words = [*self.jump._ssh(alive_s), "-W", f"[{self.address}]:{self.port}", *self.jump._to()]
+            return shlex.join(words).replace("%", "%%")
+        # A literal "%" is refused by the inventory, so that only %h and %p are replaced.
+        return shlex.join(self.proxy_command) if self.proxy_command else None
+
+
+def _quoted(path):
+    """A path as a value of ssh's options: quotes around spaces, and percent signs doubled, as ssh would expand them."""
+    text = os.path.abspath(os.path.expanduser(path)).replace("%", "%%")
+    return f'"{text}"' if " " in text else text
+
+
+CHUNK = supervisor.CHUNK  # Bytes of a file, or of a command's output, that travel at once.
 END_S = supervisor.GRACE_S + 8.0
-MAX_NOISE = 65_536
-"""Bytes that a login may print before our program does: greetings of the shell."""
+MAX_NOISE = 65_536  # Bytes that a login may print before our program does: greetings of the shell.
 _BOOTSTRAP = "import sys;exec(compile(sys.stdin.buffer.read({size}),'wanbench-supervisor','exec'))"
 
 
@@ -36,24 +111,10 @@ class Connection:
     """
     An open connection. Requests of several threads travel at the same time.
 
-    Parameters
-    ----------
-    name : str
-        Name of the host, for messages.
-    login : Login
-    patience_s : float
-        Time without a message after which each side gives up the connection; the host then ends everything it runs.
-    python : str
-        Python on the host.
-    sudo : bool
-        Run everything there as root, by `sudo -n`.
-    folder : str, optional
-        Where the scratch folder is made; by default where the host keeps temporary files.
-
-    Raises
-    ------
-    LabError
-        If ssh or the Python on the host cannot be started; with the last line that it said.
+    Each side gives up the connection after `patience_s` without a message; the host then ends everything it runs.
+    `python` runs there, as root where `sudo` (by `sudo -n`); `folder` holds the scratch folder, by default where the
+    host keeps temporary files. LabError if ssh or the Python on the host cannot be started, with the last line it
+    printed.
     """
 
     def __init__(
@@ -99,14 +160,8 @@ class Connection:
 
     def ask(self, verb: str, payload: bytes = b"", **fields) -> tuple[dict, bytes]:
         """
-        Send a request, and return its answer.
-
-        Raises
-        ------
-        ConnectionLost
-            If no answer can come any more.
-        LabError
-            With the host's own message, if it cannot do what is asked.
+        Send a request, and return its answer. ConnectionLost if none can come any more; LabError with the host's own
+        message if it cannot do what is asked.
         """
         future: Future = Future()
         with self._state_lock:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from wanbench.errors import LabError, ParameterError
-from wanbench.measure.labs.base import Completed, Host, Process
-from wanbench.measure.labs.processes import GRACE_S, OUTPUT_BYTES, command_error, judged, result_of
+from wanbench.errors import LabError
+from wanbench.measure.labs.base import Completed, Host
+from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, command_error, judged, result_of
 
-from .connection import CHUNK, Connection, ConnectionLost
-from .login import Login
+from .connection import CHUNK, Connection, ConnectionLost, Login
 
-PATIENCE_S = 30.0
-"""Time without a message after which host and driver give up: longer than a change of routes takes."""
+PATIENCE_S = 30.0  # Time without a message after which host and driver give up: longer than a change of routes takes.
+STREAMS = ("stdout", "stderr")
 
 
 class HostRebooted(LabError):
@@ -42,24 +42,9 @@ class SshHost(Host):
     A lost connection ends everything that ran on the host: the supervisor there sees to it. The next command connects
     anew; if the host was rebooted meanwhile, that one fails and says so.
 
-    Parameters
-    ----------
-    name, region : str
-    address : str
-        The address used for measuring: hosts of the lab reach it there.
-    control_address, user, key_file, known_hosts_file, port, jump, proxy_command
-        See `Login`.
-    python : str
-        The host's Python, 3.8 or newer.
-    sudo : bool
-        Run every command as root, by `sudo -n`.
-    patience_s : float
-        See `PATIENCE_S`.
-
-    Attributes
-    ----------
-    folder : str or None
-        Where the scratch folder is made from the next connection on; None: where the host keeps temporary files.
+    `address` is used for measuring: hosts of the lab reach this one there. A host without a `login` cannot be opened.
+    `python` is 3.8 or newer; `sudo` runs every command as root, by `sudo -n`. `folder` is where the scratch folder is
+    made from the next connection on; None: where the host keeps temporary files.
     """
 
     folder: str | None = None
@@ -69,31 +54,20 @@ class SshHost(Host):
         name: str,
         region: str,
         address: str,
+        login: Login | None = None,
         *,
-        control_address: str,
-        user: str,
-        key_file: str | Path,
-        known_hosts_file: str | Path,
-        port: int = 22,
-        jump: Login | None = None,
         python: str = "python3",
         sudo: bool = False,
-        proxy_command: Sequence[str] = (),
         patience_s: float = PATIENCE_S,
     ):
-        self.name, self.region, self.address = name, region, address
-        self.login = Login(control_address, user, key_file, known_hosts_file, port, jump, tuple(proxy_command))
+        self.name, self.region, self.address, self.login = name, region, address, login
         self.python, self.sudo, self.patience_s = python, sudo, patience_s
         self._kept = _Kept()
 
     def open(self) -> SshHost:
         """
-        Connect. Later calls of other methods reconnect if the connection was lost.
-
-        Raises
-        ------
-        LabError
-            If the host cannot be reached, its key is not the known one, or it has no Python that works.
+        Connect. Later calls of other methods reconnect if the connection was lost. LabError if the host cannot be
+        reached, its key is not the known one, or it has no Python that works.
         """
         with self._kept.lock:
             if self._kept.connection is None:
@@ -177,7 +151,7 @@ class SshHost(Host):
         return f"<host {self.name} at {self.address}>"
 
 
-class SshProcess(Process):
+class SshProcess(PolledProcess):
     """
     A command on a host. Its times are those of the host's clock.
 
@@ -185,12 +159,12 @@ class SshProcess(Process):
     status -9, as the host has ended the command.
     """
 
+    longest_pause_s = 0.2
+
     def __init__(self, connection: Connection, command: Sequence[str]):
-        if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
-            raise ParameterError(f"command is {command!r}; allowed: a list of arguments, the program first.")
-        self.command, self._connection, self._name = tuple(command), connection, uuid4().hex
-        self._end, self._told, self._output = threading.Event(), None, b""
-        self._lock, self._completed = threading.Lock(), None
+        super().__init__(command)
+        self._connection, self._name = connection, uuid4().hex
+        self._end, self._ended, self._output = threading.Event(), None, b""
         connection.watch(self._name, self._on_end)
         started, _ = connection.ask("start", name=self._name, command=list(self.command))
         self._started_at_utc = started["started_at_utc"]
@@ -201,33 +175,9 @@ class SshProcess(Process):
     def wait(self, timeout_s: float) -> Completed:
         if not self._end.wait(max(0.0, timeout_s)):
             raise command_error(self._so_far(), f"did not end within {timeout_s:g} s")
-        if self._told is None:
+        if self._ended is None:
             raise ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
         return self._complete()
-
-    def wait_for_output(self, text: str, timeout_s: float) -> None:
-        wanted, seen, position = text.encode(), b"", 0
-        deadline, pause_s = time.monotonic() + timeout_s, 0.005
-        while True:
-            ended = self._end.is_set()
-            while more := self._read("stdout", position):
-                position += len(more)
-                seen = seen[-len(wanted) :] + more
-                if wanted in seen:
-                    return
-            if ended:
-                raise command_error(self.wait(0), f"ended before it printed {text!r}")
-            if time.monotonic() > deadline:
-                raise command_error(self._so_far(), f"did not print {text!r} within {timeout_s:g} s")
-            self._end.wait(pause_s)
-            pause_s = min(0.2, pause_s * 1.5)
-
-    def printed(self, start: int = 0) -> bytes:
-        return self._all("stdout", start)
-
-    def stop(self) -> Completed:
-        self.ask_to_end()
-        return self.end_by(time.monotonic() + GRACE_S)
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to the command and what it started, if it still runs."""
@@ -252,57 +202,55 @@ class SshProcess(Process):
             except LabError:  # then the host ends it
                 self._end.wait(1)
 
-    def _on_end(self, told, output):
-        self._told, self._output = told, output
+    def _on_end(self, ended, output):
+        self._ended, self._output = ended, output
         self._end.set()
 
-    def _read(self, stream, start):
-        """What is in an output from this byte on, a chunk at most."""
+    def _read_at(self, position, stream="stdout"):
         if self._completed is not None:
-            return getattr(self._completed, stream)[start:]
+            return getattr(self._completed, stream)[position:]
         if not self._end.is_set():
-            answer, data = self._connection.ask("read", name=self._name, stream=stream, start=start)
+            answer, data = self._connection.ask("read", name=self._name, stream=stream, start=position)
             if "forgotten" not in answer:
                 return data
             self._end.wait(self._connection.patience_s)
-        if self._told is None:
+        if self._ended is None:
             raise ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
-        return getattr(self._complete(), stream)[start:]
-
-    def _all(self, stream, start=0):
-        parts = []
-        while more := self._read(stream, start):
-            parts.append(more)
-            start += len(more)
-        return b"".join(parts)
+        return getattr(self._complete(), stream)[position:]
 
     def _complete(self):
         with self._lock:
             if self._completed is None:
-                told = self._told or {"sizes": [0, 0], "whole": True, "status": -signal.SIGKILL}
-                size = told["sizes"][0]
-                if told["whole"]:
+                ended = self._ended or {"sizes": [0, 0], "whole": True, "status": -signal.SIGKILL}
+                size = ended["sizes"][0]
+                if ended["whole"]:
                     outputs = self._output[:size], self._output[size:]
                 else:
-                    outputs = tuple(self._fetched(stream) for stream in ("stdout", "stderr"))
+                    outputs = self._fetched("stdout"), self._fetched("stderr")
                     self._connection.ask("forget", name=self._name)
-                times = self._started_at_utc, told.get("ended_at_utc") or self._started_at_utc
-                done = Completed(self.command, told["status"], *outputs, *times)
-                self._completed = judged(done, told["sizes"], told.get("disk_is_full", False))
+                times = self._started_at_utc, ended.get("ended_at_utc") or self._started_at_utc
+                done = Completed(self.command, ended["status"], *outputs, *times)
+                self._completed = judged(done, ended["sizes"], ended.get("disk_is_full", False))
             return self._completed
 
     def _fetched(self, stream):
-        parts, start = [], 0
-        while start < OUTPUT_BYTES and (
-            data := self._connection.ask("read", name=self._name, stream=stream, start=start)[1]
-        ):
-            parts.append(data)
-            start += len(data)
-        return b"".join(parts)
+        def read(start):
+            return self._connection.ask("read", name=self._name, stream=stream, start=start)[1]
+
+        return _joined(read, OUTPUT_BYTES)
 
     def _so_far(self):
         try:
-            outputs = self._all("stdout"), self._all("stderr")
+            outputs = [_joined(lambda start, stream=stream: self._read_at(start, stream)) for stream in STREAMS]
         except LabError:
             outputs = b"", b""
         return Completed(self.command, -signal.SIGKILL, *outputs, self._started_at_utc, self._started_at_utc)
+
+
+def _joined(read: Callable[[int], bytes], most: float = math.inf) -> bytes:
+    """All chunks that `read` gives from the position after the last one on."""
+    parts, start = [], 0
+    while start < most and (more := read(start)):
+        parts.append(more)
+        start += len(more)
+    return b"".join(parts)

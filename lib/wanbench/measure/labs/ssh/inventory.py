@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wanbench.checks import check_flag, check_name, check_number, refusal
@@ -12,8 +12,8 @@ from wanbench.errors import ParameterError
 from wanbench.plain_yaml import read_yaml
 from wanbench.regions import catalogue
 
+from .connection import Login
 from .host import PATIENCE_S, SshHost
-from .login import Login
 
 _LOGIN = ("user", "key_file", "known_hosts_file", "port")
 _HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address")
@@ -133,25 +133,17 @@ class _Reader:
             raise refusal(f"{place}: jump", jump, f"one of the jumps: {', '.join(jumps) or 'there are none'}")
         if jump is not None and proxy:
             raise ParameterError(f"{place}: it has both jump and proxy_command; allowed: one of them.")
-        return Entry(
-            SshHost(
-                name,
-                region,
-                str(address),
-                control_address=login.address,
-                user=login.user,
-                key_file=login.key_file,
-                known_hosts_file=login.known_hosts_file,
-                port=login.port,
-                jump=jumps.get(jump),
-                proxy_command=_words(f"{place}: proxy_command", proxy),
-                python=_word(f"{place}: python", given["python"]),
-                sudo=check_flag(f"{place}: sudo", given["sudo"]),
-                patience_s=check_number(f"{place}: patience_s", given["patience_s"], 2, 3600),
-            ),
-            latitude,
-            longitude,
+        words = _words(f"{place}: proxy_command", proxy)
+        host = SshHost(
+            name,
+            region,
+            str(address),
+            replace(login, jump=jumps.get(jump), proxy_command=words),
+            python=_word(f"{place}: python", given["python"]),
+            sudo=check_flag(f"{place}: sudo", given["sudo"]),
+            patience_s=check_number(f"{place}: patience_s", given["patience_s"], 2, 3600),
         )
+        return Entry(host, latitude, longitude)
 
     def _login(self, place, given, name) -> Login:
         address = given.get(name)

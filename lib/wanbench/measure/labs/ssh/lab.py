@@ -2,19 +2,85 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import re
+import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
 from pathlib import Path
 
 from wanbench.checks import check_number
 from wanbench.errors import LabError
-from wanbench.measure.labs.base import Lab
-from wanbench.measure.labs.clock_offset import Offset, nearest
+from wanbench.measure.labs.base import Host, Lab, Offset, nearest
 
-from .facts import PATHS, facts_of, install_command, lacking
 from .host import SshHost
 from .inventory import Inventory, read_inventory
+from .programs import facts
+
+# What decides how TCP fills a path.
+_SYSCTLS = """
+net.ipv4.tcp_congestion_control net.ipv4.tcp_available_congestion_control net.core.default_qdisc
+net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.core.rmem_max net.core.wmem_max
+net.ipv4.tcp_window_scaling net.ipv4.tcp_timestamps net.ipv4.tcp_sack net.ipv4.tcp_ecn net.ipv4.tcp_mtu_probing
+net.ipv4.tcp_no_metrics_save net.ipv4.tcp_slow_start_after_idle
+"""
+SYSCTLS = tuple(_SYSCTLS.split())
+PATHS, KAFKA = "paths", "Kafka"
+# Programs, and what they are needed for.
+NEEDS = {"iperf3": PATHS, "ping": PATHS, "java": KAFKA, "sar": KAFKA, "sadf": KAFKA, "ss": KAFKA}
+# Modules that Kafka's experiments import on a host, and the packages that hold them.
+MODULES = {"kafka": "kafka-python", "confluent_kafka": "confluent-kafka"}
+OLDEST_JAVA = 17  # Oldest version that Kafka 4's brokers need, as in `wanbench.measure.kafka.java_commands`.
+_TIMEOUT_S = 120.0
+
+
+def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | None = None) -> dict:
+    """
+    Ask a host for its kernel, processors, sysctls, tools and modules, as `programs/facts.py` prints them, and for the
+    congestion control towards `peer`. LabError if it cannot say.
+    """
+    program = f"{host.scratch}/{Path(facts.__file__).name}"
+    host.put(Path(facts.__file__), program)
+    asked = [python, program, host.address, peer or host.address, *dict.fromkeys([*SYSCTLS, *sysctls])]
+    done = host.run(asked, timeout_s=_TIMEOUT_S)
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        raise LabError(f"{host.name} cannot say what it is: {done.stdout[-200:]!r}.") from None
+
+
+def lacking(found: dict, needed_for: str) -> list[str]:
+    """The programs that a host lacks; a Java that is too old counts as none."""
+    tools = dict(found["tools"])
+    version = re.search(r'version "(?:1\.)?(\d+)', tools.get("java", ""))
+    if not version or int(version[1]) < OLDEST_JAVA:
+        tools.pop("java", None)
+    return [name for name, purpose in NEEDS.items() if purpose == needed_for and name not in tools]
+
+
+def install_command(found: dict, programs: Iterable[str]) -> str:
+    """The command that installs programs there, by its package manager; their names where that is not known."""
+    column = {"apt-get": "debian", "dnf": "fedora", "yum": "fedora"}.get(found["manager"])
+    if column is None:
+        return f"install {', '.join(programs)}"
+    packages = []
+    for name in programs:
+        packages += _packages().get(name, {"debian": "iproute2", "fedora": "iproute"})[column].split()
+    return f"sudo {found['manager']} install -y {shlex.join(dict.fromkeys(packages))}"
+
+
+def module_command(python: str, modules: Iterable[str]) -> str:
+    """The command that installs Python modules there."""
+    return f"{python} -m pip install {' '.join(MODULES[name] for name in modules)}"
+
+
+def _packages():
+    text = files("wanbench").joinpath("programs.csv").read_text(encoding="utf-8")
+    return {row["program"]: row for row in csv.DictReader(text.splitlines())}
+
 
 CLOCK_EXCHANGES = 10
 
@@ -23,27 +89,12 @@ class SshLab(Lab):
     """
     Hosts of an inventory. The network between them is real: links cannot be set, counted or cut.
 
-    Parameters
-    ----------
-    regions : sequence of str
-        Each must have hosts in the inventory.
-    links : mapping
-        Not used.
-    hosts_per_region : int or None
-        Number of hosts of each region that take part, in the order of the inventory; None: all.
-    sysctls : mapping, optional
-        Settings that every host must have. They are compared, not set: the hosts belong to somebody else.
-    seed : int
-        Not used.
-    inventory : path, or Inventory
-        See `read_inventory` and docs/hosts.md.
+    `inventory` is a file (see `read_inventory` and docs/hosts.md) or an `Inventory`; it must have hosts in all
+    `regions`. The first `hosts_per_region` of each take part (None: all). `sysctls` are compared, not set: the hosts
+    belong to somebody else. `links` and `seed` are not used.
 
-    Raises
-    ------
-    ParameterError
-        If the inventory is not as it must be, or lacks hosts.
-    LabError
-        On entering, if a host cannot be reached, or lacks programs: with the command that installs them.
+    ParameterError if the inventory is not as it must be, or lacks hosts. On entering, LabError if a host cannot be
+    reached, or lacks programs: with the command that installs them.
     """
 
     kind = "ssh"

@@ -3,7 +3,8 @@
 from .kafka_rate_search import KafkaRateSearch, rate_searches
 from .openmessaging import OpenMessaging
 from .openmessaging_files import Driver, Workload, read_driver, read_workload
-from .systems import System, systems, systems_by_steps
+from .openmessaging_open_loop import driver_of, to_open_loop, workload_of
+from .systems import System, read_systems, systems_by_steps
 
 __all__ = [
     "Driver",
@@ -11,9 +12,12 @@ __all__ = [
     "OpenMessaging",
     "System",
     "Workload",
+    "driver_of",
     "rate_searches",
     "read_driver",
     "read_workload",
-    "systems",
+    "read_systems",
     "systems_by_steps",
+    "to_open_loop",
+    "workload_of",
 ]

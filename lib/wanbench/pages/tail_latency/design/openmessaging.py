@@ -7,23 +7,21 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_fields, refusal
+from wanbench.checks import refusal
 from wanbench.errors import CommandError, LabError, ParameterError
-from wanbench.measure.experiments.base import ExperimentError, cluster_of, keep, last_line
+from wanbench.measure.experiments.base import ClientLoad, ExperimentError, bounded, check_declared, keep, last_line
+from wanbench.measure.experiments.session import ClientSession
 from wanbench.measure.kafka.access import names_secret, put_private
 from wanbench.measure.kafka.java_commands import checked_heap
 from wanbench.measure.labs.base import Completed, Host, Process
-from wanbench.runs import RawFile, write_raw
-from wanbench.runs.journal import now_utc
 
-from .java_properties import properties_text
-from .openmessaging_files import Driver, Workload, read_driver, read_workload
+from .openmessaging_files import Driver, Workload, properties_text, read_driver, read_workload
 from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES
 
 START_S, END_S = 15.0, 35.0
@@ -35,24 +33,19 @@ _SECURITY = ("security.", "sasl.", "ssl.")
 
 
 @dataclass(frozen=True)
-class OpenMessaging:
+class OpenMessaging(ClientLoad):
     """
     A run of the OpenMessaging Benchmark, or of one of its forks, against the cluster of the lab.
 
-    The distribution on the hosts runs unmodified, by its own scripts bin/benchmark and bin/benchmark-worker. It gets
-    the workload, and the driver with the cluster's address and a reference to its security. Its durations are whole
-    minutes: a run without warm-up takes at least one.
+    The distribution on the hosts runs unmodified. It gets the workload, and the driver with the cluster's address and a
+    reference to its security. Its durations are whole minutes: a run without warm-up takes at least one.
 
-    Its measurements differ from those of `KafkaOpenLoop`: publish latency counts from the actual send, and "publish
-    delay" is the lateness of that send; end-to-end latency counts from the producer's time stamp in whole milliseconds
-    of both hosts' wall clocks, and drops values of zero or less. `Workload.of` makes its workload from a KafkaOpenLoop.
-
-    It uses Kafka's Java clients, KafkaOpenLoop uses librdkafka. With one request in flight no difference was seen: at
-    200 records/s of 1 kB over 20, 40 and 60 ms, acks "all", the median end to end was 129 and 160 ms for Java, 154 and
-    154 ms for librdkafka (``python benchmarks/openmessaging.py --in-turn --in-flight 1 --blocks 2``; from two runs
-    each, the ratio of means is only known to lie between 0.3 and 4.1). With several in flight a broker processes one
-    request of a connection at a time (https://kafka.apache.org/protocol), with acks "all" for as long as replication
-    takes, so requests wait for one another. Compare systems by one engine only.
+    Its measurements differ from those of `KafkaOpenLoop`: see `to_open_loop`. It uses Kafka's Java clients,
+    KafkaOpenLoop uses librdkafka. With one request in flight no difference was seen (``python
+    benchmarks/openmessaging.py --in-turn
+    --in-flight 1 --blocks 2``; from two runs each, the ratio of means is only known to lie between 0.3 and 4.1). With
+    several in flight a broker processes one request of a connection at a time (https://kafka.apache.org/protocol), with
+    acks "all" for as long as replication takes. Compare systems by one engine only.
 
     Parameters
     ----------
@@ -61,19 +54,14 @@ class OpenMessaging:
     workload : Workload, mapping of its fields, or path of a workload file
         `payloadFile` is relative to the distribution.
     driver : Driver, mapping of its fields, or path of a driver file
-        Without security settings, which come from the cluster; its address is replaced. `reset` is refused, because it
-        deletes topics of others.
+        Without security settings and `reset`, which deletes topics of others; its address is replaced.
     workers : tuple of str, optional
-        Regions whose first hosts run a worker; a region may stand here several times. As in the benchmark, the first
-        half of them produce and the others consume (with an odd number, one more consumes). None: the benchmark runs on
-        the source alone, which both produces and consumes.
+        Regions whose first hosts run a worker; a region may stand here several times. The first half of them produce
+        and the others consume. None: the benchmark on the source does both.
     port : int
-        Port of the first worker of a host, which also uses the next one; further workers of the host use the following
-        ports.
+        Port of the first worker of a host, which also uses the next one; further workers use the following ports.
     heap_mb : int
         Java's heap of the benchmark and of each worker; older forks ignore it and take 4 GB.
-    start_timeout_s : float
-        Timeout for the workers to listen.
     timeout_s : float or None
         Timeout of the benchmark, from its start; None: two minutes more than expected.
 
@@ -90,10 +78,10 @@ class OpenMessaging:
     workload: Workload
     driver: Driver = field(default_factory=Driver)
     workers: tuple[str, ...] | None = None
-    port: int = 18_080
+    port: int = bounded(18_080, 1024, 60_000)
     heap_mb: int = 512
-    start_timeout_s: float = 120.0
-    timeout_s: float | None = None
+    start_timeout_s: float = bounded(120.0, 1, 3_600)
+    timeout_s: float | None = bounded(None, 1, 1e6)
 
     name: ClassVar[str] = "openmessaging"
 
@@ -107,11 +95,10 @@ class OpenMessaging:
         object.__setattr__(self, "distribution", self.distribution.rstrip("/") or "/")
         for name, kind, read in (("workload", Workload, read_workload), ("driver", Driver, read_driver)):
             object.__setattr__(self, name, _given(getattr(self, name), kind, read))
-        check_fields(self, ("port", 1024, 60_000), whole=True)
-        check_fields(self, ("start_timeout_s", 1, 3_600), ("timeout_s", 1, 1e6), optional=("timeout_s",))
+        check_declared(self)
         checked_heap(self.heap_mb)
-        self._check_workload()
-        self._check_driver()
+        for objection in self._objections():
+            raise ParameterError(f"OpenMessaging {objection}")
         if self.workers is not None:
             workers = () if isinstance(self.workers, str) else tuple(self.workers)
             if len(workers) < 2 or not all(isinstance(region, str) and region for region in workers):
@@ -120,37 +107,33 @@ class OpenMessaging:
                 )
             object.__setattr__(self, "workers", workers)
 
-    def _check_workload(self):
+    def _objections(self) -> Iterator[str]:
+        """What is wrong with workload and driver: each the rest of a sentence."""
         workload = self.workload
         if workload.testDurationMinutes < 1:
-            raise refusal("OpenMessaging testDurationMinutes", workload.testDurationMinutes, "at least 1: 0 never ends")
+            yield f"testDurationMinutes is {workload.testDurationMinutes}; allowed: at least 1: 0 never ends."
         for name in ("topics", "partitionsPerTopic", "messageSize", "producersPerTopic"):
             if getattr(workload, name) < 1:
-                raise refusal(f"OpenMessaging {name}", getattr(workload, name), "at least 1")
+                yield f"{name} is {getattr(workload, name)}; allowed: at least 1."
         if workload.useRandomizedPayloads:
-            for name in ("randomBytesRatio", "randomizedPayloadPoolSize"):
-                if not getattr(workload, name) and (name != "randomBytesRatio" or workload.randomBytesRatio is None):
-                    raise refusal(f"OpenMessaging {name}", getattr(workload, name), "given with random payloads")
+            if workload.randomBytesRatio is None:
+                yield "randomBytesRatio is None; allowed: given with random payloads."
+            if not workload.randomizedPayloadPoolSize:
+                pool = workload.randomizedPayloadPoolSize
+                yield f"randomizedPayloadPoolSize is {pool}; allowed: given with random payloads."
         elif not workload.payloadFile:
-            raise refusal("OpenMessaging payloadFile", workload.payloadFile, "a path, or useRandomizedPayloads: true")
+            yield f"payloadFile is {workload.payloadFile!r}; allowed: a path, or useRandomizedPayloads: true."
         if workload.consumerBacklogSizeGB and self.timeout_s is None:
-            raise ParameterError(
-                "OpenMessaging has consumerBacklogSizeGB, and runs until the backlog is drained; give timeout_s."
-            )
-
-    def _check_driver(self):
+            yield "has consumerBacklogSizeGB, and runs until the backlog is drained; give timeout_s."
         if self.driver.reset:
-            raise ParameterError(
-                "OpenMessaging driver has reset, which deletes other topics of the cluster; leave it out. The topics "
-                "of a run are deleted at its end."
+            yield (
+                "driver has reset, which deletes other topics of the cluster; leave it out. The topics of a run are "
+                "deleted at its end."
             )
         for what in ("common", "topic", "producer", "consumer"):
             for name in self.driver.settings(what):
                 if names_secret(name) or name.startswith(_SECURITY):
-                    raise ParameterError(
-                        f"OpenMessaging driver has {name!r} in {what}Config; the cluster has the clients' security, "
-                        "not the experiment."
-                    )
+                    yield f"driver has {name!r} in {what}Config; the cluster has the clients' security, not the load."
 
     def __str__(self) -> str:
         workload = self.workload
@@ -161,35 +144,17 @@ class OpenMessaging:
             f"{workload.subscriptionsPerTopic} group{'s' * (workload.subscriptionsPerTopic != 1)}{where}"
         )
 
-    @property
-    def topics(self) -> int:
-        """Number of topics that it makes."""
-        return self.workload.topics
+    # A trial asks these of its load
 
-    @property
-    def partitions(self) -> int:
-        """Partitions of each topic."""
-        return self.workload.partitionsPerTopic
+    topics = property(lambda self: self.workload.topics)
+    partitions = property(lambda self: self.workload.partitionsPerTopic)
+    replication = property(lambda self: self.driver.replicationFactor)
+    topic_settings = property(lambda self: self._settings("topic"))
+    producer_settings = property(lambda self: self._settings("producer"))
+    consumer_settings = property(lambda self: self._settings("consumer"))
 
-    @property
-    def replication(self) -> int:
-        """Replicas of each partition."""
-        return self.driver.replicationFactor
-
-    @property
-    def topic_settings(self) -> tuple[tuple[str, str], ...]:
-        """Settings of the topics."""
-        return tuple(sorted(self.driver.settings("topic").items()))
-
-    @property
-    def producer_settings(self) -> tuple[tuple[str, str], ...]:
-        """Settings of the producers, by their names in Java."""
-        return tuple(sorted(self.driver.settings("producer").items()))
-
-    @property
-    def consumer_settings(self) -> tuple[tuple[str, str], ...]:
-        """Settings of the consumers, by their names in Java."""
-        return tuple(sorted(self.driver.settings("consumer").items()))
+    def _settings(self, what: str) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted(self.driver.settings(what).items()))
 
     @property
     def length_s(self) -> float:
@@ -201,51 +166,30 @@ class OpenMessaging:
         """Time limit of the benchmark."""
         return self.expected_s(0.0) + 120.0 if self.timeout_s is None else self.timeout_s
 
-    def run(
-        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
-    ) -> list[RawFile]:
+    def session(self, cluster, producers: Sequence[Host], consumers: Sequence[Host], *where) -> OpenMessagingSession:
         """
-        Run the benchmark on `source`, and its workers in the regions `workers`. `when_sending` is called once, when its
-        warm-up or, without one, its measurement starts.
+        Run the benchmark on the first of the producers' hosts, and its workers in the regions `workers`; `when_sending`
+        is called when its warm-up or, without one, its measurement starts.
 
-        Leaves openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and <stem>.driver.yaml
-        its input files; <stem>.benchmark.txt and <stem>.worker-<n>.txt with the output of the benchmark and of each
-        worker, and stderr if there is any. Its topics are deleted.
+        Leaves openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and
+        <stem>.driver.yaml; <stem>.benchmark.txt and <stem>.worker-<n>.txt with the output of each program. Its topics
+        are deleted.
 
-        Raises
-        ------
-        ExperimentError
-            Before anything starts if there is no cluster, or no host in a region of `workers`, or a host lacks Java,
-            the distribution, its scripts or its jars. Later if a worker or the benchmark fails, or leaves no result.
-            What was printed is kept.
+        Raises ExperimentError if there is no host in a region of `workers`; `run` also if a host lacks Java or the
+        distribution, or a program fails or leaves no result.
         """
-        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
-
-    def run_on(
-        self,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
-    ) -> list[RawFile]:
-        """The same as `run`, on the first of the producers' hosts; `workers` alone says where clients run."""
-        if not producers:
-            raise ExperimentError("the benchmark needs a host to run on")
-        cluster = cluster_of(*producers, *consumers)
         if self.workers is None and len({host.name for host in producers}) > 1:
             raise ExperimentError(
                 f"OpenMessaging would run on {producers[0].name} alone, and the trial has clients in several regions; "
                 "name them as workers"
             )
-        lab = cluster.lab
-        if missing := [region for region in self.workers or () if not lab.hosts.get(region)]:
+        hosts = cluster.lab.hosts
+        if missing := [region for region in self.workers or () if not hosts.get(region)]:
             raise ExperimentError(
-                f"OpenMessaging workers has {', '.join(missing)}; the lab has {', '.join(sorted(lab.hosts))}"
+                f"OpenMessaging workers has {', '.join(missing)}; the lab has {', '.join(sorted(hosts))}"
             )
-        workers = [lab.host(region) for region in self.workers or ()]
-        return OpenMessagingSession(self, cluster, producers[0], workers, folder, stem, when_sending).run()
+        workers = [cluster.lab.host(region) for region in self.workers or ()]
+        return OpenMessagingSession(self, cluster, producers[:1], workers, *where)
 
     def workload_on_host(self) -> Workload:
         """The workload with the path of its payload on the hosts."""
@@ -279,16 +223,12 @@ def _path(value, kind):
     )
 
 
-TOPIC_PREFIX = "test-topic"
-"""Prefix of the Kafka driver's topics, in all forks."""
-SENDS = b"----- Starting "
-"""Printed by the benchmark when its warm-up or measurement starts."""
+TOPIC_PREFIX = "test-topic"  # Prefix of the Kafka driver's topics, in all forks.
+SENDS = b"----- Starting "  # Printed by the benchmark when its warm-up or measurement starts.
 FAILS = b"Failed to run the workload"
 WRITES = b"Writing test result into"
-LISTENS = "Javalin has started"
-"""Printed by a worker once it listens."""
+LISTENS = "Javalin has started"  # Printed by a worker once it listens.
 CHECK_S = 1.0
-_LOOK_S = 0.1
 _OVERLAP = 64
 """Bytes to search again, because a line may arrive in parts: more than the length of the text searched for."""
 _RUN_S = 30.0
@@ -312,72 +252,45 @@ class _Program:
         if self.process is not None and self.done is None:
             self.done = self.process.stop()
 
-    def so_far(self) -> Completed:
-        return self.done or self.process.so_far()
 
+class OpenMessagingSession(ClientSession):
+    """One run of `settings` (an OpenMessaging): the benchmark on the producers' host, workers on those of consumers."""
 
-class OpenMessagingSession:
-    """One run of `load` (an OpenMessaging) on `cluster`, with the benchmark on `host`."""
-
-    def __init__(
-        self,
-        load,
-        cluster,
-        host: Host,
-        workers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        when_sending: Callable[[], None] | None = None,
-    ):
-        self.load, self.cluster, self.folder, self.stem = load, cluster, folder, stem
-        self.when_sending = when_sending or (lambda: None)
+    def __init__(self, load, *where):
+        super().__init__(load, *where)
+        [host] = self.producer_hosts
         unique = f"openmessaging-{uuid.uuid4().hex[:8]}"
         self.benchmark = _Program("benchmark", host, f"{host.scratch}/{unique}-benchmark")
         self.workers = [
             _Program(f"worker-{number}", worker, f"{worker.scratch}/{unique}-worker-{number}")
-            for number, worker in enumerate(workers)
+            for number, worker in enumerate(self.consumer_hosts)
         ]
         self.addresses = self._addresses()
-        self.files: list[RawFile] = []
         self._topics_before: set[str] | None = None
         self._prepared: list[_Program] = []
-        self._texts: dict[str, str] = {}
-        self._result: bytes | None = None
-        self._started_at_utc = now_utc()
+        self._contents: dict[str, bytes] = {}
 
-    def run(self) -> list[RawFile]:
-        """Returns the raw files; ExperimentError, with the files so far, if anything failed."""
-        reason = None
-        try:
-            try:
-                self._check_hosts()
-                self._prepare()
-                self._start()
-                self._follow()
-            except LabError as error:
-                reason = str(error)
-            finally:
-                self._stop()
-        finally:
-            undeleted = self._clean_up()
-            self._keep()
-        if reason := reason or undeleted:
-            raise ExperimentError(reason, self.files)
-        return self.files
+    def _measure(self) -> None:
+        self._check_hosts()
+        self._prepare()
+        self._start()
+        self._follow()
+
+    def _programs(self) -> list[_Program]:
+        return [self.benchmark, *self.workers]
 
     def _addresses(self) -> list[str]:
         """Each worker uses a port for its commands and the next for its statistics."""
         taken: dict[str, int] = {}
-        found = []
+        addresses = []
         for worker in self.workers:
             number = taken[worker.host.name] = taken.get(worker.host.name, -1) + 1
-            found.append(f"http://{worker.host.address}:{self.load.port + 2 * number}")
-        return found
+            addresses.append(f"http://{worker.host.address}:{self.settings.port + 2 * number}")
+        return addresses
 
     def _check_hosts(self) -> None:
-        """ExperimentError if a host lacks Java or the distribution."""
-        path, hosts = self.load.distribution, {}
-        for program in (self.benchmark, *self.workers):
+        path, hosts = self.settings.distribution, {}
+        for program in self._programs():
             script = f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}"
             hosts.setdefault(program.host.name, (program.host, {}))[1][script] = None
         for host, scripts in hosts.values():
@@ -398,7 +311,7 @@ class OpenMessagingSession:
                 java = 127
             if java:
                 raise ExperimentError(f"{host.name} has no Java, which the OpenMessaging Benchmark needs")
-        payload = self.load.workload_on_host()
+        payload = self.settings.workload_on_host()
         if not payload.useRandomizedPayloads and not self._is(self.benchmark.host, "-f", payload.payloadFile):
             raise ExperimentError(f"{self.benchmark.host.name} has no payloadFile {payload.payloadFile}")
 
@@ -409,17 +322,16 @@ class OpenMessagingSession:
     def _prepare(self) -> None:
         """A folder for each program with a link to the distribution; workload and driver for the benchmark."""
         self._topics_before = self._topics()
-        for program in (self.benchmark, *self.workers):
+        for program in self._programs():
             host = program.host
             host.run(["mkdir", "-m", "700", program.folder], timeout_s=_RUN_S)
             self._prepared.append(program)
-            parts = [f"{self.load.distribution}/{part}" for part in ("bin", "lib")]
+            parts = [f"{self.settings.distribution}/{part}" for part in ("bin", "lib")]
             host.run(["ln", "-s", "-t", program.folder, *parts], timeout_s=_RUN_S)
-        self._texts = {"workload.yaml": self.load.workload_on_host().text(), "driver.yaml": self._driver().text()}
-        host = self.benchmark.host
         inside = Path(self.benchmark.folder).name
-        for name, text in self._texts.items():
-            put_private(host, f"{inside}/{name}", text)
+        for name, file in (("workload", self.settings.workload_on_host()), ("driver", self._driver())):
+            self._contents[f"{name}.yaml"] = file.text().encode()
+            put_private(self.benchmark.host, f"{inside}/{name}.yaml", file.text())
 
     def _driver(self):
         """
@@ -441,7 +353,7 @@ class OpenMessagingSession:
                 "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
                 **{name: f"${{file:{path}:{name}}}" for name in names},
             }
-        given = self.load.driver
+        given = self.settings.driver
         common = given.commonConfig + "\n" * bool(given.commonConfig and not given.commonConfig.endswith("\n"))
         return replace(given, commonConfig=common + properties_text(settings))
 
@@ -449,7 +361,7 @@ class OpenMessagingSession:
         for worker, address in zip(self.workers, self.addresses, strict=True):
             port = int(address.rpartition(":")[2])
             self._start_program(worker, "bin/benchmark-worker", "--port", str(port), "--stats-port", str(port + 1))
-        limit_s = time.monotonic() + self.load.start_timeout_s
+        limit_s = time.monotonic() + self.settings.start_timeout_s
         for worker in self.workers:
             try:
                 worker.process.wait_for_output(LISTENS, max(limit_s - time.monotonic(), 0.1))
@@ -460,7 +372,7 @@ class OpenMessagingSession:
         self._start_program(self.benchmark, "bin/benchmark", *arguments, "workload.yaml")
 
     def _start_program(self, program: _Program, script: str, *arguments: str) -> None:
-        heap = f"HEAP_OPTS=-Xms{self.load.heap_mb}m -Xmx{self.load.heap_mb}m"
+        heap = f"HEAP_OPTS=-Xms{self.settings.heap_mb}m -Xmx{self.settings.heap_mb}m"
         java = f"JDK_JAVA_OPTIONS=-XX:-UsePerfData -Djava.io.tmpdir={program.folder}"
         program.process = program.host.start(["env", "-C", program.folder, heap, java, "bash", script, *arguments])
 
@@ -468,13 +380,10 @@ class OpenMessagingSession:
         """
         Wait for the benchmark's result. It may not end by itself afterwards: its local worker leaves threads.
 
-        Raises
-        ------
-        ExperimentError
-            If it fails or ends before, takes too long, or a worker or a broker dies.
+        Raises ExperimentError if it fails or ends before, takes too long, or a worker or a broker dies.
         """
         benchmark, sending, position = self.benchmark, False, 0
-        limit_s = self.load.time_limit_s()
+        limit_s = self.settings.time_limit_s()
         end = time.monotonic() + limit_s
         while True:
             with suppress(CommandError):
@@ -486,7 +395,7 @@ class OpenMessagingSession:
             if FAILS in printed:
                 raise ExperimentError(self._why(benchmark, "failed"))
             if WRITES in printed:
-                self._result = self._written_result()
+                self._contents["result.json"] = self._written_result()
                 return
             if benchmark.done is not None:
                 raise ExperimentError(self._why(benchmark, f"ended with status {benchmark.done.returncode}"))
@@ -500,45 +409,38 @@ class OpenMessagingSession:
                 raise ExperimentError(self._why(benchmark, f"did not end within {limit_s:g} s and was stopped"))
 
     def _written_result(self) -> bytes:
-        """The result once complete; ExperimentError on timeout."""
-        end = time.monotonic() + _RUN_S
-        path = f"{self.benchmark.folder}/result.json"
-        with tempfile.TemporaryDirectory() as temporary:
-            copy = Path(temporary, "result.json")
-            while True:
+        path, content = f"{self.benchmark.folder}/result.json", b""
+
+        def is_whole():
+            nonlocal content
+            with tempfile.TemporaryDirectory() as temporary, suppress(ValueError):
                 if self._is(self.benchmark.host, "-f", path):
-                    self.benchmark.host.get(path, copy)
-                    content = copy.read_bytes()
-                    with suppress(ValueError):
-                        json.loads(content)
-                        return content
-                if time.monotonic() > end:
-                    raise ExperimentError(self._why(self.benchmark, "left no whole result"))
-                time.sleep(_LOOK_S)
+                    self.benchmark.host.get(path, Path(temporary, "result.json"))
+                    content = Path(temporary, "result.json").read_bytes()
+                    return json.loads(content) is not None
+            return False
+
+        if not self._until(is_whole, _RUN_S):
+            raise ExperimentError(self._why(self.benchmark, "left no whole result"))
+        return content
 
     def _why(self, program: _Program, what: str) -> str:
         """The failure, with the first error in the output and its cause."""
-        done = program.so_far()
+        done = program.done or program.process.so_far()
         printed = done.stdout + b"\n" + done.stderr
-        said = f"the OpenMessaging Benchmark's {program.what} on {program.host.name} {what}"
+        failure = f"the OpenMessaging Benchmark's {program.what} on {program.host.name} {what}"
         failed = _FAILED.search(printed)
         if failed is None:
-            return f"{said}: {last_line(done)}"
-        causes = [found.group() for found in _FAULT.finditer(printed, failed.end())]
+            return f"{failure}: {last_line(done)}"
+        causes = [match.group() for match in _FAULT.finditer(printed, failed.end())]
         parts = [failed.group()[7:307], *(cause[:300] for cause in causes[-1:])]
-        return f"{said}: {b': '.join(parts).decode('utf-8', 'replace')}"
-
-    def _stop(self) -> None:
-        for program in (self.benchmark, *self.workers):
-            with suppress(LabError):
-                program.stop()
+        return f"{failure}: {b': '.join(parts).decode('utf-8', 'replace')}"
 
     def _topics(self) -> set[str]:
-        found = self.cluster.ask(self.benchmark.host, "topics")
-        return {topic["name"] for topic in found if topic["name"].startswith(TOPIC_PREFIX)}
+        topics = self.cluster.ask(self.benchmark.host, "topics")
+        return {topic["name"] for topic in topics if topic["name"].startswith(TOPIC_PREFIX)}
 
     def _clean_up(self) -> str | None:
-        """Delete the benchmark's topics and folders; returns what remains, and why."""
         why = None
         try:
             made = [] if self._topics_before is None else sorted(self._topics() - self._topics_before)
@@ -551,18 +453,13 @@ class OpenMessagingSession:
                 program.host.run(["rm", "-rf", "--", program.folder], timeout_s=_RUN_S, ok=None)
         return why
 
-    def _keep(self) -> None:
-        ends = {"started_at_utc": self._started_at_utc, "ended_at_utc": now_utc()}
-        contents = {name: text.encode() for name, text in self._texts.items()}
-        if self._result is not None:
-            contents["result.json"] = self._result
-        for name, content in contents.items():
-            self.files.append(write_raw(self.folder, self.load.name, f"{self.stem}.{name}", content, **ends))
-        for program in (self.benchmark, *self.workers):
+    def _keep(self, error: str | None) -> None:
+        for name, content in self._contents.items():
+            self._write(name, content)
+        for program in self._programs():
             if program.done is not None:
                 done = replace(program.done, stdout=_cut(program.done.stdout), stderr=_cut(program.done.stderr))
-                stem = f"{self.stem}.{program.what}"
-                self.files += keep(self.folder, self.load.name, stem, "txt", done)
+                self.files += keep(self.folder, self.settings.name, f"{self.stem}.{program.what}", "txt", done)
 
 
 def _cut(printed: bytes) -> bytes:

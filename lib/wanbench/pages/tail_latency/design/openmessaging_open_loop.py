@@ -11,7 +11,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments.kafka_open_loop import KafkaOpenLoop
 from wanbench.measure.kafka.access import names_secret
 
-from .java_properties import properties_text
+from .openmessaging_files import Driver, Workload, properties_text
 
 OF_BOTH = frozenset(
     (
@@ -64,28 +64,27 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
     """Fields of KafkaOpenLoop, and the settings of a driver that are lost."""
     lost: list[Lost] = []
     producer, consumer = driver.settings("producer"), driver.settings("consumer")
-    found = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}
+    values = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}
     for name, field in _FIELDS.items():
         if name in producer:
-            found[field] = _value(name, producer.pop(name))
-    producer.pop("enable.idempotence", None)  # see `cautions`
-    if found["acks"] == "-1":
-        found["acks"] = "all"
+            values[field] = _value(name, producer.pop(name))
+    producer.pop("enable.idempotence", None)  # see `to_open_loop`
+    if values["acks"] == "-1":
+        values["acks"] = "all"
     if consumer.get("enable.auto.commit") == "false":
-        consumer.pop("enable.auto.commit")  # see `cautions`
+        consumer.pop("enable.auto.commit")  # see `to_open_loop`
     if consumer.get("auto.offset.reset") == "earliest":
         consumer.pop("auto.offset.reset")  # as the load has it
     if "client.rack" in consumer:
-        found["client_rack"] = consumer.pop("client.rack")
+        values["client_rack"] = consumer.pop("client.rack")
     producer = _translated(producer, lost)
-    found["producer_settings"], found["consumer_settings"] = producer, _translated(consumer, lost)
-    found["topic_settings"] = driver.settings("topic")
-    return found, list(dict.fromkeys(lost))
+    values["producer_settings"], values["consumer_settings"] = producer, _translated(consumer, lost)
+    values["topic_settings"] = driver.settings("topic")
+    return values, list(dict.fromkeys(lost))
 
 
 def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]:
-    """Settings by librdkafka's names; unsupported ones go to `lost`."""
-    found = {}
+    translated = {}
     for name, text in settings.items():
         if name in _OVERRULED:
             continue
@@ -95,12 +94,12 @@ def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]
             name = _RENAMED[name]
             java, own = _KERNEL_DECIDES.get(name, ("", ""))
             text = own if text == java else text
-            found[name] = str(_whole(name, text) // 1024) if name in _KBYTES else text
+            translated[name] = str(_whole(name, text) // 1024) if name in _KBYTES else text
         elif name in OF_BOTH:
-            found[name] = text
+            translated[name] = text
         else:
             lost.append(Lost(name, "librdkafka has no such setting, or the load sets it"))
-    return found
+    return translated
 
 
 def _value(name: str, text: str):
@@ -115,27 +114,34 @@ def _whole(name: str, text: str) -> int:
 
 def java_names(kind: str, load) -> dict[str, str]:
     java_of = {own: java for java, own in _RENAMED.items()}
-    found = {}
+    translated = {}
     for name, text in getattr(load, kind):
         if name in java_of:
             java, own = _KERNEL_DECIDES.get(name, ("", ""))
             text = java if text == own and java else text
-            found[java_of[name]] = str(_whole(name, text) * 1024) if name in _KBYTES else text
+            translated[java_of[name]] = str(_whole(name, text) * 1024) if name in _KBYTES else text
         elif name in OF_BOTH:
-            found[name] = text
+            translated[name] = text
         else:
             raise ParameterError(
                 f"KafkaOpenLoop {kind} has {name!r}, which Kafka's Java clients do not have; leave it "
                 "out, or set Java's equivalent in the driver."
             )
-    return found
+    return translated
 
 
 MINUTE_S = 60
-WARMUP_MINUTES = 1
-"""The benchmark's default; Redpanda's fork has 30, and Confluent's always 1."""
-POOL_BYTES = 1 << 20
-"""Limit of the random payloads that the benchmark sends to its workers before the run."""
+_WORKLOAD_FIELDS = {
+    "topics": "topics",
+    "partitions": "partitionsPerTopic",
+    "record_bytes": "messageSize",
+    "groups": "subscriptionsPerTopic",
+    "producers": "producersPerTopic",
+    "consumers": "consumerPerSubscription",
+}
+"""Fields of KafkaOpenLoop to those of Workload."""
+WARMUP_MINUTES = 1  # The benchmark's default; Redpanda's fork has 30, and Confluent's always 1.
+POOL_BYTES = 1 << 20  # Limit of the random payloads that the benchmark sends to its workers before the run.
 _LOST: tuple[tuple[Callable, Lost], ...] = (
     (
         lambda w: w.keyDistributor not in (None, "NO_KEY"),
@@ -146,15 +152,6 @@ _LOST: tuple[tuple[Callable, Lost], ...] = (
         Lost("producerRate", "0 makes the benchmark search the highest rate", "rate_records_per_s"),
     ),
     (
-        lambda w: w.producerRateList is not None,
-        Lost("producerRateList", "the rate of an open-loop load does not change", "rate_records_per_s"),
-    ),
-    (
-        lambda w: bool(w.consumerBacklogSizeGB),
-        Lost("consumerBacklogSizeGB", "consumers of an open-loop load never pause to build a backlog"),
-    ),
-    (lambda w: bool(w.consumerOnly), Lost("consumerOnly", "an open-loop load always produces")),
-    (
         lambda w: w.payloadFile is not None and not w.useRandomizedPayloads,
         Lost("payloadFile", "an open-loop load makes its payload itself", "payload"),
     ),
@@ -163,121 +160,93 @@ _LOST: tuple[tuple[Callable, Lost], ...] = (
         Lost("randomBytesRatio", "payloads of an open-loop load are not partly zeros", "payload"),
     ),
     (lambda w: w.testDurationMinutes == 0, Lost("testDurationMinutes", "0 never ends", "duration_s")),
-    (
-        lambda w: w.partitionsPerTopicList is not None,
-        Lost("partitionsPerTopicList", "all topics of an open-loop load have as many partitions", "partitions"),
-    ),
-    (
-        lambda w: w.producersPerTopicList is not None,
-        Lost("producersPerTopicList", "all topics of an open-loop load have as many producers", "producers"),
-    ),
     *(
-        (lambda w, name=name: bool(getattr(w, name)), Lost(name, "an open-loop load makes its own topics"))
-        for name in ("existingTopicList", "existingProduceTopicList", "existingConsumeTopicList")
+        (lambda w, name=name: bool(getattr(w, name)), Lost(name, why, *instead))
+        for name, why, *instead in (
+            ("producerRateList", "the rate of an open-loop load does not change", "rate_records_per_s"),
+            ("consumerBacklogSizeGB", "consumers of an open-loop load never pause to build a backlog"),
+            ("consumerOnly", "an open-loop load always produces"),
+            ("partitionsPerTopicList", "all topics of an open-loop load have as many partitions", "partitions"),
+            ("producersPerTopicList", "all topics of an open-loop load have as many producers", "producers"),
+            ("existingTopicList", "an open-loop load makes its own topics"),
+            ("existingProduceTopicList", "an open-loop load makes its own topics"),
+            ("existingConsumeTopicList", "an open-loop load makes its own topics"),
+        )
     ),
 )
+"""Whether a workload has what an open-loop load cannot carry."""
 
 
-def open_loop(workload, driver, ignoring: Iterable[str], changes: Mapping[str, object]) -> KafkaOpenLoop:
-    """See `openmessaging_files.Workload.open_loop`."""
+def to_open_loop(
+    workload: Workload, driver: Driver | None = None, *, ignoring: Iterable[str] = (), **changes
+) -> KafkaOpenLoop:
+    """
+    Convert a workload to the KafkaOpenLoop that offers the same load, with the settings of a driver.
+
+    They differ still. The benchmark counts end-to-end latency from the producer's time stamp, in whole milliseconds,
+    and drops what is not above zero; an open-loop load counts from when a record was due. The benchmark's producer
+    fills a batch for one partition before it turns to the next; here records go to the partitions in turn. Its clients
+    are Kafka's Java clients, idempotent by default, whose consumers commit after every poll.
+
+    `ignoring` names fields and settings to leave out because they cannot be carried over; `changes` are fields of
+    KafkaOpenLoop that replace those from the files. Raises ParameterError, with the names of all that is left.
+    """
     if isinstance(ignoring, str):
         raise refusal("ignoring", ignoring, "a list of names of fields and settings")
-    ignoring, known = set(ignoring), {each.name for each in fields(KafkaOpenLoop)}
+    ignoring, allowed = set(ignoring), {each.name for each in fields(KafkaOpenLoop)}
     for name in changes:
-        if name not in known:
-            raise refusal("changes", name, f"fields of KafkaOpenLoop: {', '.join(sorted(known))}")
-    lost = [each for is_lost, each in _LOST if is_lost(workload)]
+        if name not in allowed:
+            raise refusal("changes", name, f"fields of KafkaOpenLoop: {', '.join(sorted(allowed))}")
+    lost = [lost for is_lost, lost in _LOST if is_lost(workload)]
     by_driver, more = ({}, []) if driver is None else of_driver(driver)
-    open_ = [each for each in lost + more if each.name not in ignoring and each.instead not in changes]
-    if open_:
-        reasons = "; ".join(
-            f"{each.name} ({each.why}{f'; or give {each.instead}' if each.instead else ''})" for each in open_
-        )
+    if lost := [one for one in lost + more if one.name not in ignoring and one.instead not in changes]:
+        reasons = "; ".join(f"{one.name} ({one.why}{f'; or give {one.instead}' * bool(one.instead)})" for one in lost)
         raise ParameterError(
-            f"the workload {workload.name or ''!r} has fields that a KafkaOpenLoop cannot carry: "
-            f"{reasons}. Name these in "
-            "`ignoring` to leave them out."
+            f"the workload {workload.name or ''!r} has fields that a KafkaOpenLoop cannot carry: {reasons}. Name these "
+            "in `ignoring` to leave them out."
         )
     warmup = WARMUP_MINUTES if workload.warmupDurationMinutes is None else workload.warmupDurationMinutes
-    settings = {
-        "rate_records_per_s": workload.producerRate,
-        "record_bytes": workload.messageSize,
-        "topics": workload.topics,
-        "partitions": workload.partitionsPerTopic,
-        "producers": workload.producersPerTopic,
-        "groups": workload.subscriptionsPerTopic,
-        "consumers": workload.consumerPerSubscription,
-        "duration_s": workload.testDurationMinutes * MINUTE_S,
-        "warmup_s": warmup * MINUTE_S,
-        "payload": "random",
-    }
-    return KafkaOpenLoop(**{**settings, **by_driver, **changes})
+    settings = {name: getattr(workload, field) for name, field in _WORKLOAD_FIELDS.items()}
+    settings |= {"rate_records_per_s": workload.producerRate, "duration_s": workload.testDurationMinutes * MINUTE_S}
+    return KafkaOpenLoop(**{**settings, "warmup_s": warmup * MINUTE_S, "payload": "random", **by_driver, **changes})
 
 
-def cautions(workload, driver) -> tuple[str, ...]:
-    """See `openmessaging_files.Workload.cautions`."""
-    said = [
-        "The benchmark counts end-to-end latency from the producer's time stamp, in whole milliseconds, and leaves out "
-        "what is not above zero; an open-loop load counts from when a record was due.",
-        "The benchmark's producer fills a batch for one partition before it turns to the next; records of an open-loop "
-        "load go to the partitions in turn, so its batches have fewer records where there are several partitions.",
-        "The benchmark's clients are Kafka's Java clients, idempotent by default; those of an open-loop load are "
-        "librdkafka, not idempotent, with as many requests in flight (see KafkaOpenLoop).",
-        "The benchmark stops at its scheduled end; an open-loop load waits drain_s for records in transit.",
-    ]
-    if workload.warmupDurationMinutes is None:
-        said.append(
-            f"The workload has no warm-up; {WARMUP_MINUTES} minute is used, as in the benchmark (Redpanda's fork: 30)."
-        )
-    if workload.useRandomizedPayloads:
-        said.append("The benchmark draws its payloads from a pool, which matters where batches are compressed.")
-    for name in ("sampleRateMillis", "logIntervalMillis"):
-        if getattr(workload, name) is not None:
-            said.append(f"{name} is left out: windows of an open-loop load last a second.")
-    if driver is not None:
-        if driver.settings("consumer").get("enable.auto.commit", "true") == "false":
-            said.append(
-                "The benchmark's consumers commit after every poll; those of an open-loop load every five seconds."
-            )
-        if driver.reset:
-            said.append("reset is left out: an open-loop load deletes its own topics at its end.")
-    return tuple(said)
+def workload_of(load: KafkaOpenLoop, **changes) -> Workload:
+    """
+    Convert a KafkaOpenLoop to the workload that offers the same load; `changes` are fields of Workload.
 
-
-def workload_fields(load: KafkaOpenLoop, changes: Mapping[str, object]) -> dict[str, object]:
-    """See `openmessaging_files.Workload.of`."""
-    found = {
-        "name": f"{load.topics} x {load.partitions} partitions, {load.rate_records_per_s:g}/s, "
-        f"{load.record_bytes} bytes",
-        "topics": load.topics,
-        "partitionsPerTopic": load.partitions,
-        "messageSize": load.record_bytes,
-        "subscriptionsPerTopic": load.groups,
-        "producersPerTopic": load.producers,
-        "consumerPerSubscription": load.consumers,
-        "consumerBacklogSizeGB": 0,
-    }
+    Raises ParameterError if the rate is not a whole number, the durations are not whole minutes or the payload is not
+    random, and `changes` does not say otherwise.
+    """
+    values = {field: getattr(load, name) for name, field in _WORKLOAD_FIELDS.items()}
+    rate = f"{load.rate_records_per_s:g}/s, {load.record_bytes} bytes"
+    values |= {"name": f"{load.topics} x {load.partitions} partitions, {rate}", "consumerBacklogSizeGB": 0}
     if "producerRate" not in changes:
         rate = load.rate_records_per_s
         if rate != int(rate):
             raise refusal("KafkaOpenLoop rate_records_per_s", rate, "a whole number, or give producerRate")
-        found["producerRate"] = int(rate)
+        values["producerRate"] = int(rate)
     for name, seconds in (("testDurationMinutes", load.duration_s), ("warmupDurationMinutes", load.warmup_s)):
         if name not in changes:
             if seconds % MINUTE_S:
                 given = "duration_s" if name == "testDurationMinutes" else "warmup_s"
                 raise refusal(f"KafkaOpenLoop {given}", seconds, f"whole minutes, as in the benchmark, or give {name}")
-            found[name] = int(seconds // MINUTE_S)
+            values[name] = int(seconds // MINUTE_S)
     if not {"payloadFile", "useRandomizedPayloads"} & set(changes):
         if load.payload != "random":
             raise refusal("KafkaOpenLoop payload", load.payload, "'random', or give payloadFile")
         pool = max(1, min(1_000, POOL_BYTES // load.record_bytes))
-        found |= {"useRandomizedPayloads": True, "randomBytesRatio": 1.0, "randomizedPayloadPoolSize": pool}
-    return {**found, **changes}
+        values |= {"useRandomizedPayloads": True, "randomBytesRatio": 1.0, "randomizedPayloadPoolSize": pool}
+    return Workload(**{**values, **changes})
 
 
-def driver_fields(load: KafkaOpenLoop, bootstrap: str | None) -> dict[str, object]:
-    """See `openmessaging_files.Driver.of`."""
+def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> Driver:
+    """
+    Convert the settings of a KafkaOpenLoop to a driver, by their names in Java.
+
+    `bootstrap` is "host:port,host:port", or None as `OpenMessaging` requires; `changes` are fields of Driver. Raises
+    ParameterError if the load has a setting that only librdkafka has, or a linger of a fraction of a millisecond.
+    """
     if load.linger_ms != int(load.linger_ms):
         raise refusal("KafkaOpenLoop linger_ms", load.linger_ms, "a whole number, as Java's linger.ms")
     producer = {
@@ -295,10 +264,11 @@ def driver_fields(load: KafkaOpenLoop, bootstrap: str | None) -> dict[str, objec
         consumer["client.rack"] = load.client_rack
     consumer |= java_names("consumer_settings", load)
     common = {} if bootstrap is None else {"bootstrap.servers": bootstrap}
-    return {
+    values = {
         "replicationFactor": load.replication,
         "topicConfig": properties_text(dict(load.topic_settings)),
         "commonConfig": properties_text(common),
         "producerConfig": properties_text(producer),
         "consumerConfig": properties_text(consumer),
     }
+    return Driver(**{**values, **changes})

@@ -15,6 +15,7 @@ from wanbench.measure.kafka.security import KINDS
 from wanbench.measure.kafka.settings import checked_settings
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
+from wanbench.measure.plan.plan import alternating, check_keys, shuffled
 
 
 @dataclass(frozen=True)
@@ -26,17 +27,12 @@ class System:
     ----------
     name : str
         Its name in tables (column `system`) and figures.
-    broker_settings : mapping of str, optional
-        Settings that replace those of the lab's cluster, which is restarted for them. None: its own settings.
-    security : str, optional
-        "plain", "tls" or "mtls"; replaces that of the lab's cluster in the same way. None: its own.
+    broker_settings, security, cluster : optional
+        As in `KafkaTrial`.
     link : LinkSettings or mapping of its fields, optional
-        Settings of both directions of the pair while this system is measured. None: the common ones of
-        `systems_by_steps`.
+        Settings of both directions of the pair; None: the common ones of `systems_by_steps`.
     load : mapping of str, optional
         Fields of the load that differ for this system, such as {"linger_ms": 0}.
-    cluster : str, optional
-        The name of an external cluster given to `carry_out`. None: the lab's own.
 
     Examples
     --------
@@ -72,53 +68,42 @@ class System:
             object.__setattr__(self, "load", frozen(given) or None)
 
 
-def systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
+def read_systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
     """
     Systems from plain data, such as a preset's list of mappings with the parameters of `System`.
 
-    Raises
-    ------
-    ParameterError
-        If there is no system, two have the same name, or a parameter is unknown or malformed.
-
     Examples
     --------
-    >>> [system.name for system in systems([{"name": "a"}, {"name": "b", "load": {"linger_ms": 0}}])]
+    >>> [system.name for system in read_systems([{"name": "a"}, {"name": "b", "load": {"linger_ms": 0}}])]
     ['a', 'b']
     """
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence) or not given:
         raise refusal("systems", given, "a list of systems, or of mappings of their parameters, at least one")
-    made = tuple(one if isinstance(one, System) else _made(f"systems[{at}]", one) for at, one in enumerate(given))
+    made = tuple(
+        one if isinstance(one, System) else _made(f"systems[{at}]", one, System, "name") for at, one in enumerate(given)
+    )
     names = [system.name for system in made]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ParameterError(f"systems has {twice[0]!r} twice; allowed: each name once.")
     return made
 
 
-def _made(where, given):
-    allowed = [field.name for field in fields(System)]
-    given = _mapping(where, given, f"a mapping of {', '.join(allowed)}")
-    if unknown := [str(key) for key in given if key not in allowed]:
-        raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {', '.join(allowed)}.")
-    if "name" not in given:
-        raise ParameterError(f"{where} has no name; it has {', '.join(given) or 'nothing'}.")
-    return System(**given)
-
-
 def link_of(where: str, given) -> LinkSettings | None:
     """Link settings from LinkSettings or a mapping; ParameterError names `where`."""
     if given is None or isinstance(given, LinkSettings):
         return given
-    known = [field.name for field in fields(LinkSettings)]
-    given = _mapping(where, given, f"LinkSettings or a mapping of {', '.join(known)}")
-    if unknown := [str(key) for key in given if key not in known]:
-        raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {', '.join(known)}.")
-    if "delay_ms" not in given:
-        raise ParameterError(f"{where} has no delay_ms; it has {', '.join(given) or 'nothing'}.")
+    return _made(where, given, LinkSettings, "delay_ms")
+
+
+def _made(where: str, given, kind: type, required: str):
+    given = _mapping(where, given, f"{kind.__name__} or a mapping of {', '.join(field.name for field in fields(kind))}")
+    check_keys(where, given, [field.name for field in fields(kind)])
+    if required not in given:
+        raise ParameterError(f"{where} has no {required}; it has {', '.join(given) or 'nothing'}.")
     try:
-        return LinkSettings(**given)
+        return kind(**given)
     except ParameterError as error:
-        raise ParameterError(f"{where}: {error}") from None
+        raise error if kind is System else ParameterError(f"{where}: {error}") from None
 
 
 def _mapping(where, given, allowed="a mapping of names to values"):
@@ -132,9 +117,6 @@ def frozen(value: object) -> object:
     if isinstance(value, Mapping):
         return tuple((key, frozen(one)) for key, one in value.items())
     return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
-
-
-_systems = systems  # `systems_by_steps` has a parameter of this name
 
 
 def systems_by_steps(
@@ -154,51 +136,38 @@ def systems_by_steps(
 
     A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
     comparisons are close in time. Systems that need a restart of the cluster form groups instead, with all their steps
-    adjacent. The order of groups is random for every two blocks and reversed in the second, so that no restart falls
-    between the blocks; the first block begins with the cluster's own settings, if any system has them. Steps of
-    external clusters, which need no restart, are spread over the groups.
+    adjacent; the order of groups is `alternating`, and the first block begins with the cluster's own settings, if any
+    system has them. Steps of external clusters, which need no restart, are spread over the groups.
 
     Parameters
     ----------
     systems : sequence of System
-        Systems, or mappings as for `systems`.
+        Systems, or mappings as for `read_systems`.
     load : KafkaOpenLoop or KafkaLoad
         The load, apart from changes by systems and steps.
     steps : mapping of str to sequences
-        Levels by field of the load. Each field is stepped with all others as in `load`. A load that results from two
-        fields is measured once, under the first one's name.
-    replicates : int
-    seed : int
-        Seed of the order.
+        Levels by field of the load, each stepped with all others as in `load`. A load that results from two fields is
+        measured once, under the first one's name.
     alongside : tuple
         As in `KafkaTrial`; without `BrokerMetrics` on external clusters, whose brokers' hosts cannot be reached.
     link : LinkSettings or mapping of its fields, optional
-        Link settings for systems without their own. Required if any system has a link, because the next trial would
-        otherwise keep it.
-    client_regions, gateway_bps
-        As in `KafkaTrial`.
+        Settings for systems without their own. Required if any system has a link.
 
     Returns
     -------
     list of Trial
         In the order to measure. `setting` is "<system>, <field> <level>"; its trial has the system's name as `system`.
 
-    Raises
-    ------
-    ParameterError
-        If two systems have the same name, a field is not a field of the load, a system fixes a field that is stepped,
-        the load refuses a level or setting, or only some systems have a link.
-
     Examples
     --------
     >>> from wanbench.measure.experiments import KafkaLoad
-    >>> pair = systems([{"name": "a", "load": {"linger_ms": 0}}, {"name": "b"}])
+    >>> pair = read_systems([{"name": "a", "load": {"linger_ms": 0}}, {"name": "b"}])
     >>> trials = systems_by_steps(pair, KafkaLoad(), {"batch_bytes": [4096, 16384]}, replicates=2)
     >>> sorted(trial.setting for trial in trials if trial.block == 1)
     ['a, batch_bytes 16384', 'a, batch_bytes 4096', 'b, batch_bytes 16384', 'b, batch_bytes 4096']
     """
     check_number("replicates", replicates, 1, whole=True)
-    systems, link = _systems(systems), link_of("link", link)
+    systems, link = read_systems(systems), link_of("link", link)
     if link is None and 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
         raise ParameterError(
             f"{having} of {len(systems)} systems have a link of their own, and the others would "
@@ -228,18 +197,15 @@ def _order(systems, steps, replicates, seed):
             shared.setdefault((system.broker_settings, system.security), []).append(system.name)
     shared = shared or {(None, None): []}
     elsewhere = [system.name for system in systems if system.cluster is not None]
-    order, settings = [], []
-    for block in range(1, replicates + 1):
-        settings = settings[::-1] if block % 2 == 0 else _shuffled(list(shared), rng)
-        if block == 1:
-            settings = sorted(settings, key=lambda each: each != (None, None))
+    order = []
+    for block, settings in alternating(list(shared), replicates, rng, lambda one: one != (None, None)):
         names = {(one, step): list(shared[one]) for one in settings for step in steps}
         for name in elsewhere:
-            for turn, step in enumerate(_shuffled(steps, rng)):
+            for turn, step in enumerate(shuffled(steps, rng)):
                 names[settings[turn % len(settings)], step].append(name)
         for one in settings:
-            for step in _shuffled(steps, rng):
-                order += [(block, name, step) for name in _shuffled(names[one, step], rng)]
+            for step in shuffled(steps, rng):
+                order += [(block, name, step) for name in shuffled(names[one, step], rng)]
     return order
 
 
@@ -263,14 +229,10 @@ def _levels(load, steps):
 def _check_fields(systems, load, steps):
     if not is_dataclass(load):
         raise refusal("load", load, "a load of Kafka, such as KafkaOpenLoop()")
-    known = [field.name for field in fields(load)]
     if not isinstance(steps, Mapping) or not steps:
         raise refusal("steps", steps, "a mapping of fields of the load to their levels")
     for where, names in [("steps", steps), *((f"system {one.name!r}: load", dict(one.load or ())) for one in systems)]:
-        if unknown := [str(name) for name in names if name not in known]:
-            raise ParameterError(
-                f"{where} has {', '.join(unknown)}; allowed: fields of {type(load).__name__}: {', '.join(known)}."
-            )
+        check_keys(where, names, type(load))
     for system in systems:
         if fixed := [name for name, _ in system.load or () if name in steps]:
             raise ParameterError(
@@ -300,7 +262,3 @@ def _text(level):
     if isinstance(level, float) and level.is_integer():
         return str(int(level))
     return "+".join(map(str, level)) if isinstance(level, tuple) else str(level)
-
-
-def _shuffled(items, rng):
-    return [items[at] for at in rng.permutation(len(items))]

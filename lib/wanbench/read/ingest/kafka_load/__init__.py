@@ -51,21 +51,11 @@ TABLES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Tables, without their context, of one file: those of each tool with output in it.
+    Read a file, a path or its bytes, into the tables of each tool with output in it, without their context.
 
     Producers and consumers are numbered from the number in the file's name (`<stem>.producer-2.txt`), or from 0.
+    RawDataError if the file holds output of none of the tools, or it or a file next to it cannot be read.
 
-    Parameters
-    ----------
-    source : path-like or bytes
-
-    Raises
-    ------
-    RawDataError
-        If the file holds output of none of the tools, or it or a file next to it cannot be read.
-
-    Examples
-    --------
     >>> log = b"500 records sent, 99.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\\n"
     >>> tables = read(log + b"java.net.ConnectException: refused\\n")
     >>> tables["producer_windows"][["records", "mean_latency_ms"]].values.tolist()
@@ -78,15 +68,8 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 def read_round_trips(source) -> dict[str, pd.DataFrame]:
     """
-    Tables round_trips and quantiles from EndToEndLatency's output, without their context.
+    Read EndToEndLatency's output into tables round_trips and quantiles; RawDataError if the file holds nothing of it.
 
-    Raises
-    ------
-    RawDataError
-        If the file holds nothing of it.
-
-    Examples
-    --------
     >>> log = b"0\\t61.2\\nAvg latency: 41,2031 ms\\n\\nPercentiles: 50th = 40, 99th = 52, 99.9th = 61\\n"
     >>> tables = read_round_trips(log)
     >>> tables["round_trips"][["mean_latency_ms", "p99_latency_ms"]].values.tolist()
@@ -169,20 +152,11 @@ WANTED = "output of kafka-producer-perf-test, kafka-consumer-perf-test or EndToE
 
 class OutputReader:
     """
-    Assigns lines, in order, to outputs.
+    Assign lines, in order, to outputs.
 
-    Attributes
-    ----------
-    size : int
-        The file's, in characters.
-    expected : str, optional
-        The tool, if it is known beforehand.
-    may_be_silent : bool
-        Whether an empty file is output of that tool.
-    outputs : list
-        In order of appearance.
-    metrics : dict
-        Rows of table metrics that clients printed of themselves, by the id of their output.
+    A file of `size` characters; `expected` is the tool, if it is known beforehand, and with `may_be_silent` an empty
+    file is output of it. `outputs` are in order of appearance; `metrics` has the rows of table metrics that clients
+    printed of themselves, by the id of their output.
     """
 
     def __init__(self, path, size: int = 0, expected: str | None = None, *, may_be_silent: bool = False):
@@ -248,11 +222,7 @@ class OutputReader:
             self._n_unknown += 1
 
     def _find(self, line, at, matches):
-        """
-        The earliest figures of any tool from a place on: start, end, tool, event.
-
-        `matches` caches later matches, so that a line is searched once, not once per figure.
-        """
+        """The earliest figures of any tool from `at` on: start, end, tool, event; `matches` caches later ones."""
         text = line.text
         if must_search(matches, "producer", at):
             matches["producer"] = producer.find(text, at, line.whole)

@@ -70,11 +70,7 @@ _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
 
 def find(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> tuple[int, int, dict] | None:
-    """
-    Find the next figures of this tool from `at` on: start, end and event.
-
-    `matches` caches what was found in this line.
-    """
+    """Find the next figures of this tool from `at` on: start, end and event; `matches` caches those of this line."""
     if must_search(matches, "two figures", at):
         two = _TWO_FIGURES.search(text, at)
         matches["two figures"] = two and two.span()
@@ -161,13 +157,11 @@ class ConsumerOutput:
         self.begun = False
 
     def takes(self, event: dict) -> bool:
-        """Whether the event can belong to this output; otherwise a new one begins."""
         if event["kind"] == "header":
             return not self.begun
         return self.summary is None and (event["kind"] == "window" or not self.windows)
 
     def add(self, event: dict, line: Line) -> None:
-        """Add a line's values, as `find` returned them."""
         self.begun = True
         if event["kind"] == "summary":
             self.summary = event["values"]
@@ -176,16 +170,12 @@ class ConsumerOutput:
             self.windows.setdefault(values.get(THREAD, 0), []).append(_window(values, line))
 
     def metric(self, row: dict) -> None:
-        """Add a row of table metrics that this consumer printed."""
         alone = row["subject"].startswith("client-id=") and "," not in row["subject"]
         if row["metric"] == RECORDS_CONSUMED and alone and row["value"] >= 0:
             self.consumed = int(row["value"])
 
     def rows(self, number: int) -> dict[str, list[dict]]:
-        """
-        Rows of the tables, without context; `number` is the consumer's in its test. Each thread of an old tool counts
-        as a consumer.
-        """
+        """Rows of the tables of consumer `number` of its test; each thread of an old tool counts as a consumer."""
         if self.summary is not None:
             row, contradiction = _summary(self.summary)
             error = self.complaints.cell(None) or contradiction
@@ -221,7 +211,6 @@ def _window(values: dict, line: Line) -> dict:
 
 
 def _summary(values: dict) -> tuple[dict, str | None]:
-    """A row of table consumers, and its faults."""
     rebalance, fetch = values.get(REBALANCE), values.get(FETCH)
     both = None not in (rebalance, fetch) and 0 <= rebalance < EPOCH_MS and fetch >= 0
     fetch_only = rebalance is None and fetch is not None and 0 <= fetch < EPOCH_MS

@@ -32,14 +32,7 @@ NAME = re.compile(r"\.(?P<tool>producer|consumer)-(?:(?P<group>\d{1,9})-|[^/]*-)
 
 
 def read_times(path) -> dict[str, pd.DataFrame]:
-    """
-    Table loads, without its context: one row.
-
-    Raises
-    ------
-    RawDataError
-        If the file is not a JSON object with the times of a load.
-    """
+    """Table loads, one row, without its context; RawDataError unless the file has the times of a load."""
     content = read_json(path, dict, OF_A_LOAD)
     times = [content.get(name) for name in TIMES]
     if None in (times[0], times[-1]) or not all(time is None or is_time(time) for time in times):
@@ -112,11 +105,7 @@ class LoadTimes(NamedTuple):
 
 
 def times_of_lines(source) -> list[float] | None:
-    """
-    The time of each line of <name>.txt, from <name>.lines.json next to it; None if that is missing.
-
-    RawDataError if it is not an object with `lines`, a list of Unix times that do not go back.
-    """
+    """Read the time of each line of <name>.txt from <name>.lines.json; None if that is missing, RawDataError if bad."""
     path = sibling(source, ".lines.json")
     if path is None:
         return None
@@ -152,12 +141,8 @@ def read_batches(path) -> dict[str, pd.DataFrame]:
     """
     Tables batches and placements, without their context.
 
-    Raises
-    ------
-    RawDataError
-        If the file is not a JSON object with `rows`, each with the counts of one second of one partition on one broker,
-        none twice; or with `left_out`, the reason why there are none; or if its `replicas` are not rows of PLACED on
-        brokers of `regions`.
+    RawDataError unless `rows` counts each second of a partition on a broker once, or `left_out` says why there are
+    none, and `replicas` are rows of PLACED on brokers of `regions`.
     """
     content = read_json(path, dict, "counts of batches: an object in JSON")
     rows = content.get("rows", [])
@@ -181,7 +166,6 @@ def read_batches(path) -> dict[str, pd.DataFrame]:
 
 
 def _placements(path, content) -> pd.DataFrame:
-    """One row per replica of each partition."""
     rows = []
     try:
         regions = dict(content.get("regions", []))

@@ -39,10 +39,9 @@ SEPARATORS = {"٫": ".", "٬": "'"}
 
 class Line(NamedTuple):
     """
-    One line: its number from 1, its text as printed, the same with digits 0 to 9, and its time.
+    One line: number, text as printed, the same with digits 0 to 9 (of the same length), and time.
 
-    `whole` is False for a truncated last line: the tool was stopped while writing. `printed` and `text` have the same
-    length.
+    `whole` is False for a truncated last line: the tool was stopped while writing.
     """
 
     number: int
@@ -148,16 +147,9 @@ def whole(text: str) -> int:
 
 def real(text: str, decimals: int) -> float | None:
     """
-    A real number; None for NaN and infinity; ValueError if its marks are ambiguous.
+    A real number of a tool that prints so many decimals; None for NaN and infinity; ValueError if its marks are
+    ambiguous.
 
-    Parameters
-    ----------
-    text : str
-    decimals : int
-        As many as the tool prints.
-
-    Examples
-    --------
     >>> real("9986,019573", 6), real("1.234,5", 1), real("1\u202f999,6", 1), real("-0.0000", 4), real("NaN", 2)
     (9986.019573, 1234.5, 1999.6, 0.0, None)
     >>> real("1,600", 1)

@@ -216,7 +216,6 @@ class RoundTripOutput:
         self.record = -1
 
     def takes(self, event: dict) -> bool:
-        """Whether the event can belong to this output; otherwise a new one begins."""
         if self.quantiles is not None:
             return False
         if event["kind"] == "progress":
@@ -224,7 +223,6 @@ class RoundTripOutput:
         return event["kind"] == "quantiles" or self.mean is None
 
     def add(self, event: dict, line: Line) -> None:
-        """Add a line's values, as `find` returned them."""
         if event["kind"] == "mean":
             self.mean = event
         elif event["kind"] == "quantiles":
@@ -233,7 +231,6 @@ class RoundTripOutput:
             self.record = event["record"]
 
     def rows(self, number: int) -> dict[str, list[dict]]:
-        """Rows of the tables, without context."""
         missing = NO_SUMMARY if self.mean is None or self.quantiles is None else None
         values = self.quantiles or {}
         row = {f"{name}_latency_ms": value for name, value in values.items()}

@@ -32,7 +32,6 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +42,7 @@ from wanbench.files import replaced_file
 from wanbench.read.ingest.content import as_utf8, decompressed
 from wanbench.read.ingest.rows import core
 
-from .echoes import Echoes, Events, Rows, Texts
+from .echoes import Echoes, code, joined
 from .footer_times import Tally, lack_carry
 from .lines import REPLY, LineReader, Ping
 from .scan import events_of
@@ -69,70 +68,34 @@ ZERO = re.compile(r"time(?:<|=0(?:\.0*)? ?ms)")
 
 def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     """
-    Table echoes, without its context, sorted by ping and sequence.
+    Read a log, a path or its bytes, into table echoes without its context, sorted by ping and sequence.
 
-    Parameters
-    ----------
-    source : path-like or bytes
-        The file, or what it holds.
-    fast : bool, optional
-        Recognise plain replies a chunk at a time, which gives the same rows. Default: for large files.
+    With `fast`, plain replies are recognised a chunk at a time, which gives the same rows; default: for large files.
+    RawDataError names the first line that is not ping's, or what the file lacks.
 
-    Raises
-    ------
-    RawDataError
-        Names the first line that is not ping's, or what the file lacks.
-
-    Examples
-    --------
     >>> log = b"PING ::1(::1) 56 data bytes\\n64 bytes from ::1: icmp_seq=2 ttl=64 time=0.021 ms\\n"
     >>> read(log)["echoes"].select(["sequence", "rtt_ms", "lost"]).to_pylist()
     [{'sequence': 1, 'rtt_ms': None, 'lost': True}, {'sequence': 2, 'rtt_ms': 0.021, 'lost': False}]
     """
-    texts = Texts()
+    texts = {None: 0}
     batches = _collected(lambda rows: [_arrow(batch, texts) for batch in rows], source, texts, fast)
     return {"echoes": pa.Table.from_batches(batches, SCHEMA)}
 
 
 def convert(source, target) -> int:
     """
-    Write the echoes of a log of any length to one Parquet file; returns the number of rows.
-
-    Reads the log as a stream, in bounded memory. The file carries units and meanings, and appears once it is
-    complete. RawDataError as in `read`.
+    Write the echoes of a log of any length to one Parquet file, with units and meanings, in bounded memory; returns the
+    number of rows. RawDataError as in `read`; then there is no file.
     """
-    texts = Texts()
+    texts = {None: 0}
     with replaced_file(Path(target)) as temporary:
         return _collected(lambda rows: _write(temporary, rows, texts), source, texts, True)
 
 
-class Batch(NamedTuple):
-    """Rows of one or several pings, with the number of each row's ping and the code of its target."""
-
-    rows: Rows
-    ping: np.ndarray
-    target: np.ndarray
-
-    @classmethod
-    def of(cls, parts: list[tuple[Ping, Rows]], texts: Texts) -> Batch:
-        """All parts, in order."""
-        counts = [len(rows.sequence) for _, rows in parts]
-        rows = parts[0][1]
-        if len(parts) > 1:
-            rows = Rows(*map(np.concatenate, zip(*(rows for _, rows in parts), strict=True)))
-        return cls(
-            rows,
-            np.repeat([ping.number for ping, _ in parts], counts),
-            np.repeat([texts.code(ping.target) for ping, _ in parts], counts),
-        )
-
-
 def _collected(collect, source, texts, fast):
     """
-    Result of `collect` for the batches of a source.
-
-    If a footer proves that times lack a carry after their rows were yielded, the log is read a second time with this
-    knowledge.
+    Collect the batches of a source; a second time if a footer proves that times lack a carry after their rows were
+    yielded.
     """
     proven: dict[int, bool] = {}
     collected = collect(_batches(source, texts, fast, {}, proven))
@@ -143,7 +106,7 @@ def _write(path, batches, texts) -> int:
     n, waiting = 0, deque()
     with pq.ParquetWriter(path, SCHEMA, **PARQUET) as file, ThreadPoolExecutor(1) as writer:
         for batch in batches:
-            n += len(batch.ping)
+            n += len(batch)
             waiting.append(writer.submit(lambda batch: file.write_batch(_arrow(batch, texts)), batch))
             if len(waiting) > 1:  # one batch is compressed while the next is read; more would take memory
                 waiting.popleft().result()
@@ -152,7 +115,7 @@ def _write(path, batches, texts) -> int:
     return n
 
 
-def _batches(source, texts, fast, lacking, proven) -> Iterator[Batch]:
+def _batches(source, texts, fast, lacking, proven) -> Iterator[np.ndarray]:
     """Rows in batches; `lacking` says by ping whether times lack a carry, `proven` collects what footers prove."""
     with decompressed(source) as (path, file):
         if not file.peek(1):
@@ -160,60 +123,53 @@ def _batches(source, texts, fast, lacking, proven) -> Iterator[Batch]:
         fast = (file.size is None or file.size > FAST_BYTES) if fast is None else fast
         reader = LineReader(path, lacking)
         parts, n = [], 0
-        for ping, rows in _rows(path, events_of(as_utf8(file), reader, texts, fast=fast), texts, proven):
-            if len(rows.sequence):
-                parts.append((ping, rows))
-                n += len(rows.sequence)
+        for rows in _rows(path, events_of(as_utf8(file), reader, texts, fast=fast), texts, proven):
+            parts.append(rows)
+            n += len(rows)
             if n >= ROWS_AT_ONCE:
-                yield Batch.of(parts, texts)
+                yield joined(*parts)
                 parts, n = [], 0
-        if parts:
-            yield Batch.of(parts, texts)
+        if n:
+            yield joined(*parts)
 
 
-def _rows(path, scanned, texts, proven) -> Iterator[tuple[Ping, Rows]]:
+def _rows(path, scanned, texts, proven) -> Iterator[np.ndarray]:
     one, silent = None, 0
     try:
         for ping, events, ended in scanned:
             one = one or _OnePing(path, ping, silent, texts)
-            yield ping, one.add(events)
+            yield one.add(events)
             if ended:
-                yield ping, one.finish(proven)
+                yield one.finish(proven)
                 one, silent = None, one.silent
     except RawDataError:
         if one is not None:
             one.echoes.check()  # a fault in an earlier line comes first
         raise
-    yield one.ping, one.finish(proven)
+    yield one.finish(proven)
 
 
 class _OnePing:
     """The rows of one ping, and its times against those of its footer."""
 
-    def __init__(self, path, ping: Ping, silent: int, texts: Texts):
+    def __init__(self, path, ping: Ping, silent: int, texts: dict[str | None, int]):
         self.path, self.ping, self.silent, self.texts = path, ping, silent, texts
-        wraps = ping.dialect != "windows"
-        self.echoes = Echoes(path, ping.first_sequence, wraps=wraps, silent=silent)
+        self.echoes = Echoes(path, ping.first_sequence, wraps=ping.dialect != "windows", silent=silent)
         self.last_line, self.times, self.comparable = 0, Tally(), True
 
-    def add(self, events: Events) -> Rows:
-        """Add final rows."""
-        if not len(events.line_number):
-            return self._counted(self.echoes.add(events))
-        self.last_line = int(events.line_number[-1])
-        has_time, is_reply = ~np.isnan(events.rtt_ms), events.kind == REPLY
-        if (has_time & is_reply).all():
-            self.times.add(events.rtt_ms)
-            return self._counted(self.echoes.add(events))
-        self.times.add(events.rtt_ms[has_time & is_reply])
-        # some versions count the time of a damaged reply in the footer, others do not
-        self.comparable &= not (has_time & ~is_reply).any()
-        for code in events.error[is_reply & ~has_time]:
-            if ZERO.match(self.texts.texts[code] or ""):
-                self.times.add([0.0])
-        return self._counted(self.echoes.add(events))
+    def add(self, events: np.ndarray) -> np.ndarray:
+        if len(events):
+            self.last_line = int(events["line_number"][-1])
+            has_time, is_reply = ~np.isnan(events["rtt_ms"]), events["kind"] == REPLY
+            self.times.add(events["rtt_ms"][has_time & is_reply])
+            # some versions count the time of a damaged reply in the footer, others do not
+            self.comparable &= not (has_time & ~is_reply).any()
+            remarks = events["error"][is_reply & ~has_time]
+            known = list(self.texts) if len(remarks) else []
+            self.times.add([0.0] * sum(bool(ZERO.match(known[remark] or "")) for remark in remarks))
+        return self._numbered(self.echoes.add(events))
 
-    def finish(self, proven: dict[int, bool]) -> Rows:
+    def finish(self, proven: dict[int, bool]) -> np.ndarray:
         """The remaining rows; `proven` gets what the footer proves of doubtful times, by the ping's number."""
         rows = self.echoes.finish(self.ping.footer, self.last_line, self.ping.reported)
         doubtful = self.ping.doubtful
@@ -221,33 +177,24 @@ class _OnePing:
             lacking = lack_carry(self.path, self.ping.times, self.times, doubtful)
             if doubtful.n and lacking is not None:
                 proven[self.ping.number] = lacking
-        return self._counted(rows)
+        return self._numbered(rows)
 
-    def _counted(self, rows):
-        if rows.lost.any():
-            self.silent += int((rows.lost & (rows.error == 0)).sum())
+    def _numbered(self, rows):
+        if len(rows):
+            rows["ping"], rows["target"] = self.ping.number, code(self.texts, self.ping.target)
+            self.silent += int(((rows["kind"] != REPLY) & (rows["error"] == 0)).sum())
         return rows
 
 
-def _arrow(batch: Batch, texts: Texts) -> pa.RecordBatch:
-    rows = batch.rows
-    columns = {
-        "ping": pa.array(batch.ping),
-        "target": _texts(batch.target, texts),
-        "sequence": pa.array(rows.sequence),
-        "received_at_s": pa.array(rows.received_at_s, mask=np.isnan(rows.received_at_s)),
-        "rtt_ms": pa.array(rows.rtt_ms, mask=np.isnan(rows.rtt_ms)),
-        "lost": pa.array(rows.lost),
-        "duplicate": pa.array(rows.duplicate),
-        "ttl": pa.array(rows.ttl.astype("i8"), mask=rows.ttl < 0),
-        "reply_bytes": pa.array(rows.reply_bytes.astype("i8"), mask=rows.reply_bytes < 0),
-        "responder": _texts(rows.responder, texts),
-        "error": _texts(rows.error, texts),
-    }
-    return pa.RecordBatch.from_arrays(list(columns.values()), schema=SCHEMA)
+def _arrow(rows: np.ndarray, texts: dict[str | None, int]) -> pa.RecordBatch:
+    def column(field):
+        values = np.ascontiguousarray(rows["kind"] != REPLY if field.name == "lost" else rows[field.name])
+        if field.type == pa.string():
+            known = list(texts)
+            if (values == values[0]).all():
+                return pa.repeat(pa.scalar(known[values[0]], pa.string()), len(values))
+            return pa.array(known, pa.string()).take(pa.array(values))
+        missing = np.isnan(values) if field.type == pa.float64() else values < 0 if field.nullable else None
+        return pa.array(values, mask=missing).cast(field.type)
 
-
-def _texts(codes, texts: Texts) -> pa.Array:
-    if len(codes) and (codes == codes[0]).all():
-        return pa.repeat(pa.scalar(texts.texts[codes[0]], pa.string()), len(codes))
-    return pa.array(texts.texts, pa.string()).take(pa.array(codes))
+    return pa.RecordBatch.from_arrays([column(field) for field in SCHEMA], schema=SCHEMA)

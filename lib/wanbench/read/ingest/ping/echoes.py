@@ -7,8 +7,6 @@ first and the newest without a line are lost; so are echoes that only the footer
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from wanbench.errors import RawDataError
@@ -30,76 +28,33 @@ SILENT_ECHOES = 100_000
 SILENT_PER_LINE = 10
 """Further such echoes allowed per line: a long log may lose 10 echoes of 11."""
 
-
-class Events(NamedTuple):
-    """Events as arrays, in line order. Texts are codes of a `Texts`; -1, 0 or NaN: not printed."""
-
-    line_number: np.ndarray
-    kind: np.ndarray
-    sequence: np.ndarray
-    received_at_s: np.ndarray
-    rtt_ms: np.ndarray
-    ttl: np.ndarray
-    reply_bytes: np.ndarray
-    responder: np.ndarray
-    error: np.ndarray
-    duplicate: np.ndarray
-
-    def take(self, which) -> Events:
-        """The events at these indices, or of this mask or slice."""
-        return Events(*(column[which] for column in self))
-
-
-DTYPES = Events("i8", "i1", "i8", "f8", "f8", "i2", "i4", "i4", "i4", "?")
-
-
-class Rows(NamedTuple):
-    """Rows of the core of table echoes, as arrays, coded like `Events`."""
-
-    sequence: np.ndarray
-    received_at_s: np.ndarray
-    rtt_ms: np.ndarray
-    lost: np.ndarray
-    duplicate: np.ndarray
-    ttl: np.ndarray
-    reply_bytes: np.ndarray
-    responder: np.ndarray
-    error: np.ndarray
-
-    def take(self, which) -> Rows:
-        """The rows at these indices, or of this mask or slice."""
-        return Rows(*(column[which] for column in self))
-
-
-class Texts:
-    """Texts and their codes; 0 is no text."""
-
-    def __init__(self):
-        self.texts: list[str | None] = [None]
-        self._codes: dict[str | None, int] = {None: 0}
-
-    def code(self, text: str | None) -> int:
-        """The code of a text, a new one on first use."""
-        if text not in self._codes:
-            self._codes[text] = len(self.texts)
-            self.texts.append(text)
-        return self._codes[text]
-
-
-def as_events(events: list[Event], texts: Texts) -> Events:
-    """Single events as arrays."""
-    nan = float("nan")
-    rows = [
-        event._replace(
-            received_at_s=nan if event.received_at_s is None else event.received_at_s,
-            rtt_ms=nan if event.rtt_ms is None else event.rtt_ms,
-            responder=texts.code(event.responder),
-            error=texts.code(event.error),
-        )
-        for event in events
+EVENT = np.dtype(
+    [
+        ("line_number", "i8"), ("kind", "i1"), ("sequence", "i8"), ("received_at_s", "f8"), ("rtt_ms", "f8"),
+        ("ttl", "i2"), ("reply_bytes", "i4"), ("responder", "i4"), ("error", "i4"), ("duplicate", "?"),
+        ("ping", "i8"), ("target", "i4"),
     ]
-    columns = zip(*rows, strict=True) if rows else ((),) * len(DTYPES)
-    return Events(*(np.array(column, dtype) for column, dtype in zip(columns, DTYPES, strict=True)))
+)  # fmt: skip
+"""
+An event, in line order, or a row of table echoes, lost unless its kind is REPLY. Texts are numbers of `code`; -1, 0 or
+NaN: not printed.
+"""
+
+
+def code(texts: dict[str | None, int], text: str | None) -> int:
+    """The number of a text, a new one on first use; that of None is 0."""
+    return texts.setdefault(text, len(texts))
+
+
+def joined(*parts: np.ndarray) -> np.ndarray:
+    """Copies of events or rows, one after the other; as bytes, since numpy copies fields singly, ten times slower."""
+    return np.concatenate([part.view(f"V{EVENT.itemsize}") for part in parts]).view(EVENT)
+
+
+def as_events(events: list[Event], texts: dict[str | None, int]) -> np.ndarray:
+    """Single events as an array."""
+    coded = (event._replace(responder=code(texts, event.responder), error=code(texts, event.error)) for event in events)
+    return np.array([(*event, 0, 0) for event in coded], EVENT)
 
 
 class Echoes:
@@ -114,40 +69,35 @@ class Echoes:
         self._silent = SILENT_ECHOES - silent  # of the echoes that no line shows, earlier pings had some
         self._raw = self._unwrapped = self._next = first_sequence
         self._newest = first_sequence - 1
-        self._open: list[Events] = []
+        self._open: list[np.ndarray] = []
         self._replies = self._duplicates = 0
         self._in_order = True  # so far: only first replies, none of them late
 
-    def add(self, events: Events) -> Rows:
-        """Process the next events; yields final rows from time to time. RawDataError for an impossible event."""
+    def add(self, events: np.ndarray) -> np.ndarray:
+        """Process the next events; returns final rows from time to time. RawDataError for an impossible event."""
         events, fault = self._unwrapped_up_to_fault(events)
         self._open.append(events)
         if fault:
             self.check()
             raise RawDataError(self.path, *fault)
-        if sum(len(part.sequence) for part in self._open) < AT_ONCE * WINDOW:
+        if sum(map(len, self._open)) < AT_ONCE * WINDOW:
             return NO_ROWS
         events = self.check()
-        final = int(np.searchsorted(events.sequence, self._newest - WINDOW))
-        self._open = [events.take(slice(final, None))]
-        return self._rows(events.take(slice(0, final)))
+        final = int(np.searchsorted(events["sequence"], self._newest - WINDOW))
+        self._open = [events[final:]]
+        return self._rows(events[:final])
 
-    def check(self) -> Events:
+    def check(self) -> np.ndarray:
         """The events not yet in rows, by sequence; RawDataError for a duplicate without a first reply."""
-        if len(self._open) == 1:
-            events = self._open[0]
-        elif self._open:
-            events = Events(*(np.concatenate(parts) for parts in zip(*self._open, strict=True)))
-        else:
-            events = as_events([], Texts())
+        events = self._open[0] if len(self._open) == 1 else joined(NO_ROWS, *self._open)
         if not self._in_order:
-            if (np.diff(events.sequence) < 0).any():
-                events = events.take(np.argsort(events.sequence, kind="stable"))
+            if (np.diff(events["sequence"]) < 0).any():
+                events = events.take(np.argsort(events["sequence"], kind="stable"))
             self._refuse_duplicates_of_nothing(events)
         self._open = [events]
         return events
 
-    def finish(self, footer: Footer | None, lines: int, reported: int = 0) -> Rows:
+    def finish(self, footer: Footer | None, lines: int, reported: int = 0) -> np.ndarray:
         """The remaining rows. RawDataError if the footer's counts contradict the lines."""
         rows = self._rows(self.check())
         if footer is None:
@@ -158,9 +108,7 @@ class Echoes:
         if sent > footer.transmitted:
             faults.append(f"at least {sent} transmitted")
         if footer.received not in (replies, replies + reported):
-            faults.append(f"{replies} received")
-            if not self._replies:
-                faults[-1] += " (a line per reply: ping without -q)"
+            faults.append(f"{replies} received" + ("" if self._replies else " (a line per reply: ping without -q)"))
         if footer.duplicates != duplicates:
             faults.append(f"{duplicates} duplicates")
         if footer.transmitted > self._silent + SILENT_PER_LINE * lines:
@@ -168,14 +116,11 @@ class Echoes:
         if faults:
             expected = "counts that fit the lines: " + ", ".join(faults)
             raise RawDataError(self.path, footer.line_number, footer.text, expected)
-        if self._newest + 1 == self.first + footer.transmitted:
-            return rows
-        tail = _lost(np.arange(self._newest + 1, self.first + footer.transmitted))
-        return Rows(*(np.concatenate(both) for both in zip(rows, tail, strict=True)))
+        return joined(rows, _lost(np.arange(self._newest + 1, self.first + footer.transmitted)))
 
     def _unwrapped_up_to_fault(self, events):
         """Events with unwrapped sequences, up to the first impossible one, and its fault."""
-        printed = events.sequence
+        printed = events["sequence"]
         self._in_order = self._in_order and self._continued(events)
         if self._in_order:
             if len(printed):
@@ -189,66 +134,64 @@ class Echoes:
             raw = sequence = printed
         newest = np.maximum.accumulate(np.maximum(sequence, self._newest))
         late = (sequence < self.first) | (sequence < newest - WINDOW)
-        far = sequence - self.first > self._silent + SILENT_PER_LINE * events.line_number
-        wrong = np.flatnonzero(late | far)
-        fault = None
+        far = sequence - self.first > self._silent + SILENT_PER_LINE * events["line_number"]
+        wrong, fault, n = np.flatnonzero(late | far), None, len(events)
         if len(wrong):
-            at = wrong[0]
+            n = wrong[0]
             expected = (
                 f"an echo from {self.first} on, at most {WINDOW} older than the newest"
-                if late[at]
+                if late[n]
                 else f"at most {SILENT_ECHOES:,} echoes that no line shows"
             )
-            fault = (int(events.line_number[at]), f"echo {printed[at]}", expected)
-            events, raw, sequence, newest = events.take(slice(0, at)), raw[:at], sequence[:at], newest[:at]
-        if len(sequence):
-            self._raw, self._unwrapped, self._newest = int(raw[-1]), int(sequence[-1]), int(newest[-1])
-        return events._replace(sequence=sequence), fault
+            fault = (int(events["line_number"][n]), f"echo {printed[n]}", expected)
+        if n:
+            self._raw, self._unwrapped, self._newest = int(raw[n - 1]), int(sequence[n - 1]), int(newest[n - 1])
+        events = joined(events[:n])
+        events["sequence"] = sequence[:n]
+        return events, fault
 
     def _continued(self, events):
-        """Whether all are possible first replies, in echo order."""
-        if events.kind.any() or events.duplicate.any() or not len(events.sequence):
-            return not len(events.sequence)
-        sequence, last = events.sequence, int(events.sequence[-1])
-        steps = sequence[1:] - sequence[:-1]
+        if events["kind"].any() or events["duplicate"].any() or not len(events):
+            return not len(events)
+        sequence = events["sequence"]
+        steps, last = np.diff(sequence), int(sequence[-1])
         return (
             self._newest < sequence[0] < self._newest + WRAP // 2
-            and last - self.first <= self._silent + SILENT_PER_LINE * events.line_number[0]
+            and last - self.first <= self._silent + SILENT_PER_LINE * events["line_number"][0]
             and bool(((steps > 0) & (steps < WRAP // 2)).all())
         )
 
     def _refuse_duplicates_of_nothing(self, events):
-        marked = np.flatnonzero(events.duplicate)
+        marked = np.flatnonzero(events["duplicate"])
         if not len(marked):
             return
-        replies = np.cumsum(events.kind == REPLY)
-        groups = np.searchsorted(events.sequence, events.sequence[marked])
+        replies = np.cumsum(events["kind"] == REPLY)
+        groups = np.searchsorted(events["sequence"], events["sequence"][marked])
         before = np.where(groups > 0, replies[groups - 1], 0)
-        lines = events.line_number[marked[replies[marked] - before == 1]]
+        lines = events["line_number"][marked[replies[marked] - before == 1]]
         if len(lines):
             expected = "a first reply to the echo before its duplicate"
             raise RawDataError(self.path, int(lines.min()), "(DUP!)", expected)
 
     def _rows(self, events):
         """Rows of final events, sorted by sequence, and of missing echoes before them."""
-        if not len(events.sequence):
+        if not len(events):
             return NO_ROWS
+        sequence = events["sequence"]
         if self._in_order:
-            self._replies += len(events.sequence)
-            return self._with_missing(_replies(events, np.zeros(len(events.sequence), bool)), events.sequence)
-        new = np.diff(events.sequence, prepend=-1) != 0
-        keep = events.kind == REPLY
-        again = np.zeros(len(keep), bool)
-        error = events.error
+            self._replies += len(events)
+            return self._with_missing(events, sequence)
+        new = np.diff(sequence, prepend=-1) != 0
+        keep = events["kind"] == REPLY
+        rows = joined(events)
+        rows["duplicate"] = False
         several = np.flatnonzero(~(new & np.append(new[1:], True) & keep))
         if len(several):
-            error = error.copy()
-            self._settle(events, several, keep, again, error)
-        self._replies += int((keep & (events.kind == REPLY)).sum())
-        self._duplicates += int(again.sum())
-        kept = events._replace(error=error)
-        kept, again = (kept, again) if keep.all() else (kept.take(keep), again[keep])
-        return self._with_missing(_replies(kept, again), events.sequence[new])
+            self._settle(rows, several, keep)
+        self._replies += int((keep & (rows["kind"] == REPLY)).sum())
+        self._duplicates += int(rows["duplicate"].sum())
+        rows["rtt_ms"][rows["kind"] != REPLY] = np.nan
+        return self._with_missing(rows.take(np.flatnonzero(keep)), sequence[new])
 
     def _with_missing(self, rows, shown):
         """The rows, plus those of missing echoes among and before them."""
@@ -256,21 +199,20 @@ class Echoes:
         if self._next - first > len(shown):
             missing = np.ones(self._next - first, bool)
             missing[shown - first] = False
-            lost = _lost(np.flatnonzero(missing) + first)
-            rows = Rows(*(np.concatenate(both) for both in zip(rows, lost, strict=True)))
-            rows = rows.take(np.argsort(rows.sequence, kind="stable"))
+            rows = joined(rows, _lost(np.flatnonzero(missing) + first))
+            rows = rows.take(np.argsort(rows["sequence"], kind="stable"))
         return rows
 
     @staticmethod
-    def _settle(events, places, keep, again, error):
-        """For echoes with several lines, or no reply: which events become rows, with which values."""
+    def _settle(rows, places, keep):
+        """For echoes with several lines, or no reply: which events become rows, with which remark."""
         n = len(places)
-        kind, sequence = events.kind[places], events.sequence[places]
-        new = np.diff(sequence, prepend=-1) != 0
+        kind, new = rows["kind"][places], np.diff(rows["sequence"][places], prepend=-1) != 0
         starts, group = np.flatnonzero(new), np.cumsum(new) - 1
         reply, report, silence = (_first_of(kind == what, starts) for what in (REPLY, REPORT, SILENCE))
         remark = np.where(report < n, report, silence)  # the line about the echo that is not a reply
-        again[places] = (kind == REPLY) & (np.arange(n) != reply[group])
+        rows["duplicate"][places] = (kind == REPLY) & (np.arange(n) != reply[group])
+        error = rows["error"]
         noted = (reply < n) & (remark < n)
         noted[noted] = error[places[reply[noted]]] == 0
         error[places[reply[noted]]] = error[places[remark[noted]]]
@@ -283,26 +225,12 @@ def _first_of(mask, starts):
     return np.minimum.reduceat(np.where(mask, np.arange(n), n), starts)
 
 
-def _replies(events, duplicate):
-    return Rows(
-        events.sequence,
-        events.received_at_s,
-        np.where(events.kind == REPLY, events.rtt_ms, np.nan),
-        events.kind != REPLY,
-        duplicate,
-        events.ttl,
-        events.reply_bytes,
-        events.responder,
-        events.error,
-    )
+def _lost(sequence) -> np.ndarray:
+    """Rows of lost echoes that no line shows."""
+    row = np.array([(0, SILENCE, 0, np.nan, np.nan, -1, -1, 0, 0, False, 0, 0)], EVENT)
+    rows = row.take(np.zeros(len(sequence), int))
+    rows["sequence"] = sequence
+    return rows
 
 
-def _lost(sequence):
-    n = len(sequence)
-    nan, unknown, no_text = np.full(n, np.nan), np.full(n, -1), np.zeros(n, "i4")
-    ttl, reply_bytes = unknown.astype("i2"), unknown.astype("i4")
-    lost, duplicate = np.ones(n, bool), np.zeros(n, bool)
-    return Rows(sequence.astype("i8"), nan, nan, lost, duplicate, ttl, reply_bytes, no_text, no_text)
-
-
-NO_ROWS = _lost(np.arange(0))
+NO_ROWS = np.empty(0, EVENT)

@@ -100,9 +100,8 @@ class Tally:
 
 def lack_carry(path, times: Times | None, exact: Tally, doubtful: Tally) -> bool | None:
     """
-    Whether the doubtful times of a ping lack their carry; None if the footer is inconclusive.
-
-    RawDataError if the footer contradicts the echoes either way.
+    Whether the doubtful times of a ping lack their carry; None if the footer is inconclusive, RawDataError if it
+    contradicts the echoes either way.
     """
     if times is None or not exact.n + doubtful.n:
         return None

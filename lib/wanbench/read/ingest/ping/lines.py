@@ -81,7 +81,6 @@ class Ping:
 
 
 def number(digits: str | None) -> float | None:
-    """The number that these digits write; None for none."""
     return None if digits is None else float(digits)
 
 
@@ -259,8 +258,8 @@ class LineReader:
         """
         The event in the line, or None; RawDataError if a line of ping is required and this is none.
 
-        `whole` is False for a last line without its newline: ping was killed while it wrote, so the line counts only if
-        nothing essential can be missing.
+        A last line that is not `whole`, as ping was killed while it wrote, counts only if nothing essential can be
+        missing.
         """
         text = text.removesuffix("\r").strip("\a")  # the bell of ping -a
         text, at_s = self._without_prefix(text)
@@ -297,7 +296,6 @@ class LineReader:
         return getattr(self, f"_{self.phase}")(line_number, text)
 
     def end(self) -> None:
-        """Finish after the last line; rejects a file without any ping."""
         if self.ping is None:
             self.refuse(*self._first_other, HEADER)
 
@@ -307,7 +305,6 @@ class LineReader:
         raise RawDataError(self.path, line_number, found, LINE_BREAKS if is_joined else expected)
 
     def _begins(self, line_number, text):
-        """Whether a ping begins here."""
         for dialect, first_sequence, header in HEADERS:
             if line := header.fullmatch(text):
                 if self.phase == "footer":
@@ -338,7 +335,6 @@ class LineReader:
         return event
 
     def _outside(self, line_number, text):
-        """A line outside any ping."""
         if ONLY_PING.search(text):
             if self._unfinished:
                 self.refuse(*self._unfinished, "a line of ping in English")

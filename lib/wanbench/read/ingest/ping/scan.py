@@ -17,7 +17,7 @@ import numpy as np
 
 from wanbench.errors import RawDataError
 
-from .echoes import Events, Texts, as_events
+from .echoes import EVENT, as_events, code, joined
 from .lines import LONGEST_LINE, REPLY, REPLY_LINE, SILENCE, SILENCE_LINE, LineReader, Ping
 
 MOST_KINDS = 8
@@ -64,22 +64,19 @@ class Kind(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Kind | None:
         """The kind of a line, ignoring its marks; None if the line is not plain."""
-        if line := SILENCE_LINE.fullmatch(text):
-            if line["clock"]:
-                return None
-            return cls._of(text, line, b"", SILENCE, -1, -1, None, line["message"])
-        line = REPLY_LINE.fullmatch(text)
-        if line is None or line["clock"] or line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
+        silence = SILENCE_LINE.fullmatch(text)
+        line = silence or REPLY_LINE.fullmatch(text)
+        if line is None or line["clock"]:
             return None
-        between = text[line.end("seq") : line.start("time")].encode()
-        who = line["who"] or line["bare"]
-        return cls._of(text, line, between, REPLY, int(line["ttl"]), int(line["size"]), who, None)
-
-    @classmethod
-    def _of(cls, text, line, between, *others):
+        between, about = b"", (SILENCE, -1, -1, None, line.groupdict().get("message"))
+        if not silence:
+            if line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
+                return None
+            between = text[line.end("seq") : line.start("time")].encode()
+            about = (REPLY, int(line["ttl"]), int(line["size"]), line["who"] or line["bare"], None)
         seconds, _, decimals = (line["at"] or "").partition(".")
         before = text[max(line.end("at"), 0) : line.start("seq")].encode()
-        return cls(len(seconds), len(decimals), before, between, *others)
+        return cls(len(seconds), len(decimals), before, between, *about)
 
 
 class Plain(NamedTuple):
@@ -99,7 +96,6 @@ class Plain(NamedTuple):
     kinds: list[Kind]
 
     def take(self, which) -> Plain:
-        """The plain lines at these places."""
         return self._replace(**{name: getattr(self, name)[which] for name in self._fields[1:-1]})
 
 
@@ -168,7 +164,6 @@ class _Text:
         return found, (received[sound], rtt[sound], sequence[sound])
 
     def holds(self, at, text: bytes) -> np.ndarray:
-        """The position of a text of at least eight bytes."""
         same = np.ones(len(at), bool)
         for offset in {*range(0, len(text) - 8, 8), len(text) - 8}:
             same &= self.eight[at + offset] == np.uint64(int.from_bytes(text[offset : offset + 8], "little"))
@@ -220,7 +215,9 @@ NOT_SPACE = bytes(byte not in b" \t\r\n" for byte in range(256))
 """Whether each byte is not blank; blank lines are skipped."""
 
 
-def events_of(stream: BinaryIO, reader: LineReader, texts: Texts, *, fast: bool) -> Iterator[tuple[Ping, Events, bool]]:
+def events_of(
+    stream: BinaryIO, reader: LineReader, texts: dict[str | None, int], *, fast: bool
+) -> Iterator[tuple[Ping, np.ndarray, bool]]:
     """
     Each ping with its events in order, in batches, and whether that was its last batch because another ping began.
 
@@ -302,10 +299,10 @@ def _events(chunk, plain, lines_before, reader, texts):
         _tell_last_reply(reader, plain, place, lines_before)
     before = plain.take(slice(0, np.searchsorted(plain.places, place)))
     found = _merged(before, [event for event in events if event], lines_before, texts)
-    begins = np.searchsorted(found.line_number, [ping.line_number for ping in pings[1:]])
+    begins = np.searchsorted(found["line_number"], [ping.line_number for ping in pings[1:]])
     for ping, start, end in zip(pings, [0, *begins], [*begins, None], strict=True):
         if ping:
-            yield ping, found.take(slice(start, end)), ping is not pings[-1]
+            yield ping, found[start:end], ping is not pings[-1]
     if fault:
         raise fault
     return lines_before + n
@@ -333,24 +330,28 @@ def _feed(reader, chunk, starts, place, lines_before):
 
 
 def _merged(plain, others, lines_before, texts):
-    def of_kinds(name, dtype):
-        return np.array([getattr(kind, name) for kind in plain.kinds] or [0], dtype)[plain.kind]
-
-    coded = {name: [texts.code(getattr(kind, name)) for kind in plain.kinds] or [0] for name in ("responder", "error")}
-    n = len(plain.places)
-    events = Events(
-        plain.places + lines_before + 1,
-        of_kinds("kind", "i1"),
-        plain.sequence,
-        plain.received_at_s,
-        plain.rtt_ms,
-        of_kinds("ttl", "i2"),
-        of_kinds("reply_bytes", "i4"),
-        np.array(coded["responder"], "i4")[plain.kind],
-        np.array(coded["error"], "i4")[plain.kind],
-        np.zeros(n, bool),
-    )
+    kinds = [
+        (
+            0,
+            kind.kind,
+            0,
+            0,
+            0,
+            kind.ttl,
+            kind.reply_bytes,
+            code(texts, kind.responder),
+            code(texts, kind.error),
+            0,
+            0,
+            0,
+        )
+        for kind in plain.kinds
+    ]
+    events = np.array(kinds, EVENT).take(plain.kind) if kinds else np.empty(0, EVENT)
+    events["line_number"] = plain.places + lines_before + 1
+    for name in ("sequence", "received_at_s", "rtt_ms"):
+        events[name] = getattr(plain, name)
     if not others:
         return events
-    merged = Events(*(np.concatenate(both) for both in zip(events, as_events(others, texts), strict=True)))
-    return merged.take(np.argsort(merged.line_number, kind="stable"))
+    events = joined(events, as_events(others, texts))
+    return events.take(np.argsort(events["line_number"], kind="stable"))

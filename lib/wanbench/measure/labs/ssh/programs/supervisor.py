@@ -1,6 +1,6 @@
 """
-Runs commands on a host for as long as somebody listens. Started through SSH by `wanbench.measure.labs.ssh.connection`, which
-sends this file; it needs nothing but Python (3.8 or newer, on Linux).
+Runs commands on a host for as long as somebody listens. Started through SSH by `wanbench.measure.labs.ssh.connection`,
+which sends this file; it needs nothing but Python (3.8 or newer, on Linux).
 
 stdin brings requests and stdout takes replies: a line of JSON with the field "size", then so many bytes. When stdin
 ends, or nothing came for the time that the first request names, every process that descends from this one is ended and

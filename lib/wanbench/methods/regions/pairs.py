@@ -1,4 +1,4 @@
-"""From the ordered rows of table `pairs` to one value per unordered pair, the unit of every analysis."""
+"""From the ordered rows of table `pairs` to one value per unordered or per ordered pair, checked."""
 
 from __future__ import annotations
 
@@ -8,40 +8,81 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_choice
+from wanbench.checks import check_choice, check_columns, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
+from wanbench.methods.sizes import SIZED, beyond_size
 from wanbench.regions import light_rtt_ms
 
-from .check_pairs import check_pairs
-
-FEWEST_FOR_INTERVAL = 5
-"""With fewer units the jackknife has too few degrees of freedom for an interval worth reading."""
-FEW = 10
-"""Below this many regions every interval carries a caution."""
-SAME_DISTANCE_KM = 1.0
-"""Tolerance for rounded distances of the two directions of a pair, which have the same length."""
+ENDS = ("from_region", "to_region")
+TEXTS = (*ENDS, "from_cloud", "to_cloud")
+LENGTHS = ("distance_km", "light_rtt_ms")
+FEWEST_FOR_INTERVAL = 5  # With fewer units the jackknife has too few degrees of freedom for an interval worth reading
+FEW = 10  # Below this many regions every interval carries a caution
+SAME_DISTANCE_KM = 1.0  # Tolerance for rounded distances of the two directions of a pair, which have the same length
 COMBINE = ("median", "geometric mean")
+
+
+def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """
+    Check `columns` of table `pairs`; return it with a fresh index and float64 columns of numbers, NaN for missing
+    values.
+
+    Names of regions and clouds must be text in every row; all others numbers or missing, of a size in `sizes.SIZES`;
+    `distance_km` and `light_rtt_ms` also finite and not negative.
+
+    Raises ParameterError: if `pairs` is not a DataFrame or lacks columns, or for the first row with an invalid value.
+    """
+    rows = check_columns("pairs", pairs, columns).reset_index(drop=True)
+    numbers = {}
+    for name in dict.fromkeys(columns):
+        if name in TEXTS:
+            texts = rows[name].map(lambda value: isinstance(value, str) and bool(value)).to_numpy(dtype=bool)
+            _refuse(rows, name, ~texts, "a name")
+            continue
+        try:
+            value = pd.to_numeric(rows[name], errors="coerce").astype("float64")
+        except TypeError:  # objects such as lists, which pandas cannot coerce
+            value = pd.Series(np.nan, index=rows.index)
+        _refuse(rows, name, (value.isna() & rows[name].notna()).to_numpy(), "a number")
+        if name in LENGTHS:
+            _refuse(rows, name, ((value < 0) | np.isinf(value)).to_numpy(), "a finite number of at least 0")
+        _refuse(rows, name, beyond_size(value), SIZED)
+        numbers[name] = value
+    return rows.assign(**numbers)
+
+
+def _refuse(rows: pd.DataFrame, name: str, bad: np.ndarray, allowed: str) -> None:
+    if not bad.any():
+        return
+    at = int(np.flatnonzero(bad)[0])
+    row = rows.loc[at]
+    ends = [str(row[end]) for end in ENDS if end in rows and end != name]
+    where = f" ({' to '.join(ends)})" if len(ends) == 2 else ""
+    more = f"; {int(bad.sum()) - 1:,} more rows have the same fault" if bad.sum() > 1 else ""
+    raise refusal(f"{name} in row {at} of table pairs{where}", row[name], allowed + more)
 
 
 @dataclass(frozen=True, repr=False)
 class Sample:
     """
-    Unordered pairs with one value each, and the rows left out.
+    Pairs with one value each, and the rows left out.
 
-    `frame` has `region_a` < `region_b`, `cloud_pair` ("aws-gcp"), `distance_km`, `light_rtt_ms` if table pairs had it,
-    `value`, `n_directions`. `first` and `second` index `regions`. `left_out` holds the unused ordered rows with their
-    `reason`.
+    Of unordered pairs, `frame` has `region_a` < `region_b`, `cloud_pair` ("aws-gcp"), `distance_km`, `light_rtt_ms` if
+    table pairs had it, `value`, `n_directions`; of ordered pairs (`directed`), from_region, to_region, from_cloud,
+    to_cloud, distance_km, `value`. `ends` names the two columns of regions; `first` and `second` index `regions`, and
+    `both` numbers the unordered pairs. `left_out` holds the unused ordered rows with their `reason`.
     """
 
     column: str
     frame: pd.DataFrame
     left_out: pd.DataFrame
+    ends: tuple[str, str] = ("region_a", "region_b")
 
     @cached_property
     def regions(self) -> list[str]:
         """The regions in use, sorted."""
-        return sorted({*self.frame.region_a.unique(), *self.frame.region_b.unique()})
+        return sorted({*(name for end in self.ends for name in self.frame[end].unique())})
 
     @property
     def n_regions(self) -> int:
@@ -49,23 +90,26 @@ class Sample:
 
     @property
     def n_pairs(self) -> int:
-        return len(self.frame)
+        """Number of unordered pairs."""
+        return int(self.both.max()) + 1 if len(self.frame) else 0
 
     @cached_property
     def first(self) -> np.ndarray:
-        """Index of `region_a` in `regions`, per pair."""
-        return pd.Index(self.regions).get_indexer(self.frame.region_a)
+        return pd.Index(self.regions).get_indexer(self.frame[self.ends[0]])
 
     @cached_property
     def second(self) -> np.ndarray:
-        """Index of `region_b` in `regions`, per pair."""
-        return pd.Index(self.regions).get_indexer(self.frame.region_b)
+        return pd.Index(self.regions).get_indexer(self.frame[self.ends[1]])
+
+    @cached_property
+    def both(self) -> np.ndarray:
+        return unordered_numbers(self.first, self.second, self.n_regions)
 
     def __repr__(self) -> str:
         return f"<{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')} with {self.column}>"
 
     def unit_warnings(self) -> tuple[str, ...]:
-        """A caution if most RTTs are below that of light in fibre."""
+        """Warn if most RTTs are below that of light in fibre."""
         rtt_ms = self.frame.get("value") if self.column.startswith("rtt") else None
         rtt_ms = self.frame.get("rtt_ms", rtt_ms)
         if rtt_ms is None or (rtt_ms < light_rtt_ms(self.frame.distance_km)).mean() <= 0.5:
@@ -73,23 +117,22 @@ class Sample:
         return ("most pairs are faster than light in fibre: are the RTTs in ms and the distances in km?",)
 
     def warnings(self) -> tuple[str, ...]:
-        """Cautions about this sample: rows left out, few regions, impossible RTTs."""
+        """Warn about rows left out, few regions, impossible RTTs."""
         cautions = []
         if len(self.left_out):
             reasons = self.left_out.reason.value_counts(sort=False)
             listed = ", ".join(f"{n:,} {reason}" for reason, n in sorted(reasons.items()))
             cautions.append(f"{count(len(self.left_out), 'row')} of the pairs left out ({listed})")
         if self.n_regions < FEWEST_FOR_INTERVAL:
-            cautions.append(
-                f"no interval from {count(self.n_regions, 'region')}; it needs at least {FEWEST_FOR_INTERVAL}"
-            )
+            few = count(self.n_regions, "region")
+            cautions.append(f"no interval from {few}; it needs at least {FEWEST_FOR_INTERVAL}")
         elif self.n_regions < FEW:
             cautions.append(f"with {self.n_regions} regions the interval itself is rough")
         return (*cautions, *self.unit_warnings())
 
 
 def cloud_pair(first: pd.Series, second: pd.Series) -> pd.Series:
-    """The unordered pair of clouds of two columns of region names: "aws-gcp" for either direction."""
+    """Return the unordered pair of clouds of two columns of region names: "aws-gcp" for either direction."""
     clouds = [[name.partition(":")[0] for name in names] for names in (first, second)]
     joined = ["-".join(sorted(both)) for both in zip(*clouds, strict=True)]
     return pd.Series(joined, index=first.index, dtype="str")
@@ -100,17 +143,8 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
     Collapse ordered pairs to one value per unordered pair.
 
     Each direction first becomes the median of its rows; then the two directions are combined by their median, or by
-    their geometric mean for analyses of the logarithm.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Needs `from_region`, `to_region`, `distance_km` and the column.
-    column : str
-        The column of values, which must be positive. Rows without a value or a distance are left out and counted. A
-        value that is not a number, or a negative or infinite distance, raises ParameterError with its row.
-    combine : str
-        "median" or "geometric mean".
+    their geometric mean for analyses of the logarithm (`combine`). Rows without a positive value or a distance are left
+    out and counted.
     """
     check_choice("combine", combine, COMBINE)
     light = ["light_rtt_ms"] if "light_rtt_ms" in getattr(pairs, "columns", ()) else []
@@ -145,7 +179,7 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
 
 
 def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
-    """The reason for leaving a row out, or None; later reasons override earlier ones."""
+    """Return the reason for leaving a row out, or None; later reasons override earlier ones."""
     value = rows[column].to_numpy(dtype="float64", na_value=np.nan)
     reason = np.full(len(rows), None, dtype=object)
     reason[~(value > 0)] = f"where {column} is not positive"
@@ -157,14 +191,14 @@ def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
 
 
 def left_out_of_any(*samples: Sample) -> pd.DataFrame:
-    """The rows that any of several samples of the same pairs leaves out, each direction of a pair once."""
+    """Return the rows that any of several samples of the same pairs leaves out, each direction of a pair once."""
     rows = pd.concat([sample.left_out for sample in samples], ignore_index=True)
     return rows.drop_duplicates(["from_region", "to_region"], ignore_index=True)
 
 
 def unordered_numbers(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
     """
-    Number of the unordered pair of each row, from 0: the same for the two directions of one.
+    Compute the number of the unordered pair of each row, from 0: the same for the two directions of one.
 
     >>> unordered_numbers(np.array([0, 2, 1]), np.array([1, 1, 2]), 3).tolist()
     [0, 1, 1]
@@ -181,3 +215,20 @@ def require_regions(sample: Sample, minimum: int, purpose: str) -> None:
             f"{purpose} needs pairs of at least {minimum} regions with {sample.column}; there are "
             f"{sample.n_regions}{why}."
         )
+
+
+def directed(pairs: pd.DataFrame, column: str) -> Sample:
+    """
+    Collapse the rows of each ordered pair to their median.
+
+    Rows without a positive value or without a distance are left out and counted, by the rules of `unordered`.
+    """
+    rows = check_pairs(pairs, *ENDS, "distance_km", column)
+    rows = rows.assign(row=range(len(rows)))
+    left_out = unordered(rows, column).left_out
+    rows = rows[~rows.row.isin(left_out.row)]
+    frame = rows[[*ENDS, "distance_km"]].assign(value=rows[column]).groupby([*ENDS], as_index=False).median()
+    for end in ("from", "to"):
+        clouds = [name.partition(":")[0] for name in frame[f"{end}_region"]]
+        frame[f"{end}_cloud"] = pd.Series(clouds, index=frame.index, dtype="str")
+    return Sample(column, frame, left_out.drop(columns="row"), ENDS)

@@ -1,28 +1,187 @@
 """
-Schedule concurrent tests: rounds in which no region appears twice.
+Select the ordered pairs of regions to test, and schedule concurrent tests.
 
-A round is a matching of the graph whose vertices are regions and whose edges are the pairs (both directions
-of a pair are two edges), so the fewest rounds are an edge colouring of that graph.
+A round is a matching of the graph whose vertices are regions and whose edges are the pairs (both directions of a pair
+are two edges), so the fewest rounds are an edge colouring of that graph.
 """
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from wanbench.checks import refusal
+from wanbench.errors import ParameterError
+from wanbench.regions import catalogue
 
 Pair = tuple[str, str]
+_PLANNED = ("aws", "azure", "gcp")
+MAX_NAME = 80
+"""Characters of a region's name: the name of a raw file has two of them, 90 others, and at most 255 in all."""
+_CATALOGUED = re.compile(r"[a-z][a-z0-9]*:[a-z0-9]+(-[a-z0-9]+)*")
+_IN_FILE_NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
+
+
+def cloud(region: str) -> str:
+    """The part of a region's name before the colon."""
+    return region.partition(":")[0]
+
+
+def check_region(name: str) -> str:
+    """Return the name if it has the form "<cloud>:<code>", which is also safe in file names."""
+    return _checked(name, _CATALOGUED, "'<cloud>:<code>' in lower case, such as 'aws:eu-west-1'")
+
+
+def check_any_region(name: str) -> str:
+    """Return the name of a region, in or out of the catalogue, if raw files can be named after it."""
+    return _checked(name, _IN_FILE_NAMES, "letters, digits, '.', '_', ':' and '-', the first a letter or digit")
+
+
+def _checked(name, pattern, allowed):
+    if not isinstance(name, str) or len(name) > MAX_NAME or not pattern.fullmatch(name):
+        raise refusal("region", name, f"{allowed}, at most {MAX_NAME} characters")
+    return name
+
+
+def pair(given: str | Sequence[str]) -> Pair:
+    """
+    An ordered pair from "from->to" or from a sequence of two region names.
+
+    >>> pair("aws:eu-west-1->gcp:us-east1")
+    ('aws:eu-west-1', 'gcp:us-east1')
+    """
+    ends = [end.strip() for end in given.split("->")] if isinstance(given, str) else list(given)
+    if len(ends) != 2:
+        raise ParameterError(f"pair is {given!r}; allowed: two regions, such as 'aws:eu-west-1->gcp:us-east1'.")
+    from_region, to_region = map(check_region, ends)
+    if from_region == to_region:
+        raise ParameterError(f"pair is {given!r}; allowed: two different regions.")
+    return from_region, to_region
+
+
+def select_pairs(
+    *,
+    pairs: Iterable | None = None,
+    regions: Iterable[str] | None = None,
+    clouds: str | Iterable[str] | None = None,
+    cloud_pairs: Iterable[str] | None = None,
+) -> list[Pair]:
+    """
+    The ordered pairs that pass all given restrictions; by default all pairs of all catalogued regions of AWS, Azure and
+    Google Cloud (those of IBM Cloud, known from others' publications, must be named).
+
+    Parameters
+    ----------
+    pairs : pairs or "from->to" texts, optional
+        Exactly these are the candidates.
+    regions : region names, optional
+        The candidates are all ordered pairs of these (or those of `pairs` that lie among them).
+    clouds : cloud or clouds, optional
+        Both regions belong to these.
+    cloud_pairs : texts such as "gcp->aws", optional
+        The pair leads from the first cloud to the second; "gcp->gcp" lies within one.
+
+    Raises
+    ------
+    ParameterError
+        For a malformed or unknown value, and when nothing is left, saying after which restriction.
+    """
+    selected = _candidates(pairs, regions)
+    left = [f"{len(selected)} candidate pairs"]
+
+    def keep(description, allowed):
+        nonlocal selected
+        selected = [p for p in selected if allowed(p)]
+        left.append(f"{len(selected)} after {description}")
+
+    if clouds is not None:
+        wanted = {clouds} if isinstance(clouds, str) else set(clouds)
+        _check_clouds(wanted, selected)
+        keep(f"clouds {', '.join(sorted(wanted))}", lambda p: {cloud(p[0]), cloud(p[1])} <= wanted)
+    if cloud_pairs is not None:
+        directed = {_cloud_pair(text) for text in cloud_pairs}
+        _check_clouds({name for ends in directed for name in ends}, _candidates(pairs, regions))
+        shown = ", ".join("->".join(ends) for ends in sorted(directed))
+        keep(f"cloud pairs {shown}", lambda p: (cloud(p[0]), cloud(p[1])) in directed)
+    if not selected:
+        raise ParameterError(f"No pair is left to test: {'; '.join(left)}.")
+    return selected
+
+
+def tests_done(table: pd.DataFrame | None) -> Counter[Pair]:
+    """
+    Number of measurements of each pair, from a table of tests (`from_region`, `to_region`, and `outcome`, if present:
+    only "done" counts).
+    """
+    if table is None:
+        return Counter()
+    absent = {"from_region", "to_region"} - set(table.columns)
+    if absent:
+        raise ParameterError(
+            f"The table of tests done lacks {', '.join(sorted(absent))}; it has {list(table.columns)}."
+        )
+    if "outcome" in table.columns:
+        table = table[table["outcome"] == "done"]
+    return Counter(zip(table["from_region"], table["to_region"], strict=True))
+
+
+def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float] | None, light_rtt_ms) -> dict[Pair, float]:
+    """The expected RTT of each pair: from `rtt_ms` (either direction), or else from `light_rtt_ms(pair)`."""
+    if rtt_ms is None:
+        return {p: float(light_rtt_ms(p)) for p in pairs}
+    out = {}
+    for p in pairs:
+        value = rtt_ms.get(p, rtt_ms.get(p[::-1]))
+        if value is None or not value >= 0 or value == float("inf"):
+            raise ParameterError(f"rtt_ms of {p[0]}->{p[1]} is {value!r}; it must be a number of at least 0.")
+        out[p] = float(value)
+    return out
+
+
+def _candidates(pairs, regions):
+    if regions is not None:
+        regions = [regions] if isinstance(regions, str) else list(regions)
+        allowed = sorted({check_region(name) for name in regions})
+    if pairs is None:
+        if regions is None:
+            allowed = sorted(name for name in catalogue()["name"] if cloud(name) in _PLANNED)
+        return [(a, b) for a in allowed for b in allowed if a != b]
+    explicit = [pair(given) for given in ([pairs] if isinstance(pairs, str) else pairs)]
+    twice = [f"{a}->{b}" for (a, b), count in Counter(explicit).items() if count > 1]
+    if twice:
+        raise ParameterError(f"Given more than once: {', '.join(sorted(twice))}.")
+    if regions is None:
+        return sorted(explicit)
+    return sorted(p for p in explicit if p[0] in allowed and p[1] in allowed)
+
+
+def _check_clouds(wanted, pairs):
+    clouds = {cloud(region) for p in pairs for region in p}
+    if unknown := wanted - clouds:
+        raise ParameterError(
+            f"No region of {', '.join(map(repr, sorted(unknown)))}; the clouds here are {', '.join(sorted(clouds))}."
+        )
+
+
+def _cloud_pair(text):
+    ends = tuple(end.strip() for end in text.split("->")) if isinstance(text, str) else tuple(text)
+    if len(ends) != 2 or not all(ends):
+        raise ParameterError(f"cloud pair is {text!r}; allowed: two clouds, such as 'gcp->aws'.")
+    return ends
+
+
 _STEPS_PER_PAIR = 5
 _TRIES = 20
 
 
 def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     """
-    A lower bound on the number of rounds for the pairs.
-
-    The maximum of: the tests of the busiest region; over groups of regions, the tests inside a group divided by how
-    many fit into a round (groups are tried by repeatedly removing the region with the fewest connections from a
-    component); and the tests divided by `batch`.
+    A lower bound on the number of rounds: the maximum of the tests of the busiest region, of the tests divided by
+    `batch`, and, over groups of regions, of the tests inside a group divided by how many fit into a round.
 
     Examples
     --------
@@ -70,12 +229,7 @@ def rounds(
     batch : int, optional
         Maximum number of tests in a round; 1 tests the pairs one after another. None: as many as fit.
     rank : function of a pair, optional
-        Rounds whose pairs have the lowest mean rank come first, and within a round the lowest rank; the number
-        of rounds does not change. With `batch` 1 this is the exact order.
-
-    Returns
-    -------
-    list of rounds, each a list of pairs
+        Rounds whose pairs have the lowest mean rank come first, and within a round the lowest rank.
 
     Examples
     --------
@@ -108,14 +262,14 @@ def rounds(
 def _components(neighbours):
     left = set(neighbours)
     while left:
-        found, edge = set(), [min(left)]
+        component, edge = set(), [min(left)]
         while edge:
             region = edge.pop()
-            if region not in found:
-                found.add(region)
+            if region not in component:
+                component.add(region)
                 edge.extend(neighbours[region])
-        left -= found
-        yield sorted(found)
+        left -= component
+        yield sorted(component)
 
 
 def _circle(regions, chance):
@@ -157,13 +311,13 @@ class _Colouring:
 
     def path(self, region, first, second):
         """The pairs along the walk from `region` over colours first, second, first, ...; and its end."""
-        found, colour, other = [], first, second
+        walk, colour, other = [], first, second
         while colour in self.at[region]:
             pair = self.at[region][colour]
-            found.append((pair, colour))
+            walk.append((pair, colour))
             region = pair[1] if pair[0] == region else pair[0]
             colour, other = other, colour
-        return found, region
+        return walk, region
 
     def swap(self, path, first, second):
         for pair, colour in path:

@@ -1,0 +1,76 @@
+"""What the clients of clouds share: errors without identities, quotas, the time at a cloud, extras."""
+
+from __future__ import annotations
+
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from http.client import HTTPException
+from importlib.util import find_spec
+
+from wanbench.errors import LabError
+
+CLOCK_TIMEOUT_S = 10.0
+
+
+class CloudError(LabError):
+    """
+    A cloud refuses a call or does not answer.
+
+    `code` is the cloud's own, such as "InsufficientInstanceCapacity"; empty where no answer came. `is_gone` is set
+    where the cloud does not have what was asked for. The message holds no account, user, project or key.
+    """
+
+    def __init__(self, message: str, code: str = "", *, is_gone: bool = False):
+        super().__init__(message)
+        self.code, self.is_gone = code, is_gone
+
+
+def hidden(text: str, private: Iterable[tuple[str, str]]) -> str:
+    """Replace what the patterns match, and shorten the text to a message."""
+    for pattern, instead in private:
+        text = re.sub(pattern, instead, text)
+    return " ".join(text.split())[:500]
+
+
+def too_small(where: str, needed: Mapping[str, float], quotas: Mapping[str, Sequence[float]], ask: str) -> list[str]:
+    """List quotas (used, limit) that are too small for what is needed; unknown ones are not checked."""
+    return [
+        f"{where}: {value} {name} are needed, {quotas[name][0]:g} of the quota of {quotas[name][1]:g} are in use; "
+        f"ask for more under {ask}."
+        for name, value in needed.items()
+        if name in quotas and quotas[name][0] + value > quotas[name][1]
+    ]
+
+
+def clock_at(address: str) -> datetime | None:
+    """Read the time from an HTTP server's answer, whatever else it answers; None if it has none."""
+    try:
+        request = urllib.request.Request(address, method="HEAD")
+        try:
+            with urllib.request.urlopen(request, timeout=CLOCK_TIMEOUT_S) as answer:
+                date = answer.headers["Date"]
+        except urllib.error.HTTPError as refused:
+            date = refused.headers["Date"]
+        return parsedate_to_datetime(date)
+    except (OSError, HTTPException, TypeError, ValueError):
+        return None
+
+
+def installed(*modules: str) -> bool:
+    """Whether these modules can be imported; they are not, as that may take seconds."""
+    try:
+        return all(find_spec(module) for module in modules)
+    except ModuleNotFoundError:
+        return False
+
+
+def how_to_install(title: str, package: str, extra: str) -> str:
+    """Say how to install the extra that hosts on a cloud need."""
+    return (
+        f"Hosts on {title} need the package {package}: install the extra {extra}, in the checkout by "
+        f"pip install './lib[{extra}]'."
+    )

@@ -1,1 +1,0 @@
-"""Programs that run on hosts reached by SSH, with nothing but Python there."""

@@ -1,0 +1,141 @@
+"""Is a column of pairs associated with distance? Correlations with a p-value from permuted regions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import ClassVar
+
+import pandas as pd
+
+from wanbench.formatting import number, percent
+from wanbench.methods.regions.permutation import PERMUTATIONS
+from wanbench.methods.result import Estimate, Result
+
+from . import permutation
+from .line import ASSUMPTION, straight_line
+from .pairs import Sample, require_regions, unordered
+
+FEWEST = 4  # 3 regions have 6 orders, so p could not fall below 1/6
+METHOD = (
+    "(k + 1) / (B + 1) over B random relabellings of the regions of one matrix (Mantel 1967; Krackhardt 1988); "
+    "the interval is that of the Monte Carlo error alone (Clopper & Pearson 1934)"
+)
+NULL = (
+    "Under the hypothesis of no association any region could replace any other. The p-value is about the association "
+    "in these regions; the interval of the correlation is about other regions"
+)
+COLUMN = "rtt_ms"
+RESAMPLES = 1_000  # Resamples of the bootstrap shown for comparison; no p-value depends on it
+
+
+@dataclass(frozen=True, repr=False)
+class Mantel(Result):
+    """
+    Correlations of a column with distance, and the p-value of each.
+
+    pearson, spearman: The correlations, with intervals by place.
+    pearson_p, spearman_p: Permutation p-values; the interval is their Monte Carlo error.
+    drawn: `pearson` and `spearman` of each relabelling.
+    sample: The pairs used, and the rows left out.
+    """
+
+    TITLE: ClassVar[str] = "Correlation with distance, tested by permuting regions"
+
+    pearson: Estimate
+    spearman: Estimate
+    pearson_p: Estimate
+    spearman_p: Estimate
+    drawn: pd.DataFrame
+    sample: Sample
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.pearson, self.pearson_p, self.spearman, self.spearman_p)
+
+    @property
+    def sentence(self) -> str:
+        p = self.pearson_p
+        extreme = permutation.as_extreme(self.drawn.pearson.to_numpy(), self.pearson.estimate)
+        return (
+            f"{self.pearson.sentence} Of {len(self.drawn):,} relabellings of the regions "
+            f"{f'{extreme:,}' if extreme else 'none'} gave at least as strong a correlation "
+            f"(p = {p.formatted}, Monte Carlo {percent(p.level)} interval {p.formatted_interval})."
+        )
+
+
+def mantel(pairs: pd.DataFrame, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Mantel:
+    """
+    Test the association of RTT with distance by permuting regions (Mantel), one value per unordered pair.
+
+    A relabelling moves the distances, and is compared over the pairs with a measured value. It therefore needs the
+    distance of every pair of regions, measured or not (`permutation.distances`).
+
+    Raises ParameterError: for fewer than 4 regions, or an unknown distance.
+    """
+    sample = unordered(pairs, COLUMN)
+    require_regions(sample, FEWEST, "a permutation of regions")
+    value, cells, n_regions = sample.frame.value.to_numpy(), (sample.first, sample.second), sample.n_regions
+    y = permutation.square(value, *cells, n_regions, symmetric=True)
+    x = permutation.distances(pairs, sample.regions)
+    x[cells] = x[cells[::-1]] = sample.frame.distance_km.to_numpy()
+    orders = permutation.relabellings(n_regions, permutations, seed)
+    line = straight_line(sample, x[cells] / 1000, value, resamples=RESAMPLES, seed=seed)
+    notes = (*sample.warnings(), *permutation.gaps(sample.n_pairs, n_regions), *few_orders(n_regions, permutations))
+    estimates, drawn = {}, {}
+    for name, symbol in (("pearson", "Pearson r"), ("spearman", "Spearman rho")):
+        drawn[name] = permutation.correlations(x, y, cells, orders, ranks=name == "spearman")
+        part = getattr(line, name)
+        estimates[name] = part.estimate(
+            quantity=symbol,
+            claim=f"The correlation of {COLUMN} with distance is {symbol} = {{}}",
+            unit="",
+            n=line.n_pairs,
+            n_regions=line.n_regions,
+            method=line.method,
+            assumption=ASSUMPTION,
+            warnings=line.warnings,
+        )
+        estimates[f"{name}_p"] = p_estimate(
+            f"permutation p of {symbol}",
+            f"The probability that relabelled regions give at least as strong a {symbol} is {{}}",
+            permutation.as_extreme(drawn[name], estimates[name].estimate),
+            permutations,
+            (sample.n_pairs, n_regions),
+            notes,
+        )
+    return Mantel(**estimates, drawn=pd.DataFrame(drawn), sample=sample)
+
+
+def p_estimate(
+    quantity: str,
+    claim: str,
+    extreme: int,
+    permutations: int,
+    basis: tuple[int, int],
+    warnings: tuple[str, ...],
+    method: str = METHOD,
+) -> Estimate:
+    """Return a permutation p-value as an Estimate; `basis` is (unordered pairs, regions)."""
+    p, low, high = permutation.p_value(extreme, permutations)
+    return Estimate(
+        quantity=quantity,
+        claim=claim[0].upper() + claim[1:],
+        estimate=p,
+        low=low,
+        high=high,
+        unit="",
+        n=basis[0],
+        n_regions=basis[1],
+        method=f"{method}; B = {permutations:,}",
+        assumption=NULL,
+        warnings=warnings,
+    )
+
+
+def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
+    """Warn if the regions have fewer permutations than were drawn."""
+    orders = factorial(n_regions)
+    if orders > permutations:
+        return ()
+    return (f"{n_regions} regions have only {orders:,} orders, so p cannot be much below {number(1 / orders)}",)

@@ -1,0 +1,92 @@
+"""One row per episode, and medians with intervals: the common form of outages, restarts and phases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from wanbench.formatting import percent
+from wanbench.methods.result import RowsResult
+
+from .means import Median, median_of
+
+
+@dataclass(frozen=True, repr=False)
+class OverEpisodes(RowsResult):
+    """
+    Quantities per episode. A subclass names them in QUANTITIES and gives the sentence.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        One row per episode: a column for each quantity (missing: not seen), `BY`, and for quantities that may last
+        beyond the episode a column "<quantity>_censored": whether the value is a lower limit.
+    level : float
+        Requested level of intervals.
+    """
+
+    level: float = 0.95
+
+    QUANTITIES: ClassVar[dict[str, str]] = {}
+    UNITS: ClassVar[dict[str, str]] = {}
+    """Units of quantities that are not in seconds."""
+    BY: ClassVar[str] = "setting"
+
+    @property
+    def settings(self) -> list[str]:
+        """The settings (or phases), in order."""
+        return list(dict.fromkeys(self.rows[self.BY]))
+
+    def of(self, setting: str, name: str) -> Median:
+        """Estimate the median of a quantity over the episodes of a setting that have it; n = 0 if none has."""
+        own, title = self.rows[self.rows[self.BY] == setting], self.QUANTITIES[name]
+        own = own[own[name].notna()]
+        censored = own[f"{name}_censored"].astype(bool) if f"{name}_censored" in own else ()
+        about = {"quantity": f"{title}, {setting}", "claim": f"Under “{setting}”, {title}: {{}}"}
+        return median_of(floats(own[name]), censored, level=self.level, unit=self.UNITS.get(name, "s"), **about)
+
+    @property
+    def estimates(self) -> tuple[Median, ...]:
+        """Every quantity of every setting that has it."""
+        every = (self.of(setting, name) for setting in self.settings for name in self.QUANTITIES)
+        return tuple(each for each in every if each.n)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Cautions on too few episodes, and on outages whose end was not seen."""
+        notes, level = [], min((each.level for each in self.estimates), default=self.level)
+        if level < self.level:
+            low, asked = percent(level), percent(self.level)
+            notes.append(
+                f"few episodes: intervals from the smallest to the largest value have the level {low}, not {asked}"
+            )
+        flags = [f"{name}_censored" for name in self.QUANTITIES if f"{name}_censored" in self.rows]
+        ended = self.rows[flags].astype("boolean").fillna(False).any(axis=1)
+        if len(flags) and ended.any():
+            names = ", ".join(f"“{name}”" for name in dict.fromkeys(self.rows[self.BY][ended]))
+            notes.append(f"outages that had not ended when their fault was healed are lower limits: some of {names}")
+        return tuple(notes)
+
+    def formatted_medians(self) -> pd.DataFrame:
+        """One row per quantity, one column per setting: median and interval."""
+        columns = {
+            name: [self.of(name, key).formatted_with_interval for key in self.QUANTITIES] for name in self.settings
+        }
+        return pd.DataFrame({"": list(self.QUANTITIES.values())} | columns)
+
+    def formatted_table(self) -> pd.DataFrame:
+        """The medians, and in the last row the number of episodes."""
+        row = {"": "episodes (level of intervals)"}
+        for name in self.settings:
+            levels = [each.level for key in self.QUANTITIES if (each := self.of(name, key)).n > 1]
+            level = f" ({percent(min(levels))})" if levels else ""
+            row[name] = f"{(self.rows[self.BY] == name).sum()}{level}"
+        return pd.concat([self.formatted_medians(), pd.DataFrame([row])], ignore_index=True)
+
+
+def floats(values: pd.Series) -> np.ndarray:
+    """The values as floats, NaN for missing ones."""
+    return pd.to_numeric(values, errors="coerce").astype("Float64").to_numpy(dtype=float, na_value=np.nan)

@@ -1,0 +1,348 @@
+"""Possible readings of published rows: units of a column, selections of rows, and the correlation over each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite, nan
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from wanbench.checks import FEWEST_RESAMPLES, check_choice
+from wanbench.errors import ParameterError
+from wanbench.figures import theme
+from wanbench.figures.primitives import interval_points, reference_line
+from wanbench.formatting import count, number, quantity, span
+from wanbench.methods.distance.straight_lines import fit_rtt, fit_throughput
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
+from wanbench.methods.result import Estimate, Result, RowsResult
+
+# Boxes of latitude (from, to) and longitude (from, to), in degrees
+CONTINENTS = {"Europe": (35.0, 72.0, -12.0, 42.0), "Asia": (-11.0, 55.0, 60.0, 150.0)}
+OWN = "all rows, own coordinates"
+CATALOGUE = "all rows, catalogue coordinates"
+UNFLAGGED = "flagged regions left out"
+UNFLAGGED_CATALOGUE = "flagged regions left out, catalogue coordinates"
+NO_EUROPE_ASIA = "Europe-Asia left out"
+NO_EUROPE_ASIA_CATALOGUE = "Europe-Asia left out, catalogue coordinates"
+MIN_ROWS = 100  # A smaller selection cannot be the published chart, which has some 500 to 2,000 points
+CHART_KM = 17_000.0  # End of the distance axis of the published charts
+CHART_MS = 300.0  # End of the RTT axis of the published charts
+QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
+R_DECIMALS = 3  # One more than published correlations have, so that a reader can check the rounding
+ROW_PX = 30  # Height of a row: one line of text with room to the next
+DOT = {"color": theme.FIT, "size": 9}
+
+
+@dataclass(frozen=True, repr=False)
+class UnitReadings(RowsResult):
+    """
+    A column of rates, read in several units.
+
+    rows: Per reading and sender: reading, sender, n, max_bps, limit_bps, n_above, share_of_limit.
+    step: The greatest common divisor of the values (1 if they are not whole numbers).
+    """
+
+    column: str
+    step: int
+
+    @property
+    def possible(self) -> list[str]:
+        """The readings under which no value is above its sender's limit."""
+        n_above = self.rows.groupby("reading", sort=False).n_above.sum()
+        return n_above.index[n_above == 0].tolist()
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        n = int(self.rows.groupby("reading").n.sum().max())
+        return (
+            Estimate(
+                quantity=f"possible readings of {self.column}",
+                claim=f"{self.column} has {{}}",
+                estimate=len(self.possible),
+                low=nan,
+                high=nan,
+                unit="possible readings",
+                n=n,
+                basis=count(n, "value"),
+                method="every value in each unit against the limit of the sender's instance type",
+                assumption="The stated instance types were used, and their limits hold",
+            ),
+        )
+
+    @property
+    def sentence(self) -> str:
+        parts = []
+        for reading, part in self.rows.groupby("reading", sort=False):
+            worst = part.loc[part.share_of_limit.idxmax()]
+            parts.append(
+                f"as {reading}, {count(int(part.n_above.sum()), 'row')} would exceed the limit of the sender's "
+                f"instance (most of all {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, "
+                f"{number(worst.share_of_limit, 2)} times its {quantity(worst.limit_bps, 'bit/s')})"
+            )
+        step = (
+            f" Every value is a multiple of {self.step:,}, as counts of bytes sent in blocks are."
+            if self.step > 1
+            else ""
+        )
+        possible = " or ".join(self.possible) or "none of them"
+        return f"Read {'; '.join(parts)}: the column {self.column} can be {possible}.{step}"
+
+    def formatted_table(self) -> pd.DataFrame:
+        rows = self.rows
+        return pd.DataFrame(
+            {
+                "Read as": rows.reading,
+                "Sender": rows.sender,
+                "n": rows.n.map("{:,}".format),
+                "Maximum": [quantity(value, "bit/s") for value in rows.max_bps],
+                "Limit of the instance": [quantity(value, "bit/s") for value in rows.limit_bps],
+                "Rows above it": rows.n_above.map("{:,}".format),
+            }
+        )
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Draw the highest rate of each sender under each reading, over the limit of its instance."""
+        figure = go.Figure()
+        for sender, part in self.rows.groupby("sender", sort=False):
+            figure.add_bar(
+                y=[theme.plain(reading) for reading in part.reading],
+                x=part.share_of_limit,
+                orientation="h",
+                name=f"from {theme.cloud_name(sender)}",
+                marker={"color": theme.colour(sender)},
+                hovertemplate="%{y}<br>%{x:.2f} times the limit<extra></extra>",
+            )
+        reference_line(figure, x=1.0)
+        figure.update_xaxes(
+            title="highest rate over the instance's limit (times, log axis)",
+            **theme.log_axis([*self.rows.share_of_limit, 0.5, 1], ""),
+        )
+        figure.update_yaxes(autorange="reversed")
+        return theme.finish(
+            figure,
+            name=f"column-readings-{self.column.lower().replace('_', '-')}",
+            title=f"What {theme.plain(self.column)} can mean",
+            subtitle="Bars: the highest value of each sender, read in each unit. "
+            "Beyond the dashed line it is impossible.",
+            alt=f"Highest rates over the limits of the senders' instances. {self}",
+            caption=self.sentence,
+            table=self.rows,
+            note=note,
+        )
+
+
+def unit_readings(
+    values: pd.Series, senders: pd.Series, limits_bps: Mapping[str, float], factors: Mapping[str, float]
+) -> UnitReadings:
+    """
+    Read a column of rates, with the sending cloud of each row, in several units.
+
+    `limits_bps` is the maximum rate of each sender's instance; `factors` maps each reading to the factor from values to
+    bit/s: {"bytes/s": 8, "bit/s": 1}.
+    """
+    used = pd.DataFrame({"value": values.astype("float64"), "sender": senders}).dropna()
+    missing = sorted(set(used.sender) - set(limits_bps))
+    if missing:
+        raise ParameterError(f"limits_bps lacks {', '.join(missing)}; it has {', '.join(limits_bps) or 'none'}.")
+    rows = []
+    for reading, factor in factors.items():
+        for sender, part in used.groupby("sender"):
+            rates, limit = part.value * factor, float(limits_bps[sender])
+            rows.append(
+                {
+                    "reading": reading,
+                    "sender": sender,
+                    "n": len(part),
+                    "max_bps": rates.max(),
+                    "limit_bps": limit,
+                    "n_above": int((rates > limit).sum()),
+                    "share_of_limit": rates.max() / limit,
+                }
+            )
+    return UnitReadings(pd.DataFrame(rows), str(values.name), _step(used.value.to_numpy()))
+
+
+def _step(values: np.ndarray) -> int:
+    """The greatest common divisor of whole numbers; 1 where one is not whole, or too large for a float to hold."""
+    if not len(values) or (values != np.round(values)).any() or np.abs(values).max() >= 2**53:
+        return 1
+    return max(int(np.gcd.reduce(values.astype("int64"))), 1)
+
+
+def row_selections(
+    tests: pd.DataFrame, catalogue: pd.DataFrame, flagged: tuple[str, ...] = ()
+) -> dict[str, pd.DataFrame]:
+    """
+    Select rows of tests in several ways: each selection with at least 100 rows, by its label.
+
+    `tests` has distance_km by the survey's own coordinates, and distance_catalogue_km by those of `catalogue` (table
+    `regions`). `flagged` names the regions whose coordinates are flagged.
+    """
+    by_catalogue = tests.assign(distance_km=tests.distance_catalogue_km)
+    is_flagged = tests.from_region.isin(flagged) | tests.to_region.isin(flagged)
+    continent = _continents(catalogue)
+    ends = tests.from_region.map(continent), tests.to_region.map(continent)
+    apart = ((ends[0] == "Europe") & (ends[1] == "Asia")) | ((ends[0] == "Asia") & (ends[1] == "Europe"))
+    inside = (tests.distance_km <= CHART_KM) & (tests.rtt_ms <= CHART_MS)
+    selections = {
+        OWN: tests,
+        CATALOGUE: by_catalogue,
+        UNFLAGGED: tests[~is_flagged],
+        UNFLAGGED_CATALOGUE: by_catalogue[~is_flagged],
+        f"inside the charts' axes ({CHART_KM:,.0f} km, {CHART_MS:.0f} ms)": tests[inside],
+        NO_EUROPE_ASIA: tests[~apart],
+        NO_EUROPE_ASIA_CATALOGUE: by_catalogue[~apart],
+    }
+    clouds = tests.from_region.str.partition(":")[0] + "->" + tests.to_region.str.partition(":")[0]
+    selections |= {f"only {name}": tests[clouds == name] for name in sorted(clouds.unique())}
+    for name in tests.run_id.value_counts().index:
+        part = tests[tests.run_id == name]
+        range_km = f"{part.distance_km.min():,.0f} to {part.distance_km.max():,.0f} km"
+        selections[f"only its run {name} ({range_km})"] = part
+    if "started_at_utc" in tests:
+        days = tests.started_at_utc.dt.strftime("%d %B %Y")
+        selections |= {f"only {day}": tests[days == day] for day in sorted(days.dropna().unique())}
+    return {label: rows for label, rows in selections.items() if len(rows) >= MIN_ROWS}
+
+
+def _continents(catalogue: pd.DataFrame) -> dict[str, str]:
+    """Return the continent of each region that lies in one of the boxes."""
+    continents = {}
+    for name, (south, north, west, east) in CONTINENTS.items():
+        inside = catalogue.latitude_deg.between(south, north) & catalogue.longitude_deg.between(west, east)
+        continents |= dict.fromkeys(catalogue.name[inside], name)
+    return continents
+
+
+@dataclass(frozen=True, repr=False)
+class Correlations(Result):
+    """
+    The correlation of a column with distance over each selection of rows.
+
+    rows: Per selection: selection, n_rows (with a distance and a positive value), n_pairs, n_regions, r_rows (over the
+        unchanged rows, as in a chart of them: repeats and both directions count as independent), r_pairs (over
+        unordered pairs), low, high, reproduces (one of the two rounds to the claimed value).
+    """
+
+    column: str
+    claimed: float
+    rows: pd.DataFrame
+
+    @property
+    def closest(self) -> pd.Series:
+        """The selection whose correlation over rows is nearest to the claimed one."""
+        return self.table().iloc[0]
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        first = self.rows.iloc[0]
+        return (
+            Estimate(
+                quantity=f"correlation of {QUANTITIES[self.column]} with distance over rows",
+                claim=f"{QUANTITIES[self.column]} correlates with distance at r = {{}}",
+                estimate=first.r_rows,
+                low=nan,
+                high=nan,
+                unit="",
+                n=int(first.n_rows),
+                n_regions=int(first.n_regions),
+                basis=count(int(first.n_rows), "row"),
+                method="Pearson's r over unchanged rows, each taken as one observation, as in the source",
+                assumption="Among many selections, one reproduces a number by chance",
+            ),
+        )
+
+    @property
+    def sentence(self) -> str:
+        name, first, closest = QUANTITIES[self.column], self.rows.iloc[0], self.closest
+        matches = "; ".join(self.rows.selection[self.rows.reproduces])
+        return (
+            f"{name} against distance ({first.selection}): r = {number(first.r_rows, R_DECIMALS)} over "
+            f"{count(int(first.n_rows), 'row')}, where r = {self.claimed:g} is claimed. Of "
+            f"{count(len(self.rows), 'selection')} of rows the nearest is r = {number(closest.r_rows, R_DECIMALS)} "
+            f"({closest.selection}). To the claimed value round: {matches or 'none of them'}."
+        )
+
+    def table(self) -> pd.DataFrame:
+        return self.rows.iloc[(self.rows.r_rows - self.claimed).abs().argsort(kind="stable")]
+
+    def formatted_table(self) -> pd.DataFrame:
+        rows = self.table()
+        return pd.DataFrame(
+            {
+                "Selection": rows.selection,
+                "Rows": rows.n_rows.map("{:,}".format),
+                "r over rows": [number(r, R_DECIMALS) for r in rows.r_rows],
+                "Pairs": rows.n_pairs.map("{:,}".format),
+                "Regions": rows.n_regions,
+                "r over pairs": [number(r, R_DECIMALS) for r in rows.r_pairs],
+                "95 % interval": [span(*ends, R_DECIMALS) for ends in zip(rows.low, rows.high, strict=True)],
+                f"{self.claimed:g}?": np.where(rows.reproduces, "reproduced", "no"),
+            }
+        )
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Draw the correlation with distance over each selection, with its interval, and the claimed one."""
+        rows = self.table()
+        figure, at = go.Figure(), list(range(len(rows)))
+        style = {"marker": DOT, "bar": {"width": 5}, "name": "over unordered pairs"}
+        interval_points(figure, at, rows.r_pairs, rows.low, rows.high, **style)
+        ticks = {"tickvals": at, "ticktext": [theme.plain(label) for label in rows.selection]}
+        figure.update_yaxes(**ticks, autorange="reversed", showgrid=False, zeroline=False)
+        figure.update_layout(height=max(theme.HEIGHT_PX - 160, 200 + ROW_PX * len(rows)))
+        marker = {"color": theme.OUTSIDE, "size": 10, "symbol": "diamond-open", "line": {"width": 2}}
+        figure.add_scatter(x=rows.r_rows, y=np.arange(len(rows)), mode="markers", marker=marker, name="over rows")
+        claimed = theme.plain(f"claimed: {self.claimed:g}")
+        reference_line(figure, x=self.claimed, annotation_text=claimed, annotation_position="top")
+        name = QUANTITIES[self.column]
+        figure.update_xaxes(title=f"correlation of {name} with distance (Pearson r)")
+        return theme.finish(
+            figure,
+            name=f"correlation-by-reading-{self.column.partition('_')[0]}",
+            title=f"{name} against distance: the correlation by selection of rows",
+            subtitle="Filled: over unordered pairs, bar: 95 % interval by place. Open: over unchanged rows.",
+            alt=f"Correlations with distance over {count(len(rows), 'selection')} of the same rows. {self}",
+            caption=self.sentence,
+            table=rows,
+            note=note,
+        )
+
+
+def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms") -> Correlations:
+    """
+    Correlate RTT, or the logarithm of throughput, with distance over each selection of rows, the plain one first.
+
+    `claimed` is the published correlation; its number of digits decides which values round to it.
+    """
+    check_choice("column", column, QUANTITIES)
+    half_step = 0.5 * 10.0 ** -len(repr(float(claimed)).partition(".")[2])
+    fit = fit_rtt if column == "rtt_ms" else fit_throughput
+    rows = []
+    for label, selected in selections.items():
+        used = selected[(selected[column] > 0) & selected.distance_km.notna()]
+        y = used[column].astype("float64")
+        y = np.log10(y) if column == "throughput_bps" else y
+        pearson = fit(used, resamples=FEWEST_RESAMPLES).pearson
+        varies = len(used) > 2 and np.ptp(y) > 0 and np.ptp(used.distance_km) > 0
+        r_rows = float(np.corrcoef(used.distance_km, y)[0, 1]) if varies else nan
+        has_interval = pearson.n_regions >= FEWEST_FOR_INTERVAL
+        off_by = min(abs(r_rows - claimed), abs(pearson.estimate - claimed))
+        rows.append(
+            {
+                "selection": label,
+                "n_rows": len(used),
+                "n_pairs": pearson.n,
+                "n_regions": pearson.n_regions,
+                "r_rows": r_rows,
+                "r_pairs": pearson.estimate,
+                "low": pearson.low if has_interval else nan,
+                "high": pearson.high if has_interval else nan,
+                "reproduces": bool(off_by <= half_step * (1 + 1e-9)),
+            }
+        )
+    if not any(isfinite(row["r_rows"]) for row in rows):
+        raise ParameterError(f"no selection has a correlation: {column} or distance_km does not vary")
+    return Correlations(column, claimed, pd.DataFrame(rows))

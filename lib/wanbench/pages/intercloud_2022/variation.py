@@ -1,0 +1,255 @@
+"""How far values vary: repeated tests of one ordered pair, and pairs about a straight line on distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_columns
+from wanbench.errors import ParameterError
+from wanbench.formatting import count
+from wanbench.methods.distance.straight_lines import THOUSAND_KM
+from wanbench.methods.regions import dyadic
+from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
+from wanbench.methods.regions.places import unit_of_region, units
+from wanbench.methods.result import Estimate, Result, tails
+from wanbench.methods.tcp.fit_model import pairs_with_both
+
+METHOD = "percentile interval of a bootstrap over regions (Davezies, D'Haultfœuille & Guyonvarch 2021)"
+REPEATED = (
+    "Pairs were repeated for reasons unrelated to the results, and both tests see the same path; tests "
+    "minutes apart do not show day-to-day noise"
+)
+ENDS = ["from_region", "to_region"]
+# Nearer pairs are left out: where the line of RTT is close to zero, the factor of a deviation says little
+MIN_DISTANCE_KM = 500.0
+REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
+
+
+@dataclass(frozen=True, repr=False)
+class Repeats(Result):
+    """
+    The difference between two tests of one ordered pair.
+
+    factor: The largest over the smallest value of one ordered pair: the median over pairs.
+    share: The share of the variance of the logarithm that lies between pairs rather than between tests of the same
+        pair: the intraclass correlation of a one-way analysis of variance.
+    pairs: The repeated ordered pairs: from_region, to_region, n_tests, smallest, largest, factor. Ordered pairs with
+        one test are left out.
+    """
+
+    TITLE = "Repeated tests of one ordered pair"
+
+    factor: Estimate
+    share: Estimate
+    pairs: pd.DataFrame
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.factor.sentence} {self.share.sentence}"
+
+
+def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: int = 0) -> Repeats:
+    """
+    Compare tests of the same ordered pair. Rows where the column is missing or not positive are left out and counted.
+
+    Raises ParameterError: a column is missing, or no ordered pair was tested twice.
+    """
+    check_columns("tests", tests, [*ENDS, column])
+    rows = tests[ENDS].assign(value=tests[column].astype("float64"))
+    rows = rows[rows.value > 0]
+    n_without = len(tests) - len(rows)
+    warnings = (f"{count(n_without, 'test')} without {column} left out",) if n_without else ()
+    groups = (
+        rows.assign(log=np.log(rows.value))
+        .groupby(ENDS, as_index=False)
+        .agg(
+            n_tests=("log", "size"),
+            smallest=("value", "min"),
+            largest=("value", "max"),
+            mean=("log", "mean"),
+            variance=("log", "var"),
+        )
+    )
+    pairs = groups[groups.n_tests > 1].reset_index(drop=True)
+    if pairs.empty:
+        raise ParameterError(f"no ordered pair has two tests with {column}")
+    pairs["factor"] = pairs.largest / pairs.smallest
+    regions = sorted({*pairs.from_region, *pairs.to_region})
+    first, second = (np.searchsorted(regions, pairs[end].to_numpy()) for end in ENDS)
+    sums = _anova_sums(pairs)
+    factor_ends = share_ends = (nan, nan)
+    if len(regions) < FEWEST_FOR_INTERVAL:
+        warnings += (f"no interval from {len(regions)} regions; it needs {FEWEST_FOR_INTERVAL}",)
+    else:
+        weights = dyadic.region_weights(len(regions), resamples, seed)
+        factors = dyadic.weighted_median(pairs.factor.to_numpy(), weights, first, second)
+        factor_ends = np.nanquantile(factors, tails())
+        shares = _share_between(dyadic.weighted_sums(weights, sums, first, second))
+        share_ends = np.nanquantile(shares, tails())
+    common = {
+        "n": len({frozenset(ends) for ends in zip(first, second, strict=True)}),
+        "n_regions": len(regions),
+        "assumption": REPEATED,
+        "warnings": warnings,
+    }
+    name = {"rtt_ms": "RTT", "throughput_bps": "throughput"}.get(column, column)
+    basis = f"over the {len(pairs):,} ordered pairs that were repeated; {METHOD}"
+    return Repeats(
+        factor=Estimate(
+            quantity=f"factor between repeated tests, {name}",
+            claim=f"Two tests of one ordered pair differ in {name} by a factor of {{}} in the median",
+            estimate=float(pairs.factor.median()),
+            low=factor_ends[0],
+            high=factor_ends[1],
+            unit="",
+            method=f"median {basis}",
+            **common,
+        ),
+        share=Estimate(
+            quantity=f"variance between pairs, {name}",
+            claim=f"{{}} of the variance of log {name} lies between pairs, the rest between tests of one pair",
+            estimate=float(_share_between(sums.sum(axis=0))),
+            low=share_ends[0],
+            high=share_ends[1],
+            unit="fraction",
+            method=f"one-way analysis of variance {basis}",
+            **common,
+        ),
+        pairs=pairs.drop(columns=["mean", "variance"]),
+    )
+
+
+def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
+    """
+    Return the sums of an analysis of variance per pair (pairs, 7); resamples are weighted sums of these.
+
+    n, degrees of freedom within, squares within, n x mean, n x mean^2, n^2, 1.
+    """
+    n, mean = pairs.n_tests.to_numpy(dtype=float), pairs["mean"].to_numpy()
+    within = (n - 1) * pairs.variance.to_numpy()
+    return np.column_stack([n, n - 1, within, n * mean, n * mean**2, n**2, np.ones(len(n))])
+
+
+def _share_between(sums: np.ndarray) -> np.ndarray:
+    """Return the intraclass correlation from sums along the last axis (unbalanced one-way ANOVA; Donner 1986)."""
+    n, freedom, within, first, second, squares, groups = np.moveaxis(sums, -1, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ms_within = within / freedom
+        ms_between = (second - first**2 / n) / (groups - 1)
+        size = (n - squares / n) / (groups - 1)
+        return (ms_between - ms_within) / (ms_between + (size - 1) * ms_within)
+
+
+@dataclass(frozen=True, repr=False)
+class Scatter(Result):
+    """
+    The factor by which pairs deviate from their line on distance.
+
+    ratio: The logarithm of the factor of throughput over that of RTT: above 1, throughput scatters more.
+    rtt, throughput: The factor by which a pair typically misses the line: exp of the median absolute log residual.
+    """
+
+    TITLE = "How far pairs lie from the line on distance"
+
+    rtt: Estimate
+    throughput: Estimate
+    ratio: Estimate
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(estimate.sentence for estimate in self.estimates)
+
+
+def scatter(pairs: pd.DataFrame, *, resamples: int = 1_000, seed: int = 0) -> Scatter:
+    """
+    Compute the scatter of RTT about its line on distance, and of log throughput about its own line, as factors.
+
+    Only unordered pairs of at least 500 km with both values count; nearer ones are left out and counted.
+    """
+    whole = pairs_with_both(pairs)
+    far = whole.frame.distance_km >= MIN_DISTANCE_KM
+    sample = Sample(whole.column, whole.frame[far].reset_index(drop=True), whole.left_out)
+    require_regions(sample, 3, "the scatter")
+    frame = sample.frame
+    x, rtt_ms = frame.distance_km.to_numpy() / THOUSAND_KM, frame.rtt_ms.to_numpy()
+    log_throughput = np.log(frame.throughput_bps.to_numpy())
+    # The near pairs that are left out still say which regions share a place.
+    place_of = unit_of_region(whole)
+    places = units(sample, {name: place_of[name] for name in sample.regions})
+    warnings = sample.warnings()
+    if not far.all():
+        warnings += (f"{count(int((~far).sum()), 'pair')} nearer than {MIN_DISTANCE_KM:g} km left out",)
+    warnings += places.warnings()
+    logs = _log_scatter(x, rtt_ms, log_throughput, np.ones((1, len(x))))[0]
+    ends = np.full((2, 3), nan)
+    if places.n >= FEWEST_FOR_INTERVAL:
+        weights = dyadic.region_weights(places.n, resamples, seed)
+        weights = dyadic.pair_weights(weights, places.first, places.second)
+        drawn = _log_scatter(x, rtt_ms, log_throughput, weights)
+        ends = np.column_stack([_percentiles(column) for column in drawn.T])
+
+    def estimate(quantity: str, claim: str, value: float, low: float, high: float) -> Estimate:
+        return Estimate(
+            quantity=quantity,
+            claim=claim,
+            estimate=float(value),
+            low=low,
+            high=high,
+            unit="",
+            n=sample.n_pairs,
+            n_regions=sample.n_regions,
+            n_places=places.n,
+            method=f"median absolute log residual of a least-squares line on distance, pairs of at least "
+            f"{MIN_DISTANCE_KM:g} km; percentile interval of a {BOOTSTRAP} ({REFERENCES})",
+            assumption=ASSUMPTION,
+            warnings=warnings,
+        )
+
+    rtt, throughput = np.exp([logs[:2], *ends[:, :2]]).T
+    claim = "A pair typically misses the line of {} by a factor of {{}}"
+    return Scatter(
+        estimate("scatter of RTT", claim.format("RTT"), *rtt),
+        estimate("scatter of throughput", claim.format("log throughput"), *throughput),
+        estimate(
+            "scatter of throughput over that of RTT",
+            "On log scales throughput scatters {} times as much as RTT",
+            logs[2],
+            *ends[:, 2],
+        ),
+    )
+
+
+def _percentiles(values: np.ndarray) -> np.ndarray:
+    values = values[np.isfinite(values)]
+    return np.quantile(values, tails()) if len(values) else np.full(2, nan)
+
+
+def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:
+    """Median absolute log residual of RTT and of throughput, and their ratio: (rows, 3) for weights (rows, pairs)."""
+    medians = np.empty((len(weights), 3))
+    total = weights.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centred = x - weights @ x[:, None] / total
+        squares = (weights * centred**2).sum(axis=1, keepdims=True)
+        for k, y in enumerate((rtt_ms, log_throughput)):
+            slope = (weights * centred) @ y[:, None] / squares
+            line = weights @ y[:, None] / total + slope * centred
+            # RTT is fitted by a straight line, so its residual is a ratio; throughput is a logarithm already.
+            residual = np.log(y / np.where(line > 0, line, nan)) if k == 0 else y - line
+            medians[:, k] = _weighted_medians(np.abs(residual), weights)
+        medians[:, 2] = medians[:, 1] / medians[:, 0]
+    return medians
+
+
+def _weighted_medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the lower weighted median of each row of values (rows, n); NaN has no weight."""
+    order = np.argsort(values, axis=1)
+    weights = np.take_along_axis(np.where(np.isnan(values), 0.0, weights), order, axis=1)
+    running = np.cumsum(weights, axis=1)
+    middle = (running < running[:, -1:] / 2).sum(axis=1)[:, None]
+    return np.take_along_axis(np.take_along_axis(values, order, axis=1), middle, axis=1)[:, 0]
