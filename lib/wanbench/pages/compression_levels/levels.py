@@ -12,7 +12,7 @@ from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.methods.result import Estimate, RowsResult
-from wanbench.methods.trials.means import geometric_mean
+from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.trials.rates import TrialRates
 
 MEASURES = {
