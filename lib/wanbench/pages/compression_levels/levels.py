@@ -116,7 +116,7 @@ def by_level(rates: TrialRates) -> Levels:
     trials = rates.rates.copy()
     if trials.empty:
         raise ParameterError("rates has no trial; allowed: at least one that was measured.")
-    trials[SMALL] = trials.batch_log_bytes / trials.records_per_batch
+    trials[SMALL] = trials.log_bytes_per_s / trials.records_per_s
     trials[["codec", "level"]] = trials.setting.str.partition(" ")[[0, 2]].to_numpy()
     groups = trials.groupby(["codec", "level", "setting"], as_index=False)
     rows = groups.agg(n=("test_id", "size"), **{name: (name, lambda v: np.exp(np.log(v).mean())) for name in MEASURES})
