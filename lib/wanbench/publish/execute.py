@@ -1,7 +1,5 @@
 """Run a notebook with papermill: check parameters, show progress, pass Ctrl-C on, classify failures."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

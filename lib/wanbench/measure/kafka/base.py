@@ -1,7 +1,5 @@
 """Every cluster, wherever it runs: client commands, topics, and administrative requests."""
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A Kafka cluster on the hosts of a lab; its nodes can be stopped, killed and started again."""
 
-from __future__ import annotations
-
 import base64
 import sys
 import time
@@ -92,7 +90,7 @@ class Cluster(BaseCluster):
         self._jars, self._clients, self._nodes = None, None, {}
         self._own = (self.settings, self.security)
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self):
         if self._nodes:
             raise ClusterError("the cluster is already started.")
         began = time.monotonic()

@@ -7,8 +7,6 @@ Java (17 and newer) dumps the classes that a broker on the loopback interface ha
 Java ignores an archive of another Java or other jars.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """One node of a cluster, a broker, controller or both: its folder, Java process, ports, logs and last words."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Where the nodes of a cluster run, and how large its brokers are."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ The emulated WAN: links with delay, jitter, loss, rate and queue between network
 carries the packets, in user space.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

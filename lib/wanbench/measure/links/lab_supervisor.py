@@ -7,8 +7,6 @@ every process of the PID namespace and deletes the network namespaces. Only the 
 removes; if the supervisor is killed too, the next one does. Started by `launch`.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import gc

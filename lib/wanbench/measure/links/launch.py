@@ -1,7 +1,5 @@
 """Start the supervisor of a local lab in its own namespaces, end it, and say why it cannot start here."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

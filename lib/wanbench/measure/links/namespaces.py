@@ -5,8 +5,6 @@ Region number i (from 1) has the addresses 10.i.0.1, 10.i.0.2, ... on its loopba
 towards all others.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import os
