@@ -8,7 +8,6 @@ Java ignores an archive of another Java or other jars.
 """
 
 import json
-import os
 import re
 import signal
 import socket
@@ -74,9 +73,7 @@ def make_archive(jars: Path) -> Path:
             node.wait()
         if not made.is_file():
             raise ClusterError(f"Java wrote no archive: {_last_message(folder)}")
-        unfinished = archive.with_name(f".{ARCHIVE}.{os.getpid()}")
-        unfinished.write_bytes(made.read_bytes())
-        os.replace(unfinished, archive)
+        replace_file(archive, made.read_bytes())
     return archive
 
 
