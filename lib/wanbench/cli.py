@@ -237,7 +237,7 @@ def _recorded(job):
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):
         return job
     number = job.notebook.stem.partition("-")[0]
-    return _replayed(job, f"measuring here takes minutes more; run 'wanbench report {number}'.")
+    return _replayed(job, f"measuring this page takes minutes more; to do so, run 'wanbench report {number}'.")
 
 
 def _measured_or_replayed(job, replay: bool):
