@@ -58,38 +58,6 @@ def test_all_catalogued_regions_without_restriction():
     assert len(names) > 100 and len(found) == len(names) * (len(names) - 1)
 
 
-def done_table():
-    return pd.DataFrame(
-        [(*p, "done") for p in select_pairs(regions=EIGHT)[:20]] + [(EIGHT[0], EIGHT[7], "failed")] * 3,
-        columns=["from_region", "to_region", "outcome"],
-    )
-
-
-def test_skip_done_leaves_out_what_is_measured_but_not_what_failed():
-    table = done_table()
-    plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, tests_done_before=table, skip_done=True)
-    done = set(map(tuple, table.loc[table["outcome"] == "done", ["from_region", "to_region"]].to_numpy()))
-    assert set(ordered_pairs(plan)) == set(select_pairs(regions=EIGHT)) - done
-    assert len(done) == 20
-
-
-def test_everything_done_is_an_empty_plan():
-    table = pd.DataFrame(select_pairs(regions=EIGHT), columns=["from_region", "to_region"])
-    plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, tests_done_before=table, skip_done=True)
-    assert plan.rounds == () and plan.expected_s() == 0 and plan.lower_bound == 0
-    assert "nothing left to test" in str(plan)
-
-
-def test_least_tested_then_cross_cloud_first():
-    table = done_table()
-    plan = make_plan(
-        experiments=EXPERIMENTS, regions=EIGHT, batch=1, first=["least-tested", "cross-cloud"], tests_done_before=table
-    )
-    done = set(map(tuple, table.loc[table["outcome"] == "done", ["from_region", "to_region"]].to_numpy()))
-    keys = [(p in done, p[0].split(":")[0] == p[1].split(":")[0]) for p in ordered_pairs(plan)]
-    assert keys == sorted(keys) and len(set(keys)) == 4
-
-
 def test_tests_are_named_by_ordinal_and_pair():
     plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, seed=4)
     assert [test.id[:5] for test in plan.tests] == [f"{n:04d}-" for n in range(1, 57)]
@@ -207,10 +175,6 @@ def test_html_is_escaped():
         ({"regions": EIGHT, "cloud_pairs": ["gcp-aws"]}, "such as 'gcp->aws'"),
         ({"regions": EIGHT[:1]}, "No pair is left.*0 candidate pairs"),
         ({"regions": EIGHT, "batch": 0}, "batch is 0"),
-        ({"regions": EIGHT, "first": ["fastest"]}, "'fastest'"),
-        ({"regions": EIGHT, "first": "cross-cloud"}, "a list of any"),
-        ({"regions": EIGHT, "first": ["least-tested"]}, "tests_done_before"),
-        ({"regions": EIGHT, "skip_done": True}, "tests_done_before"),
         ({"regions": EIGHT, "path_inflation": 0.5}, "from 1 to"),
         ({"regions": EIGHT, "rate_bps": 0}, "rate_bps is 0"),
         ({"regions": EIGHT, "rate_bps": float("nan")}, "rate_bps is nan"),
