@@ -90,16 +90,9 @@ def run(
     controllers = cluster.get("controllers", "combined")
     on_hosts = (brokers, () if controllers == "combined" else controllers)  # dedicated controllers share the hosts
     n_hosts = max([1, *(n for regions in on_hosts for n in Counter(regions).values())])
-    arguments = inspect.signature(LABS[lab])
+    own = {"hosts_per_region": n_hosts, "sysctls": sysctls, "seed": plan.seed}
     try:
-        bound = arguments.bind(
-            plan.regions,
-            _within(links, plan),
-            hosts_per_region=n_hosts,
-            sysctls=sysctls,
-            seed=plan.seed,
-            **(lab_options or {}),
-        )
+        bound = inspect.signature(LABS[lab]).bind(plan.regions, _within(links, plan), **own, **(lab_options or {}))
     except TypeError as error:
         raise ParameterError(f"lab_options of lab {lab!r}: {error}.") from None
     opened = LABS[lab](*bound.args, **bound.kwargs)
@@ -157,7 +150,9 @@ MIN_INSYNC = "min.insync.replicas"
 SYSCTLS = {"receive": "net.core.rmem_max", "send": "net.core.wmem_max"}  # The kernel's limits of socket buffers.
 
 
-def check_trials(plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping, external: Collection[str]) -> None:
+def check_trials(
+    plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping, external: Collection[str] = ()
+) -> None:
     """
     Raise ParameterError for the first trial that the lab, not yet entered, or the cluster cannot run, with its setting.
 
