@@ -179,7 +179,7 @@ def test_an_estimate_says_what_is_not_known_and_asks(monkeypatch, capsys):
         spending.agree(estimate, ask=lambda question: (_ for _ in ()).throw(EOFError()))
     monkeypatch.setenv(spending.YES_VARIABLE, "1")
     spending.agree(estimate)
-    known = spending.Estimate(table.head(1).assign(low_usd=1.0, high_usd=2.0), 4, 1.0)
+    known = spending.Estimate(estimate.table.head(1).assign(low_usd=1.0, high_usd=2.0), 4, 1.0)
     spending.agree(known, budget_usd=2.5, spent_before_usd=0.5)
     spending.check_budget(0.5, 2.0, 2.5)
     for before_usd, budget_usd in ((0.0, 1.9), (0.6, 2.5)):

@@ -91,17 +91,22 @@ def run(
     on_hosts = (brokers, () if controllers == "combined" else controllers)  # dedicated controllers share the hosts
     n_hosts = max([1, *(n for regions in on_hosts for n in Counter(regions).values())])
     own = {"hosts_per_region": n_hosts, "sysctls": sysctls, "seed": plan.seed}
-    try:
-        bound = inspect.signature(LABS[lab]).bind(plan.regions, _within(links, plan), **own, **(lab_options or {}))
-    except TypeError as error:
-        raise ParameterError(f"lab_options of lab {lab!r}: {error}.") from None
-    opened = LABS[lab](*bound.args, **bound.kwargs)
+    opened = _lab(lab, plan.regions, _within(links, plan), **own, **(lab_options or {}))
     again = os.environ.get(AGAIN_VARIABLE)
     options = {"fresh": again == "fresh", "retry_failed": again == "retry-failed"} | options
     check_trials(plan, opened, brokers, cluster, external)
     if brokers or external:
         opened = KafkaLab(opened, brokers, external=external, **cluster)
     return measure(plan, opened, data_folder=data_folder(), campaign=campaign, parameters=parameters, **options)
+
+
+def _lab(kind, *arguments, **options):
+    """The lab, not yet open; ParameterError for an option that this kind of lab does not accept, or lacks."""
+    try:
+        inspect.signature(LABS[kind]).bind(*arguments, **options)
+    except TypeError as error:
+        raise ParameterError(f"lab_options of lab {kind!r}: {error}.") from None
+    return LABS[kind](*arguments, **options)
 
 
 def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSettings]) -> Run:

@@ -65,10 +65,9 @@ class Tool:
                 self._arrivals = [float(line) for line in copy.read_text().splitlines()]
         return self._arrivals
 
-    def times_of(self, text: bytes) -> list[float]:
-        """Unix times of the lines that contain a text."""
-        timed = zip(self.arrivals()[1:], lines(self.stop().stdout), strict=False)
-        return [at_s for at_s, line in timed if text in line]
+    def line_times(self) -> list[tuple[float, bytes]]:
+        """Every line of its output with its time."""
+        return list(zip(self.arrivals()[1:], lines(self.stop().stdout), strict=False))
 
     def keep(self, folder: Path, experiment: str) -> list[RawFile]:
         """
@@ -433,7 +432,8 @@ def times_that_count(
     `stopped_at_s`, or the first one printed its last figures, at the latest after `duration_s`, because producers that
     fall behind their rate send for longer.
     """
-    windows = [tool.times_of(WINDOW) for tool in producers]
+    lines = [tool.line_times() for tool in producers]
+    windows = [[at_s for at_s, line in tool if WINDOW in line] for tool in lines]
     times: dict[str, float | None] = dict.fromkeys(("all_sending_at_s", "counts_from_s", "counts_until_s"))
     if not all(windows):
         return times
@@ -441,7 +441,7 @@ def times_that_count(
     from_s += load.warmup_s
     if load.warmup_records:
         # The first such line announces the warm-up.
-        steady = [tool.times_of(_STEADY)[1:] for tool in producers]
+        steady = [[at_s for at_s, line in tool if _STEADY in line][1:] for tool in lines]
         if not all(steady):
             return times
         from_s = max(first for first, *_ in steady)
