@@ -37,7 +37,7 @@ Plain scalars that all parsers read alike. Octal, hexadecimal and sexagesimal nu
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers = {}
+    yaml_implicit_resolvers = {}  # noqa: RUF012  # PyYAML's own form
 
     def compose_node(self, parent, index):
         if self.check_event(yaml.AliasEvent):
