@@ -146,9 +146,6 @@ class ExperimentError(CommandError):
         super().__init__(reason)
         self.files = list(files)
 
-    def __reduce__(self):
-        return ExperimentError, (str(self), self.files)
-
 
 def bounded(default: object, low: float, high: float):
     """A numeric field of an experiment with its limits, both allowed; without default if that is MISSING."""

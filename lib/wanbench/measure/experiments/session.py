@@ -10,9 +10,10 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.labs.base import Completed, Host, Process
@@ -240,6 +241,28 @@ class ClientSession(Session):
         super().__init__(load, folder, stem)
         self.cluster, self.producer_hosts, self.consumer_hosts = cluster, producers, consumers
         self.when_sending = when_sending or (lambda: None)
+
+
+class Concurrent:
+    """Base of experiments that a `session` runs during a load."""
+
+    session: ClassVar[type[ConcurrentSession]]
+    waits_for_load: ClassVar[bool] = True
+
+    def concurrently(
+        self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
+    ) -> AbstractContextManager[list[RawFile]]:
+        """
+        Run while the block runs; the yielded list holds the raw files once the block is left.
+
+        `sending` returns True once the load sends, or False if it never will; None: it counts from the start. Raises
+        ExperimentError if it cannot start, or could not undo something; never in place of an exception of the block.
+        """
+        return self.session(self, source, folder, stem, sending).beside()
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """Run without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
+        return self.session(self, source, folder, stem).run()
 
 
 class ConcurrentSession(Session):
