@@ -9,7 +9,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from wanbench.measure.labs.programs import module_command
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .base import ExperimentError, about, ended_with
+from .base import ExperimentError, Hosts, WhenSending, about, ended_with
 
 LOOK_S = 0.05
 
@@ -82,15 +82,10 @@ class Program:
 
     def describe(self) -> dict:
         """Its entry in the session's file."""
-        return {
-            "role": self.role,
-            "number": self.number,
-            "region": self.host.region,
-            "host": self.host.name,
-            "started_at_s": round(self.started_at_s, 6),
-            "ended_at_s": self.ended_at_s and round(self.ended_at_s, 6),
-            "killed": self.done is not None and self.done.returncode < 0,
-        }
+        about = {"role": self.role, "number": self.number, "region": self.host.region, "host": self.host.name}
+        ended_at_s = self.ended_at_s and round(self.ended_at_s, 6)
+        killed = self.done is not None and self.done.returncode < 0
+        return about | {"started_at_s": round(self.started_at_s, 6), "ended_at_s": ended_at_s, "killed": killed}
 
     def _has_ended(self, done: Completed) -> None:
         self.done, self.ended_at_s = done, time.time()
@@ -229,14 +224,7 @@ class ClientSession(Session):
     """A session that loads `cluster` from the hosts of producers and consumers."""
 
     def __init__(
-        self,
-        load,
-        cluster,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        when_sending: Callable[[], None] | None = None,
+        self, load, cluster, producers: Hosts, consumers: Hosts, folder: Path, stem: str, when_sending: WhenSending
     ):
         super().__init__(load, folder, stem)
         self.cluster, self.producer_hosts, self.consumer_hosts = cluster, producers, consumers
