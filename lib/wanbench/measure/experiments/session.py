@@ -224,7 +224,14 @@ class ClientSession(Session):
     """A session that loads `cluster` from the hosts of producers and consumers."""
 
     def __init__(
-        self, load, cluster, producers: Hosts, consumers: Hosts, folder: Path, stem: str, when_sending: WhenSending
+        self,
+        load,
+        cluster,
+        producers: Hosts,
+        consumers: Hosts,
+        folder: Path,
+        stem: str,
+        when_sending: WhenSending = None,
     ):
         super().__init__(load, folder, stem)
         self.cluster, self.producer_hosts, self.consumer_hosts = cluster, producers, consumers

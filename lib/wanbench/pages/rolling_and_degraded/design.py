@@ -43,16 +43,10 @@ class DetectionSession(ConcurrentSession):
         self._cluster.ask(self.host, "create_topic", name=self._topic, placement=[[node] for node in self.nodes])
         self._made = True
         self._stop_file = f"{self.host.scratch}/{self._topic}.stop"
-        command = client_command(
-            self.host,
-            detection_probe,
-            topic=self._topic,
-            nodes=",".join(map(str, self.nodes)),
-            stop_file=self._stop_file,
-            interval_us=round(self.settings.interval_s * 1e6),
-            limit_us=round(self.settings.detector.limit_ms * 1e3),
-            record_bytes=self.settings.record_bytes,
-        )
+        times = {"interval_us": self.settings.interval_s * 1e6, "limit_us": self.settings.detector.limit_ms * 1e3}
+        options = {name: round(us) for name, us in times.items()} | {"record_bytes": self.settings.record_bytes}
+        options |= {"topic": self._topic, "nodes": ",".join(map(str, self.nodes)), "stop_file": self._stop_file}
+        command = client_command(self.host, detection_probe, **options)
         self._probe = Program("probe", 0, self.host, self.host.start(command))
         try:
             self._probe.process.wait_for_output('"ready"', READY_S)

@@ -74,18 +74,10 @@ def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.Dat
         for item, given in items.items():
             low, high = given if isinstance(given, list | tuple) else (given, given)
             if not 0 <= low <= high < math.inf:
-                raise ParameterError(
-                    f"price of {item!r} on {cloud!r} is {given!r}; allowed: a number of at least 0, or two in order."
-                )
-            listed[cloud, item] = {
-                "cloud": cloud,
-                "item": item,
-                "low_usd": float(low),
-                "high_usd": float(high),
-                "unit": UNITS.get(item, "hour"),
-                "source": "parameters",
-                "as_of": "",
-            }
+                allowed = "a number of at least 0, or two in order"
+                raise ParameterError(f"price of {item!r} on {cloud!r} is {given!r}; allowed: {allowed}.")
+            row = {"cloud": cloud, "item": item, "low_usd": float(low), "high_usd": float(high)}
+            listed[cloud, item] = row | {"unit": UNITS.get(item, "hour"), "source": "parameters", "as_of": ""}
     return pd.DataFrame(list(listed.values()), columns=_price_list().columns)
 
 
