@@ -60,9 +60,14 @@ def failures(tables: Mapping[str, pd.DataFrame]) -> Listing:
         (f"attempt {row.outcome}", f"{row.test_id}, attempt {row.attempt}", _why(row))
         for row in tests[tests.outcome != "done"].itertuples(index=False)
     ]
-    for row in unread.itertuples(index=False):
-        place = row.path if pd.isna(row.line_number) else f"{row.path}, line {row.line_number}"
-        rows.append(("file not read", place, f"expected {row.expected}, found {row.found!r}"))
+    rows += [
+        (
+            "file not read",
+            row.path if pd.isna(row.line_number) else f"{row.path}, line {row.line_number}",
+            f"expected {row.expected}, found {row.found!r}",
+        )
+        for row in unread.itertuples(index=False)
+    ]
     return Listing(rows, columns=["what", "where", "why"])
 
 

@@ -99,11 +99,17 @@ def _kafka_settings(experiment, load):
     topics, producers, consumers = (
         dict(load.get(f"{kind}_settings") or ()) for kind in ("topic", "producer", "consumer")
     )
-    numbers = {"min_insync": {**brokers, **topics}.get("min.insync.replicas")}
-    for way, settings in (("send", producers), ("receive", consumers)):
-        size = settings.get(f"{way}.buffer.bytes", settings.get(f"socket.{way}.buffer.bytes"))
-        numbers[f"client_{way}_buffer_bytes"] = size
-    texts = {"broker_settings": brokers, "broker_sizes": experiment.get("broker_sizes")}
-    return {name: None if text is None else int(text) for name, text in numbers.items()} | {
-        name: json.dumps(values, sort_keys=True) if values else "" for name, values in texts.items()
+    numbers = {
+        "min_insync": {**brokers, **topics}.get("min.insync.replicas"),
+        "client_send_buffer_bytes": _buffer(producers, "send.buffer.bytes"),
+        "client_receive_buffer_bytes": _buffer(consumers, "receive.buffer.bytes"),
     }
+    return {
+        **{name: None if text is None else int(text) for name, text in numbers.items()},
+        "broker_settings": json.dumps(brokers, sort_keys=True) if brokers else "",
+        "broker_sizes": json.dumps(sizes, sort_keys=True) if (sizes := experiment.get("broker_sizes")) else "",
+    }
+
+
+def _buffer(settings, name):
+    return settings.get(name, settings.get(f"socket.{name}"))
