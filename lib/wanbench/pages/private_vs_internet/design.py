@@ -43,20 +43,15 @@ class Path:
     rtt_sd_ms: float
     correlation_s: float = 0.5
 
-    def link(self, rate_bps: float | None, loss: float = 0.0) -> LinkSettings:
+    def link(self, rate_bps: float | None) -> LinkSettings:
         """
         The link settings of one direction.
 
         >>> Path("private", 62.5, 0.7).link(2e8).jitter_ms.__round__(2)
         0.49
         """
-        return LinkSettings(
-            self.rtt_ms / 2,
-            jitter_ms=self.rtt_sd_ms / sqrt(2),
-            loss=loss,
-            rate_bps=rate_bps,
-            jitter_correlation_s=self.correlation_s,
-        )
+        jitter = {"jitter_ms": self.rtt_sd_ms / sqrt(2), "jitter_correlation_s": self.correlation_s}
+        return LinkSettings(self.rtt_ms / 2, rate_bps=rate_bps, **jitter)
 
 
 def two_paths(
@@ -165,14 +160,8 @@ def _trial(load, link, background_share, alongside):
     lasts_s = ceil(load.warmup_s + load.duration_s + OVERLAP_S)
     background = None
     if background_share:
-        background = Iperf3(
-            duration_s=lasts_s,
-            udp=True,
-            rate_bps=background_share * link.rate_bps,
-            omit_s=0,
-            block_bytes=1400,
-            window_bytes=BACKGROUND_WINDOW_BYTES,
-        )
+        sizes = {"block_bytes": 1400, "window_bytes": BACKGROUND_WINDOW_BYTES}
+        background = Iperf3(duration_s=lasts_s, udp=True, rate_bps=background_share * link.rate_bps, omit_s=0, **sizes)
     ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
     return KafkaTrial(load, link=link, background=background, ping=ping, alongside=alongside)
 
