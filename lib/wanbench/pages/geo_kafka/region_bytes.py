@@ -92,11 +92,16 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *,
     notes = (f"{count(dropped, 'trial')} left out: without the counters of all links",) if dropped else ()
     if (trials.background_bps.fillna(0) > 0).any():
         notes += ("background traffic is counted as if it were Kafka's",)
-    about = {"method": MEAN_METHOD, "assumption": MEAN_ASSUMPTION}
-    claim = {"quantity": "bytes between regions per message", "claim": "Per message, {} cross between regions"}
-    crossing = geometric_mean(rows.region_bytes_per_message, level, unit="bytes", warnings=notes, **claim, **about)
-    claim = {"quantity": "messages per second", "claim": "In these trials producers sent {}"}
-    return CountedBytes(rows, crossing, geometric_mean(rows.messages_per_s, level, unit="messages/s", **claim, **about))
+    crossing = ("bytes between regions per message", "Per message, {} cross between regions", "bytes", level, notes)
+    sent = ("messages per second", "In these trials producers sent {}", "messages/s", level, ())
+    means = (mean_of_trials(rows.region_bytes_per_message, *crossing), mean_of_trials(rows.messages_per_s, *sent))
+    return CountedBytes(rows, *means)
+
+
+def mean_of_trials(values: pd.Series, quantity: str, claim: str, unit: str, level: float, notes: tuple) -> Estimate:
+    """Return the geometric mean of one value per trial."""
+    about = {"unit": unit, "method": MEAN_METHOD, "assumption": MEAN_ASSUMPTION, "warnings": notes}
+    return geometric_mean(values, level, quantity=quantity, claim=claim, **about)
 
 
 NONE, LEADERS, RACK = "no consumers", "from leaders", "from the own region"
