@@ -87,7 +87,10 @@ def two_paths(
     are_real : bool
         Whether the settings are the names of real paths between the hosts.
     """
-    _check(scales, rate_bps, background_share)
+    if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
+        raise ParameterError(f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more.")
+    check_number("background_share", background_share, 0, 0.99)  # a full link leaves nothing to compare
+    check_number("rate_bps", rate_bps, 0, above=True)
     if load.duration_s is None:
         raise ParameterError("load counts records; allowed: one with duration_s, as pings and background have.")
     of = {path.setting: path for path in paths}
@@ -102,8 +105,7 @@ def two_paths(
                 size = filling_record_bytes(batch_bytes, load.record_bytes) if fit_records else load.record_bytes
                 at = replace(load, batch_bytes=batch_bytes, record_bytes=size)
                 one = _trial(at, of[setting].link(rate_bps / scale), background_share, alongside)
-                one = replace(one, path=setting) if are_real else one
-                trials.append(Trial(setting, (one,), number))
+                trials.append(Trial(setting, (replace(one, path=setting) if are_real else one,), number))
     return trials
 
 
@@ -118,9 +120,8 @@ def filling_record_bytes(batch_bytes: int, record_bytes: int) -> int:
     records = max(round(room / (record_bytes + RECORD_HEADER_BYTES)), 1)
     size = room // records - MOST_RECORD_HEADER_BYTES
     if size < 1:
-        raise ParameterError(
-            f"batch_bytes is {batch_bytes} at this scale; allowed: enough for one record, so scale down less."
-        )
+        allowed = "enough for one record, so scale down less"
+        raise ParameterError(f"batch_bytes is {batch_bytes} at this scale; allowed: {allowed}.")
     return size
 
 
@@ -169,10 +170,3 @@ def _trial(load, link, background_share, alongside):
 def _plain(value):
     """A design's level in the type that settings use: whole numbers as int."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _check(scales, rate_bps, background_share):
-    if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
-        raise ParameterError(f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more.")
-    check_number("background_share", background_share, 0, 0.99)  # a full link leaves nothing to compare
-    check_number("rate_bps", rate_bps, 0, above=True)
