@@ -3,8 +3,6 @@ The command line: decides what to measure and what to replay. Apart from the not
 import both what measures and what analyses; it does so when a command needs it.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -163,11 +163,8 @@ def one_of(default: object, allowed: Collection):
 def check_declared(settings: object) -> None:
     """Check all fields that are `bounded`, `one_of` or flags; numbers are whole if declared as int."""
     for each in fields(settings):
-        value, label, is_optional = (
-            getattr(settings, each.name),
-            f"{type(settings).__name__} {each.name}",
-            "None" in each.type,
-        )
+        value, is_optional = getattr(settings, each.name), "None" in each.type
+        label = f"{type(settings).__name__} {each.name}"
         if "limits" in each.metadata:
             optional = (each.name,) if is_optional else ()
             check_fields(settings, (each.name, *each.metadata["limits"]), whole="int" in each.type, optional=optional)
@@ -188,9 +185,8 @@ def links_of(host: Host):
 
 def cluster_of(*hosts: Host):
     """The hosts' Kafka cluster: their lab's own or the one chosen by `reaching`; ExperimentError if there is none."""
-    for host in hosts:
-        if host.cluster is not None:
-            return host.cluster
+    if cluster := next((host.cluster for host in hosts if host.cluster is not None), None):
+        return cluster
     names = ", ".join(dict.fromkeys(host.name for host in hosts))
     raise ExperimentError(f"the lab of {names} has no Kafka cluster: open a Cluster on it first")
 
@@ -219,12 +215,10 @@ def keep(folder: Path, experiment: str, stem: str, extension: str, done: Complet
     Write stdout to <experiment>/<stem>.<extension>, and stderr, if there is any, to
     <experiment>/<stem>.stderr.txt (<stem>.server.stderr.txt if the extension is "server.txt").
     """
-    files = [write_raw(folder, experiment, f"{stem}.{extension}", done.stdout, **about(done))]
+    contents = {f"{stem}.{extension}": done.stdout}
     if done.stderr:
-        prefix = extension.rpartition(".")[0]
-        name = f"{stem}.{prefix}.stderr.txt" if prefix else f"{stem}.stderr.txt"
-        files.append(write_raw(folder, experiment, name, done.stderr, **about(done)))
-    return files
+        contents[".".join(filter(None, [stem, extension.rpartition(".")[0], "stderr.txt"]))] = done.stderr
+    return [write_raw(folder, experiment, name, content, **about(done)) for name, content in contents.items()]
 
 
 def run_to_end(host: Host, command: Sequence[str], timeout_s: float) -> tuple[Completed, str | None]:

@@ -21,6 +21,7 @@ PASSING = ("slow", "link")
 LEADERS = ("demote", "restore", "skew", "rebalance")
 KINDS = (*RESTARTS, *PASSING, *LEADERS)
 LASTING = ("kill", *PASSING)  # Kinds of actions that last for `for_s`.
+_LINK = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 _RESTART_S, _LEADERS_S = 12.0, 2.0  # Expected duration, measured on two busy processors.
 
 
@@ -69,22 +70,18 @@ class BrokerAction:
     def __post_init__(self):
         check_number("BrokerAction node_id", self.node_id, 1, 1_000_000, whole=True, optional=True)
         check_declared(self)
-        links = ("delay_ms", "jitter_ms", "loss", "rate_bps")
-        given = [name for name in links if getattr(self, name) is not None]
+        given = ", ".join(self.link_changes)
         if given and self.kind != "link":
-            raise ParameterError(
-                f"BrokerAction {self.kind!r} has {', '.join(given)}; allowed: with the kind 'link' only."
-            )
+            raise ParameterError(f"BrokerAction {self.kind!r} has {given}; allowed: with the kind 'link' only.")
         if self.kind == "link" and not given:
-            raise ParameterError(f"BrokerAction 'link' changes nothing; allowed: at least one of {', '.join(links)}.")
+            raise ParameterError(f"BrokerAction 'link' changes nothing; allowed: at least one of {', '.join(_LINK)}.")
         if self.kind == "rebalance" and self.node_id is not None:
             raise refusal("BrokerAction node_id", self.node_id, "None with the kind 'rebalance'")
 
     @property
     def link_changes(self) -> dict[str, float]:
         """The fields of LinkSettings that a "link" action changes."""
-        names = ("delay_ms", "jitter_ms", "loss", "rate_bps")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {name: value for name in _LINK if (value := getattr(self, name)) is not None}
 
     def __str__(self) -> str:
         whom = "" if self.node_id is None else f" broker {self.node_id}"
@@ -147,12 +144,10 @@ class BrokerActions:
         object.__setattr__(self, "actions", actions)
         check_declared(self)
         for each in actions:
-            needs = each.kind not in ("restore", "rebalance")
             if self.rolling and (each.node_id is not None or each.kind == "rebalance"):
-                raise ParameterError(
-                    f"BrokerActions rolling has “{each}”; allowed: actions of one broker, without node_id."
-                )
-            if not self.rolling and needs and each.node_id is None:
+                allowed = "actions of one broker, without node_id"
+                raise ParameterError(f"BrokerActions rolling has “{each}”; allowed: {allowed}.")
+            if not self.rolling and each.node_id is None and each.kind not in ("restore", "rebalance"):
                 raise ParameterError(f"BrokerActions has “{each}” without node_id; allowed: with rolling only.")
 
     def __str__(self) -> str:

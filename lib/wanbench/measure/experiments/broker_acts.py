@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from wanbench.errors import CommandError, LabError, ParameterError
@@ -103,63 +104,53 @@ class Acts:
     def undo(self) -> tuple[list[str], list[str]]:
         """Revert actions that have not ended; returns sentences on what was reverted, and what failed."""
         undone, faults = [], []
-
-        def take_back(what: str, do: Callable[[], None]) -> None:
+        steps = [(f"broker {node_id} at full speed", partial(self._quicken, node_id)) for node_id in self.slow]
+        steps += [(f"links of {region}", partial(self._mend, region)) for region in self._links]
+        steps += [(f"broker {node_id} started", partial(self._start, node_id)) for node_id in sorted(self._down)]
+        if self._originals:
+            steps.append(("replicas in their order", partial(self._lead, self._originals, others=True)))
+        for what, do in steps:
             try:
                 do()
                 undone.append(what)
             except LabError as error:
                 faults.append(f"{what}: {error}")
-
-        for node_id in list(self.slow):
-            take_back(f"broker {node_id} at full speed", lambda node_id=node_id: self._quicken(node_id))
-        for region in list(self._links):
-            take_back(f"links of {region}", lambda region=region: self._mend(region))
-        for node_id in sorted(self._down):
-            take_back(f"broker {node_id} started", lambda node_id=node_id: self._start(node_id))
-        if self._originals:
-            take_back("replicas in their order", lambda: self._lead(self._originals, others=True))
-            leadership.forget(self.cluster.first_order, self._originals)
-            self._originals = {}
+        leadership.forget(self.cluster.first_order, self._originals)
+        self._originals = {}
         return undone, faults
 
     # Restarts
 
     def _restart(self, action, view, row) -> None:
-        self._check_whole(action.node_id)
-        self._down.add(action.node_id)
-        self.cluster.stop(action.node_id)
-        row["in_force_at_s"] = time.time()
+        self._take_down(self.cluster.stop, action.node_id, row)
         self._start(action.node_id)
 
     def _kill(self, action, view, row) -> Callable[[], None]:
-        self._check_whole(action.node_id)
-        self._down.add(action.node_id)
-        self.cluster.kill(action.node_id)
-        row["in_force_at_s"] = time.time()
+        self._take_down(self.cluster.kill, action.node_id, row)
         return lambda: self._start(action.node_id)
 
-    def _start(self, node_id: int) -> None:
-        """Start a stopped broker, and return once it answers requests."""
-        logged = len(self.cluster.log(node_id))
-        if self.cluster.runs(node_id):
-            self._down.discard(node_id)
-            return
-        self.cluster.start(node_id, wait=False)
-        end_s = time.monotonic() + self.patience_s
-        while STARTED not in self.cluster.log(node_id)[logged:]:
-            if not self.cluster.runs(node_id):
-                self.cluster.check()
-            if time.monotonic() > end_s:
-                raise ExperimentError(f"broker {node_id} does not answer {self.patience_s:g} s after its start")
-            time.sleep(LOOK_S)
-        self._down.discard(node_id)
-
-    def _check_whole(self, node_id: int) -> None:
+    def _take_down(self, how: Callable[[int], None], node_id: int, row) -> None:
         if node_id in self.slow and self.slow[node_id].by_cycles:
             raise ExperimentError(f"broker {node_id} is slowed by SIGSTOP and cannot be stopped meanwhile")
         if node_id in self._down or not self.cluster.runs(node_id):
             raise ExperimentError(f"broker {node_id} does not run")
+        self._down.add(node_id)
+        how(node_id)
+        row["in_force_at_s"] = time.time()
+
+    def _start(self, node_id: int) -> None:
+        """Start a stopped broker, and return once it answers requests."""
+        logged = len(self.cluster.log(node_id))
+        if not self.cluster.runs(node_id):
+            self.cluster.start(node_id, wait=False)
+            end_s = time.monotonic() + self.patience_s
+            while STARTED not in self.cluster.log(node_id)[logged:]:
+                if not self.cluster.runs(node_id):
+                    self.cluster.check()
+                if time.monotonic() > end_s:
+                    raise ExperimentError(f"broker {node_id} does not answer {self.patience_s:g} s after its start")
+                time.sleep(LOOK_S)
+        self._down.discard(node_id)
 
     # What passes
 
@@ -198,12 +189,9 @@ class Acts:
     # Leadership
 
     def _demote(self, action, view, row) -> None:
-        order = leadership.without_leader(view, action.node_id)
-        alone = sum(
-            each["leader"] == action.node_id and len(each["replicas"]) == 1 for _, each in leadership.partitions(view)
-        )
-        self._reorder(action.node_id, order, view, row)
-        row["how"]["unmovable"] = alone
+        self._reorder(action.node_id, leadership.without_leader(view, action.node_id), view, row)
+        led = [each for _, each in leadership.partitions(view) if each["leader"] == action.node_id]
+        row["how"]["unmovable"] = sum(len(each["replicas"]) == 1 for each in led)
 
     def _skew(self, action, view, row) -> None:
         self._reorder(action.node_id, leadership.all_led_by(view, action.node_id), view, row)
@@ -254,10 +242,10 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     if not hasattr(cluster, "pid_file"):
         raise ExperimentError(f"{cluster!r} runs elsewhere: its brokers cannot be given a size")
     try:
-        each = sizes_by_broker(sizes, len(cluster.brokers))
+        wanted = zip(cluster.brokers, sizes_by_broker(sizes, len(cluster.brokers)), strict=True)
     except ParameterError as error:
         raise ExperimentError(str(error)) from error
-    wanted = [(broker, size) for broker, size in zip(cluster.brokers, each, strict=True) if size is not None]
+    wanted = [(broker, size) for broker, size in wanted if size is not None]
     if any(size.disk_bps is not None for _, size in wanted):
         raise ExperimentError(NO_DISK_RATE)
     with ExitStack() as undoing:

@@ -48,7 +48,11 @@ class Program:
 
     def news(self) -> list:
         """New output lines since the last call; ExperimentError if the program has failed."""
-        printed = self._printed()
+        if self.done is None and not self.process.is_running():
+            self._has_ended(self.process.wait(0))
+            if self.done.returncode:
+                raise ExperimentError(ended_with(str(self), self.done))
+        printed = self.process.printed(self._position) if self.done is None else self.done.stdout[self._position :]
         end = printed.rfind(b"\n") + 1
         lines = [json.loads(line) for line in printed[:end].splitlines()]
         self._position += end
@@ -86,16 +90,6 @@ class Program:
             "ended_at_s": self.ended_at_s and round(self.ended_at_s, 6),
             "killed": self.done is not None and self.done.returncode < 0,
         }
-
-    def _printed(self) -> bytes:
-        """Output since the last complete line read."""
-        if self.done is None:
-            if self.process.is_running():
-                return self.process.printed(self._position)
-            self._has_ended(self.process.wait(0))
-            if self.done.returncode:
-                raise ExperimentError(ended_with(str(self), self.done))
-        return self.done.stdout[self._position :]
 
     def _has_ended(self, done: Completed) -> None:
         self.done, self.ended_at_s = done, time.time()
@@ -205,17 +199,17 @@ class Session:
         if not self._until(is_clear, timeout_s):
             raise ExperimentError(f"{late} {timeout_s:g} s: {last}")
 
-    def _write(self, name: str, content: object) -> None:
+    def _write(self, name: str, content: object, **about) -> None:
         """Keep bytes, or an object as JSON, as <stem>.<name>."""
         if not isinstance(content, bytes):
             content = json.dumps(content, indent=1).encode() + b"\n"
-        times = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
-        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.{name}", content, **times))
+        about = about or {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
+        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.{name}", content, **about))
 
-    def _keep_packed(self, name: str, content: bytes, **times) -> dict:
+    def _keep_packed(self, name: str, content: bytes, **about) -> dict:
         """Keep a compressed file; returns its name and hash, for the session's file."""
         packed = gzip.compress(content, 9, mtime=0)
-        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.{name}", packed, **times))
+        self._write(name, packed, **about)
         return {"name": f"{self.stem}.{name}", "sha256": hashlib.sha256(packed).hexdigest()}
 
     def _keep_program(self, program: Program, content: Callable[[bytes], bytes] = bytes, role: str = "") -> dict:
@@ -226,8 +220,7 @@ class Session:
         done, name = program.done, f"{role or program.role}-{program.number}"
         file = self._keep_packed(f"{name}.jsonl.gz", content(done.stdout), **about(done))
         if done.stderr and not role:
-            errors = f"{self.stem}.{name}.stderr.txt"
-            self.files.append(write_raw(self.folder, self.settings.name, errors, done.stderr[-100_000:], **about(done)))
+            self._write(f"{name}.stderr.txt", done.stderr[-100_000:], **about(done))
         return program.describe() | {"role": role or program.role, "file": file}
 
 

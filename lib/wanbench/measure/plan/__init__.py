@@ -1,6 +1,5 @@
-"""What to test, when, and the time, data volume and cost."""
+"""What to test, when, and the time and data volume."""
 
-from .cost import prices
 from .pairs import lower_bound, pair, rounds, select_pairs
 from .plan import Plan, Test, Trial, in_blocks, make_plan, make_trials
 
@@ -13,7 +12,6 @@ __all__ = [
     "make_plan",
     "make_trials",
     "pair",
-    "prices",
     "rounds",
     "select_pairs",
 ]

@@ -10,9 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import pandas as pd
+from collections.abc import Iterable, Mapping, Sequence
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
@@ -112,34 +110,15 @@ def select_pairs(
     return selected
 
 
-def tests_done(table: pd.DataFrame | None) -> Counter[Pair]:
-    """
-    Number of measurements of each pair, from a table of tests (`from_region`, `to_region`, and `outcome`, if present:
-    only "done" counts).
-    """
-    if table is None:
-        return Counter()
-    absent = {"from_region", "to_region"} - set(table.columns)
-    if absent:
-        raise ParameterError(
-            f"The table of tests done lacks {', '.join(sorted(absent))}; it has {list(table.columns)}."
-        )
-    if "outcome" in table.columns:
-        table = table[table["outcome"] == "done"]
-    return Counter(zip(table["from_region"], table["to_region"], strict=True))
-
-
-def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float] | None, light_rtt_ms) -> dict[Pair, float]:
-    """The expected RTT of each pair: from `rtt_ms` (either direction), or else from `light_rtt_ms(pair)`."""
-    if rtt_ms is None:
-        return {p: float(light_rtt_ms(p)) for p in pairs}
-    out = {}
+def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float]) -> dict[Pair, float]:
+    """The expected RTT of each pair, in either direction."""
+    expected = {}
     for p in pairs:
         value = rtt_ms.get(p, rtt_ms.get(p[::-1]))
-        if value is None or not value >= 0 or value == float("inf"):
+        if value is None or not 0 <= value < float("inf"):
             raise ParameterError(f"rtt_ms of {p[0]}->{p[1]} is {value!r}; it must be a number of at least 0.")
-        out[p] = float(value)
-    return out
+        expected[p] = float(value)
+    return expected
 
 
 def _candidates(pairs, regions):
@@ -154,9 +133,7 @@ def _candidates(pairs, regions):
     twice = [f"{a}->{b}" for (a, b), count in Counter(explicit).items() if count > 1]
     if twice:
         raise ParameterError(f"Given more than once: {', '.join(sorted(twice))}.")
-    if regions is None:
-        return sorted(explicit)
-    return sorted(p for p in explicit if p[0] in allowed and p[1] in allowed)
+    return sorted(p for p in explicit if regions is None or set(p) <= set(allowed))
 
 
 def _check_clouds(wanted, pairs):
@@ -210,9 +187,7 @@ def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     return max(bounds)
 
 
-def rounds(
-    pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None, rank: Callable[[Pair], float] | None = None
-) -> list[list[Pair]]:
+def rounds(pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None) -> list[list[Pair]]:
     """
     Put ordered pairs into rounds in which every region takes part in at most one test.
 
@@ -228,8 +203,6 @@ def rounds(
         Decides who meets when, and the order of the rounds. The same seed gives the same rounds.
     batch : int, optional
         Maximum number of tests in a round; 1 tests the pairs one after another. None: as many as fit.
-    rank : function of a pair, optional
-        Rounds whose pairs have the lowest mean rank come first, and within a round the lowest rank.
 
     Examples
     --------
@@ -252,10 +225,6 @@ def rounds(
     chance.shuffle(colours)
     for colour in colours:
         chance.shuffle(colour)
-    if rank is not None:
-        for colour in colours:
-            colour.sort(key=rank)
-        colours.sort(key=lambda colour: sum(map(rank, colour)) / len(colour))
     return colours
 
 
@@ -336,13 +305,10 @@ def _coloured(pairs, n_colours, chance):
     order = list(pairs)
     while True:
         for _ in range(_TRIES):
-            colouring = _attempt(order, n_colours, chance)
-            if colouring is not None:
-                used: dict[int, list[Pair]] = defaultdict(list)
-                for region, colours in colouring.at.items():
-                    for colour, pair in colours.items():
-                        if pair[0] == region:
-                            used[colour].append(pair)
+            if colouring := _attempt(order, n_colours, chance):
+                used: dict[int, set[Pair]] = defaultdict(set)
+                for colour, pair in (item for colours in colouring.at.values() for item in colours.items()):
+                    used[colour].add(pair)
                 return [sorted(used[colour]) for colour in sorted(used)]
             chance.shuffle(order)
         n_colours += 1

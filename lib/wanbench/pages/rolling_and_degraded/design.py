@@ -157,10 +157,8 @@ class DetectionSession(ConcurrentSession):
         self._began_at_s = time.time() + (0 if self.sending is None else self.settings.settle_s)
         while not self._over.wait(LOOK_S):
             for known_at_s, node_id, value_ms in fed(self._probe, self.nodes, self.settings.detector):
-                if known_at_s >= self._began_at_s:
-                    alarm = self.detector.update(known_at_s, node_id, value_ms)
-                    if alarm is not None:
-                        self._alarm(alarm)
+                if known_at_s >= self._began_at_s and (alarm := self.detector.update(known_at_s, node_id, value_ms)):
+                    self._alarm(alarm)
 
     def _alarm(self, alarm: Alarm) -> None:
         row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(self.detector.baseline(alarm.broker))}
@@ -224,8 +222,6 @@ def fed(probe: Program, nodes: Sequence[int], settings):
 
 TO_RESTORE_S = 1.0
 """Delay before a broker at full speed leads again: the command that ends its slowness has finished by then."""
-_OF_ROLL = ("load", "broker_settings")
-_OF_SLOWNESS = "take_out"
 
 
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
@@ -245,17 +241,13 @@ def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, *
     """
     made = {}
     for name, given in kinds.items():
-        own = _changed(name, load, given.get("load", {}))
-        action = _action(
-            name,
-            {key: value for key, value in given.items() if key not in _OF_ROLL},
-            at_s=calm_s + own.warmup_s - load.warmup_s,
-        )
-        made[name] = KafkaTrial(
-            own,
-            broker_settings=given.get("broker_settings"),
-            **trial | {"alongside": (*trial.get("alongside", ()), BrokerActions((action,), rolling=True, pause_s=0))},
-        )
+        given = dict(given)
+        changes, broker_settings = given.pop("load", {}), given.pop("broker_settings", None)
+        check_keys(f"the load of “{name}”", changes, type(load))
+        own = replace(load, **changes)
+        action = _action(name, given, at_s=calm_s + own.warmup_s - load.warmup_s)
+        actions = BrokerActions((action,), rolling=True, pause_s=0)
+        made[name] = KafkaTrial(own, broker_settings=broker_settings, **_alongside(trial, actions))
     return made
 
 
@@ -289,21 +281,22 @@ def slowed(
     """
     check_number("brokers", brokers, 1, 9, whole=True)
     made, turn_s = {}, slow_s + calm_s
+    starts = {turn + 1: first_s + turn * turn_s for turn in range(brokers)}
+    load = replace(load, duration_s=first_s + brokers * turn_s - load.warmup_s)
+    restored = [BrokerAction("restore", at_s=at_s + slow_s + TO_RESTORE_S) for at_s in starts.values()]
     for name, given in kinds.items():
-        slow, restored, given = [], [], dict(given)
-        take_out = given.pop(_OF_SLOWNESS, None)
-        for turn in range(brokers):
-            at_s = first_s + turn * turn_s
-            slow.append(_action(name, given, node_id=turn + 1, at_s=at_s, for_s=slow_s))
-            restored.append(BrokerAction("restore", at_s=at_s + slow_s + TO_RESTORE_S))
+        given = dict(given)
+        take_out = given.pop("take_out", None)
+        slow = [_action(name, given, node_id=node_id, at_s=at_s, for_s=slow_s) for node_id, at_s in starts.items()]
         for label, demotes, actions in ((name, False, slow), (f"{name}, demoted", True, slow + restored)):
             watched = replace(detection, demote_on_alarm=demotes, take_out=take_out if demotes else None)
-            made[label] = KafkaTrial(
-                replace(load, duration_s=first_s + brokers * turn_s - load.warmup_s),
-                system=name,
-                **trial | {"alongside": (*trial.get("alongside", ()), watched, BrokerActions(tuple(actions)))},
-            )
+            concurrent = _alongside(trial, watched, BrokerActions(tuple(actions)))
+            made[label] = KafkaTrial(load, system=name, **concurrent)
     return made
+
+
+def _alongside(trial: Mapping, *more) -> dict:
+    return {**trial, "alongside": (*trial.get("alongside", ()), *more)}
 
 
 def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial) -> KafkaTrial:
@@ -312,10 +305,8 @@ def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s
     continues for the same time after it.
     """
     actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + skew_s)
-    return KafkaTrial(
-        replace(load, duration_s=first_s + 2 * skew_s - load.warmup_s),
-        **trial | {"alongside": (*trial.get("alongside", ()), BrokerActions(actions))},
-    )
+    load = replace(load, duration_s=first_s + 2 * skew_s - load.warmup_s)
+    return KafkaTrial(load, **_alongside(trial, BrokerActions(actions)))
 
 
 def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
@@ -325,17 +316,12 @@ def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
     """
     made = [warm_up]
     for trial in trials:
-        if _starts_brokers(made[-1]):
+        before = made[-1].experiments
+        actions = [part for one in before for part in one.alongside if isinstance(part, BrokerActions)]
+        if any(one.broker_settings for one in before) or any(part.rolling for part in actions):
             made.append(warm_up)
         made.append(trial)
     return made
-
-
-def _starts_brokers(trial: Trial) -> bool:
-    return any(
-        each.broker_settings or any(isinstance(one, BrokerActions) and one.rolling for one in each.alongside)
-        for each in trial.experiments
-    )
 
 
 def _action(name: str, given: Mapping, **more) -> BrokerAction:
@@ -344,8 +330,3 @@ def _action(name: str, given: Mapping, **more) -> BrokerAction:
     if "kind" not in given:
         raise ParameterError(f"“{name}” has no kind; allowed: restart, kill, slow, link.")
     return BrokerAction(**{**given, **more})
-
-
-def _changed(name: str, load: KafkaOpenLoop, changes: Mapping) -> KafkaOpenLoop:
-    check_keys(f"the load of “{name}”", changes, type(load))
-    return replace(load, **changes)

@@ -41,14 +41,9 @@ _KERNEL_DECIDES = {"socket.receive.buffer.bytes": ("-1", "0"), "socket.send.buff
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
 _JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Default of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
-_OVERRULED = (
-    "bootstrap.servers",
-    "group.id",
-    "key.serializer",
-    "value.serializer",
-    "key.deserializer",
-    "value.deserializer",
-)
+_OVERRULED = {"bootstrap.servers", "group.id"} | {
+    f"{part}.{what}" for part in ("key", "value") for what in ("serializer", "deserializer")
+}
 """Set by the lab (the address) or by the benchmark, overriding the driver."""
 
 
@@ -194,9 +189,8 @@ def to_open_loop(
     if isinstance(ignoring, str):
         raise refusal("ignoring", ignoring, "a list of names of fields and settings")
     ignoring, allowed = set(ignoring), {each.name for each in fields(KafkaOpenLoop)}
-    for name in changes:
-        if name not in allowed:
-            raise refusal("changes", name, f"fields of KafkaOpenLoop: {', '.join(sorted(allowed))}")
+    if unknown := [name for name in changes if name not in allowed]:
+        raise refusal("changes", unknown[0], f"fields of KafkaOpenLoop: {', '.join(sorted(allowed))}")
     lost = [lost for is_lost, lost in _LOST if is_lost(workload)]
     by_driver, more = ({}, []) if driver is None else of_driver(driver)
     if lost := [one for one in lost + more if one.name not in ignoring and one.instead not in changes]:
