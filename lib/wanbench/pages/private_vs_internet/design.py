@@ -43,7 +43,7 @@ class Path:
     rtt_sd_ms: float
     correlation_s: float = 0.5
 
-    def link(self, rate_bps: float | None, loss: float = 0.0) -> LinkSettings:
+    def link(self, rate_bps: float | None) -> LinkSettings:
         """
         The link settings of one direction.
 
@@ -51,7 +51,7 @@ class Path:
         0.49
         """
         jitter = {"jitter_ms": self.rtt_sd_ms / sqrt(2), "jitter_correlation_s": self.correlation_s}
-        return LinkSettings(self.rtt_ms / 2, loss=loss, rate_bps=rate_bps, **jitter)
+        return LinkSettings(self.rtt_ms / 2, rate_bps=rate_bps, **jitter)
 
 
 def two_paths(
@@ -161,8 +161,8 @@ def _trial(load, link, background_share, alongside):
     lasts_s = ceil(load.warmup_s + load.duration_s + OVERLAP_S)
     background = None
     if background_share:
-        rate = {"rate_bps": background_share * link.rate_bps, "window_bytes": BACKGROUND_WINDOW_BYTES}
-        background = Iperf3(duration_s=lasts_s, udp=True, omit_s=0, block_bytes=1400, **rate)
+        sizes = {"block_bytes": 1400, "window_bytes": BACKGROUND_WINDOW_BYTES}
+        background = Iperf3(duration_s=lasts_s, udp=True, rate_bps=background_share * link.rate_bps, omit_s=0, **sizes)
     ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
     return KafkaTrial(load, link=link, background=background, ping=ping, alongside=alongside)
 
