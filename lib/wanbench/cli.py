@@ -231,7 +231,7 @@ def _replayed(job, reason: str):
 
 
 def _recorded(job):
-    """The job with the committed recording instead of the local lab, if its notebook's tag asks for that."""
+    """Return the job, with the committed recording instead of the local lab if its notebook is tagged `recorded`."""
     from .publish.notebooks import RECORDED, read_notebook, title_tags
 
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):

@@ -158,7 +158,7 @@ class _Reader:
         )
 
     def _file(self, place, given, private=False) -> Path:
-        """A path that begins at the inventory's folder; a private one that nobody else may read."""
+        """Return the absolute path of a file, given relative to the inventory; if `private`, nobody else may read it."""
         check_name(place, given)
         path = Path(self.path.parent, Path(given).expanduser()).absolute()
         if '"' in str(path) or not path.is_file():

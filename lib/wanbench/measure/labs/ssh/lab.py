@@ -1,4 +1,4 @@
-"""The lab of hosts that one already has, reached by SSH."""
+"""A lab of hosts that you already have, reached by SSH."""
 
 from __future__ import annotations
 

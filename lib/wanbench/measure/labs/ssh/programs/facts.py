@@ -50,7 +50,7 @@ def is_own(address):
 
 
 def congestion_control(address, peer):
-    """What a connection to the peer would use: its route may say other than the sysctl. The peer need not answer."""
+    """Return what a connection to the peer would use: its route may override the sysctl. The peer need not answer."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
         tried.setblocking(False)
         try:
