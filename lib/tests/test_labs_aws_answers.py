@@ -283,7 +283,7 @@ def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is
         def run(self, command, **how):
             return SimpleNamespace(stdout=b"\n\n lo: 0 0 0 0 0 0 0 0 9\n eth0: 0 0 0 0 0 0 0 0 3000000000\n")
 
-    lab.hosts = {names[0]: [There()], names[1]: [Lost()]}
+    lab.own_hosts = {names[0]: [There()], names[1]: [Lost()]}
     lab._meter = Meter()
     lab._meter._started -= timedelta(hours=2)
     spent = lab.spent().table.set_index("item").amount

@@ -12,7 +12,6 @@ import functools
 import os
 import platform
 import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +25,7 @@ from wanbench.measure.links.namespaces import address, checked_sysctls
 
 from .base import Completed, Host, Lab
 from .processes import GRACE_S, EnteredProcess, result_of
+from .ssh.programs.facts import version
 
 MAX_COUNT = 254  # Regions of a lab, and hosts of a region: each is one byte of an address.
 # What every region's namespace is set to: one known congestion control, buffers for long fat paths, IPv4.
@@ -77,9 +77,6 @@ class LocalHost(Host):
 
     def get(self, source: str, target: Path) -> None:
         _copy(source, target)
-
-    def __repr__(self):
-        return f"<host {self.name} at {self.address}>"
 
 
 class LocalLab(Lab):
@@ -301,7 +298,6 @@ class LocalLab(Lab):
         return {name: int(value) for name, value in values.items()} if len(values) == len(_GLOBAL_SYSCTLS) else None
 
     def describe(self) -> dict:
-        hosts = [host for hosts in self.hosts.values() for host in hosts]
         return {
             "kind": self.kind,
             "emulator": EMULATOR,
@@ -318,7 +314,7 @@ class LocalLab(Lab):
             "sysctls": {**self.sysctls, **_global_sysctls()},
             "sysctls_refused": self._opened.get("refused", {}),
             "tools": tools(),
-            "hosts": [{"name": host.name, "region": host.region, "address": host.address} for host in hosts],
+            "hosts": [{"name": host.name, "region": host.region, "address": host.address} for host in self.all_hosts()],
             "links": [{"from_region": a, "to_region": b, **_settings(self.links, a, b)} for a, b in self.links],
             "clock_offset_ms": 0,
             "clock_offset_from": "one machine, one clock",
@@ -347,8 +343,7 @@ class LocalLab(Lab):
         return [[self._numbers[a], self._numbers[b]] for a, b in pairs]
 
     def _send_settings(self, links, pairs):
-        numbered = [[self._numbers[a], self._numbers[b], _settings(links, a, b)] for a, b in pairs]
-        self._ask("set", links=numbered)
+        self._ask("set", links=[[self._numbers[a], self._numbers[b], _settings(links, a, b)] for a, b in pairs])
 
     def _both_ways(self, a, b, one_way):
         pairs = [(a, b)] if one_way else [pair for pair in ((a, b), (b, a)) if pair in self.links]
@@ -410,22 +405,9 @@ def checked_links(
 @functools.cache
 def tools() -> dict[str, str]:
     """The first line of each tool's version output; tools that cannot be run are left out."""
-    versions = {}
-    for tool, option in _TOOLS.items():
-        try:
-            done = subprocess.run([tool, option], capture_output=True, timeout=10, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        lines = done.stdout.decode(errors="replace").strip().splitlines()
-        if lines:
-            versions[tool] = lines[0]
-    return versions
+    return {tool: line for tool, option in _TOOLS.items() if (line := version(tool, option))}
 
 
 def _global_sysctls():
-    values = {}
-    for name in _GLOBAL_SYSCTLS:
-        path = Path("/proc/sys", *name.split("."))
-        if path.exists():
-            values[name] = path.read_text().strip()
-    return values
+    paths = {name: Path("/proc/sys", *name.split(".")) for name in _GLOBAL_SYSCTLS}
+    return {name: path.read_text().strip() for name, path in paths.items() if path.exists()}

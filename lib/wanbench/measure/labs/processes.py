@@ -30,8 +30,9 @@ class PolledProcess(Process):
     """
     A command whose output is polled.
 
-    Subclasses supply `ask_to_end()`, `end_by(deadline)`, `kill()`; and `_read_at(position)`, a chunk of stdout from
-    this byte on, and `_so_far()`, a `Completed` of what is printed so far.
+    Subclasses supply `ask_to_end()` and `kill()`; `_has_ended(timeout_s)`, which waits for the end so long, and
+    `_complete()`, the `Completed` then; `_read_at(position)`, a chunk of stdout from this byte on, and `_so_far()`, a
+    `Completed` of what is printed so far.
     """
 
     longest_pause_s = 0.02
@@ -67,6 +68,18 @@ class PolledProcess(Process):
             time.sleep(pause_s)
             pause_s = min(self.longest_pause_s, pause_s * 1.5)
 
+    def is_running(self) -> bool:
+        return not self._has_ended(0)
+
+    def wait(self, timeout_s: float) -> Completed:
+        if not self._has_ended(timeout_s):
+            raise command_error(self._so_far(), f"did not end within {timeout_s:g} s")
+        return self._complete()
+
+    def end_by(self, deadline: float) -> Completed:
+        """Wait for the end until a time of the monotonic clock, then kill."""
+        return self._complete() if self._has_ended(max(0.0, deadline - time.monotonic())) else self.kill()
+
     def stop(self) -> Completed:
         self.ask_to_end()
         return self.end_by(time.monotonic() + GRACE_S)
@@ -97,14 +110,6 @@ class EnteredProcess(PolledProcess):
         except OSError as error:
             raise LabError(f"{entering[0]} cannot be started: {error}") from None
 
-    def is_running(self) -> bool:
-        return not self._has_ended(0)
-
-    def wait(self, timeout_s: float) -> Completed:
-        if not self._has_ended(timeout_s):
-            raise command_error(self._so_far(), f"did not end within {timeout_s:g} s")
-        return self._complete()
-
     def ask_to_end(self) -> None:
         """Send SIGTERM to the command and what it started, if it still runs; wake it if it is frozen."""
         deadline = time.monotonic() + GRACE_S
@@ -112,12 +117,6 @@ class EnteredProcess(PolledProcess):
         while not self._has_ended(0) and not self._signal(signal.SIGTERM) and time.monotonic() < deadline:
             time.sleep(0.001)
         self._signal(signal.SIGCONT)
-
-    def end_by(self, deadline: float) -> Completed:
-        """Wait for the end until a time of the monotonic clock, then kill."""
-        if not self._has_ended(max(0.0, deadline - time.monotonic())):
-            return self.kill()
-        return self._complete()
 
     def kill(self) -> Completed:
         """End the command and everything in its session's group, now."""

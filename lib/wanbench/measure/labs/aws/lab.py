@@ -8,7 +8,7 @@ from functools import partial
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError
 from wanbench.measure.labs.rented.costs import Costs
-from wanbench.measure.labs.rented.hosts import Instance, Order, in_first_zone, once_running, user_data
+from wanbench.measure.labs.rented.hosts import Instance, Order, in_first_zone, once_running
 from wanbench.measure.labs.rented.lab import RentedLab
 from wanbench.measure.labs.rented.resources import RUN, Tags, everywhere
 
@@ -45,20 +45,11 @@ class AwsLab(RentedLab):
         "python3.11-pip",
     )
     python = "python3.11"
-    takes_subnets = True
-    client_class, resources_class = Aws, AwsResources
-
-    def survey(self) -> tuple[list[Site], list[str]]:
-        return survey(self.client, list(self.wanted.values()), self.alongside)
+    takes_subnets, volume_device = True, VOLUME_DEVICE
+    client_class, resources_class, survey = Aws, AwsResources, staticmethod(survey)
 
     def costs(self, **wanted) -> Costs:
         return costs(self.client, **wanted)
-
-    def first_start(self, *, volume: bool, **given) -> str:
-        """
-        See `RentedLab.first_start`; launched with instance-initiated shutdown = terminate, powered off means gone.
-        """
-        return user_data(volume_device=VOLUME_DEVICE if volume else None, **given)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:
         group = prepare_region(self.client, site, order.tags, order.public_key, self.operator)

@@ -13,12 +13,12 @@ from wanbench.checks import refusal
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, too_small
 from wanbench.measure.labs.rented.costs import Costs
-from wanbench.measure.labs.rented.hosts import Instance, Order, Wanted, in_first_zone, user_data
+from wanbench.measure.labs.rented.hosts import Instance, Order, Wanted, in_first_zone
 from wanbench.measure.labs.rented.lab import RentedLab
 from wanbench.measure.labs.rented.resources import everywhere
 
 from .clients import Azure
-from .teardown import SUBSCRIPTION, AzureResources
+from .teardown import AzureResources
 
 PUBLISHER, OFFER = "Canonical", "ubuntu-24_04-lts"
 BOOT_GB = 30  # Size of the disk from which a host starts: that of the image; Azure charges for 32 GB.
@@ -38,7 +38,6 @@ AHEAD_S = 120
 SCHEDULES_VERSION = "2018-09-15"
 DISK_TYPE = "StandardSSD_LRS"
 NETWORK, RULES, SUBNET = "wanbench", "wanbench", "hosts"  # Names inside a resource group.
-VOLUME_DEVICE = "/dev/disk/azure/scsi1/lun0"
 
 
 @dataclass(frozen=True)
@@ -62,54 +61,6 @@ class Site:
     def image(self) -> str:
         """The image's name."""
         return f"{PUBLISHER}:{OFFER}:{self.image_sku}:{self.image_version}"
-
-
-class AzureLab(RentedLab):
-    """
-    Hosts on Azure; parameters and what else holds are those of `RentedLab`.
-
-    Its images are of Ubuntu 24.04, its volumes standard SSDs, its zones "1", "2" and "3". A subnet that exists is named
-    "GROUP/NETWORK/SUBNET", so that no id of a subscription is in a manifest. A run has a resource group in each region,
-    and with `private_addresses` its networks are peered. Azure stops a host when its time is over. LabError if the
-    extra azure is not installed.
-    """
-
-    kind, user = "azure", "wanbench"
-    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
-    takes_subnets = True
-    client_class, resources_class = Azure, AzureResources
-
-    def __init__(self, *arguments, **options):
-        for subnet in (options.get("subnets") or {}).values():
-            if subnet.count("/") != 2:
-                raise refusal("subnets", subnet, "GROUP/NETWORK/SUBNET")
-        super().__init__(*arguments, **options)
-
-    def survey(self) -> tuple[list[Site], list[str]]:
-        return survey(self.client, list(self.wanted.values()), self.alongside)
-
-    def places(self) -> list[str]:
-        return [SUBSCRIPTION]
-
-    def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
-        """See `RentedLab.costs`; the disk from which a host starts is paid for like a volume."""
-        return Costs(volume_gb=charged_gb(BOOT_GB) + (charged_gb(volume_gb) if volume_gb else 0), **wanted)
-
-    def first_start(self, *, volume: bool, **given) -> str:
-        return user_data(volume_device=VOLUME_DEVICE if volume else None, **given)
-
-    def launch(self, site: Site, order: Order) -> list[Instance]:
-        make_group(self.client, site, order, self.operator)
-        return launch(self.client, site, order, self.user)
-
-    def let_in(self, order: Order, addresses: Sequence[str]) -> None:
-        def work(site):
-            let_in(self.client, site, order.tags.run, addresses)
-            for other in self.sites if self.private_addresses else ():
-                if other != site:
-                    peer(self.client, site, other, order.tags.run)
-
-        everywhere(work, self.sites)
 
 
 def charged_gb(size_gb: int) -> int:
@@ -391,3 +342,42 @@ def _rule(priority: int, sources: Sequence[str], protocol: str, ports: str) -> d
         "destinationAddressPrefix": "*",
         "destinationPortRange": ports,
     }
+
+
+class AzureLab(RentedLab):
+    """
+    Hosts on Azure; parameters and what else holds are those of `RentedLab`.
+
+    Its images are of Ubuntu 24.04, its volumes standard SSDs, its zones "1", "2" and "3". A subnet that exists is named
+    "GROUP/NETWORK/SUBNET", so that no id of a subscription is in a manifest. A run has a resource group in each region,
+    and with `private_addresses` its networks are peered. Azure stops a host when its time is over. LabError if the
+    extra azure is not installed.
+    """
+
+    kind, user = "azure", "wanbench"
+    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
+    takes_subnets, volume_device = True, "/dev/disk/azure/scsi1/lun0"
+    client_class, resources_class, survey = Azure, AzureResources, staticmethod(survey)
+
+    def __init__(self, *arguments, **options):
+        for subnet in (options.get("subnets") or {}).values():
+            if subnet.count("/") != 2:
+                raise refusal("subnets", subnet, "GROUP/NETWORK/SUBNET")
+        super().__init__(*arguments, **options)
+
+    def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
+        """See `RentedLab.costs`; the disk from which a host starts is paid for like a volume."""
+        return Costs(volume_gb=charged_gb(BOOT_GB) + (charged_gb(volume_gb) if volume_gb else 0), **wanted)
+
+    def launch(self, site: Site, order: Order) -> list[Instance]:
+        make_group(self.client, site, order, self.operator)
+        return launch(self.client, site, order, self.user)
+
+    def let_in(self, order: Order, addresses: Sequence[str]) -> None:
+        def work(site):
+            let_in(self.client, site, order.tags.run, addresses)
+            for other in self.sites if self.private_addresses else ():
+                if other != site:
+                    peer(self.client, site, other, order.tags.run)
+
+        everywhere(work, self.sites)

@@ -3,7 +3,7 @@
 from .hosts import Instance, Order, Wanted
 from .lab import RentedLab
 from .resources import Resource, Resources, Tags, everywhere, take_down
-from .several import SeveralClouds, on_clouds
+from .several import on_clouds, several_clouds
 from .sweep import sweep
 
 __all__ = [
@@ -12,11 +12,11 @@ __all__ = [
     "RentedLab",
     "Resource",
     "Resources",
-    "SeveralClouds",
     "Tags",
     "Wanted",
     "everywhere",
     "on_clouds",
+    "several_clouds",
     "sweep",
     "take_down",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import signal
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from uuid import uuid4
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Completed, Host
-from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, command_error, judged, result_of
+from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, judged, result_of
 
 from .connection import CHUNK, Connection, ConnectionLost, Login
 
@@ -147,9 +146,6 @@ class SshHost(Host):
         how = {"patience_s": self.patience_s, "python": self.python, "sudo": self.sudo, "folder": self.folder}
         return Connection(self.name, self.login, **how)
 
-    def __repr__(self):
-        return f"<host {self.name} at {self.address}>"
-
 
 class SshProcess(PolledProcess):
     """
@@ -169,25 +165,20 @@ class SshProcess(PolledProcess):
         started, _ = connection.ask("start", name=self._name, command=list(self.command))
         self._started_at_utc = started["started_at_utc"]
 
-    def is_running(self) -> bool:
-        return not self._end.is_set()
-
     def wait(self, timeout_s: float) -> Completed:
-        if not self._end.wait(max(0.0, timeout_s)):
-            raise command_error(self._so_far(), f"did not end within {timeout_s:g} s")
-        if self._ended is None:
-            raise ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
-        return self._complete()
+        if self._has_ended(timeout_s) and self._ended is None:
+            raise self._cut_short()
+        return super().wait(timeout_s)
+
+    def _has_ended(self, timeout_s):
+        return self._end.wait(max(0.0, timeout_s))
+
+    def _cut_short(self):
+        return ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to the command and what it started, if it still runs."""
         self._signal(signal.SIGTERM)
-
-    def end_by(self, deadline: float) -> Completed:
-        """Wait for the end until a time of the monotonic clock, then kill."""
-        if not self._end.wait(max(0.0, deadline - time.monotonic())):
-            return self.kill()
-        return self._complete()
 
     def kill(self) -> Completed:
         """End the command and everything in its session's group, now."""
@@ -215,7 +206,7 @@ class SshProcess(PolledProcess):
                 return data
             self._end.wait(self._connection.patience_s)
         if self._ended is None:
-            raise ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
+            raise self._cut_short()
         return getattr(self._complete(), stream)[position:]
 
     def _complete(self):

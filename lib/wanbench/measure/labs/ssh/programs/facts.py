@@ -20,10 +20,10 @@ MODULES = ("kafka", "confluent_kafka", "wanbench")
 MANAGERS = ("apt-get", "dnf", "yum")
 
 
-def version(tool):
+def version(tool, option):
     """The first line that a tool prints about its version; None if it is not there or cannot be asked."""
     try:
-        done = subprocess.run([tool, TOOLS[tool]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+        done = subprocess.run([tool, option], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
     lines = done.stdout.decode(errors="replace").strip().splitlines()
@@ -73,7 +73,7 @@ def main(address, peer, *sysctls):
         "python": platform.python_version(),
         "congestion_control": congestion_control(address, peer),
         "sysctls": {name: sysctl(name) for name in sysctls},
-        "tools": {tool: said for tool in TOOLS for said in [version(tool)] if said},
+        "tools": {tool: said for tool, option in TOOLS.items() for said in [version(tool, option)] if said},
         "modules": [name for name in MODULES if importlib.util.find_spec(name)],
         "manager": next((name for name in MANAGERS if shutil.which(name)), None),
         "has_address": is_own(address),
