@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Completed, Host
-from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, judged, result_of
+from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, joined, judged, result_of
 
 from .connection import CHUNK, Connection, ConnectionLost, Login
 
@@ -133,18 +133,16 @@ class SshHost(Host):
             raise LabError(f"{source} cannot be read: {error.strerror or error}.") from None
 
     def get(self, source: str, target: Path) -> None:
-        connection, start = self.connection, 0
+        connection = self.connection
         try:
             with open(target, "wb") as file:
-                while data := connection.ask("get", path=source, start=start)[1]:
+                while data := connection.ask("get", path=source, start=file.tell())[1]:
                     file.write(data)
-                    start += len(data)
         except OSError as error:
             raise LabError(f"{target} cannot be written: {error.strerror or error}.") from None
 
     def _connect(self):
-        how = {"patience_s": self.patience_s, "python": self.python, "sudo": self.sudo, "folder": self.folder}
-        return Connection(self.name, self.login, **how)
+        return Connection(self.name, self.login, self.patience_s, self.python, self.sudo, self.folder)
 
 
 class SshProcess(PolledProcess):
@@ -217,31 +215,19 @@ class SshProcess(PolledProcess):
                 if ended["whole"]:
                     outputs = self._output[:size], self._output[size:]
                 else:
-                    outputs = self._fetched("stdout"), self._fetched("stderr")
+                    outputs = [joined(partial(self._read, stream), most=OUTPUT_BYTES) for stream in STREAMS]
                     self._connection.ask("forget", name=self._name)
                 times = self._started_at_utc, ended.get("ended_at_utc") or self._started_at_utc
                 done = Completed(self.command, ended["status"], *outputs, *times)
                 self._completed = judged(done, ended["sizes"], ended.get("disk_is_full", False))
             return self._completed
 
-    def _fetched(self, stream):
-        def read(start):
-            return self._connection.ask("read", name=self._name, stream=stream, start=start)[1]
-
-        return _joined(read, OUTPUT_BYTES)
+    def _read(self, stream, start):
+        return self._connection.ask("read", name=self._name, stream=stream, start=start)[1]
 
     def _so_far(self):
         try:
-            outputs = [_joined(lambda start, stream=stream: self._read_at(start, stream)) for stream in STREAMS]
+            outputs = [joined(partial(self._read_at, stream=stream)) for stream in STREAMS]
         except LabError:
             outputs = b"", b""
         return Completed(self.command, -signal.SIGKILL, *outputs, self._started_at_utc, self._started_at_utc)
-
-
-def _joined(read: Callable[[int], bytes], most: float = math.inf) -> bytes:
-    """All chunks that `read` gives from the position after the last one on."""
-    parts, start = [], 0
-    while start < most and (more := read(start)):
-        parts.append(more)
-        start += len(more)
-    return b"".join(parts)
