@@ -262,7 +262,7 @@ def test_the_preset_makes_a_lab_within_its_budget(monkeypatch):
 
 def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is_lost(monkeypatch, capsys):
     monkeypatch.setattr("wanbench.measure.labs.aws.preflight.list_prices", lambda *asked: {})
-    monkeypatch.setattr(AwsLab, "survey", lambda self: ([], []))
+    monkeypatch.setattr(AwsLab, "survey", lambda *asked: ([], []))
     names = ["aws:eu-west-1", "aws:us-east-1"]
     options = {"instance_type": "t3.small", "operator_address": "192.0.2.7"}
     plan = make_plan(regions=names, experiments=[Ping(count=1000, interval_s=1)])

@@ -115,10 +115,8 @@ class LocalLab(Lab):
         self.seed = check_number("seed", seed, 0, 2**63 - 1, whole=True)
         self.wanted_sysctls = checked_sysctls(sysctls or {})
         self.sysctls = {**SYSCTLS, **self.wanted_sysctls}
-        self.hosts = {
-            region: [LocalHost(self, region, number) for number in range(self.hosts_per_region)]
-            for region in self.regions
-        }
+        numbers = range(self.hosts_per_region)
+        self.hosts = {region: [LocalHost(self, region, number) for number in numbers] for region in self.regions}
         self.cut_pairs: set[tuple[str, str]] = set()
         self.gateways: dict[str, float] = {}
         self._numbers = {region: number for number, region in enumerate(self.regions, 1)}
@@ -137,14 +135,9 @@ class LocalLab(Lab):
             raise LabError(f"no local lab: {reason}")
         self._supervisor = SupervisorProcess()
         try:
-            self._opened = self._supervisor.ask(
-                "open",
-                regions=len(self.regions),
-                hosts_per_region=self.hosts_per_region,
-                sysctls=self.sysctls,
-                pairs=self._numbered(self.links),
-                seed=self.seed,
-            )
+            sizes = {"regions": len(self.regions), "hosts_per_region": self.hosts_per_region}
+            links = {"pairs": self._numbered(self.links), "seed": self.seed}
+            self._opened = self._supervisor.ask("open", sysctls=self.sysctls, **sizes, **links)
             for name, why in self._opened["refused"].items():
                 if name in self.wanted_sysctls:
                     raise LabError(f"the kernel refuses {name} = {self.sysctls[name]!r}: {why}.")

@@ -167,15 +167,14 @@ class CloudWatch:
 
     def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float, leaving: Event) -> dict:
         """What a resource's file entry holds: no id, no dimension."""
-        series, error = watched.series(), None
+        series, points, error = watched.series(), {}, None
         period_s = series[0]["period_s"]
         first = math.floor(start.timestamp() / period_s) * period_s
         # A period that has not ended has no data point yet.
         expected = [first + n * period_s for n in range(int((end.timestamp() - first) // period_s))]
         while expected:
             try:
-                points = self._points(watched.region, series, expected)
-                error = None
+                points, error = self._points(watched.region, series, expected), None
             except CloudError as refused:
                 points, error = {}, str(refused)
                 if refused.code not in THROTTLED:
@@ -184,11 +183,9 @@ class CloudWatch:
                 break
             if time.monotonic() + POLL_S > deadline or leaving.wait(POLL_S):
                 break
-        else:
-            points = {}
         written = []
         for number, each in enumerate(series):
-            found = points.get(number, {}) if expected else {}
+            found = points.get(number, {})
             kept = {key: each[key] for key in ("metric", "statistic", "unit", "period_s", "node_id")}
             kept |= {"missing": len(set(expected) - set(found)), "points": sorted(found.items())}
             written.append(kept)

@@ -145,16 +145,11 @@ def _running(aws, region, run) -> list[Instance]:
         if (state := host["State"]["Name"]) not in ("pending", "running"):
             reason = without_identities(host.get("StateReason", {}).get("Message", "no reason given"))
             raise LabError(f"A host in {region} is {state}: {reason}")
+    up = [host for host in hosts if host["State"]["Name"] == "running" and host.get("PublicIpAddress")]
+    zones = [host["Placement"]["AvailabilityZone"] for host in up]
     return [
-        Instance(
-            host["InstanceId"],
-            region,
-            host["Placement"]["AvailabilityZone"],
-            host["PublicIpAddress"],
-            host["PrivateIpAddress"],
-        )
-        for host in hosts
-        if host["State"]["Name"] == "running" and host.get("PublicIpAddress")
+        Instance(host["InstanceId"], region, zone, host["PublicIpAddress"], host["PrivateIpAddress"])
+        for host, zone in zip(up, zones, strict=True)
     ]
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from threading import Event
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import yaml
 from cryptography.hazmat.primitives import serialization as form
@@ -94,13 +94,6 @@ class Wanted:
     zone: str | None = None
     volume_gb: int | None = None
     subnet: str | None = None
-
-
-class Site(Protocol):
-    """Where the hosts of a region can be launched, and from which image; a cloud adds what else its launch needs."""
-
-    wanted: Wanted
-    image: str
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from .hosts import (
     PATHS,
     Instance,
     Order,
-    Site,
     Wanted,
     close,
     key_pair,
@@ -180,7 +179,7 @@ class RentedLab(Tenancy):
         self._leaving = Event()
 
     @abstractmethod
-    def launch(self, site: Site, order: Order) -> list[Instance]:
+    def launch(self, site: Any, order: Order) -> list[Instance]:
         """
         Launch a region's hosts, closed to all but the operator's SSH, and return them once they run.
 
@@ -214,13 +213,8 @@ class RentedLab(Tenancy):
             allowed = f"at least the {needed_s:.0f} s that the plan takes, at most {MAX_TTL_S}"
             raise refusal("ttl_s, after which hosts end themselves,", self.ttl_s, allowed)
         one = next(iter(self.wanted.values()))
-        self._costs = self.costs(
-            regions=list(self.wanted),
-            instance_type=one.instance_type,
-            hosts_per_region=one.count,
-            volume_gb=one.volume_gb,
-            overrides=self.price_overrides,
-        )
+        wanted = {"instance_type": one.instance_type, "hosts_per_region": one.count, "volume_gb": one.volume_gb}
+        self._costs = self.costs(regions=list(self.wanted), overrides=self.price_overrides, **wanted)
         if plan is None:
             expected = self._at_most = self._costs.of(None, self.ttl_s)
         else:
@@ -279,8 +273,7 @@ class RentedLab(Tenancy):
         return [self._address(each) for each in self._launched()] + private
 
     def private_hosts(self) -> list[tuple[Host, str]]:
-        launched = zip(self.all_hosts(), self._launched(), strict=True)
-        return [(host, instance.private_address) for host, instance in launched]
+        return [(host, instance.private_address) for host, instance in self._pairs()]
 
     def admit(self, addresses: Sequence[str]) -> None:
         self.let_in(self._order, addresses)
@@ -291,14 +284,16 @@ class RentedLab(Tenancy):
         for name, instances in self.instances.items():
             numbered = enumerate(instances, self._first)
             self.own_hosts[name] = [self._host(name, number, instance) for number, instance in numbered]
-        started = list(zip(self.all_hosts(), self._launched(), strict=True))
-        everywhere(self._prepare_host, started)
+        everywhere(self._prepare_host, self._pairs())
 
     def leave(self) -> None:
         """Stop waiting for hosts that start, because somebody interrupted."""
         tell(f"wanbench: what was begun on {self.title} is waited for, then taken down.")
         self._leaving.set()
         everywhere(close, self.all_hosts())
+
+    def _pairs(self) -> list[tuple[Host, Instance]]:
+        return list(zip(self.all_hosts(), self._launched(), strict=True))
 
     def _launched(self) -> list[Instance]:
         return [instance for instances in self.instances.values() for instance in instances]

@@ -85,13 +85,8 @@ class Tenancy(Lab):
         self._campaign, self._folder = campaign, folder
         self._spent_before_usd = spent_before_usd(folder) if folder else 0.0
         self._estimate, notes = self.estimate(plan, campaign)
-        agree(
-            self._estimate,
-            budget_usd=self.budget_usd,
-            spent_before_usd=self._spent_before_usd,
-            yes=self.yes,
-            notes=notes,
-        )
+        given = {"budget_usd": self.budget_usd, "spent_before_usd": self._spent_before_usd, "yes": self.yes}
+        agree(self._estimate, notes=notes, **given)
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
         if self.budget_usd is not None:
@@ -111,12 +106,8 @@ class Tenancy(Lab):
             everywhere(lambda part: part.admit(addresses), self.parts)
             everywhere(lambda part: part.reach(), self.parts, hurry=self._leave)
             entries = [Entry(host, None, None) for host in self.all_hosts()]
-            self._ssh = SshLab(
-                list(self.hosts),
-                hosts_per_region=None,
-                sysctls=self.sysctls,
-                inventory=Inventory(f"the hosts on {self.title}", tuple(entries)),
-            )
+            inventory = Inventory(f"the hosts on {self.title}", tuple(entries))
+            self._ssh = SshLab(list(self.hosts), hosts_per_region=None, sysctls=self.sysctls, inventory=inventory)
             self._ssh.__enter__()
             if self.path_names:
                 private = [host for part in self.parts for host in part.private_hosts()]
