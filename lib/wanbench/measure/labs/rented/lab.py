@@ -113,6 +113,7 @@ class RentedLab(Tenancy):
     python = "python3"
     volume_device: str
     files: Mapping[str, str] = MappingProxyType({})
+    survey: Callable[..., tuple[list, list[str]]]
     client_class: Callable[[], Any]
     resources_class: Callable[[Any], Resources]
 
