@@ -158,12 +158,9 @@ class CloudWatch:
             if missing or each["error"]:
                 why = f": {each['error']}" if each["error"] else ""
                 print(f"wanbench: CloudWatch lacks {missing} data points of {each['name']}{why}", file=sys.stderr)
-        return [
-            write_raw(
-                folder, "cloudwatch", f"{stem}-{n}.cloudwatch.json", json.dumps(each, indent=1).encode() + b"\n", **ends
-            )
-            for n, each in enumerate(told, 1)
-        ]
+        contents = [json.dumps(each, indent=1).encode() + b"\n" for each in told]
+        named = {f"{stem}-{n}.cloudwatch.json": content for n, content in enumerate(contents, 1)}
+        return [write_raw(folder, "cloudwatch", name, content, **ends) for name, content in named.items()]
 
     def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float, leaving: Event) -> dict:
         """What a resource's file entry holds: no id, no dimension."""
@@ -197,17 +194,9 @@ class CloudWatch:
         found: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}
         for begin in range(0, len(series), MOST_QUERIES):
             queries = [_query(number, series[number]) for number in found if begin <= number < begin + MOST_QUERIES]
-            pages = self._aws.pages(
-                "cloudwatch",
-                region,
-                "get_metric_data",
-                "MetricDataResults",
-                MetricDataQueries=queries,
-                StartTime=start,
-                EndTime=end + timedelta(seconds=series[0]["period_s"]),
-                ScanBy="TimestampAscending",
-            )
-            for each in pages:
+            asked = {"MetricDataQueries": queries, "StartTime": start, "ScanBy": "TimestampAscending"}
+            asked["EndTime"] = end + timedelta(seconds=series[0]["period_s"])
+            for each in self._aws.pages("cloudwatch", region, "get_metric_data", "MetricDataResults", **asked):
                 if each.get("StatusCode") in ("InternalError", "Forbidden"):
                     texts = [text.get("Value", "") for text in each.get("Messages", [])]
                     told = without_identities("; ".join([each["StatusCode"], *texts]))

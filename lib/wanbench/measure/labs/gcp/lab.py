@@ -78,8 +78,8 @@ def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ())
                 all_cpus += cpus
         problems += too_small(region, needed, quotas, "IAM & Admin > Quotas")
     # Hosts of each type have networks of their own.
-    of_project = {"NETWORKS": len(types), "SUBNETWORKS": len(of_lab), "FIREWALLS": 2 * len(types)}
-    of_project["CPUS_ALL_REGIONS"] = all_cpus
+    networks = {"NETWORKS": len(types), "SUBNETWORKS": len(of_lab), "FIREWALLS": 2 * len(types)}
+    of_project = networks | {"CPUS_ALL_REGIONS": all_cpus}
     problems += too_small("the project", of_project, _quotas(gcp.call("projects", "get")), "IAM & Admin > Quotas")
     if problems:
         raise LabError(f"Nothing was launched: {' '.join(problems)}")
@@ -183,16 +183,13 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
         "block-project-ssh-keys": "TRUE",
         "enable-oslogin": "FALSE",
     }
+    public = {"type_": "ONE_TO_ONE_NAT", "name": "external", "network_tier": "PREMIUM"}
+    subnet = f"projects/{gcp.project}/regions/{wanted.region}/subnetworks/{name(tags.run)}"
     return {
         "machine_type": wanted.instance_type,
         **marks,
         "disks": disks,
-        "network_interfaces": [
-            {
-                "subnetwork": f"projects/{gcp.project}/regions/{wanted.region}/subnetworks/{name(tags.run)}",
-                "access_configs": [{"type_": "ONE_TO_ONE_NAT", "name": "external", "network_tier": "PREMIUM"}],
-            }
-        ],
+        "network_interfaces": [{"subnetwork": subnet, "access_configs": [public]}],
         "scheduling": {
             "automatic_restart": False,
             "instance_termination_action": "DELETE",
@@ -204,11 +201,8 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
 
 def _disk(marks, size_gb, *, boot=False, device_name="boot", **source) -> dict:
     how = {"auto_delete": True, "mode": "READ_WRITE", "type_": "PERSISTENT", "device_name": device_name}
-    return {
-        "boot": boot,
-        **how,
-        "initialize_params": {"disk_size_gb": size_gb, "disk_type": DISK_TYPE, **marks, **source},
-    }
+    disk = {"disk_size_gb": size_gb, "disk_type": DISK_TYPE, **marks, **source}
+    return {"boot": boot, **how, "initialize_params": disk}
 
 
 def _named(tags: Tags, *parts: str) -> dict:
@@ -259,10 +253,6 @@ class GcpLab(RentedLab):
         self._admit(order.tags, "hosts", [f"{address}/32" for address in addresses], {"I_p_protocol": "all"})
 
     def _admit(self, tags, who, ranges, allowed):
-        rule = _named(tags, who) | {
-            "network": _network(self.client, tags),
-            "direction": "INGRESS",
-            "source_ranges": ranges,
-            "allowed": [allowed],
-        }
+        rule = _named(tags, who) | {"network": _network(self.client, tags), "direction": "INGRESS"}
+        rule |= {"source_ranges": ranges, "allowed": [allowed]}
         make(self.client, "firewalls", "insert_unary", tags, who, firewall_resource=rule)

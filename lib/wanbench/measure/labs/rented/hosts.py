@@ -137,9 +137,8 @@ def once_running(running: Callable[[], list[Instance]], wanted: Wanted, poll_s: 
     deadline = time.monotonic() + START_TIMEOUT_S
     while len(instances := running()) < wanted.count:
         if time.monotonic() > deadline:
-            raise LabError(
-                f"{len(instances)} of {wanted.count} hosts in {wanted.region} run after {START_TIMEOUT_S:g} s."
-            )
+            few = f"{len(instances)} of {wanted.count} hosts"
+            raise LabError(f"{few} in {wanted.region} run after {START_TIMEOUT_S:g} s.")
         time.sleep(poll_s)
     return sorted(instances, key=lambda instance: instance.id)
 
@@ -152,11 +151,8 @@ def operator(address: str | None) -> str:
     except ValueError:
         network = None
     if network is None or network.prefixlen < 24 or any(map(network.subnet_of, INSIDE)):
-        raise refusal(
-            f"operator_address (or {OPERATOR_VARIABLE})",
-            given,
-            "the public IPv4 address that logs in, or a network of at most 256 addresses",
-        )
+        allowed = "the public IPv4 address that logs in, or a network of at most 256 addresses"
+        raise refusal(f"operator_address (or {OPERATOR_VARIABLE})", given, allowed)
     return str(network)
 
 

@@ -176,7 +176,7 @@ class RentedLab(Tenancy):
         self.is_charged, self.instances, self.alongside = True, {}, []
         self.number_from(0)
         self._settle_s, self._connect, self.client = settle_s, connect or SshHost, client or self.client_class()
-        self.sites = self._lease = self._order = self._meter = None
+        self.sites = self._lease = self.order = self._meter = None
         self._leaving = Event()
 
     @abstractmethod
@@ -198,10 +198,6 @@ class RentedLab(Tenancy):
     def costs(self, **wanted) -> Costs:
         """The costs of what is wanted, given as `Costs` takes it; with the cloud's own price list, if it has one."""
         return Costs(**wanted)
-
-    def resources(self) -> Resources:
-        """What runs have made in the account."""
-        return self.resources_class(self.client)
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
         self.sites, notes = self.survey(self.client, list(self.wanted.values()), self.alongside)
@@ -247,7 +243,8 @@ class RentedLab(Tenancy):
         return self._costs.prices.query("cloud == @self.kind").to_dict("records")
 
     def rent(self) -> None:
-        self._lease, self._leaving, self._meter = Lease(self.kind, self.resources().account()), Event(), Meter()
+        self._leaving, self._meter = Event(), Meter()
+        self._lease = Lease(self.kind, self.resources_class(self.client).account())
         operator_key, operator_public = key_pair()
         host_key, self._host_public = key_pair()
         key_file = self._lease.folder / "operator"
@@ -264,20 +261,14 @@ class RentedLab(Tenancy):
             volume_device=self.volume_device if self.has_volume else None,
             files=self.files,
         )
-        self._order = Order(tags, operator_public, document)
-        self.prepare(self._order)
-        started = everywhere(lambda site: self.launch(site, self._order), self.sites)
+        self.order = Order(tags, operator_public, document)
+        self.prepare(self.order)
+        started = everywhere(lambda site: self.launch(site, self.order), self.sites)
         self.instances = dict(zip(self.wanted, started, strict=True))
 
     def addresses(self) -> list[str]:
         private = [each.private_address for each in self._launched()] if self.path_names else []
         return [self._address(each) for each in self._launched()] + private
-
-    def private_hosts(self) -> list[tuple[Host, str]]:
-        return [(host, instance.private_address) for host, instance in self._pairs()]
-
-    def admit(self, addresses: Sequence[str]) -> None:
-        self.let_in(self._order, addresses)
 
     def reach(self) -> None:
         lines = [f"{instance.public_address} {self._host_public}\n" for instance in self._launched()]
@@ -285,7 +276,7 @@ class RentedLab(Tenancy):
         for name, instances in self.instances.items():
             numbered = enumerate(instances, self._first)
             self.own_hosts[name] = [self._host(name, number, instance) for number, instance in numbered]
-        everywhere(self._prepare_host, self._pairs())
+        everywhere(self._prepare_host, self.pairs())
 
     def leave(self) -> None:
         """Stop waiting for hosts that start, because somebody interrupted."""
@@ -293,7 +284,7 @@ class RentedLab(Tenancy):
         self._leaving.set()
         everywhere(close, self.all_hosts())
 
-    def _pairs(self) -> list[tuple[Host, Instance]]:
+    def pairs(self) -> list[tuple[Host, Instance]]:
         return list(zip(self.all_hosts(), self._launched(), strict=True))
 
     def _launched(self) -> list[Instance]:
@@ -326,7 +317,7 @@ class RentedLab(Tenancy):
     def _take_down(self, run: str) -> list[str]:
         everywhere(close, self.all_hosts())
         self.own_hosts, self.instances = not_launched(self.wanted, self._first), {}
-        resources = self.resources()
+        resources = self.resources_class(self.client)
         places = [resources.place] if resources.place else [hosts.region for hosts in self.wanted.values()]
         left = take_down(resources, places, run=run, settle_s=self._settle_s)
         self._meter.stop()

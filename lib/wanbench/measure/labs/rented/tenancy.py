@@ -103,16 +103,16 @@ class Tenancy(Lab):
             self._say_what_it_costs_if_killed()
             everywhere(lambda part: part.rent(), self.parts, hurry=self._leave)
             addresses = [address for part in self.parts for address in part.addresses()]
-            everywhere(lambda part: part.admit(addresses), self.parts)
+            everywhere(lambda part: part.let_in(part.order, addresses), self.parts)
             everywhere(lambda part: part.reach(), self.parts, hurry=self._leave)
             entries = [Entry(host, None, None) for host in self.all_hosts()]
             inventory = Inventory(f"the hosts on {self.title}", tuple(entries))
             self._ssh = SshLab(list(self.hosts), hosts_per_region=None, sysctls=self.sysctls, inventory=inventory)
             self._ssh.__enter__()
             if self.path_names:
-                private = [host for part in self.parts for host in part.private_hosts()]
-                paths = Paths(private)
-                for host, _ in private:
+                pairs = [pair for part in self.parts for pair in part.pairs()]
+                paths = Paths([(host, instance.private_address) for host, instance in pairs])
+                for host, _ in pairs:
                     host.paths = paths
         except BaseException:
             self.__exit__(*sys.exc_info())

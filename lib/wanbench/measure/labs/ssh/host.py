@@ -121,14 +121,12 @@ class SshHost(Host):
         return SshProcess(self.connection, command)
 
     def put(self, source: Path, target: str) -> None:
-        connection, start = self.connection, 0
+        connection = self.connection
         try:
             with open(source, "rb") as file:
-                while (data := file.read(CHUNK)) or not start:
-                    connection.ask("put", data, path=target, start=start)
-                    start += len(data)
-                    if not data:
-                        break
+                connection.ask("put", file.read(CHUNK), path=target, start=0)
+                while data := file.read(CHUNK):
+                    connection.ask("put", data, path=target, start=file.tell() - len(data))
         except OSError as error:
             raise LabError(f"{source} cannot be read: {error.strerror or error}.") from None
 
