@@ -98,13 +98,8 @@ class EnteredProcess(PolledProcess):
         self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._started_at_utc = _now()
         try:
-            self._front = subprocess.Popen(
-                [*entering, *self.command],
-                stdin=subprocess.DEVNULL,
-                stdout=self._stdout,
-                stderr=self._stderr,
-                start_new_session=True,
-            )
+            files = {"stdin": subprocess.DEVNULL, "stdout": self._stdout, "stderr": self._stderr}
+            self._front = subprocess.Popen([*entering, *self.command], **files, start_new_session=True)
         except OSError as error:
             raise LabError(f"{entering[0]} cannot be started: {error}") from None
 

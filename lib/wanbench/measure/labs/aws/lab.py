@@ -35,16 +35,8 @@ class AwsLab(RentedLab):
     """
 
     kind, user = "aws", "ec2-user"
-    packages = (
-        "iperf3",
-        "iputils",
-        "nftables",
-        "sysstat",
-        "java-21-amazon-corretto-headless",
-        "python3.11",
-        "python3.11-pip",
-    )
     python = "python3.11"
+    packages = ("iperf3", "iputils", "nftables", "sysstat", "java-21-amazon-corretto-headless", python, f"{python}-pip")
     takes_subnets, volume_device = True, VOLUME_DEVICE
     client_class, resources_class, survey = Aws, AwsResources, staticmethod(survey)
 
@@ -85,8 +77,8 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
 
 def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tags: Tags) -> str:
     """Make the run's security group, closed to all, unless it is there; its id."""
-    named = {"GroupName": name, "Description": description, "VpcId": vpc}
-    named["TagSpecifications"] = specifications(tags, "security-group")
+    marks = specifications(tags, "security-group")
+    named = {"GroupName": name, "Description": description, "VpcId": vpc, "TagSpecifications": marks}
     made = unless_there("InvalidGroup.Duplicate", lambda: aws.call("ec2", region, "create_security_group", **named))
     if made:
         return made["GroupId"]
@@ -96,12 +88,10 @@ def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tag
 
 def allow(aws: Aws, region: str, group: str, *rules: dict) -> None:
     """Open a security group further, one rule after the other; rules that are there already are left."""
+    there = "InvalidPermission.Duplicate"
     for rule in rules:
         given = {"GroupId": group, "IpPermissions": [rule]}
-        unless_there(
-            "InvalidPermission.Duplicate",
-            lambda given=given: aws.call("ec2", region, "authorize_security_group_ingress", **given),
-        )
+        unless_there(there, lambda given=given: aws.call("ec2", region, "authorize_security_group_ingress", **given))
 
 
 def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
@@ -116,23 +106,21 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
     subnets = dict(site.subnets)
 
     def launch_in(zone):
-        aws.call(
-            "ec2",
-            wanted.region,
-            "run_instances",
-            ImageId=site.image,
-            InstanceType=wanted.instance_type,
-            MinCount=wanted.count,
-            MaxCount=wanted.count,
-            ClientToken=f"{tags.run}-{zone}",
-            KeyName=f"wanbench-{tags.run}",
-            UserData=user_data,
-            InstanceInitiatedShutdownBehavior="terminate",
-            MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
-            NetworkInterfaces=[interface | {"SubnetId": subnets[zone]}],
-            BlockDeviceMappings=[{"DeviceName": VOLUME_DEVICE, "Ebs": disk}] if wanted.volume_gb else [],
-            TagSpecifications=specifications(tags, "instance", "volume", "network-interface"),
-        )
+        wish = {
+            "ImageId": site.image,
+            "InstanceType": wanted.instance_type,
+            "MinCount": wanted.count,
+            "MaxCount": wanted.count,
+            "ClientToken": f"{tags.run}-{zone}",
+            "KeyName": f"wanbench-{tags.run}",
+            "UserData": user_data,
+            "InstanceInitiatedShutdownBehavior": "terminate",  # powered off means gone
+            "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+            "NetworkInterfaces": [interface | {"SubnetId": subnets[zone]}],
+            "BlockDeviceMappings": [{"DeviceName": VOLUME_DEVICE, "Ebs": disk}] if wanted.volume_gb else [],
+            "TagSpecifications": specifications(tags, "instance", "volume", "network-interface"),
+        }
+        aws.call("ec2", wanted.region, "run_instances", **wish)
 
     return in_first_zone(subnets, launch_in, wanted, NO_CAPACITY)
 

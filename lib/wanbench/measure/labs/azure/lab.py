@@ -204,17 +204,16 @@ def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
     azure.call("resource", "resource_groups", "create_or_update", group, place)
     # Azure's own last rules let in all of the network and what is joined to it; this one comes before them.
     nobody = _rule(4096, ["0.0.0.0/0"], "*", "*") | {"access": "Deny"}
-    named = {"operator": _rule(100, [operator], "Tcp", "22"), "nobody-else": nobody}
-    listed = [{"name": name, "properties": rule} for name, rule in named.items()]
-    rules = {**place, "properties": {"securityRules": listed}}
+    ssh = {"name": "operator", "properties": _rule(100, [operator], "Tcp", "22")}
+    rules = {**place, "properties": {"securityRules": [ssh, {"name": "nobody-else", "properties": nobody}]}}
     azure.call("network", "network_security_groups", "begin_create_or_update", group, RULES, rules)
     if site.wanted.subnet:
         return
     rules_id = azure.path(group, "Microsoft.Network/networkSecurityGroups", RULES)
     subnet = {"addressPrefix": site.cidr, "networkSecurityGroup": {"id": rules_id}}
     network = {"addressSpace": {"addressPrefixes": [site.cidr]}, "subnets": [{"name": SUBNET, "properties": subnet}]}
-    whole = {**place, "properties": network}
-    azure.call("network", "virtual_networks", "begin_create_or_update", group, NETWORK, whole)
+    network = {**place, "properties": network}
+    azure.call("network", "virtual_networks", "begin_create_or_update", group, NETWORK, network)
 
 
 def launch(azure: Azure, site: Site, order: Order, user: str) -> list[Instance]:
@@ -332,16 +331,9 @@ def _disk(made: str, size_gb: int) -> dict:
 
 
 def _rule(priority: int, sources: Sequence[str], protocol: str, ports: str) -> dict:
-    return {
-        "priority": priority,
-        "direction": "Inbound",
-        "access": "Allow",
-        "protocol": protocol,
-        "sourceAddressPrefixes": list(sources),
-        "sourcePortRange": "*",
-        "destinationAddressPrefix": "*",
-        "destinationPortRange": ports,
-    }
+    source = {"sourceAddressPrefixes": list(sources), "sourcePortRange": "*"}
+    target = {"destinationAddressPrefix": "*", "destinationPortRange": ports}
+    return {"priority": priority, "direction": "Inbound", "access": "Allow", "protocol": protocol, **source, **target}
 
 
 class AzureLab(RentedLab):
