@@ -35,10 +35,10 @@ class Kind:
     period_s: int
     metrics: str
 
-    def rows(self) -> list[tuple[str, str, str]]:
+    def rows(self) -> list[dict[str, str]]:
         """Metric, statistic and unit of each."""
         rows = [(*line.split(), "") for line in self.metrics.strip().splitlines()]
-        return [(metric, statistic, unit) for statistic, metric, unit, *_ in rows]
+        return [dict(zip(("statistic", "metric", "unit"), row, strict=False)) for row in rows]
 
 
 MSK = """
@@ -106,19 +106,11 @@ class Watched:
         name = "TunnelIpAddress" if self.kind == "vpn" and _ADDRESS.fullmatch(self.id) else kind.dimension
         nodes = range(1, self.brokers + 1) if self.kind == "msk" else (None,)
         of_node = {node: {name: self.id} | ({"Broker ID": str(node)} if node else {}) for node in nodes}
-        period_s = self.period_s or kind.period_s
+        of_kind = {"period_s": self.period_s or kind.period_s, "namespace": kind.namespace}
         return [
-            {
-                "metric": metric,
-                "statistic": statistic,
-                "unit": unit,
-                "period_s": period_s,
-                "node_id": node,
-                "namespace": kind.namespace,
-                "dimensions": dimensions,
-            }
+            {**row, **of_kind, "node_id": node, "dimensions": dimensions}
             for node, dimensions in of_node.items()
-            for metric, statistic, unit in kind.rows()
+            for row in kind.rows()
         ]
 
 

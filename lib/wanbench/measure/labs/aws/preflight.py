@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -195,10 +195,6 @@ def _usd(aws: Aws, service: str, **fields: str) -> list[float]:
     """Every positive price of the products with these fields."""
     filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in fields.items()]
     products = aws.pages("pricing", PRICE_REGION, "get_products", "PriceList", ServiceCode=service, Filters=filters)
-    return [usd for product in products for usd in _on_demand(json.loads(product)) if usd > 0]
-
-
-def _on_demand(product: dict) -> Iterable[float]:
-    for term in product.get("terms", {}).get("OnDemand", {}).values():
-        for dimension in term["priceDimensions"].values():
-            yield float(dimension["pricePerUnit"].get("USD", 0))
+    terms = [term for text in products for term in json.loads(text).get("terms", {}).get("OnDemand", {}).values()]
+    units = [dimension["pricePerUnit"] for term in terms for dimension in term["priceDimensions"].values()]
+    return [usd for unit in units if (usd := float(unit.get("USD", 0))) > 0]
