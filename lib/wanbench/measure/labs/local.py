@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
-import platform
 import shutil
 import threading
 import time
@@ -25,7 +23,7 @@ from wanbench.measure.links.namespaces import address, checked_sysctls
 
 from .base import Completed, Host, Lab
 from .processes import GRACE_S, EnteredProcess, result_of
-from .ssh.programs.facts import version
+from .ssh.programs.facts import machine, version
 
 MAX_COUNT = 254  # Regions of a lab, and hosts of a region: each is one byte of an address.
 # What every region's namespace is set to: one known congestion control, buffers for long fat paths, IPv4.
@@ -191,8 +189,7 @@ class LocalLab(Lab):
         """
         if region not in self._numbers:
             raise KeyError(f"no region {region!r}; the lab has {', '.join(self.regions)}")
-        supervisor = self._open_supervisor()
-        return supervisor.entering(self._opened["namespaces"][self._numbers[region] - 1])
+        return self._open_supervisor().entering(self._opened["namespaces"][self._numbers[region] - 1])
 
     def set_link(self, from_region: str, to_region: str, **changes) -> None:
         """
@@ -295,13 +292,7 @@ class LocalLab(Lab):
             "kind": self.kind,
             "emulator": EMULATOR,
             "seed": self.seed,
-            "machine": {
-                "system": platform.system(),
-                "kernel": platform.release(),
-                "architecture": platform.machine(),
-                "processors": len(os.sched_getaffinity(0)),
-                "rootless": is_rootless(),
-            },
+            "machine": machine() | {"rootless": is_rootless()},
             "congestion_control": self.sysctls[_CONGESTION_CONTROL],
             "congestion_control_by": self._opened.get("congestion_control_by"),
             "sysctls": {**self.sysctls, **_global_sysctls()},

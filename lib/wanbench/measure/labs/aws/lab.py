@@ -17,12 +17,8 @@ from .preflight import Site, costs, survey
 from .teardown import AwsResources
 
 # Answers of `run_instances` after which another zone may have what this one lacks.
-NO_CAPACITY = (
-    "InsufficientInstanceCapacity",
-    "InsufficientHostCapacity",
-    "InsufficientFreeAddressesInSubnet",
-    "Unsupported",
-)
+NO_CAPACITY = ("InsufficientInstanceCapacity", "InsufficientHostCapacity")
+NO_CAPACITY += ("InsufficientFreeAddressesInSubnet", "Unsupported")
 POLL_S = 2.0
 VOLUME_DEVICE = "/dev/sdf"
 

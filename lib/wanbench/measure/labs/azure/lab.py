@@ -25,13 +25,8 @@ BOOT_GB = 30  # Size of the disk from which a host starts: that of the image; Az
 ENDS_HOSTS = "Microsoft.DevTestLab"  # The provider whose schedules stop hosts so that Azure no longer charges for them.
 PROVIDERS = ("Microsoft.Compute", "Microsoft.Network", ENDS_HOSTS)
 # Errors after which another zone may have what this one lacks.
-NO_CAPACITY = (
-    "AllocationFailed",
-    "OverconstrainedAllocationRequest",
-    "OverconstrainedZonalAllocationRequest",
-    "SkuNotAvailable",
-    "ZonalAllocationFailed",
-)
+NO_CAPACITY = ("AllocationFailed", "ZonalAllocationFailed", "SkuNotAvailable")
+NO_CAPACITY += ("OverconstrainedAllocationRequest", "OverconstrainedZonalAllocationRequest")
 # Azure stops a host this long before the host's own timer would power it off. Azure charges for a host that powered
 # itself off as if it ran, but for one that Azure stopped only its disks and its address.
 AHEAD_S = 120
@@ -160,10 +155,8 @@ def _subnet_problem(azure: Azure, wanted: Wanted) -> str | None:
 def _zones(sku: Any) -> list[str]:
     """Zones that offer a size to this subscription."""
     zones = {zone for info in sku.location_info or [] for zone in info.zones or []}
-    for limit in sku.restrictions or []:
-        if limit.type == "Zone":
-            zones -= set(limit.restriction_info.zones or [])
-    return sorted(zones)
+    limits = [limit.restriction_info.zones or [] for limit in sku.restrictions or [] if limit.type == "Zone"]
+    return sorted(zones.difference(*limits))
 
 
 def _image_sku(able: Mapping[str, str]) -> str:
@@ -180,8 +173,8 @@ def _quotas_too_small(azure: Azure, here: Sequence[Wanted], sizes: Mapping[str, 
         needed += Counter({"cores": cpus, sizes[hosts.instance_type].family: cpus})
     # Hosts of each size have a network of their own.
     needed += Counter({"VirtualNetworks": len(here), "NetworkSecurityGroups": len(here)})
-    for name in ("virtualMachines", "NetworkInterfaces", "PublicIPAddresses", "StandardSkuPublicIpAddresses"):
-        needed[name] = count
+    of_host = ("virtualMachines", "NetworkInterfaces", "PublicIPAddresses", "StandardSkuPublicIpAddresses")
+    needed.update(dict.fromkeys(of_host, count))
     usages = [*azure.pages("compute", "usage", "list", region), *azure.pages("network", "usages", "list", region)]
     used = {usage.name.value.lower(): (usage.current_value, usage.limit) for usage in usages}
     quotas = {name: used[name.lower()] for name in needed if name.lower() in used}

@@ -158,14 +158,8 @@ def take_down(
 
     Returns what remains, and the regions that could not be listed: what is not known is not gone. Empty if all is well.
     """
-
-    def work(region):
-        try:
-            return _take_down_in(resources, region, which, run, settle_s)
-        except LabError as error:
-            return [f"unknown in {region}: {error}"]
-
-    return [text for texts in everywhere(work, list(regions)) for text in texts]
+    left = everywhere(lambda region: _take_down_in(resources, region, which, run, settle_s), list(regions))
+    return [text for texts in left for text in texts]
 
 
 def uninterrupted(work: Callable, title: str):
@@ -205,9 +199,9 @@ def _take_down_in(resources, region, which, run, settle_s):
     while True:
         try:
             left = [resource for resource in resources.listed(region, run) if which(resource)]
-        except LabError:
+        except LabError as error:
             if time.monotonic() > deadline:
-                raise
+                return [f"unknown in {region}: {error}"]
             time.sleep(resources.poll_s)
             continue
         if not left and was_empty:

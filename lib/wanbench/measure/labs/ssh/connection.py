@@ -214,20 +214,17 @@ class Connection:
         """Take in what comes, until nothing can come any more."""
         try:
             with open(self._ssh.stdout.fileno(), "rb", buffering=CHUNK, closefd=False) as stream:
-                started, noise = False, 0
-                while line := stream.readline(MAX_NOISE):
-                    if not started:
-                        noise += len(line)
-                        started = line.startswith(b'{"wanbench"')
-                        if noise > MAX_NOISE:
-                            break
-                        if started:
-                            first.put(True)
-                        continue
+                noise = 0
+                while not (line := stream.readline(MAX_NOISE)).startswith(b'{"wanbench"'):
+                    noise += len(line)
+                    if not line or noise > MAX_NOISE:
+                        raise ValueError(line)
+                first.put(True)
+                while line := stream.readline():
                     reply = json.loads(line)
                     self._take(reply, stream.read(reply["size"]))
         except (OSError, ValueError, LookupError):
-            pass  # half a line: the connection broke within it
+            pass  # too much noise, or half a line: the connection broke within it
         first.put(False)
         with suppress(subprocess.TimeoutExpired):
             self._ssh.wait(5)

@@ -30,6 +30,12 @@ def version(tool, option):
     return lines[0] if lines else tool
 
 
+def machine():
+    """System, kernel, architecture, and processors that may be used."""
+    about = {"system": platform.system(), "kernel": platform.release(), "architecture": platform.machine()}
+    return dict(about, processors=len(os.sched_getaffinity(0)))
+
+
 def sysctl(name):
     """What a sysctl is set to."""
     try:
@@ -65,10 +71,7 @@ def main(address, peer, *sysctls):
     """Print everything."""
     sys.path = [folder for folder in sys.path if folder]
     facts = {
-        "system": platform.system(),
-        "kernel": platform.release(),
-        "architecture": platform.machine(),
-        "processors": len(os.sched_getaffinity(0)),
+        **machine(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "python": platform.python_version(),
         "congestion_control": congestion_control(address, peer),
