@@ -30,7 +30,6 @@ NO_CAPACITY += ("OverconstrainedAllocationRequest", "OverconstrainedZonalAllocat
 # Azure stops a host this long before the host's own timer would power it off. Azure charges for a host that powered
 # itself off as if it ran, but for one that Azure stopped only its disks and its address.
 AHEAD_S = 120
-SCHEDULES_VERSION = "2018-09-15"
 DISK_TYPE = "StandardSSD_LRS"
 NETWORK, RULES, SUBNET = "wanbench", "wanbench", "hosts"  # Names inside a resource group.
 
@@ -284,8 +283,8 @@ def _stop_later(azure: Azure, site: Site, order: Order, group: str, name: str) -
     }
     path = azure.path(group, "Microsoft.DevTestLab/schedules", f"shutdown-computevm-{name}")
     schedule = {**_place(site, order), "properties": properties}
-    version = SCHEDULES_VERSION
-    azure.call("resource", "resources", "begin_create_or_update_by_id", path, schedule, api_version=version)
+    how = {"api_version": "2018-09-15"}
+    azure.call("resource", "resources", "begin_create_or_update_by_id", path, schedule, **how)
 
 
 def _drop_host(azure: Azure, group: str, name: str) -> None:

@@ -135,8 +135,7 @@ def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
 
     def launch_in(zone):
         wish = {**count, "name_pattern": name(tags.run, zone, "##"), "instance_properties": properties}
-        asked = {"zone": zone, "bulk_insert_instance_resource_resource": wish}
-        make(gcp, "instances", "bulk_insert_unary", tags, zone, **asked)
+        make(gcp, "instances", "bulk_insert_unary", tags, zone, zone=zone, bulk_insert_instance_resource_resource=wish)
 
     return in_first_zone(site.zones, launch_in, wanted, NO_CAPACITY)
 

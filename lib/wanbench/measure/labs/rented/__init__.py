@@ -6,17 +6,5 @@ from .resources import Resource, Resources, Tags, everywhere, take_down
 from .several import on_clouds, several_clouds
 from .sweep import sweep
 
-__all__ = [
-    "Instance",
-    "Order",
-    "RentedLab",
-    "Resource",
-    "Resources",
-    "Tags",
-    "Wanted",
-    "everywhere",
-    "on_clouds",
-    "several_clouds",
-    "sweep",
-    "take_down",
-]
+__all__ = ["Instance", "Order", "RentedLab", "Resource", "Resources", "Tags", "Wanted", "everywhere", "on_clouds"]
+__all__ += ["several_clouds", "sweep", "take_down"]
