@@ -7,7 +7,7 @@ import pytest
 from wanbench.measure.campaign import start
 from wanbench.measure.labs import CLOUDS
 from wanbench.measure.labs.aws import preflight
-from wanbench.measure.plan.cost import SET_UP_S
+from wanbench.measure.labs.rented.costs import SET_UP_S
 from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.parameters import read_parameters
 

@@ -3,8 +3,6 @@ The command line: decides what to measure and what to replay. Apart from the not
 import both what measures and what analyses; it does so when a command needs it.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal
@@ -239,7 +237,7 @@ def _recorded(job):
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):
         return job
     number = job.notebook.stem.partition("-")[0]
-    return _replayed(job, f"measuring here takes minutes more; run 'wanbench report {number}'.")
+    return _replayed(job, f"measuring this page takes minutes more; to do so, run 'wanbench report {number}'.")
 
 
 def _measured_or_replayed(job, replay: bool):

@@ -1,7 +1,5 @@
 """Plain data in YAML: parameters, inventories, mappings of tables."""
 
-from __future__ import annotations
-
 import re
 
 import yaml

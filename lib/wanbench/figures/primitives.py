@@ -8,8 +8,6 @@ antimeridian, simplified to 0.1 degrees (Douglas & Peucker 1973), without lines 
 tenths of a degree, longitude and latitude in turn, a list per line.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -133,15 +131,9 @@ def world() -> go.Figure:
     longitude, latitude = coastline()
     line = {"color": theme.LAND, "width": 1}
     figure.add_scattergeo(lon=longitude, lat=latitude, mode="lines", line=line, hoverinfo="skip", showlegend=False)
-    figure.update_geos(
-        visible=False,
-        fitbounds=False,
-        projection={"type": "natural earth"},
-        lataxis={"range": LATITUDES},
-        lonaxis={"range": [-180, 180]},
-        bgcolor="white",
-        domain={"x": [0, 1], "y": [0, 1]},
-    )
+    figure.update_geos(visible=False, fitbounds=False, bgcolor="white", domain={"x": [0, 1], "y": [0, 1]})
+    projection = {"type": "natural earth"}
+    figure.update_geos(projection=projection, lataxis={"range": LATITUDES}, lonaxis={"range": [-180, 180]})
     legend = {"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "xanchor": "left"}
     figure.update_layout(legend=legend, margin={"l": 10, "r": 10, "b": 50})
     return figure

@@ -1,7 +1,5 @@
 """The look and the content of every figure: template, colours, axes, titles, alt text, numbers."""
 
-from __future__ import annotations
-
 import re
 from math import ceil, floor, log10
 from textwrap import wrap
@@ -23,14 +21,12 @@ HEIGHT_PX = 520
 TEXT = "#1F2933"
 MUTED = "#5B6770"
 GRID = "#E3E7EB"
-# Reference lines, such as light in fibre.
-LIGHT = "#6B7280"
-# Fitted lines and estimates.
-FIT = "#1F2933"
+LIGHT = "#6B7280"  # Reference lines, such as light in fibre.
+FIT = "#1F2933"  # Fitted lines and estimates.
 LAND = "#9AA5B1"
+# The three verdicts of a check; blue and orange differ with any colour blindness.
 WITHIN = "#0072B2"
 OUTSIDE = "#C44E00"
-# The three verdicts of a check; blue and orange differ with any colour blindness.
 UNKNOWN = "#8A949E"
 
 # One colour per cloud and per pair of clouds, distinct with any common colour blindness (a test checks).
@@ -64,29 +60,13 @@ LEGEND_ON_TOP = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yref":
 
 
 def _template() -> go.layout.Template:
-    axis = {
-        "gridcolor": GRID,
-        "linecolor": MUTED,
-        "zerolinecolor": GRID,
-        "ticks": "outside",
-        "tickcolor": MUTED,
-        "ticklen": 4,
-        "title": {"standoff": 10, "font": {"size": 13}},
-        "automargin": True,
-    }
+    axis = {"gridcolor": GRID, "linecolor": MUTED, "zerolinecolor": GRID, "automargin": True}
+    axis |= {"title": {"standoff": 10, "font": {"size": 13}}, "ticks": "outside", "tickcolor": MUTED, "ticklen": 4}
+    title = {"x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"}
+    title |= {"pad": {"t": 14, "l": 14}, "font": {"size": 18}, "subtitle": {"font": {"size": 12, "color": MUTED}}}
     layout = {
         "font": {"family": FONT, "size": 13, "color": TEXT},
-        "title": {
-            "x": 0,
-            "xref": "container",
-            "xanchor": "left",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"t": 14, "l": 14},
-            "font": {"size": 18},
-            "subtitle": {"font": {"size": 12, "color": MUTED}},
-        },
+        "title": title,
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "margin": {"l": 70, "r": 20, "t": 90, "b": 60},

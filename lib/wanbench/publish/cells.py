@@ -1,7 +1,5 @@
 """Split an executed notebook into the parts of a page: text with formulas as MathML, folded code, harmless output."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from dataclasses import dataclass, field
@@ -150,17 +148,8 @@ def clean(html: str) -> str:
 
 
 EMPTY = Markup("")
-PRIORITY = (
-    MIME,
-    provenance.MIME,
-    "text/html",
-    "text/markdown",
-    "image/svg+xml",
-    "image/png",
-    "image/jpeg",
-    "text/latex",
-    "text/plain",
-)
+FORMATS = "text/html text/markdown image/svg+xml image/png image/jpeg text/latex text/plain"
+PRIORITY = (MIME, provenance.MIME, *FORMATS.split())
 
 
 @dataclass

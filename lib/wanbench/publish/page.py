@@ -1,7 +1,5 @@
 """One page of the site: an executed notebook, its figures as files, and its provenance."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Callable
@@ -50,11 +48,8 @@ class Page:
 
 def versions() -> tuple[tuple[str, str], ...]:
     """Versions of this package, of Python and of the main packages, by name."""
-    return (
-        ("wanbench", __version__),
-        ("Python", platform.python_version()),
-        *((name, version(name)) for name in PACKAGES),
-    )
+    own = (("wanbench", __version__), ("Python", platform.python_version()))
+    return (*own, *((name, version(name)) for name in PACKAGES))
 
 
 def templates() -> jinja2.Environment:
@@ -99,14 +94,11 @@ def make_page(executed: Executed, site: Path, renderer: Renderer | None, *, repl
         name=executed.name,
         title=cells.title or executed.name,
         lead=cells.lead,
-        headings=tuple(cells.headings),
-        parts=tuple(cells.parts),
-        figures=tuple(cells.figures),
+        **{name: tuple(getattr(cells, name)) for name in ("headings", "parts", "figures", "runs")},
         drawn=frozenset(drawn),
         cover=_cover(cells, drawn),
         kind=kind(executed.notebook),
         parameters=executed.parameters,
-        runs=tuple(cells.runs),
         replay_reason=replay_reason,
         remark=remark,
         static_note=note,

@@ -1,7 +1,5 @@
 """The site: run each notebook, write its page, report failures, and write the front page with all findings."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -123,7 +121,7 @@ class Site:
     build: Path
 
     @classmethod
-    def of(cls, root: Path) -> Site:
+    def of(cls, root: Path):
         """The site of a checkout: `site/`, built from `build/`."""
         return cls(root, root / "site", root / "build")
 
@@ -133,19 +131,10 @@ class Site:
 
     def record_published(self, page: Page, made_from: str = "") -> None:
         """Record that a page was published, and its sources."""
-        self._write(
-            Record(
-                page.name,
-                "published",
-                kind=page.kind,
-                title=page.title,
-                lead=str(page.lead),
-                thumbnail=f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else "",
-                basis=_basis(page),
-                remark=page.remark or "",
-                made_from=made_from,
-            )
-        )
+        about = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
+        thumbnail = f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else ""
+        record = Record(page.name, "published", **about, thumbnail=thumbnail, basis=_basis(page), made_from=made_from)
+        self._write(record)
 
     def record_failed(self, name: str, reason: str) -> None:
         """Record that a page failed, and remove files of an earlier build."""

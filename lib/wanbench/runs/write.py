@@ -160,11 +160,9 @@ class RunWriter:
         return self._journal is not None
 
     def record(self, *events: dict) -> None:
-        """Append events to the journal; they are on the disk when this returns."""
         self._journal.append(*events)
 
     def keep(self, experiment: str, name: str, content: bytes, **about) -> RawFile:
-        """Write a raw file into the run folder; see `write_raw`."""
         return write_raw(self.folder, experiment, name, content, **about)
 
     def finish(self) -> Run:

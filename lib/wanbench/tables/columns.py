@@ -122,7 +122,6 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns, in order."""
         return [column.name for column in self.columns]
 
     def arrow_schema(self) -> pa.Schema:
@@ -150,7 +149,6 @@ def _is_true(compared) -> bool:
 
 
 def _with(values, null, nothing):
-    """Values with `nothing` in place of every null."""
     return values.where(~null, nothing) if null.any() else values
 
 

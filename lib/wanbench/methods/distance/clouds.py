@@ -495,7 +495,7 @@ class _Tests:
         """Return the slope between clouds less that within one, the third column of the model, and its p-value."""
         part = fit.combination(np.eye(len(fit.values))[3])
         quantity = f"slope {BETWEEN} less {WITHIN}"
-        claim = f"The slope of {self.unit_of_y} {BETWEEN} less that {WITHIN} is {{}} of distance"
+        claim = f"The slope of {self.unit_of_y} {BETWEEN} minus the slope {WITHIN} is {{}} of distance"
         if part.interval.low <= 0 <= part.interval.high:
             claim += ", which may be chance"
         return self.slope(part, quantity, claim, BY_CHANCE), self.p(model, 2, f"permutation p, {quantity}")

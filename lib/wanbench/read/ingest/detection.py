@@ -98,8 +98,8 @@ def _latencies(program: Program, nodes: list[int], limit_ms: float) -> tuple[lis
         late = why == ["late"]
         known = due + (limit_ms * 1e3 if latency is None else latency)
         if latency is None and not late:
-            known = max(due, round(last_us))
-        last_us = known
+            known = max(due, last_us)
+        last_us = round(known)
         due_s, known_s = (round(origin_ns / 1e9 + at / 1e6, 6) for at in (due, known))
         error = text(why[0]) if why and not late else None
         rows[partition, due] = [nodes[partition], due_s, known_s, latency_ms, late, error]

@@ -48,7 +48,6 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 
 def _values(path, name: str, raw) -> np.ndarray:
-    """The values of a series that are not null."""
     try:
         values = np.array([each["val"] for each in raw if each.get("val") is not None], dtype=float)
     except (TypeError, KeyError, ValueError, AttributeError) as error:

@@ -131,7 +131,6 @@ class _Stream:
             self.document[event] = data
 
     def break_off(self, text: str) -> None:
-        """Note that the stream breaks off in this text; the first of several breaks counts."""
         if self.torn_in is None:
             self.torn_in = text
 
@@ -316,7 +315,6 @@ class _TextTest:
             self.sums["sum_received" + suffix] = row | both
 
     def whole(self) -> tuple[int, dict]:
-        """The document; its error says so if the summary is missing."""
         about = self.about
         n = max(len(self.sockets) // (1 + self.is_bidir), 1)
         sums = {name: row for name, row in self.sums.items() if n == 1 or row["is_sum"]}

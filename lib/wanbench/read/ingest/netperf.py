@@ -131,7 +131,6 @@ def _named(body: list[str]) -> dict[str, str]:
 
 
 def _columns(body: list[str], protocol: str | None, direction: str | None) -> dict[str, str]:
-    """The columns of an ordinary test, by the names of -k; empty without a line of numbers."""
     numbers = [line.split() for line in body if NUMBERS.fullmatch(line)]
     unit = next((found[0] for line in body if (found := UNIT.search(line))), "")
     first = numbers[0] if numbers else []

@@ -141,7 +141,6 @@ class _Result:
 
     @cached_property
     def quantiles(self) -> dict:
-        """Columns of table quantiles: of the whole run, and of each window."""
         parts = [_part("publish", nan, nan, np.array([]))]
         for name in self.members:
             if found := QUANTILES.fullmatch(name):
@@ -186,7 +185,6 @@ class _Result:
         return numbers
 
     def windowed(self, name: str) -> np.ndarray:
-        """As `series`, with one number for each window."""
         values = self.series(name)
         if len(values) not in (0, self.n_windows):
             self.refuse(name, f"{self.n_windows} numbers, one for each window", f"{len(values)} numbers")

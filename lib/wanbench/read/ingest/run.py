@@ -109,7 +109,6 @@ class _Files:
             self._unread.append(about)
 
     def tables(self, always: tuple[str, ...]) -> dict[str, pd.DataFrame]:
-        """The validated tables: the standard ones, unread, and others."""
         parts = [
             {"run_id": self._run_id, "path": _plain(context["source_file"])} | row
             for rows, context in self._rows.pop("unread", [])

@@ -12,7 +12,7 @@ from wanbench.formatting import count, number, quantity
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 from .light import light_flags
-from .places import Area, great_circle_km, locate, position
+from .places import Area, great_circle_km, kilometres_to, locate, position
 from .rule import IMPOSSIBLE, RULES, SUSPECT
 
 COORDINATES = RULES["coordinates"]
@@ -54,12 +54,7 @@ class _Region:
         The mean deviation of log (RTT / expected RTT) from its median, plus half the median: a place is wrong if
         landmarks disagree, and less clearly if all RTTs are too long or too short.
         """
-        away = great_circle_km(
-            np.atleast_1d(latitude)[:, None],
-            np.atleast_1d(longitude)[:, None],
-            self.landmarks.latitude_deg.to_numpy(),
-            self.landmarks.longitude_deg.to_numpy(),
-        )
+        away = kilometres_to(self.landmarks, latitude, longitude)
         expected = self.usual * LIGHT_RTT_MS_PER_KM * away + OFFSET_MS
         error = np.log((self.landmarks.rtt_ms.to_numpy() + OFFSET_MS) / expected)
         middle = np.median(error, axis=1)
@@ -117,13 +112,8 @@ def area_of(region: str, rtts: pd.DataFrame, places: pd.DataFrame, without=()) -
 def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:
     """One row per unordered pair: region_a, region_b, rtt_ms (the minimum), fibre_ms, light_ms."""
     ends = np.sort(rtts[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
-    frame = pd.DataFrame(
-        {"region_a": ends[:, 0], "region_b": ends[:, 1]}
-        | {name: rtts[name].to_numpy() for name in ("rtt_ms", "fibre_ms", "light_ms")}
-    )
-    return frame.groupby(["region_a", "region_b"], as_index=False).agg(
-        {"rtt_ms": "min", "fibre_ms": "min", "light_ms": "min"}
-    )
+    frame = rtts[["rtt_ms", "fibre_ms", "light_ms"]].assign(region_a=ends[:, 0], region_b=ends[:, 1])
+    return frame.groupby(["region_a", "region_b"], as_index=False).min()
 
 
 def _landmarks(region, pairs, places, without) -> pd.DataFrame:

@@ -65,6 +65,12 @@ def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.
     return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(a, 0, 1)))
 
 
+def kilometres_to(places: pd.DataFrame, latitude, longitude) -> np.ndarray:
+    """Great-circle distances of points (rows) to places (columns)."""
+    points = np.atleast_1d(latitude)[:, None], np.atleast_1d(longitude)[:, None]
+    return great_circle_km(*points, places.latitude_deg.to_numpy(), places.longitude_deg.to_numpy())
+
+
 def destination(latitude, longitude, angle, bearing) -> tuple[np.ndarray, np.ndarray]:
     """Latitude and longitude, in degrees, of the points at an angle and a bearing from others (all in radians)."""
     sine = np.sin(latitude) * np.cos(angle) + np.cos(latitude) * np.sin(angle) * np.cos(bearing)
@@ -122,12 +128,7 @@ class Area:
 
     def allows(self, latitude, longitude, slack_km: float = 0.0) -> np.ndarray:
         """Whether a place lies within every disc, enlarged by `slack_km`."""
-        away = great_circle_km(
-            np.atleast_1d(latitude)[:, None],
-            np.atleast_1d(longitude)[:, None],
-            self.discs.latitude_deg.to_numpy(),
-            self.discs.longitude_deg.to_numpy(),
-        )
+        away = kilometres_to(self.discs, latitude, longitude)
         return (away <= (self.discs.radius_km.to_numpy() + slack_km) * SPHERE_SLACK).all(axis=1)
 
 

@@ -47,9 +47,11 @@ def _write(path: str, text: str) -> None:
 
 
 class Group:
-    """A control group with a quota, below `parent`; `OSError` if the kernel does not allow it."""
+    """A control group with a quota, below `parent`, for a process; `OSError` if the kernel does not allow it."""
 
-    def __init__(self, way: str, parent: str, share: float):
+    def __init__(self, way: str, parent: str, share: float, pid: int):
+        if way == V2 and "cpu" not in _read(f"{parent}/cgroup.subtree_control").split():
+            raise OSError(f"{parent} does not hand the controller cpu down")
         self.way, self.parent = way, parent
         self.folder = f"{parent}/wanbench-{uuid.uuid4().hex[:12]}"
         period_us = round(PERIOD_S * 1e6)
@@ -61,6 +63,7 @@ class Group:
                 _write(f"{self.folder}/cpu.cfs_quota_us", str(quota_us))
             else:
                 _write(f"{self.folder}/cpu.max", f"{quota_us} {period_us}")
+            self.add(pid)
         except OSError:
             os.rmdir(self.folder)
             raise
@@ -86,37 +89,20 @@ class Group:
 
 def group_for(pid: int, share: float) -> Group | None:
     """A group with this share for the process; None if the kernel does not allow one."""
-    try:
+    lines = []
+    with suppress(OSError):
         lines = [line.split(":", 2) for line in _read(f"/proc/{pid}/cgroup").splitlines()]
-    except OSError:
-        return None
     for number, controllers, path in lines:
-        own = path.rstrip("/")
         if "cpu" in controllers.split(","):
-            way, parents = V1, [V1_ROOT + own, V1_ROOT]
+            way, root = V1, V1_ROOT
         elif number == "0" and not controllers:
-            way, parents = V2, [V2_ROOT + own, V2_ROOT]
+            way, root = V2, V2_ROOT
         else:
             continue
-        for parent in parents:
-            try:
-                if way == V2 and "cpu" not in _read(f"{parent}/cgroup.subtree_control").split():
-                    continue
-                group = Group(way, parent, share)
-            except OSError:
-                continue
-            if _takes(group, pid):
-                return group
+        for parent in (root + path.rstrip("/"), root):
+            with suppress(OSError):
+                return Group(way, parent, share, pid)
     return None
-
-
-def _takes(group: Group, pid: int) -> bool:
-    try:
-        group.add(pid)
-    except OSError:
-        os.rmdir(group.folder)
-        return False
-    return True
 
 
 class Slowing:

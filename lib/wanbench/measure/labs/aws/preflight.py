@@ -10,10 +10,9 @@ from itertools import chain
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, too_small
-from wanbench.measure.labs.rented.costs import Costs
+from wanbench.measure.labs.rented.costs import BETWEEN_REGIONS, Costs
 from wanbench.measure.labs.rented.hosts import Wanted
 from wanbench.measure.labs.rented.resources import everywhere
-from wanbench.measure.plan.cost import BETWEEN_REGIONS
 
 from .clients import Aws
 
@@ -173,7 +172,7 @@ def costs(aws: Aws, regions: Sequence[str], *, instance_type: str, **options) ->
 
 def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[str, tuple[float, float]]:
     """
-    Lowest and highest on-demand price over these regions (AWS's own names) by item, for `wanbench.measure.plan.prices`.
+    Lowest and highest on-demand price over these regions (AWS's own names) by item, for `Costs`.
 
     Items that the price list does not answer for all of the regions are left out: the dated tables have them.
     """

@@ -14,9 +14,8 @@ from typing import Any
 from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.rented.costs import Costs, Estimate, Meter
+from wanbench.measure.labs.rented.costs import SET_UP_S, Costs, Estimate, Meter
 from wanbench.measure.labs.ssh import Login, SshHost
-from wanbench.measure.plan.cost import SET_UP_S
 from wanbench.measure.plan.plan import Plan
 from wanbench.regions import cloud_title
 
@@ -73,7 +72,7 @@ class RentedLab(Tenancy):
     budget_usd : float, optional
         Refuse or stop a run that would exceed it, from opening to closing the lab, at the highest prices.
     price_overrides : {item: price}, optional
-        Prices in place of the cloud's price list and the dated tables; see `wanbench.measure.plan.prices`.
+        Prices in place of the cloud's price list and the dated tables; see `wanbench.measure.labs.rented.costs.prices`.
     packages : sequence of str, optional
         Packages to install on the hosts; by default those of the class.
     subnets : {region: id}, optional

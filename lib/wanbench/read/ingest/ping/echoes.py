@@ -151,7 +151,6 @@ class Echoes:
         return events, fault
 
     def _continued(self, events):
-        """Whether all are possible first replies, in echo order."""
         if events["kind"].any() or events["duplicate"].any() or not len(events):
             return not len(events)
         sequence = events["sequence"]

@@ -17,8 +17,8 @@ import numpy as np
 
 from wanbench.errors import RawDataError
 
-from .echoes import EVENT, as_events, code, joined
-from .lines import LONGEST_LINE, REPLY, REPLY_LINE, SILENCE, SILENCE_LINE, LineReader, Ping
+from .echoes import NO_ROWS, as_events, joined
+from .lines import LONGEST_LINE, REPLY, REPLY_LINE, SILENCE, SILENCE_LINE, Event, LineReader, Ping
 
 MOST_KINDS = 8
 """
@@ -96,7 +96,6 @@ class Plain(NamedTuple):
     kinds: list[Kind]
 
     def take(self, which) -> Plain:
-        """The plain lines at these places."""
         return self._replace(**{name: getattr(self, name)[which] for name in self._fields[1:-1]})
 
 
@@ -165,7 +164,6 @@ class _Text:
         return found, (received[sound], rtt[sound], sequence[sound])
 
     def holds(self, at, text: bytes) -> np.ndarray:
-        """The position of a text of at least eight bytes."""
         same = np.ones(len(at), bool)
         for offset in {*range(0, len(text) - 8, 8), len(text) - 8}:
             same &= self.eight[at + offset] == np.uint64(int.from_bytes(text[offset : offset + 8], "little"))
@@ -333,23 +331,10 @@ def _feed(reader, chunk, starts, place, lines_before):
 
 def _merged(plain, others, lines_before, texts):
     kinds = [
-        (
-            0,
-            kind.kind,
-            0,
-            0,
-            0,
-            kind.ttl,
-            kind.reply_bytes,
-            code(texts, kind.responder),
-            code(texts, kind.error),
-            0,
-            0,
-            0,
-        )
+        Event(0, kind.kind, 0, ttl=kind.ttl, reply_bytes=kind.reply_bytes, responder=kind.responder, error=kind.error)
         for kind in plain.kinds
     ]
-    events = np.array(kinds, EVENT).take(plain.kind) if kinds else np.empty(0, EVENT)
+    events = as_events(kinds, texts).take(plain.kind) if kinds else NO_ROWS.copy()
     events["line_number"] = plain.places + lines_before + 1
     for name in ("sequence", "received_at_s", "rtt_ms"):
         events[name] = getattr(plain, name)
