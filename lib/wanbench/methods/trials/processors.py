@@ -176,8 +176,8 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         slope,
         half,
         quantity="reached, busier processors over less busy ones",
-        claim=f"At the same setting, with {STEP_PERCENT:g} percentage points more of processor use, a trial reached {{}} "
-        "the share of its limit",
+        claim=f"At the same setting, with {STEP_PERCENT:g} percentage points more of processor use, a trial reached "
+        "{} the share of its limit",
         n=len(trials),
         basis=count(len(trials), "trial"),
         method=METHOD.format(max(freedom, 0)),

@@ -146,7 +146,7 @@ class _Reader:
         )
 
     def _file(self, place, given, private=False) -> Path:
-        """Return the absolute path of a file, given relative to the inventory; if `private`, nobody else may read it."""
+        """Return the path of a file, given relative to the inventory; if `private`, only its owner may read it."""
         check_name(place, given)
         path = Path(self.path.parent, Path(given).expanduser()).absolute()
         if '"' in str(path) or not path.is_file():
