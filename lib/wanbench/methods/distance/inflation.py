@@ -54,7 +54,7 @@ class Inflation(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.medians[ALL], *(median for name, median in self.medians.items() if name != ALL))
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """RTT over the round trip of light in fibre: every pair, per pair of clouds, with the median's interval."""
         figure = go.Figure()
         names = [name for name in self.medians if name != ALL]
@@ -100,7 +100,6 @@ class Inflation(Result):
             caption="How many times longer a round trip takes than light in fibre would along the great circle, "
             f"for {count(len(self.pairs), 'pair')}.{missing}",
             table=self.pairs,
-            note=note,
         )
 
 
@@ -128,12 +127,9 @@ def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0
     return Inflation(frame, medians)
 
 
-def _members(frame: pd.DataFrame, name: str) -> pd.Series:
-    return frame.cloud_pair == name if name != ALL else pd.Series(True, index=frame.index)
-
-
 def _median(frame, name, notes, places, resamples, seed) -> Estimate:
-    part = Sample("inflation", frame[_members(frame, name)].reset_index(drop=True), frame.iloc[:0])
+    rows = frame if name == ALL else frame[frame.cloud_pair == name].reset_index(drop=True)
+    part = Sample("inflation", rows, frame.iloc[:0])
     values = part.frame.inflation.to_numpy()
     grouped = units(part, {region: places[region] for region in part.regions})
     clouds = np.array([region.partition(":")[0] if name != ALL else ALL for region in part.regions])
@@ -155,9 +151,7 @@ def _median(frame, name, notes, places, resamples, seed) -> Estimate:
         low=float(low),
         high=float(high),
         unit="",
-        n=part.n_pairs,
-        n_regions=part.n_regions,
-        n_places=grouped.n,
+        **part.counted(grouped),
         method=METHOD,
         assumption=ASSUMPTION,
         naive=Interval(PAIRS_INDEPENDENT, *order_interval(values, LEVEL)),

@@ -71,14 +71,9 @@ class Units:
         """Number of the unordered pair of units, per pair."""
         return unordered_numbers(self.first, self.second, self.n)
 
-    @property
-    def clustered(self) -> bool:
-        """Whether a unit holds several regions."""
-        return self.n < len(self.of_region)
-
     def warnings(self) -> tuple[str, ...]:
         """Warn if there are too few units for an interval."""
-        if not self.clustered or self.n >= FEWEST_FOR_INTERVAL:
+        if self.n == len(self.of_region) or self.n >= FEWEST_FOR_INTERVAL:
             return ()
         return (f"no interval from {count(self.n, 'place')}; it needs at least {FEWEST_FOR_INTERVAL}",)
 
@@ -99,10 +94,10 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
         label = np.array([str(cluster.get(name, name)) for name in regions])
     elif cluster == REGION:
         label = np.arange(len(regions))
-    elif cluster == PLACE:
-        label = _nearby(_distances(sample, regions), PLACE_KM)
-    elif isinstance(cluster, (int, float)) and not isinstance(cluster, bool) and 0 <= cluster < np.inf:
-        label = _nearby(_distances(sample, regions), float(cluster))
+    elif cluster == PLACE or (
+        isinstance(cluster, (int, float)) and not isinstance(cluster, bool) and 0 <= cluster < np.inf
+    ):
+        label = _nearby(_distances(sample, regions), PLACE_KM if cluster == PLACE else float(cluster))
     else:
         raise refusal("cluster", cluster, f"{PLACE!r}, {REGION!r}, a number of km, a mapping of regions to names")
     of_region, labels = pd.factorize(label)

@@ -87,7 +87,7 @@ class Prediction(Result):
         front = pd.DataFrame([pair | {"measured": self.measured.get(name, nan)} for name in names])
         return pd.concat([front, super().table()], axis=1)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw a predicted RTT, and throughput, with its interval among the measured pairs, over distance."""
         estimates = dict(zip(UNITS, self.estimates, strict=False))
         figure = make_subplots(rows=1, cols=len(estimates), horizontal_spacing=0.18)
@@ -112,7 +112,6 @@ class Prediction(Result):
             caption=f"What to expect from {ends}, {quantity(self.distance_km, 'km')} apart, which was "
             f"not used: {SITUATIONS[self.situation]}.",
             table=self.table(),
-            note=note,
         )
 
 
@@ -163,15 +162,7 @@ class Predictor:
             pairs=self.pairs,
         )
 
-    def _estimate(
-        self,
-        name: str,
-        ends: tuple[str, str],
-        situation: str,
-        new: prediction_fits.NewPairs,
-        notes: tuple[str, ...],
-        floor: float = 0.0,
-    ) -> Estimate:
+    def _estimate(self, name: str, ends, situation: str, new, notes: tuple[str, ...], floor: float = 0.0) -> Estimate:
         predicted = self.fits.predict(name, situation, new, self.level)
         values = [float(ends[0]) for ends in (predicted.value, predicted.low, predicted.high)]
         if not all(map(isfinite, values)):
@@ -185,13 +176,10 @@ class Predictor:
             by_window = self.fits.base == "window"
             fit = "window-limited model at the predicted RTT," if by_window else "log10 over distance,"
             values = [exp(min(value, MAX_LOG)) if value < np.inf else value for value in values]
-        value, low, high = (max(value, floor) for value in values)
         return Estimate(
-            quantity=f"predicted {what}",
-            claim=f"The {what} from {ends[0]} to {ends[1]} is predicted as {{}}, where {SITUATIONS[situation]}",
-            estimate=value,
-            low=low,
-            high=high,
+            f"predicted {what}",
+            f"The {what} from {ends[0]} to {ends[1]} is predicted as {{}}, where {SITUATIONS[situation]}",
+            *(max(value, floor) for value in values),
             unit=UNITS[name],
             n=len(model.observed),
             n_regions=int((model.observed.measured > 0).sum()),

@@ -333,15 +333,6 @@ class Predicted:
 
 
 @dataclass(frozen=True)
-class _LeftOut:
-    """The scores of one situation: per score the pair, the row of coefficients without it, and the unit left out."""
-
-    pair: np.ndarray
-    fit: np.ndarray
-    unit: np.ndarray
-
-
-@dataclass(frozen=True)
 class Model:
     """A fit of RTT, or of log throughput relative to a base computed from RTT, with effects of regions."""
 
@@ -358,13 +349,12 @@ class Model:
             self.without[situation] = getattr(self.fit, WITHOUT[situation])()
         return self.without[situation]
 
-    def left_out(self, situation: str) -> _LeftOut:
-        n, first, second = len(self.observed), self.observed.first, self.observed.second
-        pair = np.arange(n)
-        if situation == "one":
-            ends = np.concatenate([first, second])
-            return _LeftOut(np.concatenate([pair, pair]), ends, ends)
-        return _LeftOut(pair, pair, pair)
+    def left_out(self, situation: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return for each score its pair, and the unit left out, which is the row of coefficients without it."""
+        pair = np.arange(len(self.observed))
+        if situation != "one":
+            return pair, pair
+        return np.concatenate([pair, pair]), np.concatenate([self.observed.first, self.observed.second])
 
     def rows(self, new: NewPairs) -> np.ndarray:
         """Return the design of new pairs."""
@@ -406,15 +396,19 @@ class Fits:
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
         """Compute the value and interval of "rtt_ms", or of "throughput_bps" as a natural logarithm, for new pairs."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
-        left = model.left_out(situation)
-        deviation, centre, value = self._deviations(quantity, situation, model, left, new)
+        pair, unit = model.left_out(situation)
+        deviation, centre, value = self._deviations(quantity, situation, model, new)
         pairs = model.observed
-        x = pairs.distance_km[left.pair] / THOUSAND_KM
+        x = pairs.distance_km[pair] / THOUSAND_KM
         finite = np.isfinite(deviation)
         scale = spread(deviation[finite], x[finite])
-        weights, units = self._weights(situation, model, left)
+        weights, units = unit_weights(unit), len(np.unique(unit))
+        if situation == "none":
+            # Pairs are left out with both regions, but regions are what a new pair brings: they are the units.
+            regions = int((pairs.measured > 0).sum())
+            weights, units = weights * ((units + 1) / units) * (regions / (regions + 1)), regions
         # One range predicts both directions of a pair, so both deviations count, each with half the weight.
-        gap = pairs.half_gap[left.pair] if quantity == "throughput_bps" else np.zeros(len(deviation))
+        gap = pairs.half_gap[pair] if quantity == "throughput_bps" else np.zeros(len(deviation))
         moved = np.concatenate([deviation + gap, deviation - gap])
         scores = scale.scores(moved, np.concatenate([x, x]))
         here = scale.of(new.distance_km / THOUSAND_KM)[:, None]
@@ -428,41 +422,31 @@ class Fits:
         """Compute the measured less predicted for each pair left out: in ms, or of the natural logarithm."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
-        return self._deviations(quantity, situation, model, model.left_out(situation), none)[0]
+        return self._deviations(quantity, situation, model, none)[0]
 
-    def _deviations(self, quantity, situation, model: Model, left: _LeftOut, new: NewPairs):
+    def _deviations(self, quantity, situation, model: Model, new: NewPairs):
         """The deviation of each score; the prediction of each new pair by each score's fit; that by the full fit."""
-        own = model.coefficients(situation)[left.fit]
+        pair, unit = model.left_out(situation)
+        own = model.coefficients(situation)[unit]
         rows = model.rows(new)
-        predicted = (model.fit.design[left.pair] * own).sum(axis=1)
+        predicted = (model.fit.design[pair] * own).sum(axis=1)
         centre, value = rows @ own.T, rows @ model.fit.coefficients
         if quantity == "throughput_bps" and self.window.knee is not None:
             kept = self.on_throughput
-            index = kept[left.fit] if situation != "one" else left.fit
+            index = kept[unit] if situation != "one" else unit
             rtt = self.rtt.coefficients(situation)[index]
             rtt_rows = self.rtt.rows(new)
             floor = light_rtt_ms(new.distance_km)
             predicted = predicted + self.window.of(
                 np.maximum(
-                    (self.rtt.fit.design[kept][left.pair] * rtt).sum(axis=1),
-                    light_rtt_ms(model.observed.distance_km[left.pair]),
+                    (self.rtt.fit.design[kept][pair] * rtt).sum(axis=1), light_rtt_ms(model.observed.distance_km[pair])
                 )
             )
             centre = centre + self.window.of(np.maximum(rtt_rows @ rtt.T, floor[:, None]))
             value = value + self.window.of(np.maximum(rtt_rows @ self.rtt.fit.coefficients, floor))
         measured = model.observed.rtt_ms if quantity == "rtt_ms" else model.observed.log_bps
-        deviation = measured[left.pair] - predicted
+        deviation = measured[pair] - predicted
         return deviation, np.where(np.isfinite(deviation), centre, np.nan), value
-
-    @staticmethod
-    def _weights(situation: str, model: Model, left: _LeftOut) -> tuple[np.ndarray, int]:
-        weights = unit_weights(left.unit)
-        units = len(np.unique(left.unit))
-        if situation == "none":
-            # Pairs are left out with both regions, but regions are what a new pair brings: they are the units.
-            regions = int((model.observed.measured > 0).sum())
-            weights, units = weights * ((units + 1) / units) * (regions / (regions + 1)), regions
-        return weights, units
 
 
 def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:

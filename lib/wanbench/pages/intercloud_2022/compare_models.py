@@ -19,10 +19,11 @@ from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, REFERENCES
 from wanbench.methods.regions.pairs import Sample, require_regions
 from wanbench.methods.result import LEVEL, Estimate, Result, t_quantile
-from wanbench.methods.tcp import robust_fit
-from wanbench.methods.tcp.fit_model import COLUMNS, pairs_with_both
 from wanbench.methods.tcp.knee import MAD_TO_SD
 from wanbench.methods.tcp.models import CONSTANT, Paths, ThroughputModel, throughput_models
+from wanbench.methods.tcp.window_fit import COLUMNS, pairs_with_both
+
+from . import robust_fit
 
 SAME_CURVE = 1e-3  # Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %
 BEST = "best"
@@ -267,7 +268,7 @@ class ModelComparison(Result):
         ]
         return pd.DataFrame(rows)
 
-    def map(self, regions: pd.DataFrame, *, note: str = "") -> go.Figure:
+    def map(self, regions: pd.DataFrame) -> go.Figure:
         """Draw the pairs that no model explains as great circles; `regions` is table regions."""
         frame = self.unexplained
         catalogue = regions.set_index("name")
@@ -298,10 +299,9 @@ class ModelComparison(Result):
             alt=f"World map with {share} that no model explains: {sides}.",
             caption=f"{share} whose throughput no model explains ({sides}). Coastline: Natural Earth.",
             table=frame,
-            note=note,
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw the error of each model on left-out regions with its interval, and in sample, the best on top."""
         scores = self.scores
         worst = float(np.nanmax(scores[["error_factor", "high", "in_sample_factor"]].to_numpy()))
@@ -348,7 +348,6 @@ class ModelComparison(Result):
             caption=f"{self.sentence} Verdicts come from the differences pair by pair, not from whether these bars "
             "overlap.",
             table=scores,
-            note=note,
         )
 
 
