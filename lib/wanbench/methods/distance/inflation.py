@@ -145,11 +145,9 @@ def _median(frame, name, notes, places, resamples, seed) -> Estimate:
         low, high = np.nanquantile(drawn, tails())
     where = "of all pairs" if name == ALL else f"of {name} pairs"
     return Estimate(
-        quantity=f"median path inflation, {name}",
-        claim=f"The median RTT {where} is {{}} times the round trip of light in fibre",
-        estimate=float(np.median(values)),
-        low=float(low),
-        high=float(high),
+        f"median path inflation, {name}",
+        f"The median RTT {where} is {{}} times the round trip of light in fibre",
+        *(float(np.median(values)), float(low), float(high)),
         unit="",
         **part.counted(grouped),
         method=METHOD,
@@ -200,20 +198,11 @@ class PhysicsCheck(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        return (
-            Estimate(
-                quantity="pairs faster than light in fibre",
-                claim="{} are faster than light in fibre",
-                estimate=len(self.offenders),
-                low=nan,
-                high=nan,
-                unit="pairs",
-                n=self.n_pairs,
-                basis=count(self.n_pairs, "ordered pair"),
-                method="RTT against 2 d n / c with n = 1.468, for each ordered pair",
-                assumption="A path in air or hollow fibre would be faster than this bound",
-            ),
-        )
+        names = "pairs faster than light in fibre", "{} are faster than light in fibre"
+        method = "RTT against 2 d n / c with n = 1.468, for each ordered pair"
+        assumption = "A path in air or hollow fibre would be faster than this bound"
+        n, basis = self.n_pairs, count(self.n_pairs, "ordered pair")
+        return (Estimate(*names, len(self.offenders), nan, nan, "pairs", n, method, assumption, basis),)
 
     @property
     def sentence(self) -> str:
@@ -235,14 +224,14 @@ class PhysicsCheck(Result):
     def formatted_table(self) -> pd.DataFrame | None:
         if self.offenders.empty:
             return None
+        columns = {
+            "Distance": ("distance_km", "km"),
+            "RTT": ("rtt_ms", "ms"),
+            "Light in fibre": ("light_rtt_ms", "ms"),
+            "Farthest possible": ("farthest_possible_km", "km"),
+        }
         texts = {
-            head: [quantity(value, unit) for value in self.offenders[name]]
-            for head, name, unit in (
-                ("Distance", "distance_km", "km"),
-                ("RTT", "rtt_ms", "ms"),
-                ("Light in fibre", "light_rtt_ms", "ms"),
-                ("Farthest possible", "farthest_possible_km", "km"),
-            )
+            head: [quantity(value, unit) for value in self.offenders[name]] for head, (name, unit) in columns.items()
         }
         ends = self.offenders[["from_region", "to_region"]].set_axis(["From", "To"], axis=1)
         return ends.assign(**texts)

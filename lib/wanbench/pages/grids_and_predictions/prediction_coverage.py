@@ -183,14 +183,7 @@ def _splits(
                 yield ~(a | b), a & b, -1
 
 
-def _predicted(
-    train: prediction_fits.ObservedPairs,
-    test: prediction_fits.ObservedPairs,
-    region: int,
-    situation: str,
-    base: str,
-    level: float,
-) -> list[pd.DataFrame]:
+def _predicted(train, test, region: int, situation: str, base: str, level: float) -> list[pd.DataFrame]:
     """A frame per quantity and direction of the tested pairs, predicted from the others; none if these are too few."""
     seen = train.measured > 0
     if len(train) < prediction_fits.MIN_PAIRS or seen.sum() < prediction_fits.MIN_REGIONS:

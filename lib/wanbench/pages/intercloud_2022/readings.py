@@ -57,20 +57,11 @@ class UnitReadings(RowsResult):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         n = int(self.rows.groupby("reading").n.sum().max())
-        return (
-            Estimate(
-                quantity=f"possible readings of {self.column}",
-                claim=f"{self.column} has {{}}",
-                estimate=len(self.possible),
-                low=nan,
-                high=nan,
-                unit="possible readings",
-                n=n,
-                basis=count(n, "value"),
-                method="every value in each unit against the limit of the sender's instance type",
-                assumption="The stated instance types were used, and their limits hold",
-            ),
-        )
+        names = f"possible readings of {self.column}", f"{self.column} has {{}}"
+        method = "every value in each unit against the limit of the sender's instance type"
+        assumption, basis = "The stated instance types were used, and their limits hold", count(n, "value")
+        numbers = len(self.possible), nan, nan
+        return (Estimate(*names, *numbers, "possible readings", n, method, assumption, basis),)
 
     @property
     def sentence(self) -> str:
@@ -226,22 +217,12 @@ class Correlations(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        first = self.rows.iloc[0]
-        return (
-            Estimate(
-                quantity=f"correlation of {QUANTITIES[self.column]} with distance over rows",
-                claim=f"{QUANTITIES[self.column]} correlates with distance at r = {{}}",
-                estimate=first.r_rows,
-                low=nan,
-                high=nan,
-                unit="",
-                n=int(first.n_rows),
-                n_regions=int(first.n_regions),
-                basis=count(int(first.n_rows), "row"),
-                method="Pearson's r over unchanged rows, each taken as one observation, as in the source",
-                assumption="Among many selections, one reproduces a number by chance",
-            ),
-        )
+        first, name = self.rows.iloc[0], QUANTITIES[self.column]
+        n, n_regions = int(first.n_rows), int(first.n_regions)
+        names = f"correlation of {name} with distance over rows", f"{name} correlates with distance at r = {{}}"
+        method = "Pearson's r over unchanged rows, each taken as one observation, as in the source"
+        assumption, basis = "Among many selections, one reproduces a number by chance", count(n, "row")
+        return (Estimate(*names, first.r_rows, nan, nan, "", n, method, assumption, basis, n_regions),)
 
     @property
     def sentence(self) -> str:
