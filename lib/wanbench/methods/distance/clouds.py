@@ -414,15 +414,43 @@ def compare_clouds(
             f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
             "as part of that cost",
         )
-    tests = _Tests(y, cells, orders, scale, {**sample.counted(grouped), "warnings": notes})
-    model = [crosses, far, *levels]
-    fit = fit_pairs(value, cells, grouped, model)
-    difference = tests.difference(fit, model, "one slope for both", EQUAL)
+
+    def tested(model: list[np.ndarray], k: int, quantity: str) -> Estimate:
+        """Compute the p-value of column k of the model, given the others."""
+        return mrqap_p(quantity, y, model[k], [*model[:k], *model[k + 1 :]], cells, orders, notes)
+
+    def between_clouds(model: list[np.ndarray], how: str, assumption: str) -> tuple[GroupContrast, Coefficients]:
+        """Between clouds against within one: the first column of the model."""
+        fit = fit_pairs(value, cells, grouped, model)
+        estimate = fit.combination(np.eye(len(fit.values))[1]).estimate(
+            scale.estimate,
+            quantity=f"{BETWEEN} {scale.join} {WITHIN}, at equal distance ({how})",
+            claim=f"{BETWEEN.capitalize()} {scale.join} {WITHIN}, at equal distance: {{}}",
+            unit=scale.unit,
+            **sample.counted(grouped),
+            method=f"{METHOD}; {how}, a level of each cloud's regions",
+            assumption=assumption,
+            warnings=notes,
+        )
+        p = tested(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
+        return GroupContrast(BETWEEN, WITHIN, estimate, p, scale), fit
+
+    difference, _ = between_clouds([crosses, far, *levels], "one slope for both", EQUAL)
     model = [crosses, far - mean_far, crosses * (far - mean_far), *levels]
-    fit = fit_pairs(value, cells, grouped, model)
     at_mean = f"a slope for each, at the mean distance of {number(mean_far * THOUSAND_KM, 0)} km"
-    difference_at_mean = tests.difference(fit, model, at_mean, BY_CHANCE)
-    slope_difference, slope_p = tests.slope_difference(fit, model)
+    difference_at_mean, fit = between_clouds(model, at_mean, BY_CHANCE)
+    slopes = fit.combination(np.eye(len(fit.values))[3])
+    of_y, unit = ("log10(bit/s)", "per 1,000 km") if scale.ratio else ("RTT", "ms per 1,000 km")
+    chance = ", which may be chance" if slopes.interval.low <= 0 <= slopes.interval.high else ""
+    slope_difference = slopes.estimate(
+        quantity=f"slope {BETWEEN} less {WITHIN}",
+        claim=f"The slope of {of_y} {BETWEEN} less that {WITHIN} is {{}} of distance{chance}",
+        unit=unit,
+        **sample.counted(grouped),
+        method=METHOD,
+        assumption=BY_CHANCE,
+        warnings=notes,
+    )
 
     clouds_of_pairs = sorted(sample.frame.cloud_pair.unique())
     groups = fit_groups(
@@ -436,55 +464,11 @@ def compare_clouds(
         difference=difference,
         difference_at_mean=difference_at_mean,
         slope_difference=slope_difference,
-        slope_p=slope_p,
+        slope_p=tested(model, 2, f"permutation p, {slope_difference.quantity}"),
         contrasts=contrasted(pairwise(clouds_of_pairs)),
         crossing=contrasted(crossings(clouds_of_pairs)),
         directions=_directions(pairs, column, far, names, orders, scale) if scale.ratio else (),
     )
-
-
-@dataclass(frozen=True)
-class _Tests:
-    """
-    Pairs between clouds against those within one: estimates and MRQAP p-values; `common` are the fields they share.
-    """
-
-    y: np.ndarray
-    cells: permutation.Cells
-    orders: np.ndarray
-    scale: Scale
-    common: dict
-
-    def difference(self, fit: Coefficients, model: list[np.ndarray], how: str, assumption: str) -> GroupContrast:
-        """Between clouds against within one: the first column of the model."""
-        part = fit.combination(np.eye(len(fit.values))[1])
-        estimate = part.estimate(
-            self.scale.estimate,
-            quantity=f"{BETWEEN} {self.scale.join} {WITHIN}, at equal distance ({how})",
-            claim=f"{BETWEEN.capitalize()} {self.scale.join} {WITHIN}, at equal distance: {{}}",
-            unit=self.scale.unit,
-            method=f"{METHOD}; {how}, a level of each cloud's regions",
-            assumption=assumption,
-            **self.common,
-        )
-        p = self.p(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
-        return GroupContrast(BETWEEN, WITHIN, estimate, p, self.scale)
-
-    def p(self, model: list[np.ndarray], tested: int, quantity: str) -> Estimate:
-        """Compute the p-value of one column of the model, given the others."""
-        others = [column for k, column in enumerate(model) if k != tested]
-        return mrqap_p(quantity, self.y, model[tested], others, self.cells, self.orders, self.common["warnings"])
-
-    def slope_difference(self, fit: Coefficients, model: list[np.ndarray]) -> tuple[Estimate, Estimate]:
-        """Return the slope between clouds less that within one, the third column of the model, and its p-value."""
-        part = fit.combination(np.eye(len(fit.values))[3])
-        quantity = f"slope {BETWEEN} less {WITHIN}"
-        y, unit = ("log10(bit/s)", "per 1,000 km") if self.scale.ratio else ("RTT", "ms per 1,000 km")
-        claim = f"The slope of {y} {BETWEEN} less that {WITHIN} is {{}} of distance"
-        if part.interval.low <= 0 <= part.interval.high:
-            claim += ", which may be chance"
-        texts = {"quantity": quantity, "claim": claim, "unit": unit, "method": METHOD, "assumption": BY_CHANCE}
-        return part.estimate(**texts, **self.common), self.p(model, 2, f"permutation p, {quantity}")
 
 
 def _design(cells, columns: list[np.ndarray]) -> np.ndarray:

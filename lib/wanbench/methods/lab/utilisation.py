@@ -24,11 +24,10 @@ COLUMNS = [
     *LINK, "start_s", "end_s", "rate_bps", "carried_bps", "utilisation", "packets_per_s", "packets_sent",
     "packets_queue_dropped", "bytes_backlog",
 ]  # fmt: skip
-INTO = {"in": True, "out": False}
-DIRECT_CONNECT = {"ConnectionBpsIngress": True, "ConnectionBpsEgress": False}
-VPN = {"TunnelDataIn": True, "TunnelDataOut": False}
-# Metrics of a circuit's load, and whether each is inbound, as seen from the end that reports it
-WAYS = INTO | DIRECT_CONNECT | VPN
+# Metrics of a circuit's load (of an operator, Direct Connect, VPN), and whether each is inbound, as seen from the end
+# that reports it
+WAYS = dict.fromkeys(("in", "ConnectionBpsIngress", "TunnelDataIn"), True)
+WAYS |= dict.fromkeys(("out", "ConnectionBpsEgress", "TunnelDataOut"), False)
 HERE = "here"  # The end of the circuit that reports
 
 

@@ -85,20 +85,14 @@ class Verdicts(RowsResult):
         for measured, group in self.rows.groupby("quantity", sort=False):
             verdicts = group.verdict.value_counts()
             used = (group.error / group.allowed.where(group.allowed > 0, 1.0)).abs()
-            worst = group.loc[used.idxmax()] if used.notna().any() else None
-            rows.append(
-                {
-                    "quantity": measured,
-                    "unit": group.unit.iloc[0],
-                    "n_links": len(group),
-                    **{f"n_{name}": int(verdicts.get(name, 0)) for name in (WITHIN, OUTSIDE, UNKNOWN)},
-                    "worst_error": nan if worst is None else float(worst.error),
-                    "worst_requested": nan if worst is None else float(worst.requested),
-                    "worst_link": "" if worst is None else f"{worst.from_region} to {worst.to_region}",
-                    "limit": "; ".join(group.limit.unique()),
-                    "level": float(group.level.min()),
-                }
-            )
+            row = {"quantity": measured, "unit": group.unit.iloc[0], "n_links": len(group)}
+            row |= {f"n_{name}": int(verdicts.get(name, 0)) for name in (WITHIN, OUTSIDE, UNKNOWN)}
+            row |= {"worst_error": nan, "worst_requested": nan, "worst_link": ""}
+            if used.notna().any():
+                worst = group.loc[used.idxmax()]
+                row |= {"worst_error": float(worst.error), "worst_requested": float(worst.requested)}
+                row["worst_link"] = f"{worst.from_region} to {worst.to_region}"
+            rows.append(row | {"limit": "; ".join(group.limit.unique()), "level": float(group.level.min())})
         return pd.DataFrame(rows)
 
     def findings(self, page: str = "") -> list[Finding]:

@@ -13,7 +13,7 @@ weight; one more unit, that of the new value, lies at infinity (Dunn, Wasserman 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
@@ -362,17 +362,11 @@ class Model:
         return design_rows(fixed, new.first, new.second, self.observed.n_regions)
 
 
-@dataclass(frozen=True)
-class Window:
-    """The window-limited model on natural logarithms, or no base at all (`knee` is None)."""
-
-    knee: knee.Knee | None = None
-
-    def of(self, rtt_ms: np.ndarray) -> np.ndarray:
-        """Return the logarithm of min(C, 8 W / RTT); 0 without a window."""
-        if self.knee is None:
-            return np.zeros_like(rtt_ms)
-        return np.minimum(self.knee.level, self.knee.falling - np.log(np.maximum(rtt_ms, MIN_RTT_MS)))
+def window_log_bps(fitted: knee.Knee | None, rtt_ms: np.ndarray) -> np.ndarray:
+    """Return the logarithm of min(C, 8 W / RTT); 0 without a window."""
+    if fitted is None:
+        return np.zeros_like(rtt_ms)
+    return np.minimum(fitted.level, fitted.falling - np.log(np.maximum(rtt_ms, MIN_RTT_MS)))
 
 
 @dataclass(frozen=True)
@@ -385,13 +379,13 @@ class Fits:
 
     rtt: Model
     throughput: Model | None = None
-    window: Window = field(default_factory=Window)
+    window: knee.Knee | None = None
     on_throughput: np.ndarray | None = None
 
     @property
     def base(self) -> str:
         """The basis of throughput: "window", "distance", or "" without throughput."""
-        return "" if self.throughput is None else "distance" if self.window.knee is None else "window"
+        return "" if self.throughput is None else "distance" if self.window is None else "window"
 
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
         """Compute the value and interval of "rtt_ms", or of "throughput_bps" as a natural logarithm, for new pairs."""
@@ -431,19 +425,16 @@ class Fits:
         rows = model.rows(new)
         predicted = (model.fit.design[pair] * own).sum(axis=1)
         centre, value = rows @ own.T, rows @ model.fit.coefficients
-        if quantity == "throughput_bps" and self.window.knee is not None:
+        if quantity == "throughput_bps" and self.window is not None:
             kept = self.on_throughput
             index = kept[unit] if situation != "one" else unit
             rtt = self.rtt.coefficients(situation)[index]
             rtt_rows = self.rtt.rows(new)
             floor = light_rtt_ms(new.distance_km)
-            predicted = predicted + self.window.of(
-                np.maximum(
-                    (self.rtt.fit.design[kept][pair] * rtt).sum(axis=1), light_rtt_ms(model.observed.distance_km[pair])
-                )
-            )
-            centre = centre + self.window.of(np.maximum(rtt_rows @ rtt.T, floor[:, None]))
-            value = value + self.window.of(np.maximum(rtt_rows @ self.rtt.fit.coefficients, floor))
+            own_rtt, own_floor = self.rtt.fit.design[kept][pair] * rtt, light_rtt_ms(model.observed.distance_km[pair])
+            predicted = predicted + window_log_bps(self.window, np.maximum(own_rtt.sum(axis=1), own_floor))
+            centre = centre + window_log_bps(self.window, np.maximum(rtt_rows @ rtt.T, floor[:, None]))
+            value = value + window_log_bps(self.window, np.maximum(rtt_rows @ self.rtt.fit.coefficients, floor))
         measured = model.observed.rtt_ms if quantity == "rtt_ms" else model.observed.log_bps
         deviation = measured[pair] - predicted
         return deviation, np.where(np.isfinite(deviation), centre, np.nan), value
@@ -463,10 +454,12 @@ def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
     part = observed.take(kept)
     candidates = []
     for name in bases:
-        base = Window(_knee(part)) if name == "window" else Window()
-        y = part.log_bps - base.of(part.rtt_ms)
-        model = Model(part, _fit(part, y, 2 if base.knee is None else 1))
-        candidates.append(Fits(rtt, model, base, kept))
+        window = None
+        if name == "window":
+            order = np.argsort(part.rtt_ms, kind="stable")
+            window = knee.fit(np.log(np.maximum(part.rtt_ms[order], MIN_RTT_MS)), part.log_bps[order])
+        model = Model(part, _fit(part, part.log_bps - window_log_bps(window, part.rtt_ms), 2 if window is None else 1))
+        candidates.append(Fits(rtt, model, window, kept))
     return min(candidates, key=_error) if len(candidates) > 1 else candidates[0]
 
 
@@ -482,11 +475,6 @@ def _fit(observed: ObservedPairs, y: np.ndarray, n_fixed: int) -> Effects:
 
 def _fixed(distance_km: np.ndarray, n_fixed: int) -> np.ndarray:
     return np.column_stack([np.ones(len(distance_km)), np.asarray(distance_km) / THOUSAND_KM])[:, :n_fixed]
-
-
-def _knee(observed: ObservedPairs) -> knee.Knee:
-    order = np.argsort(observed.rtt_ms, kind="stable")
-    return knee.fit(np.log(np.maximum(observed.rtt_ms[order], MIN_RTT_MS)), observed.log_bps[order])
 
 
 def observed_pairs(rtt: Sample, throughput: Sample | None, directed: dict[tuple[str, str], float]) -> ObservedPairs:

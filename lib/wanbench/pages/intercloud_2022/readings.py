@@ -162,7 +162,10 @@ def row_selections(
     """
     by_catalogue = tests.assign(distance_km=tests.distance_catalogue_km)
     is_flagged = tests.from_region.isin(flagged) | tests.to_region.isin(flagged)
-    continent = _continents(catalogue)
+    continent = {}
+    for name, (south, north, west, east) in CONTINENTS.items():
+        boxed = catalogue.latitude_deg.between(south, north) & catalogue.longitude_deg.between(west, east)
+        continent |= dict.fromkeys(catalogue.name[boxed], name)
     ends = tests.from_region.map(continent), tests.to_region.map(continent)
     apart = ((ends[0] == "Europe") & (ends[1] == "Asia")) | ((ends[0] == "Asia") & (ends[1] == "Europe"))
     inside = (tests.distance_km <= CHART_KM) & (tests.rtt_ms <= CHART_MS)
@@ -185,15 +188,6 @@ def row_selections(
         days = tests.started_at_utc.dt.strftime("%d %B %Y")
         selections |= {f"only {day}": tests[days == day] for day in sorted(days.dropna().unique())}
     return {label: rows for label, rows in selections.items() if len(rows) >= MIN_ROWS}
-
-
-def _continents(catalogue: pd.DataFrame) -> dict[str, str]:
-    """Return the continent of each region that lies in one of the boxes."""
-    continents = {}
-    for name, (south, north, west, east) in CONTINENTS.items():
-        inside = catalogue.latitude_deg.between(south, north) & catalogue.longitude_deg.between(west, east)
-        continents |= dict.fromkeys(catalogue.name[inside], name)
-    return continents
 
 
 @dataclass(frozen=True, repr=False)
