@@ -79,9 +79,9 @@ class Capacity(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        key, unit, method = (KEY, "test", METHOD)
+        key, unit, method = KEY, "test", METHOD
         if self.is_circuit:
-            key, unit, method = ([*KEY, "circuit"], "circuit", CIRCUIT_METHOD)
+            key, unit, method = [*KEY, "circuit"], "circuit", CIRCUIT_METHOD
         n, largest = len(self.links.drop_duplicates(key)), float(self.links.max_utilisation.max())
         names = "largest utilisation of a window", "The fullest window carried {} of the rate"
         return (Estimate(*names, largest, nan, nan, "fraction", n, method, ASSUMPTION, count(n, unit)),)

@@ -165,7 +165,6 @@ class Line:
     method: str
     warnings: tuple[str, ...]
     scale: Scale
-    y: np.ndarray
     left: LeaveOut | None = None
     grouped: places.Units | None = None
     moran: places.Moran | None = None
@@ -274,7 +273,6 @@ def straight_line(
         method=_method(scale, left),
         warnings=(*sample.warnings(), *notes),
         scale=scale,
-        y=y,
         left=left,
         grouped=grouped,
         moran=places.moran(residual, sample.frame.distance_km.to_numpy(), grouped),

@@ -135,12 +135,11 @@ def _nearby(far: np.ndarray, km: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Moran:
-    """Moran's I of the effects of n units, its expectation without a pattern, and its one-sided permutation p."""
+    """Moran's I of the effects of units, its expectation without a pattern, and its one-sided permutation p."""
 
     i: float
     expected: float
     p: float
-    n: int
 
     @property
     def significant(self) -> bool:
@@ -153,8 +152,7 @@ class Moran:
             return ()
         return (
             f"effects of nearby places are correlated (Moran's I {number(self.i, 2)}, {number(self.expected, 2)} "
-            f"expected without "
-            f"a pattern, {p_value(self.p)}), so intervals may be too narrow; a wider cluster, such as "
+            f"expected without a pattern, {p_value(self.p)}), so intervals may be too narrow; a wider cluster, such as "
             f"cluster={NEIGHBOURS_KM:g} (km), treats neighbours as one unit",
         )
 
@@ -184,7 +182,7 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
     drawn = effect[orders]
     i = ((drawn @ near) * drawn).sum(axis=1) / near.sum() / (effect @ effect) * n
     p = float((i >= i[0] - 1e-12).mean())  # the first row is the data; 1e-12 allows for rounding
-    return Moran(float(i[0]), -1 / (n - 1), p, n)
+    return Moran(float(i[0]), -1 / (n - 1), p)
 
 
 @dataclass(frozen=True)

@@ -335,10 +335,8 @@ def _intervals(
             smooth = Interval(SCALED if name == "window" else DYADIC, value - half, value + half)
             independent = Interval(NAIVE, value - naive, value + naive)
         by_resamples = Interval(BOOTSTRAP, *_percentiles(resampled, level))
-        if name == "window" and isfinite(half):
-            intervals[name] = (smooth, independent, by_resamples)
-        else:
-            intervals[name] = (by_resamples, independent, smooth)
+        main, other = (smooth, by_resamples) if name == "window" and isfinite(half) else (by_resamples, smooth)
+        intervals[name] = (main, independent, other)
     return intervals
 
 

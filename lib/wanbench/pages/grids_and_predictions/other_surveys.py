@@ -123,7 +123,9 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     predictor = fit_predictor(pairs, level=level)
     own = {tuple(sorted(ends)) for ends in pairs[["from_region", "to_region"]].to_numpy()}
     sample = unordered(others, "rtt_ms")
-    wanted = [tuple(ends) not in own and set(ends) <= set(predictor.names) for ends in sample.frame[ENDS].to_numpy()]
+    wanted = [
+        tuple(ends) not in own and set(ends) <= set(predictor.sample.regions) for ends in sample.frame[ENDS].to_numpy()
+    ]
     checked = sample.frame[wanted].reset_index(drop=True)
     if checked.empty:
         raise ParameterError("others has no pair that pairs lacks, between regions of pairs")

@@ -120,13 +120,11 @@ class Predictor:
     """
     Both fits, ready to predict many pairs.
 
-    names: The regions with measured pairs.
     level: Level of the prediction intervals.
     pairs: Table `pairs`, in which distances and measured values are looked up.
     sample: The pairs with an RTT that are in use, and the rows left out.
     """
 
-    names: tuple[str, ...]
     level: float
     fits: prediction_fits.Fits
     pairs: pd.DataFrame
@@ -142,7 +140,7 @@ class Predictor:
         if from_region == to_region:
             raise refusal("to_region", to_region, "a region other than from_region")
         distance = self._distance_km(ends, distance_km)
-        index = {name: k for k, name in enumerate(self.names)}
+        index = {name: k for k, name in enumerate(self.sample.regions)}
         indices = [index.get(name, -1) for name in ends]
         situation = ("none", "one", "both")[sum(k >= 0 for k in indices)]
         new = prediction_fits.NewPairs(*np.array(indices)[:, None], np.array([distance]))
@@ -208,12 +206,13 @@ class Predictor:
         try:
             region = catalogue.region(name)
         except ParameterError as error:
-            if name in self.names:
+            if name in self.sample.regions:
                 raise ParameterError(
                     f"{name!r} is in the pairs, but neither its coordinates nor its distance to the other region is "
                     "known; give distance_km"
                 ) from error
-            listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
+            names = self.sample.regions
+            listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
             raise ParameterError(f"{error} Or a region of the pairs: {listed}") from error
         return region.latitude_deg, region.longitude_deg
 
@@ -239,8 +238,7 @@ def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
     level = check_level(level)
     pairs = _checked(pairs)
     observed, sample = observe(pairs)
-    fits = prediction_fits.fit_both(observed)
-    return Predictor(tuple(sample.regions), level, fits, pairs, sample)
+    return Predictor(level, prediction_fits.fit_both(observed), pairs, sample)
 
 
 def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]:

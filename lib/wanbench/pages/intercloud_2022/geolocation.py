@@ -16,8 +16,6 @@ from wanbench.read.plausibility.places import Area, circle, great_circle_km, pos
 from wanbench.read.plausibility.rules import geolocate
 
 TAKEN_AS_EXACT_KM = 1.0  # Coordinates are taken as exact: their stated precision would hide an error
-
-
 MAX_DISCS = 8  # More circles would cover the map; larger ones hardly bound the area
 MARGIN_DEG = 6.0
 MIN_SPAN_DEG = 30.0  # A smaller part of the world shows no coast by which one knows it
