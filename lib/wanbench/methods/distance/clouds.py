@@ -444,7 +444,7 @@ def compare_clouds(
     chance = ", which may be chance" if slopes.interval.low <= 0 <= slopes.interval.high else ""
     slope_difference = slopes.estimate(
         quantity=f"slope {BETWEEN} less {WITHIN}",
-        claim=f"The slope of {of_y} {BETWEEN} less that {WITHIN} is {{}} of distance{chance}",
+        claim=f"The slope of {of_y} {BETWEEN} minus the slope {WITHIN} is {{}} of distance{chance}",
         unit=unit,
         **sample.counted(grouped),
         method=METHOD,

@@ -103,7 +103,8 @@ def _if_clear(row: dict, n: float) -> dict:
 
 def effective_n(values: np.ndarray, of: str = "variance") -> float:
     """
-    Effective number of independent values: n (1 - r^2) / (1 + r^2) for a variance, n (1 - r) / (1 + r) for a mean.
+    Effective number of independent values, from the autocorrelation r of neighbours: n (1 - r^2) / (1 + r^2) for a
+    variance, n (1 - r) / (1 + r) for a mean.
 
     At least 2, and at most n: a negative r counts as 0.
 

@@ -58,7 +58,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
 
 def harder(quantity: str, n_units: int) -> str:
-    """Return a sentence for the assumption: what lowers the coverage, and how far; "" if nothing does."""
+    """Return a sentence to add to an assumption: which conditions lower the coverage, and how far; "" if none does."""
     harder_surveys = {
         "effects shared over 1,500 km or more": _nearest(ALIKE_COVERAGE.get(quantity), n_units),
         "skewed or heavy-tailed effects of regions, or detours of a few": _simulated(

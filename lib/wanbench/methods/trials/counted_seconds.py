@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, nan
 
@@ -146,6 +147,20 @@ def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame
     kept = kept.drop(columns="outcome").assign(attempt=kept.attempt.astype("int64"), order=kept.index + 1)
     levels = [name for name in trials.columns if name not in KEY]
     return kept, out[[*KEY, *levels, "reason"]].to_dict("records")
+
+
+def attempts_with_loads(
+    tables: Mapping[str, pd.DataFrame], columns: Sequence[str], loads: pd.DataFrame
+) -> pd.DataFrame:
+    """
+    Return some columns of all attempts of open-loop trials, their loads, and `why` an attempt does not count: it
+    failed, was repeated, or its load had an error; "" otherwise.
+    """
+    kept, out = attempts_of(tables["tests"], tables["trials"])
+    attempts = pd.concat([kept, pd.DataFrame(out)], ignore_index=True).reindex(columns=[*KEY, *columns, "reason"])
+    rows = attempts.merge(loads, on=KEY, how="left")
+    reason, error = rows.pop("reason").astype("string"), rows.error.astype("string")
+    return rows.assign(why=reason.str.removeprefix("that ").fillna(error).fillna("").astype(object))
 
 
 SATURATED_S = 1.0  # A reporting interval: producers further behind than this lag by more than the records in flight.

@@ -11,16 +11,5 @@ from .recount import recount_agrees
 from .resources import enough_processors, full_resource
 from .trials import paid_over_listed, per_processor_hour, size_trials
 
-__all__ = [
-    "claims",
-    "cost_per_billion",
-    "enough_processors",
-    "evidence",
-    "frontier",
-    "full_resource",
-    "over_time",
-    "paid_over_listed",
-    "per_processor_hour",
-    "recount_agrees",
-    "size_trials",
-]
+__all__ = ["claims", "cost_per_billion", "enough_processors", "evidence", "frontier", "full_resource", "over_time"]
+__all__ += ["paid_over_listed", "per_processor_hour", "recount_agrees", "size_trials"]

@@ -8,6 +8,7 @@ number is read from the claims, so correcting a digit there corrects the verdict
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from math import nan
 
@@ -17,6 +18,7 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import Rule, apply_rules, under
+from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result
 
 from .comparisons import compare_all
@@ -29,9 +31,7 @@ INSTANCES = (*INTEL, *AMD, *GRAVITON)
 LEADER = "m7g"
 RIVAL = "m6i"
 """The next after the leader by cost, and the first by rate."""
-PERCENT = 100.0
-BITS = 8.0
-HOUR_S, BILLION, MEGA = 3600.0, 1e9, 1e6
+PERCENT, MEGA = 100.0, 1e6
 SIMILAR = 1.10
 """Within a tenth: the source calls Graviton3 close to Ice Lake, which is 10 % ahead of it by the costs."""
 FULL = 0.9
@@ -64,41 +64,30 @@ def evidence(
     if frontier is not None:
         low, *_, high = frontier.latencies.settings
         texts = ("largest p99 over smallest", "The largest p99 of a setting is {} the smallest")
-        found["producer_latency"] = _named(frontier.latencies.ratios[high, low], *texts)
-    for name, column, what in (
-        ("network_limit", "brokers_sent_bps", "bytes that brokers send"),
-        ("network_iowait", "iowait", "share of time in IOWait"),
-    ):
-        ratio = _ratio(trials, column, more_network, plain) if more_network is not None else None
-        if ratio is not None:
-            claim = f"With twice the network's rate, {what} are {{}} those with the plain one"
-            found[name] = _named(ratio, f"{what}, twice the network", claim)
+        found["producer_latency"] = replace(frontier.latencies.ratios[high, low], quantity=texts[0], claim=texts[1])
     best = costs.rates.settings[-1]
-    each = trials.assign(each=trials.requests / trials.messages_per_s)
-    if best != plain and (ratio := _ratio(each, "each", best, plain)):
-        claim = f"Between {best} and {plain}, the ratio of requests is {{}} the ratio of messages"
-        found["requests_over_messages"] = _named(ratio, "requests ratio over messages ratio", claim)
+    claim = "With twice the network's rate, {} are {{}} those with the plain one"
+    requests = f"Between {best} and {plain}, the ratio of requests is {{}} the ratio of messages"
+    sent, waited = "bytes that brokers send", "share of time in IOWait"
+    for name, column, setting, title, text in (
+        ("network_limit", "brokers_sent_bps", more_network, f"{sent}, twice the network", claim.format(sent)),
+        ("network_iowait", "iowait", more_network, f"{waited}, twice the network", claim.format(waited)),
+        ("requests_over_messages", "requests_each", best, "requests ratio over messages ratio", requests),
+    ):
+        pair = trials[trials.setting.isin([setting, plain])]
+        with suppress(ParameterError):  # one of the two has no positive value
+            ratio = compare_all(pair, column, "").ratios[setting, plain]
+            found[name] = replace(ratio, quantity=title, claim=text)
     return found
 
 
-def _named(one: Estimate, quantity: str, claim: str) -> Estimate:
-    return replace(one, quantity=quantity, claim=claim)
-
-
 def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
-    """Mean requests per second of each trial in its counted seconds; NaN without broker metrics."""
+    """Add the mean requests per message of each trial in its counted seconds; NaN without broker metrics."""
     rows = times.rows[(times.rows.quantity == "requests") & (times.rows.at_s > 0)]
-    keys = ["run_id", "test_id", "attempt"]
-    return trials.merge(rows.groupby(keys).value.mean().rename("requests").reset_index(), on=keys, how="left")
-
-
-def _ratio(trials: pd.DataFrame, column: str, of: str, over: str) -> Estimate | None:
-    """Return the ratio of two settings; None if either has no positive value."""
-    try:
-        pair = trials[trials.setting.isin([of, over])]
-        return compare_all(pair, column, "").ratios.get((of, over))
-    except ParameterError:
-        return None
+    means = rows.groupby(KEY).value.mean().rename("requests").reset_index()
+    return trials.merge(means, on=KEY, how="left").assign(
+        requests_each=lambda rows: rows.requests / rows.messages_per_s
+    )
 
 
 def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
@@ -136,7 +125,7 @@ def own_numbers(audit: Audit) -> None:
 
 def messages_per_s(audit: Audit, name: str) -> float:
     """Messages per second and priced broker, by price and cost per message."""
-    return audit.number(f"{name}-exact") / audit.number(f"{name}-billion") * BILLION / HOUR_S
+    return audit.number(f"{name}-exact") / audit.number(f"{name}-billion") * 1e9 / 3600
 
 
 def _mb_per_s(audit: Audit, name: str) -> float:
@@ -149,11 +138,8 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
     rates = {name: _mb_per_s(audit, name) for name in INSTANCES}
     most = max(audit.number(f"{name}-ebs-bytes") / rates[name] for name in INSTANCES)
     kept_gb = max(rates.values()) * brokers * 60 * audit.number("retention-time") / partitions / 1e3
-    audit.note(
-        "retention",
-        f"Own numbers: a partition gets {number(kept_gb)} GB at most in the retention time, of the "
-        f"{number(audit.number('retention'))} GB that this allows.",
-    )
+    of = f"at most in the retention time, of the {number(audit.number('retention'))} GB that this allows."
+    audit.note("retention", f"Own numbers: a partition gets {number(kept_gb)} GB {of}")
     working = (
         f"Holds if {number(partitions)} partitions are a multiple of {number(brokers)} brokers: "
         f"{number(partitions / brokers, 1)} each. Otherwise every broker hosts as many only with {number(brokers)} "
@@ -175,7 +161,7 @@ def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
         rows.append((f"{name}-price", price, "the price in the conclusion."))
         for what in ("ebs", "network"):
             bits = audit.number(f"{name}-{what}")
-            rows.append((f"{name}-{what}-bytes", bits / BITS, f"{number(bits)} Mbit/s over 8."))
+            rows.append((f"{name}-{what}-bytes", bits / 8, f"{number(bits)} Mbit/s over 8."))
         if name in (*AMD, *GRAVITON):
             names = (f"{name}-exact", f"{RIVAL}-exact")
             made = audit.from_printed(lambda one, intel: PERCENT * (1 - one / intel), *names, unit="%")

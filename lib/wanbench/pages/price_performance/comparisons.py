@@ -54,11 +54,8 @@ class Comparisons:
 
     def ties(self, setting: str) -> tuple[str, ...]:
         """Return the settings that are neither significantly lower nor higher."""
-        return tuple(
-            other
-            for other in self.settings
-            if other != setting and not self.shown_lower(setting, other) and not self.shown_lower(other, setting)
-        )
+        others = [other for other in self.settings if other != setting]
+        return tuple(o for o in others if not self.shown_lower(setting, o) and not self.shown_lower(o, setting))
 
     def rank(self, setting: str) -> tuple[int, int]:
         """Return the best and the worst possible rank of a setting, 1 for the lowest response."""
@@ -85,9 +82,8 @@ def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "
         trials = trials.groupby(["setting", "block"], as_index=False).log.mean()
     names = tuple(trials.groupby("setting").log.mean().sort_values(kind="stable").index)
     if len(names) < 2:
-        raise ParameterError(
-            f"{response} is known for {', '.join(names) or 'no setting'}; allowed: two settings or more."
-        )
+        known = ", ".join(names) or "no setting"
+        raise ParameterError(f"{response} is known for {known}; allowed: two settings or more.")
     means = {}
     for name in names:
         logs = trials.log[trials.setting == name]
@@ -125,17 +121,17 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
         else:
             contrast = np.zeros(design.shape[1])
             contrast[[a, b]] = 1.0, -1.0
-            own, pooled = robust.cover, rest @ rest / freedom * robust.inverse
+            pooled = rest @ rest / freedom * robust.inverse
             half = max(
                 _critical(len(names), floor(10 * degrees) / 10) * sqrt(max(contrast @ cover @ contrast, 0.0))
-                for degrees, cover in ((robust.freedom(contrast), own), (freedom, pooled))
+                for degrees, cover in ((robust.freedom(contrast), robust.cover), (freedom, pooled))
             )
         for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):
             about = {"n": int(sizes[of] + sizes[over]), "basis": f"{count(sizes[of], unit_name)} against {sizes[over]}"}
-            about |= {
+            about |= {"method": METHOD, "assumption": ASSUMPTION, "level": LEVEL, "warnings": notes}
+            texts = {
                 "quantity": f"{what}, {of} over {over}",
                 "claim": f"With {of}, the {what} is {{}} that with {over}",
             }
-            about |= {"method": METHOD, "assumption": ASSUMPTION, "level": LEVEL, "warnings": notes}
-            found[of, over] = ratio_estimate(sign * float(params[a] - params[b]), half, **about)
+            found[of, over] = ratio_estimate(sign * float(params[a] - params[b]), half, **about, **texts)
     return found

@@ -20,7 +20,7 @@ RATE, COST = "messages_per_s", "usd_per_billion"
 
 
 PANELS = {RATE: "messages per second", COST: "USD per billion messages"}
-P99 = "p99_ms"
+P99, ENDS = "p99_ms", ("", "_low", "_high")
 DOMINATED, NOT_SHOWN, FIRST = "dominated", "not shown to be dominated", "on the frontier of the means"
 STYLES = {FIRST: (theme.WITHIN, "diamond"), NOT_SHOWN: (theme.UNKNOWN, "circle"), DOMINATED: (theme.OUTSIDE, "x")}
 
@@ -45,8 +45,8 @@ class SizeCosts(Result):
         costs, names = self.costs, self.costs.settings
         listed = ", ".join(f"{name} {costs.means[name].formatted}" for name in names)
         leaders = [name for name in names if costs.rank(name)[0] == 1]
-        lead = f"the cheapest is one of {', '.join(leaders)}: these tie"
-        lead = f"{leaders[0]} is shown to be the cheapest" if len(leaders) == 1 else lead
+        tie = f"the cheapest is one of {', '.join(leaders)}: these tie"
+        lead = tie if leaders[1:] else f"{leaders[0]} is shown to be the cheapest"
         return (
             f"Cost of a billion messages: {listed}; {lead} ({percent(LEVEL)} intervals of all "
             f"{count(len(costs.ratios) // 2, 'ratio')} together; {count(len(self.trials), 'trial')})."
@@ -77,7 +77,7 @@ class SizeCosts(Result):
     def price_that_ties(self, setting: str, other: str) -> Estimate:
         """The price of a setting, in USD per hour, at which a billion messages would cost as much as with the other."""
         now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
-        claim = f"{setting} would cost as much per message as {other} at {{}} (it has {now:g})"
+        claim = f"{setting} would cost as much per message as {other} at {{}} (its price is {now:g})"
         about = {"quantity": f"price at which {setting} ties with {other}", "claim": claim, "unit": "USD/hour"}
         return self.ratio(other, setting).transformed(lambda ratio: now * ratio, **about)
 
@@ -105,11 +105,12 @@ class SizeCosts(Result):
     def formatted_table(self) -> pd.DataFrame:
         rows = []
         for row in self.table().itertuples():
-            rate, cost = self.rates.means[row.setting], self.costs.means[row.setting]
             failed = f" ({row.failed:,} failed)" if row.failed else ""
             cells = {"setting": row.setting, "trials": f"{row.trials:,}{failed}"}
-            cells["USD per hour"] = number(row.usd_per_hour)
-            cells |= _formatted(rate, "messages/s") | _formatted(cost, "USD per billion")
+            cells |= {"USD per hour": number(row.usd_per_hour)} | _formatted(
+                self.rates.means[row.setting], "messages/s"
+            )
+            cells |= _formatted(self.costs.means[row.setting], "USD per billion")
             rows.append(cells | {"rank": row.rank, "tied with": row.ties})
         return pd.DataFrame(rows)
 
@@ -123,20 +124,18 @@ class SizeCosts(Result):
         points["hovertemplate"] = "one trial: %{x:,.4g}<extra></extra>"
         means = {"marker": {"size": 10, "color": theme.FIT, "symbol": "diamond"}, "name": "geometric mean"}
         for column, (response, each) in enumerate(((RATE, self.rates), (COST, self.costs)), 1):
-            where = {"row": 1, "col": column}
-            figure.add_scatter(x=self.trials[response], y=y, showlegend=column == 1, **points, **where)
+            where, legend = {"row": 1, "col": column}, {"showlegend": column == 1}
+            figure.add_scatter(x=self.trials[response], y=y, **points, **legend, **where)
             estimates = [each.means[name] for name in names]
-            more = means | {"showlegend": column == 1} | where
-            primitives.estimate_points(figure, list(range(len(names))), estimates, **more)
+            primitives.estimate_points(figure, list(range(len(names))), estimates, **means, **legend, **where)
             figure.update_xaxes(title=PANELS[response], rangemode="tozero", **where)
             primitives.label_rows(figure, [theme.plain(name) for name in names], **where)
         return theme.finish(
             figure,
             name="cost-per-billion",
             title="What a billion messages cost",
-            subtitle="Small points: trials. Bars: intervals of a setting, from the scatter pooled over "
-            "all. The table shows whether two sizes differ: their trials are compared block by "
-            "block.",
+            subtitle="Small points: trials. Bars: intervals of a setting, from the scatter pooled over all. The table "
+            "shows whether two sizes differ: their trials are compared block by block.",
             alt=f"Rates and costs by setting. {self}",
             caption=str(self),
             table=self.table(),
@@ -204,20 +203,20 @@ class Frontier(RowsResult):
         """Draw a point per setting; bars are its intervals."""
         figure, rows = go.Figure(), self.rows
         first = rows[rows.verdict == FIRST].sort_values(COST)
-        figure.add_scatter(
-            x=first[COST], y=first[P99], mode="lines", name="frontier of the means", line=primitives.REFERENCE
-        )
+        line = {"mode": "lines", "name": "frontier of the means", "line": primitives.REFERENCE}
+        figure.add_scatter(x=first[COST], y=first[P99], **line)
+        style = {"mode": "markers+text", "textposition": "top right"}
+        style["hovertemplate"] = "%{text}: %{x:,.4g} USD, %{y:,.4g} ms<extra></extra>"
         for verdict, (shade, symbol) in STYLES.items():
             part = rows[rows.verdict == verdict]
             if len(part):
-                bars = [(part[name], part[f"{name}_low"], part[f"{name}_high"]) for name in (COST, P99)]
-                error_x, error_y = (primitives.interval_bar(*ends, color=shade) for ends in bars)
-                style = {"mode": "markers+text", "textposition": "top right", "error_x": error_x, "error_y": error_y}
-                style |= {"name": verdict, "marker": {"size": 11, "color": shade, "symbol": symbol}}
-                style["hovertemplate"] = "%{text}: %{x:,.4g} USD, %{y:,.4g} ms<extra></extra>"
-                names = [theme.plain(name) for name in part.setting]
-                figure.add_scatter(x=part[COST], y=part[P99], text=names, **style)
-        ends = {name: rows[[name, f"{name}_low", f"{name}_high"]].to_numpy().ravel() for name in (COST, P99)}
+                bars = {
+                    f"error_{axis}": primitives.interval_bar(*(part[f"{name}{end}"] for end in ENDS), color=shade)
+                    for axis, name in (("x", COST), ("y", P99))
+                }
+                more = {"name": verdict, "marker": {"size": 11, "color": shade, "symbol": symbol}} | bars
+                figure.add_scatter(x=part[COST], y=part[P99], text=part.setting.map(theme.plain), **style, **more)
+        ends = {name: rows[[f"{name}{end}" for end in ENDS]].to_numpy().ravel() for name in (COST, P99)}
         figure.update_xaxes(title="USD per billion messages (log axis)", **theme.log_axis(ends[COST], ""))
         figure.update_yaxes(title="p99 from send to acknowledgement (log axis)", **theme.log_axis(ends[P99], "ms"))
         return theme.finish(
@@ -245,10 +244,8 @@ def frontier(costs: SizeCosts) -> Frontier:
         others = [other for other in both if other != name]
         by = [o for o in others if costs.costs.shown_lower(o, name) and latencies.shown_lower(o, name)]
         cost, p99 = costs.costs.means[name], latencies.means[name]
-        below = any(
-            costs.costs.means[o].estimate <= cost.estimate and latencies.means[o].estimate <= p99.estimate
-            for o in others
-        )
+        means = [(costs.costs.means[o].estimate, latencies.means[o].estimate) for o in others]
+        below = any(usd <= cost.estimate and ms <= p99.estimate for usd, ms in means)
         row = {"setting": name} | _with_ends(COST, cost) | _with_ends(P99, p99)
         rows.append(row | {"verdict": DOMINATED if by else NOT_SHOWN if below else FIRST, "by": ", ".join(by)})
     return Frontier(pd.DataFrame(rows), costs.costs, latencies)

@@ -63,16 +63,13 @@ class OverTime(Result):
         shades = {name: theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)] for k, name in enumerate(settings)}
         named = set()
         for k, panel in enumerate(panels):
+            where = {"row": k // COLUMNS + 1, "col": k % COLUMNS + 1}
             for (setting, *_), part in rows[rows.quantity == panel].groupby(["setting", *KEY], sort=False):
                 part = part.sort_values("at_s")
-                style = {
-                    "mode": "lines+markers",
-                    "marker": {"size": 4},
-                    "line": {"color": shades[setting], "width": 1.5},
-                }
-                style |= {"name": theme.plain(setting), "legendgroup": setting, "showlegend": setting not in named}
+                style = {"mode": "lines+markers", "marker": {"size": 4}}
+                style |= {"line": {"color": shades[setting], "width": 1.5}, "showlegend": setting not in named}
+                style |= {"name": theme.plain(setting), "legendgroup": setting}
                 style |= {"hovertemplate": "%{x:.0f} s: %{y:,.4g}<extra></extra>"}
-                where = {"row": k // COLUMNS + 1, "col": k % COLUMNS + 1}
                 figure.add_scatter(x=part.at_s, y=part.value, **style, **where)
                 named.add(setting)
         figure.update_yaxes(rangemode="tozero")
@@ -101,14 +98,13 @@ def over_time(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, step_s: 
     metrics = tables["metrics"].merge(rates.rates[KEY], on=KEY)
     parts = [_broker_counters(metrics), _machine(metrics), _producers(tables["producer_windows"])]
     rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    own = rates.rates[[*KEY, "setting", "start_s", "end_s"]]
-    rows = rows.merge(own, on=KEY)
+    rows = rows.merge(rates.rates[[*KEY, "setting", "start_s", "end_s"]], on=KEY)
     rows["step"] = ((rows.unix_s - rows.start_s) // step_s).astype(int)
     rows = rows[(rows.unix_s >= rows.start_s - step_s) & (rows.unix_s <= rows.end_s)]
-    steps = rows.groupby([*KEY, "setting", "quantity", "series", "step"], sort=False, dropna=False).value.mean()
-    summed = steps.groupby(level=[*KEY, "setting", "quantity", "step"], sort=False).sum().reset_index()
-    largest = rows[rows.quantity == "latency, largest"].groupby([*KEY, "setting", "quantity", "step"]).value.max()
-    summed = pd.concat([summed[summed.quantity != "latency, largest"], largest.reset_index()], ignore_index=True)
+    by, worst = [*KEY, "setting", "quantity", "step"], rows.quantity == "latency, largest"
+    means = rows[~worst].groupby([*by, "series"], sort=False, dropna=False).value.mean()
+    summed = means.groupby(level=by, sort=False).sum().reset_index()
+    summed = pd.concat([summed, rows[worst].groupby(by).value.max().reset_index()], ignore_index=True)
     summed["at_s"], summed["unit"] = (summed.step + 0.5) * step_s, summed.quantity.map(PANELS)
     return OverTime(summed.drop(columns="step"), step_s)
 

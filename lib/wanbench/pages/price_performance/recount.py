@@ -68,15 +68,14 @@ def recount(
         sizes = [size for size in trial["broker_sizes"] if size]
         factor = price_factor[setting] if isinstance(price_factor, Mapping) else price_factor
         usd[setting] = factor * sum(size["price_usd_per_hour"] for size in sizes)
-    means = {name: sum(values) / len(values) for name, values in logs.items()}
     table = {}
-    for name, mean in means.items():
-        n, squares = len(logs[name]), sum((value - mean) ** 2 for value in logs[name])
+    for name, values in logs.items():
+        n, mean = len(values), sum(values) / len(values)
+        squares = sum((value - mean) ** 2 for value in values)
         half = t.ppf(0.975, n - 1) * math.sqrt(squares / (n - 1) / n) if n > 1 else math.nan
         rates = [math.exp(log) for log in (mean, mean - half, mean + half)]
-        costs = [usd[name] / 3600 / rates[k] * 1e9 for k in (0, 2, 1)]
         rate, rate_ends = interval(*rates, "messages/s")
-        cost, cost_ends = interval(*costs, "USD")
+        cost, cost_ends = interval(*(usd[name] / 3600 / rates[k] * 1e9 for k in (0, 2, 1)), "USD")
         table[name] = (rate.removesuffix(" messages/s"), rate_ends, cost.removesuffix(" USD"), cost_ends)
     return table
 

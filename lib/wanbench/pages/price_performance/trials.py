@@ -46,22 +46,17 @@ def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
     [[50.0, 10.0, False], [20.0, 4.0, True]]
     """
     counted = metrics[metrics.cumulative & metrics.at_utc.notna()].sort_values("at_utc", kind="stable")
-    counted = counted.merge(_starts(metrics), on=[*KEY, "source", "host", "node_id", "at_utc"], how="left")
+    process = [*KEY, "source", "host", "node_id", "at_utc"]
+    starts = metrics[(metrics.metric == STARTED) & metrics.at_utc.notna()].drop_duplicates(process)
+    starts = starts[[*process, "value"]].rename(columns={"value": "started_s"})
+    counted = counted.merge(starts, on=process, how="left")
     groups = counted.groupby(SERIES, dropna=False, sort=False)
     before = groups[["value", "at_utc", "started_s"]].shift()
     restarted = (counted.value < before.value) | (counted.started_s - before.started_s).abs().gt(0)
     increase = counted.value - before.value.where(~restarted, 0.0)
     interval_s = (counted.at_utc - before.at_utc).dt.total_seconds()
     result = counted.assign(interval_s=interval_s, increase=increase, rate=increase / interval_s, restarted=restarted)
-    result = result[interval_s > 0]
-    return result.sort_values([*SERIES, "at_utc"], kind="stable")[COUNTED].reset_index(drop=True)
-
-
-def _starts(metrics):
-    """Return the start of the process at each sample, where it is reported."""
-    keys = [*KEY, "source", "host", "node_id", "at_utc"]
-    rows = metrics[(metrics.metric == STARTED) & metrics.at_utc.notna()]
-    return rows.drop_duplicates(keys)[[*keys, "value"]].rename(columns={"value": "started_s"})
+    return result[interval_s > 0].sort_values([*SERIES, "at_utc"], kind="stable", ignore_index=True)[COUNTED]
 
 
 def each_size(broker_sizes: str, brokers: int) -> list[dict | None]:
@@ -128,24 +123,21 @@ class SizeTrials(Result):
 
     @property
     def sentence(self) -> str:
-        each = ", ".join(
-            f"{count(len(part), 'trial')} of {name}" for name, part in self.trials.groupby("setting", sort=False)
-        )
+        sizes = self.trials.groupby("setting", sort=False).size()
+        each = ", ".join(f"{count(n, 'trial')} of {name}" for name, n in sizes.items())
         lost = "; ".join(f"{row.setting}: {row.reason}" for row in self.failed.itertuples())
         text = f"Measured: {each or 'nothing'}."
         return f"{text} {count(len(self.failed), 'attempt')} failed ({lost})." if lost else f"{text} None failed."
 
     def table(self) -> pd.DataFrame:
         rows = []
-        names = dict.fromkeys([*self.trials.setting, *self.failed.setting])
-        for name in names:
+        for name in dict.fromkeys([*self.trials.setting, *self.failed.setting]):
             part = self.trials[self.trials.setting == name]
             row = {"setting": name, "trials": len(part), "failed": int((self.failed.setting == name).sum())}
             for column in COLUMNS:
-                values = part[column].dropna()
-                row[column.replace("_per_s", "/s").replace("_", " ")] = (
-                    f"{number(values.min())} to {number(values.max())}" if len(values) else "unknown"
-                )
+                low, high = part[column].min(), part[column].max()
+                span = f"{number(low)} to {number(high)}" if pd.notna(low) else "unknown"
+                row[column.replace("_per_s", "/s").replace("_", " ")] = span
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -170,22 +162,19 @@ def size_trials(
     frame = rates.rates[[*KEY, "setting", "block", "broker_sizes"]]
     frame = frame.assign(messages_per_s=rates.rates.records_per_s.astype(float))
     usd = [usd_per_hour(text, brokers, name) for text, name in zip(frame.broker_sizes, frame.setting, strict=True)]
-    frame["usd_per_hour"] = np.array(usd) * (
-        frame.setting.map(price_factor) if isinstance(price_factor, Mapping) else price_factor
-    )
+    factor = frame.setting.map(price_factor) if isinstance(price_factor, Mapping) else price_factor
+    frame["usd_per_hour"] = np.array(usd) * factor
     frame["usd_per_billion"] = frame.usd_per_hour / (3600 * frame.messages_per_s) * 1e9
-    frame = frame.merge(_latencies(tables["producers"]), on=KEY, how="left")
-    frame = frame.merge(_processors(rates, tables, brokers), on=KEY, how="left")
     full = mean_use(rates, tables)
     full["machine_busy"], full["iowait"] = full.busy_percent / 100, full.iowait_percent / 100
-    frame = frame.merge(full[[*KEY, "fullest_link", "machine_busy", "iowait"]], on=KEY, how="left")
-    frame = frame.merge(_sent(rates, tables), on=KEY, how="left")
-    tests = tables["tests"]
-    failed = tests[tests.outcome != "done"]
-    out = rates.left_out[["setting", "reason"]] if len(rates.left_out) else pd.DataFrame()
-    out = out[~out.setting.isin(failed.setting)] if len(out) else out
-    failures = pd.concat([failed[["setting", "reason"]], out], ignore_index=True)
-    failures = failures if len(failures) else pd.DataFrame(columns=["setting", "reason"])
+    full = full[[*KEY, "fullest_link", "machine_busy", "iowait"]]
+    parts = (_latencies(tables["producers"]), _processors(rates, tables, brokers), full, _sent(rates, tables))
+    for part in parts:
+        frame = frame.merge(part, on=KEY, how="left")
+    about = ["setting", "reason"]
+    failed = tables["tests"].query("outcome != 'done'")[about]
+    out = pd.DataFrame(rates.left_out).reindex(columns=about)
+    failures = pd.concat([failed, out[~out.setting.isin(failed.setting)]], ignore_index=True)
     return SizeTrials(frame, failures, rates.settled().cautions)
 
 

@@ -11,17 +11,5 @@ from .recovery import recovery
 from .timeline import timeline
 from .timeouts import planned
 
-__all__ = [
-    "article",
-    "check_checker",
-    "client_errors",
-    "compare_settings",
-    "episodes",
-    "healing",
-    "losses",
-    "lost_when",
-    "phases",
-    "planned",
-    "recovery",
-    "timeline",
-]
+__all__ = ["article", "check_checker", "client_errors", "compare_settings", "episodes", "healing", "losses"]
+__all__ += ["lost_when", "phases", "planned", "recovery", "timeline"]

@@ -62,9 +62,8 @@ def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
     found = {"replicas_back": replace(_share(in_sync, again), claim=claim)}
     short = (
         f"leaders were watched for {rows.watched_s.min():.0f} to {rows.watched_s.max():.0f} s after healing, and the "
-        f"controller moves them back every {healed.check_s:.0f} s: a verdict needs episodes "
-        "that last that long (quiet_s), or brokers that check more often "
-        "(leader.imbalance.check.interval.seconds)"
+        f"controller moves them back every {healed.check_s:.0f} s: a verdict needs episodes that last that long "
+        "(quiet_s), or brokers that check more often (leader.imbalance.check.interval.seconds)"
     )
     for name, good, known, what in (
         ("leaders_back", led, ~undecided, "all leaders back"),
@@ -98,9 +97,9 @@ def _taken_over(episode: Episode) -> bool:
 
 def _remaining(episode: Episode) -> set[int]:
     """Producers outside the hit regions."""
-    return {
-        client for (role, client), region in episode.regions.items() if role == "producer" and region not in episode.hit
-    }
+    clients = episode.tables["fault_clients"]
+    outside = (clients.role == "producer") & ~clients.region.isin(episode.hit)
+    return set(clients.client[outside].astype(int))
 
 
 def _had_errors(episode: Episode) -> bool:

@@ -40,15 +40,14 @@ class Healing(OverEpisodes):
     def sentence(self) -> str:
         rows = self.rows
         healed = rows.in_sync_s.notna()
-        first = f"All replicas were in sync again in {int(healed.sum())} of {len(rows)} episodes"
-        first += f", at the latest {rows.in_sync_s.max():.1f} s after healing" if healed.any() else ""
-        leaders = (
-            f"Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} were back by themselves "
-            f"when the episodes ended, {rows.watched_s.median():.0f} s after healing (median)"
-        )
-        short = int((self.undecided()).sum())
+        latest = f", at the latest {rows.in_sync_s.max():.1f} s after healing" if healed.any() else ""
+        short = int(self.undecided().sum())
         why = f"; {short} of {len(rows)} episodes end before the controller checks, every {self.check_s:.0f} s"
-        return f"{first}. {leaders}{why if short else ''}."
+        return (
+            f"All replicas were in sync again in {int(healed.sum())} of {len(rows)} episodes{latest}. "
+            f"Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} were back by themselves "
+            f"when the episodes ended, {rows.watched_s.median():.0f} s after healing (median){why if short else ''}."
+        )
 
     def undecided(self) -> pd.Series:
         """Episodes that ended before the controller would have moved leaders back."""
@@ -76,14 +75,12 @@ def _healed(episode: Episode) -> dict:
     members = episode.members
     of_hit = members.client_region.isin(episode.hit).groupby(members.at_s).sum()
     usual = of_hit[of_hit.index <= begin].max()
-    gone = of_hit[(of_hit.index > begin) & (of_hit.index < heal) & (of_hit == 0)]
-    rejoined = of_hit[(of_hit.index >= heal) & (of_hit >= usual)]
-    seen = usual > 0 and len(gone)
-    in_sync_s = _since(after.at_s, after.n_isr >= int(episode.about.replication)) - heal
-    row = {"in_sync_s": in_sync_s, "reassigned_s": float(gone.index[0] - begin) if seen else nan}
-    row["rejoined_s"] = float(rejoined.index[0] - heal) if seen and len(rejoined) else nan
+    gone = of_hit.index[(of_hit.index > begin) & (of_hit.index < heal) & (of_hit == 0) & (usual > 0)]
+    rejoined = of_hit.index[(of_hit.index >= heal) & (of_hit >= usual) & bool(len(gone))]
+    row = {"in_sync_s": _since(after.at_s, after.n_isr >= int(episode.about.replication)) - heal}
+    row |= {"reassigned_s": float(gone.min() - begin), "rejoined_s": float(rejoined.min() - heal)}
     back = int((last.reindex(moved) == episode.leaders_before.reindex(moved)).sum())
-    return row | {"moved": len(moved), "back": back, "watched_s": float(after.at_s.max() - heal) if len(after) else nan}
+    return row | {"moved": len(moved), "back": back, "watched_s": float(after.at_s.max() - heal)}
 
 
 def _since(times: pd.Series, good: pd.Series) -> float:

@@ -71,7 +71,7 @@ class Losses(Result):
             if seen := int(own.lost_after_delivery.sum()):
                 parts.append(f"Of these, {seen:,} had reached a consumer before they vanished from the log.")
             log, deliveries = (
-                f"{own[f'duplicates_in_{place}'].sum():,} and {own[f'order_in_{place}'].sum():,}"
+                "{:,} and {:,}".format(*own[[f"duplicates_in_{place}", f"order_in_{place}"]].sum())
                 for place in ("log", "delivery")
             )
             parts.append(f"Further copies and records out of order: {log} in the log, {deliveries} in deliveries.")
@@ -82,8 +82,7 @@ class Losses(Result):
 
     def formatted_table(self) -> pd.DataFrame:
         named = NAMES | MORE
-        heads = ["lost or undelivered", "episodes with a loss", *named.values()]
-        columns = {}
+        columns = {"": ["lost or undelivered", "episodes with a loss", *named.values()]}
         for name in self.settings:
             sums, episodes = self.sums(name), self.episodes_with(name)
             columns[name] = [
@@ -91,7 +90,7 @@ class Losses(Result):
                 f"{episodes.basis.rpartition(' ')[0]} ({episodes.formatted_interval} %)",
                 *(f"{int(sums[key]):,}" for key in named),
             ]
-        return pd.DataFrame({"": heads} | columns)
+        return pd.DataFrame(columns)
 
 
 def losses(episodes: Episodes) -> Losses:
@@ -124,19 +123,16 @@ class LostWhen(RowsResult):
         rows = self.rows
         return (
             f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in "
-            f"partitions whose leader was replaced, and "
-            f"{int(rows.to_hit_region.sum()):,} had been sent from the hit region."
+            f"partitions whose leader was replaced, and {int(rows.to_hit_region.sum()):,} had been sent from the hit region."
         )
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
-        times = [f"{a:.1f} to {b:.1f} s" for a, b in zip(rows.first_s, rows.last_s, strict=True)]
-        lost, sent, replaced = (
-            rows[name].map("{:,}".format) for name in ("lost", "to_hit_region", "of_replaced_leaders")
-        )
-        cells = {"setting": rows.setting, "lost": lost, "in episodes": rows.episodes.astype(str)}
-        cells |= {"acknowledged after the fault": times, "sent from the hit region": sent}
-        return pd.DataFrame(cells | {"leader replaced later": replaced})
+        times = [*map("{:.1f} to {:.1f} s".format, rows.first_s, rows.last_s)]
+        cells = {"setting": rows.setting, "lost": rows.lost.map("{:,}".format), "in episodes": rows.episodes.map(str)}
+        cells |= {"acknowledged after the fault": times}
+        cells |= {"sent from the hit region": rows.to_hit_region.map("{:,}".format)}
+        return pd.DataFrame(cells | {"leader replaced later": rows.of_replaced_leaders.map("{:,}".format)})
 
 
 def lost_when(episodes: Episodes) -> LostWhen:
@@ -151,12 +147,10 @@ def lost_when(episodes: Episodes) -> LostWhen:
             about = {"episode": number, "after_s": lost.acknowledged_at_s - each.fault_at_s}
             parts.append(pd.DataFrame(about | {"from_hit": hit, "replaced": replaced}))
         lost = pd.concat(parts, ignore_index=True)
-        if len(lost):
-            row = {"setting": setting, "lost": len(lost), "episodes": lost.episode.nunique()}
-            row |= {"first_s": lost.after_s.min(), "last_s": lost.after_s.max()}
-            rows.append(
-                row | {"to_hit_region": int(lost.from_hit.sum()), "of_replaced_leaders": int(lost.replaced.sum())}
-            )
+        row = {"setting": setting, "lost": len(lost), "episodes": lost.episode.nunique()}
+        row |= {"first_s": lost.after_s.min(), "last_s": lost.after_s.max()}
+        row |= {"to_hit_region": int(lost.from_hit.sum()), "of_replaced_leaders": int(lost.replaced.sum())}
+        rows += [row] if len(lost) else []
     if not rows:
         raise MissingDataError("no acknowledged record was lost from the log.")
     return LostWhen(pd.DataFrame(rows))
@@ -181,15 +175,8 @@ class ClientErrors(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        heads = [
-            "setting",
-            "clients",
-            "where",
-            "error",
-            "errors",
-            "episodes with it",
-            "median time after the fault (s)",
-        ]
+        heads = ["setting", "clients", "where", "error", "errors", "episodes with it"]
+        heads.append("median time after the fault (s)")
         where = self.rows.side.map({HIT: "hit region", SURVIVING: "other regions"})
         return text_table(self.rows.assign(side=where)).set_axis(heads, axis=1)
 

@@ -40,8 +40,8 @@ class Phases(OverEpisodes):
     @property
     def cautions(self) -> tuple[str, ...]:
         worst = self.rows.resolution_s.max()
-        coarse = (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
-        return (*super().cautions, *coarse)
+        coarse = f"changes are seen in samples, up to {worst:.2f} s after they happened"
+        return (*super().cautions, coarse) if worst > 0 else super().cautions
 
     def figure(self, *, note: str = "") -> go.Figure:
         """Draw stacked bars from the fault on, episodes below each other."""
@@ -63,7 +63,7 @@ class Phases(OverEpisodes):
         return theme.finish(
             figure,
             name="phases",
-            title="What the seconds consist of",
+            title="Where the time of an outage goes",
             subtitle="One bar per episode, to the end of the worst partition's outage; hatched: healing ended it. "
             + times,
             alt=f"Phases of outages. {self}",

@@ -20,7 +20,7 @@ from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import RowsResult
 from wanbench.methods.tails import distribution
 from wanbench.methods.tails.distribution import Tail
-from wanbench.methods.trials.counted_seconds import attempts_of
+from wanbench.methods.trials.counted_seconds import attempts_with_loads
 from wanbench.open_loop import LATE_MS, LATE_PART
 
 LEVEL = 0.95
@@ -41,9 +41,9 @@ NEEDED = {
     "open_loop_loads": (*KEY, "start_s", "warmup_s", "duration_s", "late_p99_ms", "error"),
     "open_loop_histograms": (*KEY, "what", "window", "start_s", "warm_up", "n_lost", "histogram"),
 }
-ACTIONS = (*KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
-ACTIONS += ("detail", "leaders_moved")
-SAMPLES = (*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr")
+ACTIONS = [*KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s"]
+ACTIONS += ["detail", "leaders_moved"]
+SAMPLES = [*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr"]
 """Columns of tables that a run without actions lacks."""
 Second = tuple[np.ndarray, np.ndarray, int]
 """Latencies in us, their counts, and the number of lost records."""
@@ -203,8 +203,7 @@ class DisturbedTrials(RowsResult):
         cells |= {"records": [number(n, 0) for n in rows.n], "never received": [number(n, 0) for n in rows.n_lost]}
         cells["undisturbed"] = [f"{number(s, 0)} s" for s in rows.undisturbed_s]
         cells["p99 of that"] = [quantity(ms, "ms") if isfinite(ms) else "" for ms in rows.p99_ms]
-        cells |= {"clients' errors": rows.client_errors.fillna(""), "left out because": rows.why}
-        return pd.DataFrame(cells)
+        return pd.DataFrame(cells | {"clients' errors": rows.client_errors.fillna(""), "left out because": rows.why})
 
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
         """Return the trials with such an action; MissingDataError if there is none."""
@@ -217,8 +216,8 @@ class DisturbedTrials(RowsResult):
 
     def figure(self, *, settings: Sequence[str], note: str = "") -> go.Figure:
         """Draw one panel for the first counted trial of each setting; MissingDataError if there is none."""
-        first = {name: [each for each in self.items if each.about.setting == name][:1] for name in settings}
-        shown = [trial for found in first.values() for trial in found]
+        firsts = {each.about.setting: each for each in reversed(self.items)}
+        shown = [firsts[name] for name in dict.fromkeys(settings) if name in firsts]
         if not shown:
             raise MissingDataError(f"no trial of {', '.join(settings)} counts." if settings else "none is planned.")
         titles = [theme.plain(each.about.setting) for each in shown]
@@ -226,11 +225,11 @@ class DisturbedTrials(RowsResult):
         tables = []
         for row, trial in enumerate(shown, start=1):
             seconds = by_second(trial)
+            finite, place = seconds.where(np.isfinite(seconds)), {"row": row, "col": 1}
             for (name, (_, title, dash)), colour in zip(LINES.items(), theme.SERIES_COLOURS, strict=False):
                 style = {"name": title, "legendgroup": title, "line": {"color": colour, "dash": dash, "width": 2}}
-                y = seconds[name].where(np.isfinite(seconds[name]))
-                style |= {"mode": "lines", "showlegend": row == 1, "row": row, "col": 1}
-                figure.add_scatter(x=seconds.second + 0.5, y=y, **style)
+                style |= {"mode": "lines", "showlegend": row == 1} | place
+                figure.add_scatter(x=seconds.second + 0.5, y=finite[name], **style)
             figure.add_hline(y=self.limit_ms, line={"color": theme.LIGHT, "dash": "dash", "width": 1}, row=row, col=1)
             tables += [seconds.assign(trial=trial.about.setting), _shade(figure, trial, row)]
             values = np.concatenate([seconds[name] for name in LINES])
@@ -263,22 +262,19 @@ def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
     """
     for name, columns in NEEDED.items():
         check_columns(name, check_table(name, tables), columns)
-    attempts, out = attempts_of(tables["tests"], tables["trials"])
-    attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
-    attempts = attempts[attempts.block.notna()]  # the warm-up of the brokers is in none
-    loads = tables["open_loop_loads"]
-    attempts = attempts[[*KEY, "setting", "system", "block", *(["reason"] if out else [])]]
-    attempts = attempts.merge(loads, on=KEY, how="left")
+    attempts = attempts_with_loads(tables, ("setting", "system", "block"), tables["open_loop_loads"])
     items, rows = [], []
-    for _, about in attempts.iterrows():
+    for _, about in attempts[attempts.block.notna()].iterrows():  # the warm-up of the brokers is in none
         trial = _trial(tables, about)
-        why = _why_not(about, trial)
+        why = about.why or _unusable(trial)
         row = {"setting": about.setting, "block": about.block, "counts": not why, "why": why}
         row |= {"client_errors": about.get("client_errors"), "n": about.get("n_intended", nan)}
-        row |= {"undisturbed_s": nan if why else trial.quiet_s - trial.start_s}
-        row |= {"n_lost": nan if why else int(trial.histograms.n_lost.sum())}
-        rows.append(row | {"p99_ms": nan if why else trial.undisturbed_ms(0.99)})
-        items += [] if why else [trial]
+        row |= dict.fromkeys(("undisturbed_s", "n_lost", "p99_ms"), nan)
+        if not why:
+            row |= {"undisturbed_s": trial.quiet_s - trial.start_s, "p99_ms": trial.undisturbed_ms(0.99)}
+            row["n_lost"] = int(trial.histograms.n_lost.sum())
+            items.append(trial)
+        rows.append(row)
     p99 = np.concatenate([np.zeros(0), *(each.by_second(each.start_s, each.quiet_s).p99_ms for each in items)])
     if not len(p99):
         raise MissingDataError("no trial was undisturbed for a second.")
@@ -302,10 +298,7 @@ def upper_end(values: np.ndarray, m: int = 1) -> tuple[float, float]:
 
 def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTrial:
     def own(name: str) -> pd.DataFrame:
-        frame = tables.get(name)
-        if frame is None or frame.empty:
-            return pd.DataFrame(columns=KEY)
-        return rows_of(frame, about)
+        return rows_of(tables[name], about) if len(tables.get(name, ())) else pd.DataFrame(columns=KEY)
 
     latencies, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
     if len(samples):
@@ -313,10 +306,9 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
         samples = samples[samples.topic.astype(str).str.startswith(prefix)]
     if len(latencies):
         latencies = latencies[(latencies.what == "end to end") & ~latencies.warm_up.astype(bool)]
-    actions = own("broker_actions").reindex(columns=list(ACTIONS))
+    actions = own("broker_actions").reindex(columns=ACTIONS)
     demotes = bool(len(runs) and runs.demote_on_alarm.any())
-    samples, sent = samples.reindex(columns=list(SAMPLES)), own("open_loop_seconds")
-    sent = sent.reindex(columns=["at_s", "n_resent"])
+    samples, sent = samples.reindex(columns=SAMPLES), own("open_loop_seconds").reindex(columns=["at_s", "n_resent"])
     return DisturbedTrial(about, demotes, latencies, actions, samples, own("link_samples"), sent)
 
 
@@ -329,16 +321,13 @@ def rows_of(frame: pd.DataFrame, run: Mapping | pd.Series) -> pd.DataFrame:
     return frame[same]
 
 
-def _why_not(about: pd.Series, trial: DisturbedTrial) -> str:
-    """Why a trial does not count; "" if it does."""
-    if isinstance(reason := about.get("reason"), str):
-        return reason.removeprefix("that ")
-    if isinstance(about.error, str) and about.error:
-        return about.error
-    if pd.isna(about.late_p99_ms) or trial.histograms.empty:
+def _unusable(trial: DisturbedTrial) -> str:
+    """Say why the load of a trial is no measurement; "" if it is one."""
+    late_ms = trial.about.late_p99_ms
+    if pd.isna(late_ms) or trial.histograms.empty:
         return "it left no load"
     allowed_ms = max(LATE_MS, LATE_PART * trial.tail(trial.start_s, trial.end_s).quantile(0.99))
-    return BEHIND.format(quantity(about.late_p99_ms, "ms")) if about.late_p99_ms > allowed_ms else ""
+    return BEHIND.format(quantity(late_ms, "ms")) if late_ms > allowed_ms else ""
 
 
 def merged(parts: Iterable[Second]) -> Tail | None:

@@ -10,16 +10,5 @@ from .quantiles import benchmark, percentiles
 from .side_by_side import side_by_side
 from .trials import settled, trials
 
-__all__ = [
-    "allowed",
-    "benchmark",
-    "best_rates",
-    "causes",
-    "claims",
-    "evidence",
-    "knees",
-    "percentiles",
-    "settled",
-    "side_by_side",
-    "trials",
-]
+__all__ = ["allowed", "benchmark", "best_rates", "causes", "claims", "evidence", "knees", "percentiles"]
+__all__ += ["settled", "side_by_side", "trials"]

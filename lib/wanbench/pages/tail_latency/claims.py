@@ -92,11 +92,8 @@ def own_numbers(audit: Audit) -> None:
     """Test the claims of tests 1 to 3 that the source's own numbers can test."""
     for claim, recomputed, working in (*_rates(audit), *_shapes(audit)):
         audit.compare(claim, recomputed, f"Own numbers: {working}")
-    _client(audit)
-    _rows(audit)
-    _headlines(audit)
-    _growth(audit)
-    _caveats(audit)
+    for judge in (_client, _rows, _headlines, _growth, _caveats):
+        judge(audit)
 
 
 def ratio(audit: Audit, row: str) -> float:
@@ -116,27 +113,23 @@ def _by_partitions(cku: str) -> list[str]:
 
 def _rates(audit: Audit) -> list[tuple[str, float, str]]:
     """Egress is the number of readers times ingress, and the aggregate one more."""
-    reads = audit.number("fan-out")
-    low, high = _mb_per_s(audit, "t1-low"), _mb_per_s(audit, "t1-high") / 1e3
-    ingress, full = audit.number("figure-1-ingress"), _mb_per_s(audit, "cku28-ingress") / 1e3
+    reads, ingress = audit.number("fan-out"), audit.number("figure-1-ingress")
+    low, high, full = (_mb_per_s(audit, name) for name in ("t1-low", "t1-high", "cku28-ingress"))
+    most = high / 1e3 * (1 + reads)
     added = f"ingress is read {number(reads)} times, so the aggregate is {number(1 + reads)} times ingress"
-    reached = f"Own numbers: {added}: {number(high * (1 + reads))} GB/s."
-    holds = high * (1 + reads) >= audit.number("range-high")
-    audit.judge("range-high", holds, f"Holds if the highest aggregate reaches it. {reached}")
-    alone, limit = f"{added}; {number(low * reads)} MB/s is egress alone.", "the limit of 28 CKU."
+    reached = f"Holds if the highest aggregate reaches it. Own numbers: {added}: {number(most)} GB/s."
+    audit.judge("range-high", most >= audit.number("range-high"), reached)
+    alone = f"{added}; {number(low * reads)} MB/s is egress alone."
+    at_the_limit = ("figure-1-ingress", "t1-high", "t2-28cku-rate", "t3-rate")
     return [
-        ("range-low", low * (1 + reads), alone),
-        ("t1-low-aggregate", low * (1 + reads), alone),
-        ("t1-high-aggregate", high * (1 + reads), f"{added}."),
+        *((name, low * (1 + reads), alone) for name in ("range-low", "t1-low-aggregate")),
+        ("t1-high-aggregate", most, f"{added}."),
         ("figure-1-aggregate", ingress * (1 + reads), f"{added}."),
         ("figure-1-egress", ingress * reads, "ingress times reads."),
         ("fan-out", audit.number("groups"), "as often as there are consumer groups."),
-        ("figure-1-ingress", full, limit),
-        ("t1-high", full, limit),
-        ("t2-28cku-rate", full, limit),
+        *((name, full / 1e3, "the limit of 28 CKU.") for name in at_the_limit),
         ("t2-2cku-rate", _mb_per_s(audit, "cku2-ingress"), "the limit of 2 CKU."),
         ("t1-low", _mb_per_s(audit, "f6-1-load"), "the first row of figure 6."),
-        ("t3-rate", full, limit),
     ]
 
 
@@ -157,11 +150,8 @@ def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
             (f"t2-{one}cku-topics", topics, "as in test 1."),
         ]
         per_topic.append(partitions / topics)
-    return [
-        *rows,
-        ("t1-per-topic", max(per_topic), f"{' and '.join(map(number, per_topic))}."),
-        ("t3-topics", audit.number("t1-28cku-topics"), "as in test 1."),
-    ]
+    rows.append(("t1-per-topic", max(per_topic), f"{' and '.join(map(number, per_topic))}."))
+    return [*rows, ("t3-topics", audit.number("t1-28cku-topics"), "as in test 1.")]
 
 
 def _client(audit: Audit) -> None:
@@ -181,11 +171,8 @@ def _client(audit: Audit) -> None:
     default = f"The default of the Java client is {number(BATCH_DEFAULT_BYTES)} bytes."
     audit.compare("batch", BATCH_DEFAULT_BYTES / 1024, default)
     messages = 1e6 * _mb_per_s(audit, "t1-high") / size * 3600 * audit.number("duration")
-    audit.note(
-        "duration",
-        f"Own numbers: {number(messages / 1e9)} billion messages at the highest throughput, and still one "
-        "test per row: no repeat and no interval is printed.",
-    )
+    many = f"Own numbers: {number(messages / 1e9)} billion messages at the highest throughput, and still one"
+    audit.note("duration", f"{many} test per row: no repeat and no interval is printed.")
 
 
 def _rows(audit: Audit) -> None:
@@ -218,47 +205,44 @@ def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
 
 def _headlines(audit: Audit) -> None:
     """ "10x", "12x", "11.5x" and "16x" against the largest advantage in each table, in both readings."""
-    largest, texts = [max(rows, key=lambda row: ratio(audit, row)) for rows in (ROWS_6, ROWS_7)], []
+    ratios = {row: ratio(audit, row) for row in (*ROWS_6, *ROWS_7)}
+    largest, texts = [max(rows, key=ratios.get) for rows in (ROWS_6, ROWS_7)], []
     for row in largest:
         old, new = (audit.claims[f"{row}-{system}"].formatted for system in ("kafka", "kora"))
-        times = ratio(audit, row)
+        times = ratios[row]
         texts.append(f"{old} / {new} = {number(times, 2)} as a ratio, {number(times - 1, 2)} as an excess")
-    best = max(ratio(audit, row) for row in largest)
+    best, top = max(ratios.values()), ratios[AT_THE_LIMIT["28"]]
     own = f"Own numbers: the largest in figure 6 is {texts[0]}; in figure 7 {texts[1]}."
     column = "like the column of improvements"
-    every = [ratio(audit, row) for row in (*ROWS_6, *ROWS_7)]
-    reaching = sum(each >= audit.number("title") for each in every)
-    rows = f"{number(reaching)} of {number(len(every))} rows reach it."
+    reaching = sum(times >= audit.number("title") for times in ratios.values())
+    rows = f"{number(reaching)} of {number(len(ratios))} rows reach it."
     reached = "Holds if the largest ratio reaches it, as an advantage of up to so much."
     audit.judge("title", best >= audit.number("title"), f"{reached} {own} {rows}")
-    top = ratio(audit, AT_THE_LIMIT["28"])
     shown = f"Holds if p99 in the row of that rate shows it: {number(top, 2)} times."
     audit.judge("figure-1", top > audit.number("figure-1"), shown)
     others = "Cases that are not printed may show it; test 3 says it of other percentiles."
     audit.compare("p99-times", best, f"{own} {others}")
     for claim in ("t1-improvement", "figure-5-times"):
-        audit.compare(claim, ratio(audit, largest[0]) - 1, f"{own} As an excess, {column}.")
+        audit.compare(claim, ratios[largest[0]] - 1, f"{own} As an excess, {column}.")
     names = (f"{largest[1]}-{system}" for system in ("kafka", "kora"))
     times = audit.from_printed(lambda old, new: old / new, *names, unit="times")
     excess = f"as an excess, {column}, it would be {number(times.estimate - 1, 1)}."
     audit.compare("t2-improvement", times, f"{own} It is the ratio, rounded down; {excess}")
-    audit.judge(
-        "t3-times",
-        None,
-        "The source gives no numbers of figure 8. Own numbers: p99 at this rate and with as many topics is "
-        f"{number(top, 1)} times in figure 6, so a higher percentile must show it.",
-    )
+    no_numbers = "The source gives no numbers of figure 8. Own numbers: p99 at this rate and with as many topics is"
+    implied = f"{number(top, 1)} times in figure 6, so a higher percentile must show it."
+    audit.judge("t3-times", None, f"{no_numbers} {implied}")
     for claim, figure in (("t1-better", ROWS_6), ("t2-better", ROWS_7)):
-        ratios = [ratio(audit, row) for row in figure]
-        series = ", ".join(number(each, 2) for each in ratios)
-        audit.judge(claim, min(ratios) > 1, f"Holds if every ratio is above 1. Own numbers: {series}.")
+        series = ", ".join(number(ratios[row], 2) for row in figure)
+        holds = all(ratios[row] > 1 for row in figure)
+        audit.judge(claim, holds, f"Holds if every ratio is above 1. Own numbers: {series}.")
 
 
 def _growth(audit: Audit) -> None:
     """Show how much each system's p99 grows over a cluster's rows."""
     by_partitions = {cku: _by_partitions(cku) for cku in CLUSTERS}
-    kafka, kora = (_growths(audit, FIGURE_6, system) for system in ("kafka", "kora"))
-    kafka_partitions, kora_partitions = (_growths(audit, by_partitions, system) for system in ("kafka", "kora"))
+    (kafka, kora), (kafka_partitions, kora_partitions) = (
+        [_growths(audit, rows, system) for system in ("kafka", "kora")] for rows in (FIGURE_6, by_partitions)
+    )
     own = (
         f"Own numbers, largest over smallest p99: over throughput Apache Kafka's is {_texts(kafka)}, Confluent Cloud's "
         f"{_texts(kora)}; over partitions {_texts(kafka_partitions)} against {_texts(kora_partitions)}."
@@ -314,12 +298,9 @@ def _caveats(audit: Audit) -> None:
     falls = "It falls with the number of partitions, as the note says."
     course = again if kora[-1] > kora[-2] else falls
     audit.judge("tiering", None, f"Own numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. {course}")
-    audit.judge(
-        "not-alike",
-        None,
-        "An admission about the whole comparison: Apache Kafka ran without tiered storage in all "
-        f"{len(ROWS_6 + ROWS_7)} rows, of which {len(FIGURE_7['2'])} are marked.",
-    )
+    admitted = "An admission about the whole comparison: Apache Kafka ran without tiered storage in all"
+    marked = f"{len(ROWS_6 + ROWS_7)} rows, of which {len(FIGURE_7['2'])} are marked."
+    audit.judge("not-alike", None, f"{admitted} {marked}")
 
 
 def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None) -> dict[str, Estimate]:
@@ -334,10 +315,8 @@ def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None
         if table is not None:
             best = max((step.ratio for step in table.steps), key=lambda one: np.nan_to_num(one.estimate))
             made[f"largest_{name}ratio"] = _chosen(best) if len(table.steps) > 1 else best
-    if by_rate is not None:
-        made |= _grown("throughput", by_rate) | _far_out(by_rate)
-    if by_partitions is not None:
-        made |= _grown("partitions", by_partitions)
+            made |= _grown("partitions" if name else "throughput", table)
+    made |= _far_out(by_rate) if by_rate is not None else {}
     return {name: one for name, one in made.items() if np.isfinite(one.estimate)}
 
 
@@ -357,8 +336,8 @@ def _grown(name: str, table: SideBySide) -> dict[str, Estimate]:
         grown["ratio_growth"] = _ratio(*both, f"ratio of both systems' {p}, {steps}")
         grown["growth_ratio"] = _ratio(*both, f"growth of {p} of {a.name} over that of {b.name}, {steps}")
         return grown
-    ordered = [step for step in table.steps if np.isfinite(step.ratio.estimate)]
-    ordered.sort(key=lambda step: step.ratio.estimate)
+    known = (step for step in table.steps if np.isfinite(step.ratio.estimate))
+    ordered = sorted(known, key=lambda step: step.ratio.estimate)
     if len(ordered) > 1:
         (a, b), (a_last, b_last) = ordered[0].tails, ordered[-1].tails
         both = [(a_last, q), (b, q)], [(b_last, q), (a, q)]
@@ -394,8 +373,7 @@ def _ratio(above: list[tuple[TailTrials, float]], below: list[tuple[TailTrials, 
         for trials, q in terms
     ]
     total = pd.concat(logs, axis=1).replace([np.inf, -np.inf], np.nan).sum(axis=1, skipna=False)
-    kept = total[np.isfinite(total)]
-    out = len(total) - len(kept)
+    kept, out = total.dropna(), int(total.isna().sum())
     lost = f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing"
     name = quantity if quantity.startswith("p") else quantity[0].upper() + quantity[1:]
     about = {"quantity": quantity, "claim": f"{name}, is {{}}", "warnings": (lost,) if out else ()} | COMBINED

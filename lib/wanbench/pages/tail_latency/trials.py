@@ -22,20 +22,17 @@ from math import inf
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_choice, check_columns, check_kind, refusal
-from wanbench.errors import MissingDataError, ParameterError
+from wanbench.checks import check_choice, check_columns, check_kind, check_table, refusal
+from wanbench.errors import MissingDataError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.tails.distribution import Parts, Tail
-from wanbench.methods.trials.counted_seconds import attempts_of
+from wanbench.methods.trials.counted_seconds import attempts_with_loads
 
 from .latencies import of_open_loop
 from .step_curves import RATE
-
-COLUMNS = ("block", "tail")
-
 
 PARTITIONS, WHAT = "partitions", "end to end"
 ACKNOWLEDGED = "acknowledged_records_per_s"
@@ -97,7 +94,9 @@ def merged(tails: Sequence[Tail], name: str) -> Tail:
     """Pool the records of several trials as one distribution, whose runs are the trials."""
     values, place = np.unique(np.concatenate([tail.values_ms for tail in tails]), return_inverse=True)
     counts = np.bincount(place, weights=np.concatenate([tail.counts for tail in tails]), minlength=len(values))
-    parts = [tail.parts if tail.parts is not None else _whole(tail) for tail in tails]
+    # a trial of which only the distribution is known is one stretch
+    whole = (Parts(np.zeros(1, dtype=int), np.array([float(tail.n)]), partial(_below, tail)) for tail in tails)
+    parts = [alone if tail.parts is None else tail.parts for tail, alone in zip(tails, whole, strict=True)]
     trial = np.repeat(np.arange(len(parts)), [len(each.sizes) for each in parts])
     together = Parts(trial, np.concatenate([each.sizes for each in parts]), partial(_below_in_all, parts))
     runs = tuple(run for tail in tails for run in tail.runs) if all(tail.runs for tail in tails) else ()
@@ -105,11 +104,6 @@ def merged(tails: Sequence[Tail], name: str) -> Tail:
     cautions = tuple(dict.fromkeys(text for tail in tails for text in tail.cautions))
     resolution_ms = max(tail.resolution_ms for tail in tails)
     return Tail(name, values, counts, n_lost, together, resolution_ms, runs, n_cut, cautions)
-
-
-def _whole(tail: Tail) -> Parts:
-    """Return a trial with a known distribution only, as one stretch."""
-    return Parts(np.zeros(1, dtype=int), np.array([tail.n], dtype=float), partial(_below, tail))
 
 
 def _below(tail: Tail, x: float) -> np.ndarray:
@@ -152,7 +146,7 @@ class SystemTrials(RowsResult):
                 for (n, rate), late, tried in behind[behind["sum"] > 0].itertuples()
             ]
             parts += [f"{system} fell behind {', '.join(where)}"] if where else []
-        return f"{text}.{' ' if parts else ''}{'; '.join(parts)}{'.' if parts else ''}"
+        return f"{text}. {'; '.join(parts)}{'.' if parts else ''}".strip()
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -162,19 +156,15 @@ class SystemTrials(RowsResult):
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []
-        order = {name: k for k, name in enumerate(self.systems)}
-        ordered = self.rows.assign(place=self.rows.system.map(order)).sort_values([RATE, PARTITIONS, "place"])
+        place = self.rows.system.map(self.systems.index)
+        ordered = self.rows.assign(place=place).sort_values([RATE, PARTITIONS, "place"])
         for (rate, partitions, system), part in ordered.groupby([RATE, PARTITIONS, "system"], sort=False):
             good = part[part.counts]
             row = {"records/s": number(rate, 0), "partitions": number(partitions, 0), "system": system}
-            row |= {
-                "trials": f"{len(good)} of {len(part)}",
-                "acknowledged/s": number(good[ACKNOWLEDGED].mean(), 0),
-                "kept up": f"{int(good.kept_up.sum())} of {len(good)}",
-                "generator late, p99": quantity(part.late_p99_ms.max(), "ms"),
-                "left out because": "; ".join(part.why[~part.counts].unique()),
-            }
-            rows.append(row)
+            row |= {"trials": f"{len(good)} of {len(part)}", "acknowledged/s": number(good[ACKNOWLEDGED].mean(), 0)}
+            row |= {"kept up": f"{int(good.kept_up.sum())} of {len(good)}"}
+            row |= {"generator late, p99": quantity(part.late_p99_ms.max(), "ms")}
+            rows.append(row | {"left out because": "; ".join(part.why[~part.counts].unique())})
         return pd.DataFrame(rows)
 
     def steps(self, along: str, **at) -> list[float]:
@@ -208,8 +198,7 @@ class SystemTrials(RowsResult):
     def highest_kept(self, **at) -> float:
         """Return the highest rate that every system kept up with in every trial; MissingDataError if there is none."""
         rows = self.matching(**at)
-        rows = rows[rows.counts]
-        kept = rows.groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
+        kept = rows[rows.counts].groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
         kept = kept[kept.kept & (kept.systems == len(self.systems))]
         if kept.empty:
             raise MissingDataError("there is no rate at which every system kept up.")
@@ -232,21 +221,19 @@ def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> System
     measured; ParameterError if a table or a column is missing.
     """
     for name, columns in NEEDED.items():
-        if name not in tables:
-            raise ParameterError(f"table {name} is missing; it holds the trials of a run of systems by steps.")
-        check_columns(name, tables[name], columns)
-    attempts, out = attempts_of(tables["tests"], tables["trials"])
-    attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
+        check_columns(name, check_table(name, tables), columns)
+    columns, loads = ("setting", "system", "block", "target_records_per_s"), tables["open_loop_loads"][[*KEY, *LOAD]]
+    rows = attempts_with_loads(tables, columns, loads)
     # a search has no rate of its own
-    attempts = attempts[attempts.system.isin(list(systems)) & attempts.target_records_per_s.notna()]
-    loads, columns = tables["open_loop_loads"], [*KEY, "setting", "system", "block", *(["reason"] if out else [])]
-    rows = attempts[columns].merge(loads[[*KEY, *LOAD]], on=KEY, how="left")
+    rows = rows[rows.system.isin(list(systems)) & rows.pop("target_records_per_s").notna()].reset_index(drop=True)
     if rows.empty:
         raise MissingDataError(f"no trial of {', '.join(systems)} was measured.")
     histograms = tables["open_loop_histograms"]
     by_trial = dict(list(histograms[histograms.what == WHAT].groupby(KEY)))
-    latencies = [by_trial.get(tuple(row[name] for name in KEY)) for _, row in rows.iterrows()]
-    rows["why"] = [_why_not(row, own) for (_, row), own in zip(rows.iterrows(), latencies, strict=True)]
+    latencies = [by_trial.get(key) for key in rows[KEY].itertuples(index=False, name=None)]
+    rows["why"] = [
+        why or _unusable(late, own) for why, late, own in zip(rows.why, rows.fell_behind, latencies, strict=True)
+    ]
     rows["counts"] = rows.why == ""
     rows["kept_up"] = rows[ACKNOWLEDGED].fillna(0) >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
     rows["payload_bps"] = 8.0 * rows.rate_records_per_s * rows.record_bytes
@@ -256,15 +243,11 @@ def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> System
     return SystemTrials(rows, tuple(systems))
 
 
-def _why_not(row: pd.Series, latencies: pd.DataFrame | None) -> str:
-    """Why a trial does not count; "" if it does."""
-    if isinstance(reason := row.get("reason"), str):
-        return reason.removeprefix("that ")
-    if isinstance(row.error, str) and row.error:
-        return row.error
-    if pd.isna(row.fell_behind):
+def _unusable(fell_behind: bool | None, latencies: pd.DataFrame | None) -> str:
+    """Say why the load of a trial is no test of its system; "" if it is one."""
+    if pd.isna(fell_behind):
         return "it left no load"
-    if row.fell_behind:
+    if fell_behind:
         return BEHIND
     if latencies is None:
         return "it left no latencies"
@@ -297,10 +280,6 @@ def settled(trials: SystemTrials, tables: Mapping[str, pd.DataFrame]) -> Estimat
             ratios += [late / early] if np.isfinite([early, late]).all() and early > 0 else []
     if not ratios:
         raise MissingDataError("no trial that kept up has two counted seconds.")
-    about = {
-        "quantity": "p99, later half of a trial over the earlier",
-        "claim": "In the later half of the counted seconds, p99 is {} that of the earlier half",
-        "method": METHOD,
-        "assumption": ASSUMPTION,
-    }
-    return geometric_mean(ratios, 0.95, **about)
+    about = {"quantity": "p99, later half of a trial over the earlier", "method": METHOD, "assumption": ASSUMPTION}
+    claim = "In the later half of the counted seconds, p99 is {} that of the earlier half"
+    return geometric_mean(ratios, 0.95, claim=claim, **about)

@@ -11,7 +11,7 @@ from pathlib import Path
 from wanbench.errors import RawDataError
 
 from .content import unpacked
-from .json_values import Members, read_json
+from .json_values import Members, read_json, text
 
 LARGEST_BYTES = 2_000_000_000
 LATEST_S = 4_102_444_800
@@ -102,13 +102,12 @@ class Program:
 def _are_states(states, most: int | None) -> bool:
     return (
         isinstance(states, list)
-        and (most is None or len(states) <= most)
+        and len(states) <= (len(states) if most is None else most)
         and all(
             isinstance(state, list)
             and len(state) == 2
-            and (state[0] is None or is_count(state[0]))
             and isinstance(state[1], list)
-            and all(map(is_count, state[1]))
+            and all(map(is_count, state[1] if state[0] is None else [state[0], *state[1]]))
             for state in states
         )
     )
@@ -183,11 +182,6 @@ def is_us(value) -> bool:
 def is_number(value) -> bool:
     """Whether it is a number in the range of Unix s."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST_S
-
-
-def text(value: str) -> str:
-    """Text with characters invalid in UTF-8 replaced."""
-    return value.encode("utf-8", "replace").decode()
 
 
 def _refuse_constant(name):
