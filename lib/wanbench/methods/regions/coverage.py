@@ -49,11 +49,11 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     cautions = ()
     size, (low, high) = _simulated(COVERAGE[quantity], n_units)
     if low < BAND[0] or (high > BAND[1] and n_units < FEW_REGIONS):
-        cautions = (f"the 95 % interval of {quantity} is not exact: it {_covers(size, low, high)}",)
+        cautions = (f"{_interval(quantity)} is not exact: it {_covers(size, low, high)}",)
     if skew is not None and skew.significant and quantity in SKEWED_COVERAGE:
         size, (low, high) = _simulated(SKEWED_COVERAGE[quantity], n_units)
         if low < BAND[0]:
-            cautions += (f"{skew}: the 95 % interval of {quantity} {_covers(size, low, high)} with such effects",)
+            cautions += (f"{skew}: {_interval(quantity)} {_covers(size, low, high)} with such effects",)
     return cautions
 
 
@@ -86,7 +86,11 @@ def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
     if ends[0] >= BAND[0]:
         return ()
     covers = _covers(size, *ends)
-    return (f"where effects of nearby places are correlated, the 95 % interval of {quantity} {covers}",)
+    return (f"where effects of nearby places are correlated, {_interval(quantity)} {covers}",)
+
+
+def _interval(quantity: str) -> str:
+    return f"the 95 % interval of {'the ' if quantity == 'RTT intercept' else ''}{quantity}"
 
 
 def _covers(size: int, low: float, high: float) -> str:
