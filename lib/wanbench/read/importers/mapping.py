@@ -121,10 +121,10 @@ class Reading:
 
 def load_mapping(mapping, path="") -> Reading:
     """
-    A mapping from a YAML file, or a dict, checked.
+    Load and check a mapping, from a YAML file or a dict.
 
-    `path` is the table to read: its ending gives `format` where the mapping does not, and its names `columns`. Raises
-    ParameterError for every fault; for an unknown key, column or unit it lists those allowed.
+    If it omits `format` or `columns`, they follow from the extension and the column names of `path`, the table to read.
+    Raises ParameterError for every fault; for an unknown key, column or unit it lists those allowed.
     """
     where = "mapping"
     mapping = {} if mapping is None else mapping

@@ -166,7 +166,7 @@ def _two_regions(text, cloud):
 
 @lru_cache(maxsize=8192)
 def _meanings(text, cloud) -> frozenset[_Meaning]:
-    """The meanings of a text as one name: as spelled or, failing that, without its dashes."""
+    """Return what a text means as one name: as spelled or, if that matches nothing, with dashes ignored."""
     spelled = _spelled(text)
     named = _by_name()
     meanings = named.get(text.lower().strip(), set()) | named.get(spelled, set()) | _zones(spelled)

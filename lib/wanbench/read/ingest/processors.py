@@ -60,7 +60,7 @@ def read_brokers(path) -> dict[str, pd.DataFrame]:
 
 
 def read_machines(path) -> dict[str, pd.DataFrame]:
-    """The samples of a machine, without context; RawDataError names an invalid line."""
+    """Read a machine's samples, without run and test. Raises RawDataError, which names an invalid line."""
     path = Path(path)
     first, samples = _samples(path, *OF_MACHINE)
     rows, origin = [], None

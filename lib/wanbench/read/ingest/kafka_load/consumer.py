@@ -70,7 +70,7 @@ _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
 
 def find(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> tuple[int, int, dict] | None:
-    """Find the next figures of this tool from `at` on: start, end and event; `matches` caches those of this line."""
+    """Find the tool's next output from `at` on: its start, end and event. `matches` caches searches of this line."""
     if must_search(matches, "two figures", at):
         two = _TWO_FIGURES.search(text, at)
         matches["two figures"] = two and two.span()
