@@ -260,7 +260,7 @@ def test_the_preset_makes_a_lab_within_its_budget(monkeypatch):
 
 def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is_lost(monkeypatch, capsys):
     monkeypatch.setattr("wanbench.measure.labs.aws.preflight.list_prices", lambda *asked: {})
-    monkeypatch.setattr(AwsLab, "survey", lambda self: ([], []))
+    monkeypatch.setattr(AwsLab, "survey", lambda *asked: ([], []))
     names = ["aws:eu-west-1", "aws:us-east-1"]
     options = {"instance_type": "t3.small", "operator_address": "192.0.2.7"}
     plan = make_plan(regions=names, experiments=[Ping(count=1000, interval_s=1)])
@@ -281,7 +281,7 @@ def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is
         def run(self, command, **how):
             return SimpleNamespace(stdout=b"\n\n lo: 0 0 0 0 0 0 0 0 9\n eth0: 0 0 0 0 0 0 0 0 3000000000\n")
 
-    lab.hosts = {names[0]: [There()], names[1]: [Lost()]}
+    lab.own_hosts = {names[0]: [There()], names[1]: [Lost()]}
     lab._meter = Meter()
     lab._meter._started -= timedelta(hours=2)
     spent = lab.spent().table.set_index("item").amount

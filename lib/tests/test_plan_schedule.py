@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wanbench.measure.plan import lower_bound, rounds
+from wanbench.measure.plan.pairs import lower_bound, rounds
 
 PAIRS = st.integers(2, 9).flatmap(
     lambda n: st.lists(

@@ -14,6 +14,8 @@ from wanbench.errors import CommandError
 from wanbench.measure.labs.base import Completed, Host
 from wanbench.runs import RawFile, write_raw
 
+Hosts = Sequence[Host]
+WhenSending = Callable[[], None] | None  # Called once, as soon as all producers send.
 PROCESS_S = 0.02
 """
 Time to start and end a command on a local lab; measured together with `HANDSHAKE_RTTS` of iperf3.
@@ -94,13 +96,7 @@ class Load(Experiment, Protocol):
     consumer_settings: Mapping[str, object]
 
     def run_on(
-        self,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
+        self, producers: Hosts, consumers: Hosts, folder: Path, stem: str, *, when_sending: WhenSending = None
     ) -> list[RawFile]:
         """
         Like `run`, which also has `when_sending`, with producers and consumers spread over several hosts in turn;
@@ -114,19 +110,13 @@ class ClientLoad:
     name: ClassVar[str]
 
     def run(
-        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
+        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: WhenSending = None
     ) -> list[RawFile]:
         """Load the cluster from `source` (producers) and `target` (consumers): see `session`."""
         return self.run_on([source], [target], folder, stem, when_sending=when_sending)
 
     def run_on(
-        self,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
+        self, producers: Hosts, consumers: Hosts, folder: Path, stem: str, *, when_sending: WhenSending = None
     ) -> list[RawFile]:
         """The same with clients spread over several hosts; ExperimentError if there is no cluster."""
         if not producers or not consumers:
@@ -145,9 +135,6 @@ class ExperimentError(CommandError):
     def __init__(self, reason: str, files: Sequence[RawFile] = ()):
         super().__init__(reason)
         self.files = list(files)
-
-    def __reduce__(self):
-        return ExperimentError, (str(self), self.files)
 
 
 def bounded(default: object, low: float, high: float):

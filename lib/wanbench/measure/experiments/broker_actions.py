@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import MISSING, dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from wanbench.checks import check_number, refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.labs.base import Host
-from wanbench.runs import RawFile
 
 from .base import bounded, check_declared, one_of
 from .broker_actions_session import ActionsSession
+from .session import Concurrent
 
 RESTARTS = ("restart", "kill")
 PASSING = ("slow", "link")
@@ -92,9 +88,10 @@ class BrokerAction:
 
 
 @dataclass(frozen=True)
-class BrokerActions:
+class BrokerActions(Concurrent):
     """
-    A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile.
+    A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile. It leaves
+    broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
 
     It belongs in `KafkaTrial.alongside`; times then count from when the load sends. Actions begin in the order of
     their times, and an unfinished one delays the next; "slow", "link" and the gap of a "kill" overlap with others. When
@@ -131,7 +128,7 @@ class BrokerActions:
     duration_s: float = bounded(60.0, 1, 86_400)
 
     name: ClassVar[str] = "broker_actions"
-    waits_for_load: ClassVar[bool] = True
+    session: ClassVar = ActionsSession
 
     def __post_init__(self):
         if isinstance(self.actions, BrokerAction):
@@ -152,22 +149,6 @@ class BrokerActions:
 
     def __str__(self) -> str:
         return ("every broker in turn: " if self.rolling else "") + ", ".join(map(str, self.actions))
-
-    def concurrently(
-        self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
-    ) -> AbstractContextManager[list[RawFile]]:
-        """
-        Run the schedule while the block runs; the yielded list holds the raw files once the block is left:
-        broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
-
-        `sending` returns True once the load sends, or False if it never will; None: times count from the start. Raises
-        ExperimentError if it cannot start, or could not undo something; never in place of an exception of the block.
-        """
-        return ActionsSession(self, source, folder, stem, sending).beside()
-
-    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
-        """Run the schedule without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
-        return ActionsSession(self, source, folder, stem).run()
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration of all actions on three brokers; during a load, the load's."""

@@ -200,8 +200,7 @@ class Acts:
         self._reorder(None, leadership.balanced(view), view, row)
 
     def _restore(self, action, view, row) -> None:
-        whole = action.node_id is None
-        order = deepcopy(self.cluster.first_order) if whole else self._orders.pop(action.node_id, {})
+        order = deepcopy(self.cluster.first_order) if action.node_id is None else self._orders.pop(action.node_id, {})
         row["how"] |= self._lead(order, others=True)  # a concurrent Detection may have removed it
         # partitions that have their first order again need no undoing
         self._originals = {
@@ -217,9 +216,8 @@ class Acts:
         row["how"] |= self._lead(order)
 
     def _lead(self, order: leadership.Order, *, others: bool = False) -> dict:
-        if not order:
-            return {"ordered": 0, "led": 0, "missing": 0}
-        return self.cluster.ask(self.host, "lead", replicas=order, others=others)
+        nothing = {"ordered": 0, "led": 0, "missing": 0}
+        return self.cluster.ask(self.host, "lead", replicas=order, others=others) if order else nothing
 
 
 NO_DISK_RATE = (
@@ -255,7 +253,13 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
                 _set_links(broker, size.link_bps, cluster, undoing)
         for broker, size in wanted:
             if size.processors is not None:
-                _set_share(broker, size.processors, cluster, undoing)
+                slowness = Slowness(cluster, broker.node_id, size.processors)
+                undoing.callback(slowness.end)
+                if slowness.by_cycles and size.processors >= 1:
+                    raise ExperimentError(
+                        f"broker {broker.node_id} cannot be given {size.processors:g} processors: there is no quota "
+                        "here, and duty cycles allow less than one"
+                    )
         yield
 
 
@@ -271,16 +275,6 @@ def _set_links(broker, rate_bps, cluster, undoing) -> None:
         if pair[1] == region:
             undoing.callback(links.set_link, *pair, rate_bps=link.rate_bps)
             links.set_link(*pair, rate_bps=rate_bps)
-
-
-def _set_share(broker, processors, cluster, undoing) -> None:
-    slowness = Slowness(cluster, broker.node_id, processors)
-    undoing.callback(slowness.end)
-    if slowness.by_cycles and processors >= 1:
-        raise ExperimentError(
-            f"broker {broker.node_id} cannot be given {processors:g} processors: there is no quota here, and duty "
-            f"cycles allow less than one"
-        )
 
 
 def _revive(cluster) -> None:

@@ -92,7 +92,7 @@ class Fault:
 
 
 def check_possible(kind: str, host: Host) -> None:
-    """ExperimentError if the lab or its cluster cannot produce this kind of fault."""
+    """Raise ExperimentError if the lab or its cluster cannot produce this kind of fault."""
     if kind in ON_LINKS:
         links_of(host)
     if kind in ON_BROKERS and not isinstance(host.cluster, Cluster):
@@ -262,7 +262,7 @@ class KafkaFault:
         return FaultSession(self, source, folder, stem).run()
 
     def check_possible(self, host: Host) -> None:
-        """ExperimentError if the lab or its cluster cannot have this fault."""
+        """Raise ExperimentError if the lab or its cluster cannot have this fault."""
         check_possible(self.fault, host)
 
     def on(self, host: Host, regions: Sequence[str], nodes: Sequence[int]) -> Fault:

@@ -400,15 +400,14 @@ class LoadSession(ClientSession):
         times = times_that_count(self.settings, self.producers, self.stopped, self.stop_at_s)
         if times["counts_from_s"] is None:
             self.missing.append("a time in which all producers sent after their warm-up")
+        producers = [(host, self._topic(number)) for number, host in enumerate(self.producer_hosts)]
         consumers = [(host, *self._group(number)) for number, host in enumerate(self.consumer_hosts)]
         return {
             "started_at_s": self.started_at_s,
             "asked_to_stop_at_s": self.stop_at_s,
             **times,
             "ended_at_s": time.time(),
-            "producers": [
-                {"host": host.name, "topic": self._topic(number)} for number, host in enumerate(self.producer_hosts)
-            ],
+            "producers": [{"host": host.name, "topic": topic} for host, topic in producers],
             "consumers": [{"host": host.name, "topic": topic, "group": group} for host, group, topic in consumers],
             "payload": self.payload,
             "target_records_per_s": self.settings.target_records_per_s,

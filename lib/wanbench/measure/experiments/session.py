@@ -9,10 +9,11 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.labs.base import Completed, Host, Process
@@ -20,7 +21,7 @@ from wanbench.measure.labs.programs import module_command
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .base import ExperimentError, about, ended_with
+from .base import ExperimentError, Hosts, WhenSending, about, ended_with
 
 LOOK_S = 0.05
 
@@ -81,15 +82,10 @@ class Program:
 
     def describe(self) -> dict:
         """Its entry in the session's file."""
-        return {
-            "role": self.role,
-            "number": self.number,
-            "region": self.host.region,
-            "host": self.host.name,
-            "started_at_s": round(self.started_at_s, 6),
-            "ended_at_s": self.ended_at_s and round(self.ended_at_s, 6),
-            "killed": self.done is not None and self.done.returncode < 0,
-        }
+        about = {"role": self.role, "number": self.number, "region": self.host.region, "host": self.host.name}
+        ended_at_s = self.ended_at_s and round(self.ended_at_s, 6)
+        killed = self.done is not None and self.done.returncode < 0
+        return about | {"started_at_s": round(self.started_at_s, 6), "ended_at_s": ended_at_s, "killed": killed}
 
     def _has_ended(self, done: Completed) -> None:
         self.done, self.ended_at_s = done, time.time()
@@ -231,15 +227,37 @@ class ClientSession(Session):
         self,
         load,
         cluster,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
+        producers: Hosts,
+        consumers: Hosts,
         folder: Path,
         stem: str,
-        when_sending: Callable[[], None] | None = None,
+        when_sending: WhenSending = None,
     ):
         super().__init__(load, folder, stem)
         self.cluster, self.producer_hosts, self.consumer_hosts = cluster, producers, consumers
         self.when_sending = when_sending or (lambda: None)
+
+
+class Concurrent:
+    """Base of experiments that a `session` runs during a load."""
+
+    session: ClassVar[type[ConcurrentSession]]
+    waits_for_load: ClassVar[bool] = True
+
+    def concurrently(
+        self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
+    ) -> AbstractContextManager[list[RawFile]]:
+        """
+        Run while the block runs; the yielded list holds the raw files once the block is left.
+
+        `sending` returns True once the load sends, or False if it never will; None: it counts from the start. Raises
+        ExperimentError if it cannot start, or could not undo something; never in place of an exception of the block.
+        """
+        return self.session(self, source, folder, stem, sending).beside()
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """Run without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
+        return self.session(self, source, folder, stem).run()
 
 
 class ConcurrentSession(Session):

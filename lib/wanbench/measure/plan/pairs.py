@@ -62,11 +62,7 @@ def pair(given: str | Sequence[str]) -> Pair:
 
 
 def select_pairs(
-    *,
-    pairs: Iterable | None = None,
-    regions: Iterable[str] | None = None,
-    clouds: str | Iterable[str] | None = None,
-    cloud_pairs: Iterable[str] | None = None,
+    *, pairs: Iterable | None = None, regions: Iterable[str] | None = None, cloud_pairs: Iterable[str] | None = None
 ) -> list[Pair]:
     """
     The ordered pairs that pass all given restrictions; by default all pairs of all catalogued regions of AWS, Azure and
@@ -78,8 +74,6 @@ def select_pairs(
         Exactly these are the candidates.
     regions : region names, optional
         The candidates are all ordered pairs of these (or those of `pairs` that lie among them).
-    clouds : cloud or clouds, optional
-        Both regions belong to these.
     cloud_pairs : texts such as "gcp->aws", optional
         The pair leads from the first cloud to the second; "gcp->gcp" lies within one.
 
@@ -88,23 +82,17 @@ def select_pairs(
     ParameterError
         For a malformed or unknown value, and when nothing is left, saying after which restriction.
     """
-    selected = _candidates(pairs, regions)
+    candidates = selected = _candidates(pairs, regions)
     left = [f"{len(selected)} candidate pairs"]
-
-    def keep(description, allowed):
-        nonlocal selected
-        selected = [p for p in selected if allowed(p)]
-        left.append(f"{len(selected)} after {description}")
-
-    if clouds is not None:
-        wanted = {clouds} if isinstance(clouds, str) else set(clouds)
-        _check_clouds(wanted, selected)
-        keep(f"clouds {', '.join(sorted(wanted))}", lambda p: {cloud(p[0]), cloud(p[1])} <= wanted)
     if cloud_pairs is not None:
         directed = {_cloud_pair(text) for text in cloud_pairs}
-        _check_clouds({name for ends in directed for name in ends}, _candidates(pairs, regions))
+        there = {cloud(region) for p in candidates for region in p}
+        if unknown := {name for ends in directed for name in ends} - there:
+            unknown = ", ".join(map(repr, sorted(unknown)))
+            raise ParameterError(f"No region of {unknown}; the clouds here are {', '.join(sorted(there))}.")
+        selected = [p for p in candidates if (cloud(p[0]), cloud(p[1])) in directed]
         shown = ", ".join("->".join(ends) for ends in sorted(directed))
-        keep(f"cloud pairs {shown}", lambda p: (cloud(p[0]), cloud(p[1])) in directed)
+        left.append(f"{len(selected)} after cloud pairs {shown}")
     if not selected:
         raise ParameterError(f"No pair is left to test: {'; '.join(left)}.")
     return selected
@@ -134,14 +122,6 @@ def _candidates(pairs, regions):
     if twice:
         raise ParameterError(f"Given more than once: {', '.join(sorted(twice))}.")
     return sorted(p for p in explicit if regions is None or set(p) <= set(allowed))
-
-
-def _check_clouds(wanted, pairs):
-    clouds = {cloud(region) for p in pairs for region in p}
-    if unknown := wanted - clouds:
-        raise ParameterError(
-            f"No region of {', '.join(map(repr, sorted(unknown)))}; the clouds here are {', '.join(sorted(clouds))}."
-        )
 
 
 def _cloud_pair(text):
@@ -174,7 +154,10 @@ def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     bounds = [0, *(sum(others.values()) for others in neighbours.values())]
     if batch:
         bounds.append(-(-len(pairs) // batch))
-    for component in _components(neighbours):
+    left = set(neighbours)
+    while left:
+        component = _reachable(min(left), neighbours.__getitem__)
+        left -= component
         degree = {region: sum(neighbours[region].values()) for region in component}
         tests = sum(degree.values()) // 2
         while len(degree) > 1:
@@ -228,17 +211,15 @@ def rounds(pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None) ->
     return colours
 
 
-def _components(neighbours):
-    left = set(neighbours)
-    while left:
-        component, edge = set(), [min(left)]
-        while edge:
-            region = edge.pop()
-            if region not in component:
-                component.add(region)
-                edge.extend(neighbours[region])
-        left -= component
-        yield sorted(component)
+def _reachable(start, neighbours) -> set:
+    """What is connected with `start`; `neighbours` of a thing are those next to it."""
+    component, edge = set(), [start]
+    while edge:
+        one = edge.pop()
+        if one not in component:
+            component.add(one)
+            edge.extend(neighbours(one))
+    return component
 
 
 def _circle(regions, chance):
@@ -376,17 +357,10 @@ def _exchange(large, small):
     for start in sorted(large):
         if start in seen:
             continue
-        component, edge = set(), [start]
-        while edge:
-            pair = edge.pop()
-            if pair not in component:
-                component.add(pair)
-                edge.extend(other for region in pair for other in at[region])
+        component = _reachable(start, lambda pair: [other for region in pair for other in at[region]])
         seen |= component
         from_large, from_small = component & large, component & small
         if len(from_large) > len(from_small):
-            large -= from_large
-            small -= from_small
-            large |= from_small
-            small |= from_large
+            large ^= component
+            small ^= component
             return

@@ -187,7 +187,6 @@ def make_plan(
     experiments: Sequence,
     pairs: Iterable | None = None,
     regions: Iterable[str] | None = None,
-    clouds: str | Iterable[str] | None = None,
     cloud_pairs: Iterable[str] | None = None,
     batch: int | None = None,
     rtt_ms: Mapping[tuple[str, str], float] | None = None,
@@ -202,7 +201,7 @@ def make_plan(
     ----------
     experiments : sequence
         What every test does, for example ``[Ping(), Iperf3()]``.
-    pairs, regions, clouds, cloud_pairs
+    pairs, regions, cloud_pairs
         Which pairs; see `wanbench.measure.plan.select_pairs`.
     batch : int, optional
         Maximum number of tests at the same time; 1: one after another. None: as many as fit.
@@ -223,7 +222,7 @@ def make_plan(
     path_inflation = check_number("path_inflation", path_inflation, 1, 1e6)
     rate_bps = check_number("rate_bps", rate_bps, 0, 1e15, above=True, optional=True)
     seed = check_number("seed", seed, whole=True)
-    selected = select_pairs(pairs=pairs, regions=regions, clouds=clouds, cloud_pairs=cloud_pairs)
+    selected = select_pairs(pairs=pairs, regions=regions, cloud_pairs=cloud_pairs)
     if rtt_ms is None:
         rtt_ms = {p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p)) for p in selected}
     rtts, ordinal = expected_rtts(selected, rtt_ms), count(1)
@@ -286,7 +285,6 @@ def make_trials(
     """
     for region in (from_region, to_region, *more_regions):
         check_any_region(region)
-    trials = list(trials)
     if not trials:
         raise ParameterError("A plan needs at least one trial.")
     for trial in trials:

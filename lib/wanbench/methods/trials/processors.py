@@ -163,8 +163,8 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         half = t_quantile(limits.level, freedom) * sqrt(rest / freedom / total)
     else:
         notes = ("processors were equally busy in all trials of a setting, so the effect of busier ones is unknown",)
-    claim = f"the share of its limit per {STEP_PERCENT:g} points of processor use more"
-    claim = f"At the same setting, a trial reached {{}} {claim}"
+    claim = f"At the same setting, with {STEP_PERCENT:g} percentage points more of processor use"
+    claim = f"{claim}, a trial reached {{}} the share of its limit"
     about = {"n": len(trials), "basis": count(len(trials), "trial"), "level": limits.level, "warnings": notes}
     about |= {"quantity": "reached, busier processors over less busy ones", "claim": claim, "assumption": ASSUMPTION}
     estimate = ratio_estimate(slope, half, method=METHOD.format(max(freedom, 0)), **about)
@@ -225,7 +225,7 @@ class ProcessorRoles(RowsResult):
             return f"The processors were {busy}."
         return (
             f"With “{top.setting}” the processors were {busy}; that is the most of {len(self.rows)} settings. With "
-            f"“{least.setting}” they were busy for {number(least.busy, 0)} %, the least."
+            f"“{least.setting}” it was {number(least.busy, 0)} %, the least."
         )
 
     @property

@@ -123,7 +123,8 @@ class LostWhen(RowsResult):
         rows = self.rows
         return (
             f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in "
-            f"partitions whose leader was replaced, and {int(rows.to_hit_region.sum()):,} had been sent from the hit region."
+            f"partitions whose leader was replaced, and "
+            f"{int(rows.to_hit_region.sum()):,} had been sent from the hit region."
         )
 
     def formatted_table(self) -> pd.DataFrame:

@@ -74,18 +74,10 @@ def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.Dat
         for item, given in items.items():
             low, high = given if isinstance(given, list | tuple) else (given, given)
             if not 0 <= low <= high < math.inf:
-                raise ParameterError(
-                    f"price of {item!r} on {cloud!r} is {given!r}; allowed: a number of at least 0, or two in order."
-                )
-            listed[cloud, item] = {
-                "cloud": cloud,
-                "item": item,
-                "low_usd": float(low),
-                "high_usd": float(high),
-                "unit": UNITS.get(item, "hour"),
-                "source": "parameters",
-                "as_of": "",
-            }
+                allowed = "a number of at least 0, or two in order"
+                raise ParameterError(f"price of {item!r} on {cloud!r} is {given!r}; allowed: {allowed}.")
+            row = {"cloud": cloud, "item": item, "low_usd": float(low), "high_usd": float(high)}
+            listed[cloud, item] = row | {"unit": UNITS.get(item, "hour"), "source": "parameters", "as_of": ""}
     return pd.DataFrame(list(listed.values()), columns=_price_list().columns)
 
 
@@ -184,17 +176,14 @@ def spent_before_usd(folder: Path) -> float:
     A session that was killed counts as if its hosts had run until they ended themselves; an item of unknown price does
     not count.
     """
-    items = (
-        item
-        for path in sorted(folder.glob(f"{COSTS}/*.json"))
-        for item in json.loads(path.read_text())["spent"]["items"]
-    )
+    paths = sorted(folder.glob(f"{COSTS}/*.json"))
+    items = (item for path in paths for item in json.loads(path.read_text())["spent"]["items"])
     return float(sum(item["high_usd"] or 0.0 for item in items))
 
 
-def check_budget(spent_usd: float, next_usd: float, budget_usd: float | None) -> None:
+def check_budget(spent_usd: float, next_usd: float, budget_usd: float) -> None:
     """BudgetError if what comes next would exceed the budget; what is done is kept, and the next call goes on."""
-    if budget_usd is not None and spent_usd + next_usd > budget_usd:
+    if spent_usd + next_usd > budget_usd:
         raise BudgetError(
             f"About {spent_usd:.2f} USD are spent, the next round takes up to {next_usd:.2f}, and the budget is "
             f"{budget_usd:.2f} USD: stopped here. What is measured is kept."

@@ -278,16 +278,14 @@ class OpenMessagingSession(ClientSession):
         return [f"http://{worker.host.address}:{next(ports[worker.host.name])}" for worker in self.workers]
 
     def _check_hosts(self) -> None:
-        path, hosts = self.settings.distribution, {}
-        for program in self._programs():
-            script = f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}"
-            hosts.setdefault(program.host.name, (program.host, {}))[1][script] = None
-        for host, scripts in hosts.values():
+        path, hosts = self.settings.distribution, {program.host.name: program.host for program in self._programs()}
+        for host in hosts.values():
+            on_host = [program for program in self._programs() if program.host.name == host.name]
+            scripts = [f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}" for program in on_host]
             if not self._is(host, "-d", path):
                 raise ExperimentError(f"OpenMessaging distribution is {path!r}; {host.name} has no such folder")
-            for script in scripts:
-                if not self._is(host, "-f", script):
-                    raise ExperimentError(f"OpenMessaging distribution {path} on {host.name} has no {script}")
+            if missing := [script for script in scripts if not self._is(host, "-f", script)]:
+                raise ExperimentError(f"OpenMessaging distribution {path} on {host.name} has no {missing[0]}")
             find = ["find", f"{path}/lib", "-maxdepth", "1", "-name", "*benchmark-framework*.jar"]
             if not host.run(find, timeout_s=_RUN_S, ok=None).stdout.strip():
                 raise ExperimentError(

@@ -13,8 +13,8 @@ from itertools import product
 
 import numpy as np
 
-from .knee import HUBER, huber_weights, mad_scale
-from .models import Paths, ThroughputModel
+from wanbench.methods.tcp.knee import HUBER, huber_weights, mad_scale
+from wanbench.methods.tcp.models import Paths, ThroughputModel
 
 # Maximum number of Levenberg-Marquardt steps; half of the fits of a simulated survey take 6, and 1 in 14 stops here
 STEPS = 40
