@@ -97,12 +97,8 @@ def knee_of(curve: StepCurve) -> Knee:
     about |= {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": METHOD, "assumption": ASSUMPTION}
     where, second = _where(x, curve), "knee of a second run"
     if where in WITHOUT:
-        about |= {
-            "warnings": (f"no knee of {name}: {WITHOUT[where]}", *notes),
-            "estimate": nan,
-            "low": nan,
-            "high": nan,
-        }
+        about |= dict.fromkeys(("estimate", "low", "high"), nan)
+        about["warnings"] = (f"no knee of {name}: {WITHOUT[where]}", *notes)
         return Knee(curve, Estimate("knee", **about), Estimate(second, **about), where)
     value, error = curve.jackknife(lambda logs: broken_line(x, logs)[0])
     last, halfway, estimates = curve.rates[-2:].tolist(), _halfway(x, value), []
@@ -208,11 +204,8 @@ class Knees(Result):
 
     @property
     def sentence(self) -> str:
-        parts = []
-        for name, one in self.knees.items():
-            links = f" The links allow it {self.links[name].formatted}." if name in self.links else ""
-            parts.append(f"{name}: {one.sentence}{links}")
-        return " ".join(parts)
+        links = {name: f" The links allow it {one.formatted}." for name, one in self.links.items()}
+        return " ".join(f"{name}: {one.sentence}{links.get(name, '')}" for name, one in self.knees.items())
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -226,8 +219,7 @@ class Knees(Result):
             row["a second run's"] = one.second_run.formatted_interval
             row["by Kneedle"] = quantity(one.kneedle, "records/s") if isfinite(one.kneedle) else ""
             row["level before it"] = quantity(one.level_ms, "ms") if isfinite(one.level_ms) else ""
-            row["links allow"] = self.links[name].formatted if name in self.links else ""
-            rows.append(row)
+            rows.append(row | {"links allow": self.links[name].formatted if name in self.links else ""})
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:

@@ -92,11 +92,10 @@ class TailComparison(Result):
 
     @property
     def sentence(self) -> str:
-        agree, parts = self.agree, []
-        for word, verb in ((True, "agree within the intervals of both"), (False, "differ")):
-            names = [order.name(q) for q, one in zip(self.a.quantiles, agree, strict=True) if one == word]
-            parts += [f"{verb} at {', '.join(names)}"] if names else []
-        unknown = agree.count(None)
+        named = pd.Series(list(map(order.name, self.a.quantiles)))
+        same, unknown = pd.Series(self.agree, dtype=object), self.agree.count(None)
+        verbs = (("agree within the intervals of both", True), ("differ", False))
+        parts = [f"{verb} at {', '.join(named[same == word])}" for verb, word in verbs if (same == word).any()]
         parts += [f"cannot be compared at {count(unknown, 'quantile')}"] if unknown else []
         return f"{self.b.tail.name} and {self.a.tail.name} {'; '.join(parts)}."
 
@@ -199,7 +198,7 @@ class Percentiles(Result):
                 parts.append(f"{name}: no percentile has an interval with two ends")
                 continue
             q, one = pairs[closed[-1]]
-            lacking = [pair[1].warnings[0] for pair in pairs[closed[-1] + 1 :][:1] if pair[1].warnings]
+            lacking = [next_.warnings[0] for _, next_ in pairs[closed[-1] + 1 :][:1] if next_.warnings]
             text = f"{name}: up to {order.name(q)}, {one.formatted} ({one.formatted_interval})"
             parts.append("; ".join([text, *lacking]))
         return f"Percentiles with an interval that has two ends. {'. '.join(parts)}."
@@ -214,10 +213,9 @@ class Percentiles(Result):
             row = {"percentile": order.name(q), "records needed": f"{order.min_values(q, level):,}"}
             for side in self.sides:
                 one, name, n = side[q], side.tail.name, side.tail.n
-                enough = n * (1 - q) >= FEW_BEYOND
+                worth = number(side.tail.effective_n(q, level), 0) if n * (1 - q) >= FEW_BEYOND else "unknown"
                 row |= {name: one.formatted, f"{name}: {one.formatted_level} interval": one.formatted_interval}
-                worth = number(side.tail.effective_n(q, level), 0) if enough else "unknown"
-                row[f"{name}: {n:,} records are worth"] = worth
+                row |= {f"{name}: {n:,} records are worth": worth}
             rows.append(row)
         return pd.DataFrame(rows)
 

@@ -96,9 +96,7 @@ def verdicts(
     table = pd.DataFrame([row for row, _ in judged])
     alone = {name: table[name].copy() for name in ("p_differs", "p_tied")}
     for name, p in alone.items():
-        known = p.notna()
-        if known.any():
-            table.loc[known, name] = holm(p[known].to_numpy())
+        table.loc[p.notna(), name] = holm(p.dropna().to_numpy())
     table["verdict"] = list(map(_verdict, table.ratio, table.p_differs, table.p_tied))
     table["verdict_alone"] = list(map(_verdict, table.ratio, alone["p_differs"], alone["p_tied"]))
     undecided = (table.verdict == VERDICTS[-1]) & (table.reason == "")
@@ -115,10 +113,9 @@ def holm(p: np.ndarray) -> np.ndarray:
     >>> holm(np.array([0.04, 0.01, 0.03])).round(3).tolist()
     [0.06, 0.03, 0.06]
     """
-    order_ = np.argsort(p)
-    adjusted = np.empty(len(p))
-    adjusted[order_] = np.minimum(np.maximum.accumulate(p[order_] * np.arange(len(p), 0, -1)), 1.0)
-    return adjusted
+    smallest_first = np.argsort(p)
+    adjusted = np.maximum.accumulate(p[smallest_first] * np.arange(len(p), 0, -1))
+    return np.minimum(adjusted, 1.0)[np.argsort(smallest_first)]
 
 
 def _verdict(ratio: float, p_differs: float, p_tied: float) -> str:
