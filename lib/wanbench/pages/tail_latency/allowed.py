@@ -55,15 +55,15 @@ class Allowed(Result):
 
     def _too_high(self, system: str) -> str:
         own = self.trials[self.trials.system == system]
-        late = own[~own.kept_up]
-        if late.empty:
+        rate = own[RATE][~own.kept_up].min()
+        if pd.isna(rate):
             return ""
-        late = late[late[RATE] == late[RATE].min()]
-        tried = count(int((own[RATE] == late[RATE].iloc[0]).sum()), "trial")
+        at_rate = own[own[RATE] == rate]
+        late, tried = at_rate[~at_rate.kept_up], count(len(at_rate), "trial")
         busy = late.busy_percent.mean()
         processors = f" and processors were {number(busy, 0)} % busy" if isfinite(busy) else ""
         return (
-            f" In {len(late)} of {tried} at {number(late[RATE].iloc[0])} records/s it fell behind: the fullest "
+            f" In {len(late)} of {tried} at {number(rate)} records/s it fell behind: the fullest "
             f"link then carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
         )
 

@@ -142,13 +142,11 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
     if (lost_a or lost_b) and np.isfinite(mean):
         notes += ("the ratio is a bound, as one system lost records",)
     name = order.name(q)
-    about = {
-        "quantity": f"{name}{f', {label}' if label != '' else ''}, {b.name} over {a.name}",
-        "claim": f"{name} of a trial of {b.name} is {{}} that of {a.name}",
-        "basis": count(len(logs), "block"),
-        "warnings": (*notes, *((f"not enough data: {reason}",) if reason else ())),
-    }
-    estimate = ratio_estimate(mean, half, n=len(logs), method=METHOD, assumption=ASSUMPTION, level=1 - ALPHA, **about)
+    at = f"{name}, {label}" if label != "" else name
+    about = {"quantity": f"{at}, {b.name} over {a.name}", "n": len(logs), "basis": count(len(logs), "block")}
+    about |= {"claim": f"{name} of a trial of {b.name} is {{}} that of {a.name}", "level": 1 - ALPHA}
+    about |= {"warnings": (*notes, f"not enough data: {reason}") if reason else notes}
+    estimate = ratio_estimate(mean, half, method=METHOD, assumption=ASSUMPTION, **about)
     if not reason:
         estimate = replace(estimate, low=0.0 if lost_a else estimate.low, high=inf if lost_b else estimate.high)
     differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + MARGIN), coarse)
