@@ -95,9 +95,8 @@ def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
     values = trials.messages_per_s[trials.setting == setting]
     about = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
     about |= {"method": "largest over smallest of the trials", "assumption": "none: it describes these trials"}
-    claim = f"The largest rate of a repeat of {setting} is {{}} the smallest"
-    ratio = float(values.max() / values.min())
-    return Estimate("largest rate over smallest of one size", claim, ratio, nan, nan, "times", len(values), **about)
+    texts = "largest rate over smallest of one size", f"The largest rate of a repeat of {setting} is {{}} the smallest"
+    return Estimate(*texts, float(values.max() / values.min()), nan, nan, "times", len(values), **about)
 
 
 def price_performance(**measured: Estimate | Result | None) -> Audit:

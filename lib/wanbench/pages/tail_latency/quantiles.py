@@ -117,16 +117,17 @@ def compare_tails(
     for q, one, other in zip(both[0].quantiles, both[0].estimates, both[1].estimates, strict=True):
         value, low, high = difference(*((e.estimate, e.low, e.high) for e in (one, other)))
         naive = difference(*((tail.quantile(q), *tail.independent_interval(q, level)) for tail in (a, b)))
-        about = {
-            "quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}",
-            "claim": f"{order.name(q)} of latency of {b.name} minus that of {a.name} is {{}}",
+        about = {"quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}", "unit": "ms"}
+        about |= {"claim": f"{order.name(q)} of latency of {b.name} minus that of {a.name} is {{}}", "n": a.n + b.n}
+        about |= {
             "basis": f"{_basis(other, b)} against {_basis(one, a)}",
             "method": METHOD.format(one.method),
-            "assumption": f"{one.assumption}; the two are measured independently of each other",
-            "warnings": tuple(dict.fromkeys([*one.warnings, *other.warnings])),
-            "standard_error": hypot(one.standard_error, other.standard_error),
+            "level": level,
         }
-        about |= {"estimate": value, "low": low, "high": high, "unit": "ms", "n": a.n + b.n, "level": level}
+        about["assumption"] = f"{one.assumption}; the two are measured independently of each other"
+        about["warnings"] = tuple(dict.fromkeys([*one.warnings, *other.warnings]))
+        about["standard_error"] = hypot(one.standard_error, other.standard_error)
+        about |= {"estimate": value, "low": low, "high": high}
         differences.append(Estimate(naive=Interval(NAIVE, *naive[1:]), ends=partial(_ends, one, other), **about))
     return TailComparison(*both, tuple(differences))
 
@@ -241,10 +242,9 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     figure, frames = go.Figure(), []
     for k, result in enumerate(drawn):
         colour, dash = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)], DASHES[k % len(DASHES)]
-        name, group = theme.plain(result.tail.name), {"legendgroup": str(k)}
-        x, y = _curve(result.tail)
+        group, (x, y) = {"legendgroup": str(k)}, _curve(result.tail)
         line = {"color": colour, "dash": dash, "width": 2, "shape": "hv"}
-        label = f"{name} ({count(result.tail.n, 'record')})"
+        label = f"{theme.plain(result.tail.name)} ({count(result.tail.n, 'record')})"
         figure.add_scatter(x=x, y=y, mode="lines", name=label, line=line, **group)
         finite = [(q, e) for q, e in zip(result.quantiles, result.estimates, strict=True) if isfinite(e.estimate)]
         rows = [(result.tail.name, q, e.estimate, e.low, e.high) for q, e in finite]

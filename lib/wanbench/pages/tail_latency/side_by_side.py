@@ -74,27 +74,24 @@ class SideBySide(Result):
 
     @property
     def sentence(self) -> str:
-        of_word: dict[str, list[str]] = {}
+        p, (a, b), of_word = order.name(self.q), self.names, {}
         for step in self.steps:
             decided = step.verdict in ("better", "worse")
             ratio = f" ({_bound(step.ratio)}{step.ratio.formatted})" if decided else ""
             of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
         verdicts = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items())
-        over = f" (in brackets: {self.names[0]} over {self.names[1]})" if {"better", "worse"} & set(of_word) else ""
-        text = f"{order.name(self.q)} of {self.names[1]} by {self.unit}, against {self.names[0]}{over}: {verdicts}."
+        over = f" (in brackets: {a} over {b})" if {"better", "worse"} & set(of_word) else ""
+        text = f"{p} of {b} by {self.unit}, against {a}{over}: {verdicts}."
         if set(of_word) == {VERDICTS[-1]}:
             most = max(len(each.tails) for step in self.steps for each in step.tails)
-            text = (
-                f"{order.name(self.q)} of {self.names[1]} and of {self.names[0]} cannot be compared at any number of "
-                f"{self.unit}: too few or too short trials ({most} of each at most)."
-            )
+            few = f"too few or too short trials ({most} of each at most)"
+            text = f"{p} of {b} and of {a} cannot be compared at any number of {self.unit}: {few}."
         if len(self.steps) > 1:
-            first, last, (a, b) = self.steps[0], self.steps[-1], self.names
             grown = [
                 f"{name} goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}"
                 for name, *ones in ((a, *(step.a for step in self.steps)), (b, *(step.b for step in self.steps)))
             ]
-            span = f"{number(first.step)} to {number(last.step)} {self.unit}"
+            span = f"{number(self.steps[0].step)} to {number(self.steps[-1].step)} {self.unit}"
             text += f" From {span} that of {' and that of '.join(grown)}."
         return text
 

@@ -154,8 +154,7 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
         differs, tied = nan if (lost_a and mean > 0) or (lost_b and mean < 0) else differs, nan
     row = {"row": label, "quantile": q, "a_ms": a.pooled.quantile(q), "b_ms": b.pooled.quantile(q)}
     row |= {"ratio": estimate.estimate, "low": estimate.low, "high": estimate.high, "n_blocks": len(logs)}
-    row |= {"p_differs": differs, "p_tied": tied, "verdict": "", "verdict_alone": ""}
-    return row | {"reason": reason}, estimate
+    return row | {"p_differs": differs, "p_tied": tied, "reason": reason}, estimate
 
 
 def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:
