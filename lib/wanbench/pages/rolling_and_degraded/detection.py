@@ -81,7 +81,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     broker come in groups, the interval of their rate is too narrow.
     """
     runs = check_table("detection_runs", tables)
-    actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s"]))
+    actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s", "in_force_at_s"]))
     episodes, alarms, hours, left_out, agreed, short = [], [], 0.0, 0, [], {}
     for run in runs[runs.began_at_s.notna()].to_dict("records"):
         own = {name: rows_of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
