@@ -291,7 +291,7 @@ class Ended(Deaf):
 def started(host, closed, monkeypatch):
     monkeypatch.setattr(Node, "command", ["java"])
     cluster = Cluster(closed, ["eu"])
-    node = Node(NodePlacement(1, host, True, True), jars=None, heap_mb=64, flags=(), metrics=False)
+    node = Node(NodePlacement(1, host, True, True), jars=None, heap_mb=64, flags=(), metrics=False, pauses=False)
     node.start()
     cluster._nodes = {1: node}
     return cluster, node
@@ -318,7 +318,9 @@ def test_a_broker_that_runs_is_not_started_again(closed, monkeypatch):
 
 def test_a_node_that_cannot_be_signalled_is_stopped_nevertheless(monkeypatch):
     monkeypatch.setattr(Node, "command", ["java"])
-    node = Node(NodePlacement(1, host := Deaf(), True, True), jars=None, heap_mb=64, flags=(), metrics=False)
+    node = Node(
+        NodePlacement(1, host := Deaf(), True, True), jars=None, heap_mb=64, flags=(), metrics=False, pauses=False
+    )
     node.start()
     with pytest.raises(CommandError, match="no answer"):
         node.kill()

@@ -18,8 +18,6 @@ of 20 windows in 10 s at 0.9 (16 % with more than two). Stalls of seconds 20 tim
 shifts: raise `least_windows` or `window_s` to ignore them. A level that drifts over a day raises alarms too.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass, field
 from functools import cache

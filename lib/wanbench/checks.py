@@ -4,8 +4,6 @@ Checks of parameters. Every error has the same form: name, given value, allowed 
 Every function returns the value, or raises ParameterError.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from math import inf
 from numbers import Integral, Real

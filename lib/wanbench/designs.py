@@ -3,8 +3,6 @@ Experimental designs: factorial, interleaved and space-filling (two-level fracti
 chapter 6; Latin hypercubes: McKay, Beckman & Conover 1979).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product

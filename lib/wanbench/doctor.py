@@ -1,7 +1,5 @@
 """What this machine lacks for measuring and publishing, and how to get it."""
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil

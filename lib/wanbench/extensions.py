@@ -1,7 +1,5 @@
 """Extension points: what other packages add to wanbench by their entry points."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any

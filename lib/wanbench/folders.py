@@ -1,7 +1,5 @@
 """The folders of a checkout, wherever in it Python runs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Number formatting for pages, findings and figures."""
 
-from __future__ import annotations
-
 from math import floor, inf, isfinite, isnan, log10, nan
 
 SCALES = {

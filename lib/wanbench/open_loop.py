@@ -7,8 +7,6 @@ generator's own. Less than 5 ms is a time slice of a busy processor; a twentieth
 about it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 LATE_SHARE = 0.01

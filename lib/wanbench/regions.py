@@ -9,8 +9,6 @@ because published latencies name them. Clouds publish a city, a state or a count
 the distance from the given point to the data centres, `source` explains the choice of the point.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields

@@ -8,8 +8,6 @@ antimeridian, simplified to 0.1 degrees (Douglas & Peucker 1973), without lines 
 tenths of a degree, longitude and latitude in turn, a list per line.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The look and the content of every figure: template, colours, axes, titles, alt text, numbers."""
 
-from __future__ import annotations
-
 import re
 from math import ceil, floor, log10
 from textwrap import wrap

@@ -1,7 +1,5 @@
 """Split an executed notebook into the parts of a page: text with formulas as MathML, folded code, harmless output."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Run a notebook with papermill: check parameters, show progress, pass Ctrl-C on, classify failures."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -265,16 +263,14 @@ def kernel_environment() -> Iterator[str]:
         startup = Path(folder) / "ipython" / "profile_default" / "startup"
         startup.mkdir(parents=True)
         (startup / "tables.py").write_text(STARTUP)
-        before = {name: os.environ.get(name) for name in wanted}
+        before = {name: os.environ[name] for name in wanted if name in os.environ}
         os.environ.update(wanted)
         try:
             yield folder
         finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            for name in wanted:
+                os.environ.pop(name, None)
+            os.environ.update(before)
 
 
 def _remove_leftovers() -> None:

@@ -6,8 +6,6 @@ numbers behind it, as CSV text). Missing ones are derived from the title, except
 draws the files of a whole site.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import csv
@@ -190,7 +188,7 @@ class Renderer:
         self.kept, self._kaleido = kept, None
         self._loop = self._thread = None  # the loop must run between figures, too: the browser talks then
 
-    def __enter__(self) -> Renderer:
+    def __enter__(self):
         return self
 
     def __exit__(self, *exception) -> None:

@@ -1,7 +1,5 @@
 """Notebooks: find one by its name, read it, and the tags of its cells (in JupyterLab: the property inspector)."""
 
-from __future__ import annotations
-
 import difflib
 from pathlib import Path
 

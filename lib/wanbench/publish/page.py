@@ -1,7 +1,5 @@
 """One page of the site: an executed notebook, its figures as files, and its provenance."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Callable

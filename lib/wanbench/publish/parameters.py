@@ -5,8 +5,6 @@ papermill only warns of unknown names and ignores types, so a misspelt parameter
 default. Here both are errors before anything runs.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import hashlib

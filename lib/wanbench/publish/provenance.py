@@ -5,8 +5,6 @@ A notebook ends with `provenance(run)`. In JupyterLab that shows a small table; 
 the footer, together with the parameters, the versions and the commit.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from html import escape
 

@@ -1,7 +1,5 @@
 """The site: run each notebook, write its page, report failures, and write the front page with all findings."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -123,7 +121,7 @@ class Site:
     build: Path
 
     @classmethod
-    def of(cls, root: Path) -> Site:
+    def of(cls, root: Path):
         """The site of a checkout: `site/`, built from `build/`."""
         return cls(root, root / "site", root / "build")
 

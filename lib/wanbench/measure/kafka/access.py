@@ -1,7 +1,5 @@
 """How a client reaches a cluster: secrets that are never shown, certificates, and the files on its host."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,9 +1,6 @@
 """Every cluster, wherever it runs: client commands, topics, and administrative requests."""
 
-from __future__ import annotations
-
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -15,7 +12,7 @@ from wanbench.measure.labs.programs import module_command
 
 from . import leadership
 from .access import ClientFiles, refuse_secrets
-from .java_commands import Jars, checked_flags, checked_heap, java_command
+from .java_commands import checked_flags, checked_heap, java_command
 
 # Functions of `wanbench.measure.kafka.programs.admin`, which this machine does not import.
 VERBS = ("cluster", "topics", "create_topic", "delete_topic", "elect", "lead", "settings", "log_ends")
@@ -110,8 +107,11 @@ def _program(host, files, name, *arguments):
     return module_command(host, f"wanbench.measure.kafka.programs.{name}", files.python(host), *words)
 
 
-class BaseCluster(ABC):
-    """A cluster that clients on the lab's hosts can reach. A subclass defines how, and whether it is open."""
+class BaseCluster:
+    """
+    A cluster that clients on the lab's hosts can reach. A subclass defines `_open_jars`, `_open_clients` and
+    `_running_host`, which raise ClusterError unless it is open.
+    """
 
     lab: Lab
 
@@ -120,29 +120,15 @@ class BaseCluster(ABC):
         """The replica order of each partition before the first of the running experiments changed it."""
         return {}
 
-    @abstractmethod
-    def _open_jars(self) -> Jars: ...
-
-    @abstractmethod
-    def _open_clients(self) -> ClientFiles: ...
-
-    @abstractmethod
-    def _running_host(self) -> Host: ...
-
     def java(
         self, host: Host, main_class: str, *arguments: str, heap_mb: int = 256, jvm: Sequence[str] = ()
     ) -> list[str]:
         """The command that runs a Java tool of Kafka on a host, logging warnings and errors to stderr."""
         jars, scratch = self._open_jars(), host.scratch
         logging = f"-Dlog4j2.configurationFile={scratch}/tools_log4j2.properties"
-        return java_command(
-            jars.on(host),
-            main_class,
-            arguments,
-            heap_mb=checked_heap(heap_mb),
-            flags=[*jars.archive(host), logging, *checked_flags(jvm)],
-            temporary=scratch,
-        )
+        flags = [*jars.archive(host), logging, *checked_flags(jvm)]
+        heap_mb = checked_heap(heap_mb)
+        return java_command(jars.on(host), main_class, arguments, heap_mb=heap_mb, flags=flags, temporary=scratch)
 
     def client_file(self, host: Host) -> str | None:
         """Path, on that host, of a properties file for a Java client (--command-config); None if it needs none."""

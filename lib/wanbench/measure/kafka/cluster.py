@@ -1,7 +1,5 @@
 """A Kafka cluster on the hosts of a lab; its nodes can be stopped, killed and started again."""
 
-from __future__ import annotations
-
 import base64
 import sys
 import time
@@ -92,7 +90,7 @@ class Cluster(BaseCluster):
         self._jars, self._clients, self._nodes = None, None, {}
         self._own = (self.settings, self.security)
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self):
         if self._nodes:
             raise ClusterError("the cluster is already started.")
         began = time.monotonic()
@@ -242,13 +240,8 @@ class Cluster(BaseCluster):
         return {
             "kafka": self._jars.version if self._jars else None,
             "nodes": [
-                {
-                    "node_id": placement.node_id,
-                    "host": placement.host.name,
-                    "rack": placement.host.region,
-                    "roles": placement.roles,
-                }
-                for placement in self.placements
+                {"node_id": node.node_id, "host": node.host.name, "rack": node.host.region, "roles": node.roles}
+                for node in self.placements
             ],
             "bootstrap": self.bootstrap,
             "defaults": defaults(len(self.brokers)),
@@ -256,10 +249,7 @@ class Cluster(BaseCluster):
             "security": self.security.describe(),
             "profile": self.profile,
             "jvm": self._flags(),
-            "heap_mb": self.heap_mb,
-            "metrics": self.metrics,
-            "pauses": self.pauses,
-            "started_in_s": self.started_in_s,
+            **{name: getattr(self, name) for name in ("heap_mb", "metrics", "pauses", "started_in_s")},
         }
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
@@ -287,15 +277,9 @@ class Cluster(BaseCluster):
         # The first letter is fixed: the tool would take an identifier that begins with "-" for an option.
         self._cluster_id = "W" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         self._clients = ClientFiles(self.bootstrap, self.security.access())
+        options = {name: getattr(self, name) for name in ("heap_mb", "metrics", "pauses")}
         for placement in self.placements:
-            node = Node(
-                placement,
-                jars=self._jars,
-                heap_mb=self.heap_mb,
-                flags=self._flags(),
-                metrics=self.metrics,
-                pauses=self.pauses,
-            )
+            node = Node(placement, jars=self._jars, flags=self._flags(), **options)
             node.settings = self._settings_of(placement, node.data_folder)
             self._nodes[placement.node_id] = node
 
@@ -303,8 +287,7 @@ class Cluster(BaseCluster):
         return node_settings(placement, self.placements, data_folder, self.security, self.settings)
 
     def _check_settings(self):
-        node = self._nodes[self.brokers[0].node_id]
-        effective = effective_settings(node.log())
+        effective = effective_settings(self._nodes[self.brokers[0].node_id].log())
         if effective and (missing := unknown(self.settings, effective)):
             raise ClusterError(f"Kafka {self._jars.version} has no broker setting {', '.join(missing)}.")
 

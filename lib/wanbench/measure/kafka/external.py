@@ -1,7 +1,5 @@
 """Kafka clusters that already run: Amazon MSK, Confluent Cloud, Strimzi on OpenShift, or any other."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import json
@@ -124,7 +122,7 @@ class ExternalCluster(BaseCluster):
         self._jars, self._clients, self._description, self._checked_s = None, None, {}, 0.0
         self._seen_from: dict[str, Host] = {}
 
-    def __enter__(self) -> ExternalCluster:
+    def __enter__(self):
         if self._clients is not None:
             raise ClusterError("the cluster is already entered.")
         if self.name is None and any(host.cluster is not None for host in self._lab_hosts()):

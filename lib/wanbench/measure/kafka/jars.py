@@ -7,10 +7,7 @@ Java (17 and newer) dumps the classes that a broker on the loopback interface ha
 Java ignores an archive of another Java or other jars.
 """
 
-from __future__ import annotations
-
 import json
-import os
 import re
 import signal
 import socket
@@ -76,9 +73,7 @@ def make_archive(jars: Path) -> Path:
             node.wait()
         if not made.is_file():
             raise ClusterError(f"Java wrote no archive: {_last_message(folder)}")
-        unfinished = archive.with_name(f".{ARCHIVE}.{os.getpid()}")
-        unfinished.write_bytes(made.read_bytes())
-        os.replace(unfinished, archive)
+        replace_file(archive, made.read_bytes())
     return archive
 
 

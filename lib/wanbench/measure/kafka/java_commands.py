@@ -1,7 +1,5 @@
 """Java commands on a host: Kafka's jars, a suitable Java, and JVM flags."""
 
-from __future__ import annotations
-
 import functools
 import re
 import subprocess

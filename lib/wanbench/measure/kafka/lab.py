@@ -1,7 +1,5 @@
 """A lab with Kafka: a cluster on its hosts, external clusters, or both; opened and closed together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -65,7 +63,7 @@ class KafkaLab(Lab):
             self.cluster_settings["external"] = self._external_descriptions()
         self._stack = ExitStack()
 
-    def __enter__(self) -> KafkaLab:
+    def __enter__(self):
         with ExitStack() as stack:
             stack.enter_context(self.lab)
             for cluster in self._clusters():

@@ -5,8 +5,6 @@ A view is what the verb topics of `wanbench.measure.kafka.programs.admin` answer
 text: replicas}}, the preferred leader first, as for the verb lead.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

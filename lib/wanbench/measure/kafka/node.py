@@ -1,7 +1,5 @@
 """One node of a cluster, a broker, controller or both: its folder, Java process, ports, logs and last words."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -15,7 +13,7 @@ from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
 from .access import put_private, without_secrets
-from .java_commands import Jars, java_command, java_fault, package_file, pause_log
+from .java_commands import PROFILES, Jars, java_command, java_fault, package_file, pause_log
 from .placement import BROKER_PORT, CLIENT_PORT, CONTROLLER_PORT, METRICS_PORT, NodePlacement
 from .settings import effective_settings, properties
 
@@ -84,20 +82,13 @@ def _last_error(lines):
     return ": ".join(kept)
 
 
-_EVERYWHERE = ("0.0.0.0", "*", "::", "")
-
-
-def _ports_of(placement: NodePlacement, metrics: bool) -> tuple[int, ...]:
-    of_broker = (CLIENT_PORT, BROKER_PORT) + (METRICS_PORT,) * metrics
-    return of_broker * placement.is_broker + (CONTROLLER_PORT,) * placement.is_controller
-
-
 def check_free(placement: NodePlacement, metrics: bool) -> None:
     """ClusterError, with the port and its process, if a port is taken. No check on a host without `ss`."""
     taken = listening(placement.host)
-    for port in _ports_of(placement, metrics):
+    ports = [CLIENT_PORT, BROKER_PORT] * placement.is_broker + [METRICS_PORT] * metrics
+    for port in ports + [CONTROLLER_PORT] * placement.is_controller:
         for address, by in taken.get(port, ()):
-            if address in (placement.host.address, *_EVERYWHERE):
+            if address in (placement.host.address, "0.0.0.0", "*", "::", ""):
                 raise ClusterError(
                     f"{placement.name} cannot start: port {port} of {placement.host.address} is in use by {by}."
                 )
@@ -128,7 +119,6 @@ def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:
 
 FORMAT_S = 120.0  # timeout of formatting the storage: a start of Java, on a busy machine
 STOP_S = 60.0  # timeout for a broker to hand over its partitions and end
-KEY_FILES = ("ssl.keystore.location", "ssl.truststore.location")
 
 # The shell writes down its process id before it becomes the command, which can then be signalled wherever it runs.
 _WITH_PID_FILE = ("sh", "-c", 'echo $$ >"$0" && exec "$@"')
@@ -141,34 +131,18 @@ class Node:
     """
 
     def __init__(
-        self,
-        placement: NodePlacement,
-        *,
-        jars: Jars,
-        heap_mb: int,
-        flags: Sequence[str],
-        metrics: bool,
-        pauses: bool = False,
+        self, placement: NodePlacement, *, jars: Jars, heap_mb: int, flags: Sequence[str], metrics: bool, pauses: bool
     ):
         self.placement, self.host = placement, placement.host
+        self.folder = f"{self.host.scratch}/kafka-{placement.node_id}"
+        self.data_folder, self.pid_file = f"{self.folder}/data", f"{self.folder}/pid"
+        self._properties = f"{self.folder}/server.properties"
         self.settings: Mapping[str, str] = {}
         self.is_up, self.starts = False, 0
         self._jars, self._heap_mb, self._flags = jars, heap_mb, tuple(flags)
         self._metrics, self._pauses = metrics and placement.is_broker, pauses
         self._process: Process | None = None
         self._has_folder = False
-
-    @property
-    def folder(self) -> str:
-        return f"{self.host.scratch}/kafka-{self.placement.node_id}"
-
-    @property
-    def data_folder(self) -> str:
-        return f"{self.folder}/data"
-
-    @property
-    def pid_file(self) -> str:
-        return f"{self.folder}/pid"
 
     @property
     def command(self) -> list[str]:
@@ -193,10 +167,9 @@ class Node:
         for name in ("log4j2.properties", "jmx_exporter.yaml"):
             self.host.put(package_file(name), f"{self.folder}/{name}")
         arguments = ["format", "-t", cluster_id, "-c", self._properties]
-        flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-        done = self.host.run(
-            self._java("kafka.tools.StorageTool", arguments, "format.log", 128, flags), timeout_s=FORMAT_S, ok=None
-        )
+        flags = PROFILES["functional"]
+        command = self._java("kafka.tools.StorageTool", arguments, "format.log", 128, flags)
+        done = self.host.run(command, timeout_s=FORMAT_S, ok=None)
         if done.returncode:
             self._check_java()
             log = self._read("format.log")
@@ -218,9 +191,8 @@ class Node:
         except CommandError:
             message = last_message(self.log(), b"")
             self.kill()
-            raise ClusterError(
-                f"{self.placement.name} did not end within {STOP_S:g} s and was killed: {message}"
-            ) from None
+            killed = f"{self.placement.name} did not end within {STOP_S:g} s and was killed: {message}"
+            raise ClusterError(killed) from None
 
     def kill(self) -> None:
         """Kill the node at once, like a power cut; no effect if it does not run."""
@@ -266,25 +238,15 @@ class Node:
 
     def remove(self) -> None:
         """Delete the node's folder on its host, and the keys that its settings name."""
-        paths = [self.settings[name] for name in KEY_FILES if name in self.settings]
+        paths = [path for name, path in self.settings.items() if re.fullmatch(r"ssl\.(key|trust)store\.location", name)]
         paths += [self.folder] if self._has_folder else []
         if paths:
             self.host.run(["rm", "-rf", "--", *paths], timeout_s=120, ok=None)
 
-    @property
-    def _properties(self):
-        return f"{self.folder}/server.properties"
-
     def _java(self, main_class, arguments, log, heap_mb, flags):
         logging = [f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties", f"-Dwanbench.log={self.folder}/{log}"]
-        return java_command(
-            self._jars.on(self.host),
-            main_class,
-            arguments,
-            heap_mb=heap_mb,
-            flags=[*self._jars.archive(self.host), *flags, *logging],
-            temporary=self.folder,
-        )
+        jars, flags = self._jars.on(self.host), [*self._jars.archive(self.host), *flags, *logging]
+        return java_command(jars, main_class, arguments, heap_mb=heap_mb, flags=flags, temporary=self.folder)
 
     def _ended(self):
         try:
@@ -327,9 +289,8 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
 
     def write(name, content, node, returncode=None):
         about = {"command": node.command, "returncode": returncode}
-        files.append(
-            write_raw(folder, EXPERIMENT, name, content, **about, started_at_utc=started, ended_at_utc=now_utc())
-        )
+        about |= {"started_at_utc": started, "ended_at_utc": now_utc()}
+        files.append(write_raw(folder, EXPERIMENT, name, content, **about))
 
     for node in nodes:
         role = "broker" if node.placement.is_broker else "controller"

@@ -1,7 +1,5 @@
 """Where the nodes of a cluster run, and how large its brokers are."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +10,6 @@ from wanbench.measure.labs.base import Host, Lab
 
 MOST_BROKERS = 9  # maximum, as each is a Java process, and in a local lab they share one machine
 MOST_CONTROLLERS = 5  # a quorum of five survives two failures; Kafka's documentation advises 3 or 5
-COMBINED_CONTROLLERS = 3  # maximum of brokers that are also controllers
 
 CLIENT_PORT = 9092
 BROKER_PORT = 9093
@@ -59,19 +56,15 @@ def place_nodes(lab: Lab, brokers: Sequence[str], controllers: str | Sequence[st
     """
     _check(lab, "brokers", brokers, 1, MOST_BROKERS)
     if controllers == "combined":
-        combined, separate = _combined(brokers), ()
+        order = sorted((brokers[:k].count(region), k + 1) for k, region in enumerate(brokers))
+        controller_ids, separate = {number for _, number in order[: 3 if len(brokers) >= 3 else 1]}, ()
     else:
         _check(lab, "controllers", controllers, 1, MOST_CONTROLLERS)
         if len(controllers) % 2 == 0:
             raise ParameterError(f"there are {len(controllers)} controllers; a quorum needs 1, 3 or 5.")
-        combined, separate = set(), controllers
-    placed = [
-        NodePlacement(number, host, True, number in combined) for number, host in enumerate(_hosts(lab, brokers), 1)
-    ]
-    placed += [
-        NodePlacement(number, host, False, True) for number, host in enumerate(_hosts(lab, separate), len(placed) + 1)
-    ]
-    return tuple(placed)
+        controller_ids, separate = {len(brokers) + k for k in range(1, len(controllers) + 1)}, controllers
+    hosts = [lab.host(region, some[:k].count(region)) for some in (brokers, separate) for k, region in enumerate(some)]
+    return tuple(NodePlacement(n, host, n <= len(brokers), n in controller_ids) for n, host in enumerate(hosts, 1))
 
 
 def _check(lab, name, regions, minimum, maximum):
@@ -87,23 +80,6 @@ def _check(lab, name, regions, minimum, maximum):
                 f"{wanted} {name} in {region} need as many hosts there, and the lab has {there}: "
                 f"open it with hosts_per_region={wanted}."
             )
-
-
-def _hosts(lab, regions):
-    taken = Counter()
-    for region in regions:
-        yield lab.host(region, taken[region])
-        taken[region] += 1
-
-
-def _combined(brokers):
-    """Node ids of the brokers that are controllers: the first broker of each region, then the second, and so on."""
-    taken, order = Counter(), []
-    for number, region in enumerate(brokers, 1):
-        order.append((taken[region], number))
-        taken[region] += 1
-    wanted = COMBINED_CONTROLLERS if len(brokers) >= COMBINED_CONTROLLERS else 1
-    return {number for _, number in sorted(order)[:wanted]}
 
 
 SMALLEST_SHARE = 0.01  # the kernel's minimum quota is 1 ms in its period of 100 ms

@@ -5,8 +5,6 @@ A certificate authority in memory issues the keys and certificates of our own cl
 its scratch folder, as PEM of mode 0600.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import trustme

@@ -1,7 +1,5 @@
 """Settings of a node: those in its server.properties, and the effective ones that it logs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

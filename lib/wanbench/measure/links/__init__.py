@@ -5,16 +5,12 @@ The emulated WAN: links with delay, jitter, loss, rate and queue between network
 carries the packets, in user space.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
-
-__all__ = ["MIN_QUEUE_BYTES", "MIN_QUEUE_MS", "LinkSettings", "gateway_queue_in_bytes", "queue_in_bytes"]
 
 # How many times longer an emulated path is than the geodesic by default: near the median of measured paths.
 PATH_INFLATION = 1.5

@@ -5,8 +5,6 @@ A request is {"id": n, "verb": ..., ...}; the answer is {"id": n, "result": ...}
 lines have no answer: each request starts with one, in case the one before was interrupted half-way.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import select

@@ -7,8 +7,6 @@ every process of the PID namespace and deletes the network namespaces. Only the 
 removes; if the supervisor is killed too, the next one does. Started by `launch`.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import gc
@@ -35,8 +33,7 @@ CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 # How the names of scratch folders begin; and, of those not locked yet, which a sweep must leave alone.
 FOLDERS, _UNLOCKED = "wanbench-local-", "wanbench-new-"
 
-_PR_SET_TIMERSLACK = 29
-_MCL_CURRENT, _MCL_FUTURE = 1, 2
+_PR_SET_TIMERSLACK, _MCL_CURRENT, _MCL_FUTURE = 29, 1, 2
 _GROUP_S = 2.0  # timeout for killed processes to leave their control group
 
 
@@ -159,12 +156,10 @@ def hurry(*, locked_later: bool) -> dict[str, bool]:
     Children do not inherit the priority, as they would block a single-processor machine. `locked_later` also locks
     memory allocated later: only where locking has no limit, else allocating would fail.
     """
-    granted = {}
-    try:
+    granted = {"real_time_priority": False}
+    with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
         granted["real_time_priority"] = True
-    except OSError:
-        granted["real_time_priority"] = False
     libc = ctypes.CDLL(None, use_errno=True)
     granted["no_timer_slack"] = libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0) == 0
     flags = _MCL_CURRENT | _MCL_FUTURE if locked_later else _MCL_CURRENT

@@ -1,7 +1,5 @@
 """Start the supervisor of a local lab in its own namespaces, end it, and say why it cannot start here."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
@@ -15,8 +13,6 @@ from wanbench.errors import LabError
 from .control import Client
 
 PROGRAM = ("-m", "wanbench.measure.links.lab_supervisor")
-_PACKAGES = Path(__file__).parents[3]
-_LAST_S = 5.0
 _RIGHTS = 1 << 12 | 1 << 21  # CAP_NET_ADMIN and CAP_SYS_ADMIN: capability.h
 
 
@@ -47,6 +43,7 @@ class SupervisorProcess:
 
     def __init__(self):
         ours, theirs = socket.socketpair()
+        packages = filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")])
         this_process = os.pidfd_open(os.getpid())
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115
         try:
@@ -57,7 +54,7 @@ class SupervisorProcess:
                 stdout=self._printed,
                 stderr=self._printed,
                 start_new_session=True,
-                env={**os.environ, "PATH": search_path(), "PYTHONPATH": _python_path()},
+                env={**os.environ, "PATH": search_path(), "PYTHONPATH": os.pathsep.join(packages)},
             )
         except OSError as error:
             ours.close()
@@ -99,7 +96,7 @@ class SupervisorProcess:
         """End the supervisor and everything in its namespaces, and wait until it is gone. Safe to call twice."""
         self.client.close()
         try:
-            self._unshare.wait(_LAST_S)
+            self._unshare.wait(5.0)
         except BaseException as error:
             self._unshare.kill()
             self._unshare.wait()
@@ -114,11 +111,6 @@ class SupervisorProcess:
         return int(children[0])
 
 
-def _python_path():
-    given = os.environ.get("PYTHONPATH")
-    return os.pathsep.join([str(_PACKAGES), given] if given else [str(_PACKAGES)])
-
-
 # Program: its package on Debian and Ubuntu, on Fedora.
 PROGRAMS = {
     "unshare": ("util-linux", "util-linux"),
@@ -129,7 +121,6 @@ PROGRAMS = {
     "ping": ("iputils-ping", "iputils"),
     "iperf3": ("iperf3", "iperf3"),
 }
-_TRIAL_S = 20
 
 
 def missing_programs() -> str | None:
@@ -177,7 +168,7 @@ def _trial(*command):
             [*unshare_arguments(), *command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_TRIAL_S,
+            timeout=20,
             check=False,
             env={**os.environ, "PATH": search_path()},
         )

@@ -1,7 +1,5 @@
 """One direction of a pair in the relay: when a packet is due, or why it is dropped. Pure."""
 
-from __future__ import annotations
-
 import math
 import random
 import struct

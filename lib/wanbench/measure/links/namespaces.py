@@ -5,8 +5,6 @@ Region number i (from 1) has the addresses 10.i.0.1, 10.i.0.2, ... on its loopba
 towards all others.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import os
@@ -19,7 +17,7 @@ from pathlib import Path
 from wanbench.errors import LabError, ParameterError
 
 DEVICE = "wan0"
-MTU_BYTES = 1500
+_COUNTERS = {"packets_received": 1, "packets_dropped_receiving": 3, "packets_sent": 9, "packets_dropped_sending": 11}
 
 _SYSCTL = re.compile(r"net(\.[a-z0-9_-]+)+")
 _CLONE_NEWNET = 0x40000000
@@ -89,15 +87,7 @@ def device_counts(listing: str) -> list[dict]:
         name, _, numbers = line.partition(":")
         if name.strip() in ("lo", DEVICE):
             counted = [int(number) for number in numbers.split()]
-            rows.append(
-                {
-                    "device": name.strip(),
-                    "packets_received": counted[1],
-                    "packets_dropped_receiving": counted[3],
-                    "packets_sent": counted[9],
-                    "packets_dropped_sending": counted[11],
-                }
-            )
+            rows.append({"device": name.strip(), **{what: counted[at] for what, at in _COUNTERS.items()}})
     return rows
 
 
@@ -156,6 +146,6 @@ def commands(region_number: int, hosts: int, *, congestion_control: str | None =
     return [
         "link set lo up",
         *(f"addr add {address(region_number, host)}/32 dev lo" for host in range(hosts)),
-        f"link set {DEVICE} mtu {MTU_BYTES} txqueuelen 10000 up",
+        f"link set {DEVICE} mtu 1500 txqueuelen 10000 up",
         f"{route} congctl {congestion_control}" if congestion_control else route,
     ]

@@ -6,8 +6,6 @@ is due, keeps it in one heap over all links, and writes it to the other region's
 own lateness, which reveals a machine that is too slow.
 """
 
-from __future__ import annotations
-
 import heapq
 import os
 import select

@@ -372,9 +372,9 @@ def _bootstrap(
     runs: Sequence[np.ndarray], q: float, level: float, resamples: int, seed: int
 ) -> tuple[float, float] | None:
     """
-    Percentiles of the quantile of stationary-bootstrap resamples; None where that would take too long.
+    Return the interval of a quantile from stationary-bootstrap resamples; None if that would take too long.
 
-    Each run is resampled in stretches of time as long as exceedances of the quantile depend on each other.
+    Each run is resampled in blocks as long as exceedances of the quantile depend on each other.
     """
     values = np.concatenate(runs)
     resamples = min(resamples, MAX_CELLS // len(values))

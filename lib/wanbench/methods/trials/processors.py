@@ -176,8 +176,8 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         slope,
         half,
         quantity="reached, busier processors over less busy ones",
-        claim=f"At the same setting, a trial reached {{}} the share of its limit per {STEP_PERCENT:g} points of "
-        "processor use more",
+        claim=f"At the same setting, with {STEP_PERCENT:g} percentage points more of processor use, a trial reached "
+        "{} the share of its limit",
         n=len(trials),
         basis=count(len(trials), "trial"),
         method=METHOD.format(max(freedom, 0)),
@@ -242,7 +242,7 @@ class ProcessorRoles(RowsResult):
             return f"The processors were {busy}."
         return (
             f"With “{top.setting}” the processors were {busy}; that is the most of {len(self.rows)} settings. With "
-            f"“{least.setting}” they were busy for {number(least.busy, 0)} %, the least."
+            f"“{least.setting}” it was {number(least.busy, 0)} %, the least."
         )
 
     @property

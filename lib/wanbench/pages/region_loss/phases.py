@@ -61,7 +61,7 @@ class Phases(OverEpisodes):
         return theme.finish(
             figure,
             name="phases",
-            title="What the seconds consist of",
+            title="Where the time of an outage goes",
             subtitle="One bar per episode, to the end of the worst partition's outage; hatched: healing ended it. "
             + times,
             alt=f"Phases of outages. {self}",

@@ -101,7 +101,7 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> A
         if part.empty:
             continue
         about = {"quantity": f"rate that the links allow {name}", "unit": "records/s", "method": METHOD}
-        about["claim"] = f"The links allow {name} {{}}: then that from {part.link.mode().iloc[0]} is full"
+        about["claim"] = f"The links allow {name} {{}}: at that rate the link from {part.link.mode().iloc[0]} is full"
         rates[name] = geometric_mean(part.allowed_records_per_s, 0.95, assumption=ASSUMPTION, **about)
     if not rates:
         raise MissingDataError("in no trial did the system keep up, so bytes per record are unknown.")

@@ -178,8 +178,8 @@ class SideBySide(Result):
             figure,
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
             title=f"{self.name}, two systems",
-            subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: it did not keep "
-            "up. Not drawn: beyond the time waited.",
+            subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: the system did not "
+            "keep up. Not drawn: beyond the time waited.",
             alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
             caption=str(self),
             table=self.table(),

@@ -10,8 +10,6 @@ kafka-python, because librdkafka can neither reassign partitions nor tell which 
 ends, and each start of Kafka's own tools takes one to two seconds of a measured schedule.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import logging

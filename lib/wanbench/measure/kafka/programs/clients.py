@@ -5,8 +5,6 @@ A record is its head (kind, number of the sending process, sequence, intended se
 clock, CRC-32 of all the rest or 0, big-endian) and its body. Every program prints JSON, one value per line.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

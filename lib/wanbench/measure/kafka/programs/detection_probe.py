@@ -15,8 +15,6 @@ It prints `Lines`, with times in microseconds since the origin:
 At the end comes an object with `ended` and `due`, the records that came due.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import deque

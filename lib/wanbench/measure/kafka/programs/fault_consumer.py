@@ -13,8 +13,6 @@ they change. It keeps reading as a member until it is ended, as only an observer
 was read.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -14,8 +14,6 @@ It prints `Lines`: an object with `start_ns` and `interval_ns` once it is ready,
 At the end comes an object with `ended`, and `due`, how many records came due.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import time

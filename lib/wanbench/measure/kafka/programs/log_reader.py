@@ -11,8 +11,6 @@ if so. The end is the high watermark: the caller first waits until that is the l
 is not in `ends`.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 import uuid

@@ -14,8 +14,6 @@ schedule, and one with `ended`. Of a second's object
     n_received_in                           first receipts while this second passed
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -22,8 +22,6 @@ for each second of the schedule, and one with `ended`. Of a second's object
     n_resent_in                                 sent again while it passed, as a request had failed or timed out
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -47,7 +45,7 @@ class Producer:
     for which the queue of librdkafka had no room.
     """
 
-    def __init__(self, number: int, topic: str, client, process: Process):
+    def __init__(self, number: int, topic: str, client, process):
         self.number, self.topic, self.client, self.process = number, topic, client, process
         self.waiting: deque[tuple[int, int]] = deque()
         self.n_settled = 0

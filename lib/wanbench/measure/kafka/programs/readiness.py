@@ -6,8 +6,6 @@ each of them leads, with acks=all, and consumed again by a group. Until then it 
 changes.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import socket

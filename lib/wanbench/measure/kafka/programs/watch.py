@@ -5,8 +5,6 @@ Watch a cluster: topics, leaders, in-sync replicas and members of groups, severa
 sample. The settings file holds kafka-python's keywords in JSON.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading
