@@ -30,6 +30,7 @@ from .programs import (
     Program,
     is_count,
     is_number,
+    is_text,
     is_us,
     named_file,
     open_document,
@@ -106,7 +107,7 @@ def _fault(top: Members, settings: Members) -> dict:
     times, planted = top.members("times"), top.members("damage")
     topic, client, broker = (_pairs(settings, f"{kind}_settings") for kind in ("topic", "client", "broker"))
     hit = top.values.get("hit")
-    if not isinstance(hit, list) or not all(isinstance(region, str) for region in hit):
+    if not isinstance(hit, list) or not all(map(is_text, hit)):
         top.refuse(f"hit = {str(hit)[:80]}", "a list of regions")
     unclean = topic.get("unclean.leader.election.enable")
     return {
@@ -184,12 +185,10 @@ def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> 
     due = max([due, *(1 + sequence for answers in happened.values() for sequence in answers)])
     sent, acknowledged, failed = happened.values()
     for n in range(due):
-        sent_at_s = sent[n][0] if n in sent else None
-        at_s, _, offset = acknowledged.get(n, (None, None, None))
-        offset = None if offset is None or offset < 0 else offset
+        at_s, _, offset = acknowledged.get(n, (None, None, -1))
+        row = (program.number, n, n % partitions, (start_ns + n * interval_ns) / 1e9, sent.get(n, [None])[0], at_s)
         error = text(failed[n][1]) if n in failed else None
-        due_at_s = (start_ns + n * interval_ns) / 1e9
-        rows["fault_records"].append((program.number, n, n % partitions, due_at_s, sent_at_s, at_s, offset, error))
+        rows["fault_records"].append((*row, offset if offset >= 0 else None, error))
 
 
 def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> None:
@@ -239,8 +238,7 @@ def _group_samples(program: Program, regions: dict[int, str]) -> list[dict]:
     rows = []
     for number, line in program.lines():
         well = isinstance(line, list) and len(line) == 4 and is_number(line[0])
-        well = well and all(isinstance(word, str) for word in line[1:3])
-        program.check(number, line, well, "a sample of a group")
+        program.check(number, line, well and all(map(is_text, line[1:3])), "a sample of a group")
         at_s, group, state, members = line
         row = {"region": program.region, "at_s": at_s, "group": text(group)}
         if isinstance(members, str):

@@ -60,10 +60,9 @@ class Program:
 
     def error(self, origin_ns: int, number: int, line: list) -> dict:
         """A row of table fault_errors."""
-        well = len(line) == 4 and is_us(line[1]) and all(isinstance(word, str) for word in line[2:])
+        well = len(line) == 4 and is_us(line[1]) and all(map(is_text, line[2:]))
         self.check(number, line, well, "time, name and text of an error")
-        at_s = origin_ns / 1e9 + line[1] / 1e6
-        about = {"role": self.role, "client": self.number, "at_s": at_s}
+        about = {"role": self.role, "client": self.number, "at_s": origin_ns / 1e9 + line[1] / 1e6}
         return about | {"kind": text(line[2]), "message": text(line[3])}
 
     def cluster_samples(self, partitions: int | None = None) -> list[tuple]:
@@ -161,7 +160,7 @@ def programs(top: Members, path: Path) -> list[Program]:
         file, sha256 = named_file(one, path)
         values = {"role": one.text("role", ROLES), "number": one.count("number"), "killed": one.flag("killed")}
         values |= {"region": one.text("region"), "host": one.text("host")}
-        values |= {"started_at_s": one.number("started_at_s", most=LATEST_S)}
+        values["started_at_s"] = one.number("started_at_s", most=LATEST_S)
         if None in values.values():
             one.refuse(str(one.values)[:80], "role, number, region, host, started_at_s and killed of a program")
         ended_at_s = one.number("ended_at_s", most=LATEST_S)
@@ -172,6 +171,10 @@ def programs(top: Members, path: Path) -> list[Program]:
 def is_count(value) -> bool:
     """Whether it is a whole number from 0 that fits into 64 bits."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def is_text(value) -> bool:
+    return isinstance(value, str)
 
 
 def is_us(value) -> bool:
