@@ -60,14 +60,9 @@ def failures(tables: Mapping[str, pd.DataFrame]) -> Listing:
         (f"attempt {row.outcome}", f"{row.test_id}, attempt {row.attempt}", _why(row))
         for row in tests[tests.outcome != "done"].itertuples(index=False)
     ]
-    rows += [
-        (
-            "file not read",
-            row.path if pd.isna(row.line_number) else f"{row.path}, line {row.line_number}",
-            f"expected {row.expected}, found {row.found!r}",
-        )
-        for row in unread.itertuples(index=False)
-    ]
+    for row in unread.itertuples(index=False):
+        place = row.path if pd.isna(row.line_number) else f"{row.path}, line {row.line_number}"
+        rows.append(("file not read", place, f"expected {row.expected}, found {row.found!r}"))
     return Listing(rows, columns=["what", "where", "why"])
 
 

@@ -76,10 +76,9 @@ def read(path) -> dict[str, pd.DataFrame]:
     """Read a file of `sadf -j`; RawDataError names what is no JSON, of the wrong type, impossible or not in UTC."""
     path = Path(path)
     try:
-        columns = _columns(path)
+        return {"metrics": fitting(path, "metrics", _columns(path))}
     except UnicodeEncodeError as error:
         raise RawDataError(path, None, error, "text in UTF-8") from None
-    return {"metrics": fitting(path, "metrics", columns)}
 
 
 def _document(path: Path) -> Members:
@@ -154,31 +153,28 @@ def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float
         for entry in held.list(kind) if isinstance(found[kind], list) else [held.members(kind)]:
             which = [str(entry.values.get(naming))] if naming else []
             if naming and not isinstance(entry.values.get(naming), str | int):
-                entry.refuse(
-                    f"{entry.where} with {', '.join(map(str, entry.values))}", f"{naming}, which identifies it"
-                )
+                named = ", ".join(map(str, entry.values))
+                entry.refuse(f"{entry.where} with {named}", f"{naming}, which identifies it")
             values = {name: _number(entry, name, subject) for name in entry.values if name != naming}
             yield of_machine, " ".join([subject, *which]), is_mean, values
 
 
 def _number(entry: Members, name: str, subject: str) -> float:
-    most = 100 + ABOVE_100_PERCENT if subject == "cpu" else 1e18
-    value = entry.number(name, most=most)
+    value = entry.number(name, most=100 + ABOVE_100_PERCENT if subject == "cpu" else 1e18)
     if value is None:
         entry.refuse(f"{entry.where}.{name} = {entry.values[name]!r}", "a number")
     return value
 
 
 def _time(stamp: Members) -> tuple[datetime, float | None]:
-    day, hour = stamp.text("date"), stamp.text("time")
     # From 12.7.1 on: the name of the zone. No other name will do: sadf prints "GMT" in British summer, too.
     if stamp.values.get("utc") not in (1, True) and stamp.values.get("tz") != "UTC":
         stamp.refuse(f"{stamp.where}: {json.dumps(stamp.values)[:100]}", "a time in UTC (sadf without -t and -T)")
-    text = f"{day}T{hour}+00:00"
-    if day is None or hour is None or not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", text, re.ASCII):
-        stamp.refuse(f"{stamp.where}: {day} {hour}", "a date and a time such as 2026-11-21 17:39:51")
+    text = f"{stamp.text('date')} {stamp.text('time')}"
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", text, re.ASCII):
+        stamp.refuse(f"{stamp.where}: {text}", "a date and a time such as 2026-11-21 17:39:51")
     try:
-        at_utc = datetime.fromisoformat(text)
+        at_utc = datetime.fromisoformat(f"{text}+00:00")
     except ValueError as error:
         stamp.refuse(f"{stamp.where}: {text}", str(error))
     interval_s = stamp.number("interval", unknown=0)

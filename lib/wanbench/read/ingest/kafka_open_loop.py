@@ -46,7 +46,12 @@ class _Load:
     def __init__(self, path: Path):
         self.top = top = open_document(path, "an open-loop load in JSON")
         self.settings = settings = top.members("settings")
-        self.sent, self.groups = producers(path, top), groups(path, top)
+        self.sent, self.groups = Printed(), []
+        for program in top.list("producers"):
+            _read(path, program, "open-loop producer", _OF_PRODUCER, ("late", "publish"), self.sent)
+        for program in top.list("consumers"):
+            self.groups.append(Printed())
+            _read(path, program, "open-loop consumer", _OF_CONSUMER, ("latency",), self.groups[-1])
         self.rate = _needed(settings, "rate_records_per_s")
         self.warmup_s, self.duration_s = _needed(settings, "warmup_s"), _needed(settings, "duration_s")
         self.length_s = self.warmup_s + self.duration_s
@@ -56,12 +61,11 @@ class _Load:
         self.numbers = range(ceil(self.length_s - 1e-9)) if self.start_s is not None else range(0)
         self.counted = [n for n in self.numbers if n >= self.warmup_s]
         self.clocks = [program.members("clock") for program in top.list("consumers")]
-        self.late = sum((self.sent.second(n).histograms.get("late", Counter()) for n in self.counted), Counter())
-
-    @property
-    def fell_behind(self) -> bool:
-        published = sum((self.sent.second(n).histograms.get("publish", Counter()) for n in self.counted), Counter())
-        return open_loop.fell_behind(self.late, published)
+        self.late, published = (
+            sum((self.sent.second(n).histograms.get(name, Counter()) for n in self.counted), Counter())
+            for name in ("late", "publish")
+        )
+        self.fell_behind = open_loop.fell_behind(self.late, published)
 
     def row(self) -> dict:
         settings, sent = self.settings, self.sent
@@ -113,21 +117,12 @@ class _Load:
         for number in self.numbers:
             second = self.sent.second(number)
             received = [group.second(number)["n_received_in"] for group in self.groups]
-            rows.append(
-                self._about(number)
-                | {
-                    "second": number,
-                    "at_s": self.start_s + number,
-                    "n_intended": self._n_intended(number),
-                    "n_sent": second["n_sent_in"],
-                    "n_acknowledged": second["n_acknowledged_in"],
-                    "n_received": sum(received) / len(received) if received else 0.0,
-                    "n_resent": second.counts.get("n_resent_in"),
-                    "late_max_ms": second["late_max_us"] / 1e3,
-                    "backlog_records": self._backlog(number),
-                    "blocked_ms": second["blocked_us"] / 1e3,
-                }
-            )
+            row = self._about(number) | {"second": number, "at_s": self.start_s + number}
+            row |= {"n_intended": self._n_intended(number), "n_sent": second["n_sent_in"]}
+            row |= {"n_acknowledged": second["n_acknowledged_in"], "n_resent": second.counts.get("n_resent_in")}
+            row |= {"n_received": sum(received) / len(received) if received else 0.0}
+            row |= {"late_max_ms": second["late_max_us"] / 1e3, "blocked_ms": second["blocked_us"] / 1e3}
+            rows.append(row | {"backlog_records": self._backlog(number)})
         return rows
 
     def histograms(self) -> list[dict]:
@@ -135,29 +130,17 @@ class _Load:
         for number, group in enumerate(self.groups):
             error_ms = self.clocks[number].number("error_ms") or 0.0
             sources.append(("end to end", number, group, "latency", error_ms))
-        fell_behind, rows = self.fell_behind, []
+        rows = []
         for what, group, printed, key, error_ms in sources:
             for number in self.numbers:
                 second = printed.second(number)
                 counts = second.histograms.get(key, Counter())
                 n = sum(counts.values())
-                rows.append(
-                    self._about(number)
-                    | {
-                        "what": what,
-                        "group": group,
-                        "window": number,
-                        "start_s": self.start_s + number,
-                        "length_s": self._length_s(number),
-                        "n": n,
-                        "n_lost": max(self._n_intended(number) - n, 0),
-                        "n_negative": second["n_negative"],
-                        "fell_behind": fell_behind,
-                        "clock_error_ms": error_ms,
-                        "unit": "us",
-                        "histogram": encoded_counts(counts),
-                    }
-                )
+                row = self._about(number) | {"what": what, "group": group, "window": number, "n": n, "unit": "us"}
+                row |= {"start_s": self.start_s + number, "length_s": self._length_s(number)}
+                row |= {"n_lost": max(self._n_intended(number) - n, 0), "n_negative": second["n_negative"]}
+                row |= {"fell_behind": self.fell_behind, "clock_error_ms": error_ms}
+                rows.append(row | {"histogram": encoded_counts(counts)})
         return rows
 
     def _about(self, number: int) -> dict:
@@ -205,10 +188,7 @@ class Second:
     def add(self, other: Second) -> None:
         """Add the counts of another program; `late_max_us` is the maximum."""
         for name, n in other.counts.items():
-            if name == "late_max_us":
-                self.counts[name] = max(self[name], n)
-            else:
-                self.counts[name] = self[name] + n
+            self.counts[name] = max(self[name], n) if name == "late_max_us" else self[name] + n
         for name, counts in other.histograms.items():
             self.histograms.setdefault(name, Counter()).update(counts)
 
@@ -228,23 +208,6 @@ class Printed:
     def total(self, name: str, numbers=None) -> int:
         """The sum of a count over these seconds, or over all."""
         return sum(self.second(n)[name] for n in (self.seconds if numbers is None else numbers))
-
-
-def producers(path: Path, top: Members) -> Printed:
-    """Total output of all producing processes."""
-    printed = Printed()
-    for program in top.list("producers"):
-        _read(path, program, "open-loop producer", _OF_PRODUCER, ("late", "publish"), printed)
-    return printed
-
-
-def groups(path: Path, top: Members) -> list[Printed]:
-    """Output of each consumer group's process."""
-    groups = []
-    for program in top.list("consumers"):
-        groups.append(Printed())
-        _read(path, program, "open-loop consumer", _OF_CONSUMER, ("latency",), groups[-1])
-    return groups
 
 
 def _read(path: Path, program: Members, title: str, counts, histograms, printed: Printed) -> None:
@@ -317,8 +280,7 @@ def read_search(path) -> dict[str, pd.DataFrame]:
         | {name: step.flag(name) for name in ("backlog_grew", "fell_behind", "met")}
         | {name: step.count(name) for name in ("step", "n", "n_lost")}
         | {name: step.number(name) for name in ("rate_records_per_s", "value_ms")}
-        | {"met_until_records_per_s": step.number("met_until")}
-        | {"failed_from_records_per_s": step.number("failed_from")}
+        | {f"{name}_records_per_s": step.number(name) for name in ("met_until", "failed_from")}
         for step in top.list("steps")
     ]
     return {"rate_search_steps": fitting(path, "rate_search_steps", rows)}

@@ -38,7 +38,7 @@ import pandas as pd
 from wanbench.errors import RawDataError
 
 from .content import read_text
-from .json_values import check_values, members_once
+from .json_values import check_values, members_once, text
 from .rows import fitting
 
 LARGEST_BYTES = 16 << 20
@@ -62,6 +62,11 @@ Above it a bucket of these histograms is wider than a tenth of a millisecond, to
 resolution.
 """
 
+COUNTS = {name: name for name in ("topics", "partitions")} | {"record_bytes": "messageSize"}
+COUNTS |= {"producers_per_topic": "producersPerTopic", "consumers_per_topic": "consumersPerTopic"}
+WINDOWED = {f"{what}_records_per_s": f"{what}Rate" for what in ("publish", "consume")} | {"backlog_records": "backlog"}
+WINDOWED |= {"mean_latency_ms": "publishLatencyAvg", "max_latency_ms": "publishLatencyMax"}
+WINDOWED |= {"mean_end_to_end_ms": "endToEndLatencyAvg", "max_end_to_end_ms": "endToEndLatencyMax"}
 WHAT = {"publish": "publish", "publishdelay": "publish delay", "endtoend": "end to end", "schedule": "send call"}
 UNITS_PER_MS = {"publish": 1, "publish delay": 1_000, "end to end": 1, "send call": 1}
 PERCENT = re.compile(
@@ -97,39 +102,24 @@ class _Result:
             self.refuse("publishRate", "a result with a list of rates or the quantiles of its run")
 
     def run(self) -> dict:
-        rates = {name: self.series(name) for name in ("publishRate", "consumeRate")}
-        means = {
-            name: sum(values.tolist()) / len(values) if len(values) and not np.isnan(values).any() else None
-            for name, values in rates.items()
-        }
+        def mean(name: str) -> float | None:
+            values = self.series(name)
+            return sum(values.tolist()) / len(values) if len(values) and not np.isnan(values).any() else None
+
         return {
             **{name: self.text(name) for name in ("workload", "driver")},
-            **{name: self.count(name) for name in ("topics", "partitions")},
-            "record_bytes": self.count("messageSize"),
-            "producers_per_topic": self.count("producersPerTopic"),
-            "consumers_per_topic": self.count("consumersPerTopic"),
+            **{column: self.count(name) for column, name in COUNTS.items()},
             "n_windows": self.n_windows,
-            "mean_publish_records_per_s": means["publishRate"],
-            "mean_consume_records_per_s": means["consumeRate"],
+            "mean_publish_records_per_s": mean("publishRate"),
+            "mean_consume_records_per_s": mean("consumeRate"),
             "clock_limited": self.clock_limited(),
         }
 
     def windows(self) -> dict[str, np.ndarray]:
-        columns = {
-            "publish_records_per_s": "publishRate",
-            "consume_records_per_s": "consumeRate",
-            "backlog_records": "backlog",
-            "mean_latency_ms": "publishLatencyAvg",
-            "max_latency_ms": "publishLatencyMax",
-            "mean_end_to_end_ms": "endToEndLatencyAvg",
-            "max_end_to_end_ms": "endToEndLatencyMax",
-        }
         unknown = np.full(self.n_windows, nan)
-        values = {column: self.windowed(name) for column, name in columns.items()}
-        values["publish_errors_per_s"] = self.publish_errors()
-        return {"window": np.arange(self.n_windows)} | {
-            column: numbers if len(numbers) else unknown for column, numbers in values.items()
-        }
+        values = {column: self.windowed(name) for column, name in WINDOWED.items()}
+        values |= {"publish_errors_per_s": self.publish_errors(), "window": np.arange(self.n_windows)}
+        return {column: numbers if len(numbers) else unknown for column, numbers in values.items()}
 
     def publish_errors(self) -> np.ndarray:
         """Errors per window: upstream states the rate, Redpanda's fork the number and the length of a window."""
@@ -147,7 +137,7 @@ class _Result:
                 shares, values = np.array(self.steps(name), float).reshape(-1, 2).T
                 parts.append(_part(WHAT[found["what"]], nan, shares, values))
             elif found := PERCENT.fullmatch(name):
-                what, share = WHAT[found["what"]], _share(found["digits"])
+                what, share = WHAT[found["what"]], int(found["digits"]) / 10 ** len(found["digits"])
                 if found["aggregated"]:
                     parts.append(_part(what, nan, share, np.array([self.number(name)], float)))
                 else:
@@ -163,10 +153,8 @@ class _Result:
         """Whether the end-to-end quantiles are whole milliseconds, or below zero."""
         found = self.quantiles
         values = np.unique(found["latency_ms"][found["what"] == "end to end"])
-        if (values < 0).any():
-            return True
         near = values[values < LARGEST_WHOLE_MS].tolist()
-        return bool(near) and all(map(_is_whole, near))
+        return bool((values < 0).any()) or (bool(near) and all(map(_is_whole, near)))
 
     def series(self, name: str) -> np.ndarray:
         """A list of numbers, NaN if not measured; empty if missing."""
@@ -219,9 +207,9 @@ class _Result:
 
     def text(self, name: str) -> str | None:
         value = self.get(name)
-        if value is not None and not isinstance(value, str):
+        if not isinstance(value, str | None):
             self.refuse(name, "text")
-        return None if value is None else value.encode("utf-8", "replace").decode()
+        return None if value is None else text(value)
 
     def get(self, name: str):
         return self.members.get(name.lower(), (name, None))[1]
@@ -237,8 +225,7 @@ class _Result:
     def refuse(self, name: str, expected: str, found: str | None = None):
         given, value = self.members.get(name.lower(), (name, None))
         found = (type(value).__name__ if value is not None else "nothing") if found is None else found
-        found = f"{given[:60]} = {found}".encode("utf-8", "replace").decode()
-        raise RawDataError(self.path, None, found, expected)
+        raise RawDataError(self.path, None, text(f"{given[:60]} = {found}"), expected)
 
 
 def _part(what: str, windows, shares, values: np.ndarray) -> tuple:
@@ -262,15 +249,11 @@ def _is_whole(value_ms: float) -> bool:
     return value_us % 1_000 < bucket_us and abs(value_ms * 1_000 - value_us) < 1e-3
 
 
-def _share(digits: str) -> float:
-    return int(digits) / 10 ** len(digits)
-
-
 def _members(path: Path) -> dict:
-    _, text = read_text(path, most_bytes=LARGEST_BYTES)
-    check_values(path, text, BYTES_PER_VALUE)
+    _, content = read_text(path, most_bytes=LARGEST_BYTES)
+    check_values(path, content, BYTES_PER_VALUE)
     try:
-        members = json.loads(text, object_pairs_hook=members_once)
+        members = json.loads(content, object_pairs_hook=members_once)
     except (ValueError, RecursionError) as error:
         raise RawDataError(path, getattr(error, "lineno", None), error, "a result in JSON") from error
     if not isinstance(members, dict):

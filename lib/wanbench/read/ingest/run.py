@@ -109,11 +109,9 @@ class _Files:
             self._unread.append(about)
 
     def tables(self, always: tuple[str, ...]) -> dict[str, pd.DataFrame]:
-        parts = [
-            {"run_id": self._run_id, "path": _plain(context["source_file"])} | row
-            for rows, context in self._rows.pop("unread", [])
-            for row in rows
-        ]
+        about = {"run_id": self._run_id}
+        unread = self._rows.pop("unread", [])
+        parts = [about | {"path": _plain(file["source_file"])} | row for rows, file in unread for row in rows]
         by_name = {name: joined(name, self._rows.get(name, [])) for name in always}
         by_name["unread"] = tables.from_rows("unread", self._unread + parts)
         return by_name | {name: joined(name, rows) for name, rows in self._rows.items() if name not in by_name}

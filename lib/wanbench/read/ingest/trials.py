@@ -20,7 +20,7 @@ LOAD = (
 
 
 def trials(run: Run) -> dict[str, pd.DataFrame]:
-    """Return table trials under its name, or {} if the plan has no trials. Raises RawDataError for a malformed plan."""
+    """Table trials of a run, by name; no table if its plan has none. RawDataError if the plan is malformed."""
     planned = run.plan.get("tests")
     try:
         rows = [
@@ -99,17 +99,11 @@ def _kafka_settings(experiment, load):
     topics, producers, consumers = (
         dict(load.get(f"{kind}_settings") or ()) for kind in ("topic", "producer", "consumer")
     )
-    numbers = {
-        "min_insync": {**brokers, **topics}.get("min.insync.replicas"),
-        "client_send_buffer_bytes": _buffer(producers, "send.buffer.bytes"),
-        "client_receive_buffer_bytes": _buffer(consumers, "receive.buffer.bytes"),
+    numbers = {"min_insync": {**brokers, **topics}.get("min.insync.replicas")}
+    for way, settings in (("send", producers), ("receive", consumers)):
+        size = settings.get(f"{way}.buffer.bytes", settings.get(f"socket.{way}.buffer.bytes"))
+        numbers[f"client_{way}_buffer_bytes"] = size
+    texts = {"broker_settings": brokers, "broker_sizes": experiment.get("broker_sizes")}
+    return {name: None if text is None else int(text) for name, text in numbers.items()} | {
+        name: json.dumps(values, sort_keys=True) if values else "" for name, values in texts.items()
     }
-    return {
-        **{name: None if text is None else int(text) for name, text in numbers.items()},
-        "broker_settings": json.dumps(brokers, sort_keys=True) if brokers else "",
-        "broker_sizes": json.dumps(sizes, sort_keys=True) if (sizes := experiment.get("broker_sizes")) else "",
-    }
-
-
-def _buffer(settings, name):
-    return settings.get(name, settings.get(f"socket.{name}"))

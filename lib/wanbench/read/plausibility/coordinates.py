@@ -162,8 +162,7 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
         for region in sorted(others, key=lambda region: region.stated_score, reverse=True):
             if region.stated_score < SOFT_WORSE * typical or typical > MAX_TYPICAL:
                 break
-            flagged = _soft(region, typical, places)
-            if flagged:
+            if flagged := _soft(region, typical, places):
                 blamed[region.name] = flagged
     return [(name, *flagged) for name, flagged in blamed.items()]
 
@@ -174,13 +173,9 @@ def _best(counts: pd.Series, left, pairs, places, blamed):
     for name, n in counts.items():
         others = left[(left.region_a != name) & (left.region_b != name)]
         uncertain = {*others.region_a, *others.region_b}  # in other pairs that are too fast: poor landmarks
-        region = _region(name, pairs, places, blamed | uncertain)
-        if len(region.landmarks) < MIN_LANDMARKS:
-            region = _region(name, pairs, places, blamed)
-        if len(region.landmarks) < MIN_LANDMARKS:
-            continue
-        area = locate(name, region.landmarks)
-        if area.empty or region.allowed_by(area):
+        regions = (_region(name, pairs, places, without) for without in (blamed | uncertain, blamed))
+        region = next((region for region in regions if len(region.landmarks) >= MIN_LANDMARKS), None)
+        if region is None or (area := locate(name, region.landmarks)).empty or region.allowed_by(area):
             continue
         points = area.points.iloc[:: max(1, len(area.points) // N_POINTS)]
         score = max(float(region.score(points.latitude_deg, points.longitude_deg).min()), 1e-3)
@@ -228,9 +223,8 @@ def _fits(region: _Region, place) -> bool:
     if away < FAR_KM or MIN_GAIN * _at(region, place) > region.stated_score:
         return False
     area = locate(region.name, region.landmarks)
-    return not area.empty and bool(
-        area.allows(place.latitude_deg, place.longitude_deg, slack_km=region.precision_km)[0]
-    )
+    allowed = area.allows(place.latitude_deg, place.longitude_deg, slack_km=region.precision_km)
+    return not area.empty and bool(allowed[0])
 
 
 def _soft(region: _Region, typical: float, places) -> tuple | None:
@@ -270,18 +264,18 @@ def _cities_inside(area: Area) -> str:
 
 
 def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> str:
-    scores = {}
-    for name, place in region.hypotheses().items():
-        if area.allows(*place, slack_km=region.precision_km)[0]:
-            scores[name] = float(region.score(*place)[0])
+    scores = {
+        name: float(region.score(*place)[0])
+        for name, place in region.hypotheses().items()
+        if area.allows(*place, slack_km=region.precision_km)[0]
+    }
     if scores and min(scores.values()) < AS_GOOD * score:
         return min(scores, key=scores.get)
     if abs(region.latitude) < 0.01 and abs(region.longitude) < 0.01:
         return "no coordinates: 0 N 0 E stands for an unknown place"
     if catalogued := _catalogued(region, area):
         return catalogued
-    twin = _twin(region, places) or _twin(region, catalogue_of_regions.catalogue().set_index("name"))
-    if twin:
+    if twin := _twin(region, places) or _twin(region, catalogue_of_regions.catalogue().set_index("name")):
         return f"the coordinates are those of {twin}"
     return "wrong coordinates, or the label of another region"
 

@@ -76,9 +76,7 @@ def _coarse(frame, keys, values) -> bool:
     if len(values) < 2:
         return False
     once = frame.drop_duplicates(keys)
-    near = np.zeros(len(once), bool)
-    for omitted in values:
-        near |= once.duplicated([name for name in keys if name != omitted]).to_numpy()
+    near = np.any([once.duplicated([name for name in keys if name != omitted]) for omitted in values], axis=0)
     return bool(near.sum() > min(len(frame) - len(once), COPIED_SHARE * len(once)))
 
 
@@ -174,12 +172,9 @@ MAX_EQUAL_DIRECTIONS = 0.5  # Where more pairs have equal values in both directi
 
 
 def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flag rows of pings and transfers that repeat values of an earlier time, and the table once per copied period."""
-    flags = []
-    for table in VALUES:
-        if table in tables and len(tables[table]) >= 2 * MIN_ROWS:
-            flags += _shifted(table, tables[table])
-    return flags
+    """Flag the rows of pings and transfers that repeat another time, and the table per such copy."""
+    long = [table for table in VALUES if table in tables and len(tables[table]) >= 2 * MIN_ROWS]
+    return [flag for table in long for flag in _shifted(table, tables[table])]
 
 
 def _shifted(table: str, frame: pd.DataFrame) -> list[dict]:

@@ -135,9 +135,8 @@ def _direction_flags(frame, a, b, pair, bound):
     rows = rows[(rows.rtt_ms - other).abs() > bound]
     flags = []
     for row in rows.itertuples():
-        cause = "a wrong RTT or label of one direction, or a queue in all of its echoes"
-        if row.rtt_ms < other and abs(np.log(row.max_ms / other)) < np.log(AGREEMENT):
-            cause = EARLY
+        early = row.rtt_ms < other and abs(np.log(row.max_ms / other)) < np.log(AGREEMENT)
+        cause = EARLY if early else "a wrong RTT or label of one direction, or a queue in all of its echoes"
         found = (
             f"{quantity(row.rtt_ms, 'ms')}, and back {quantity(other, 'ms')}; no other pairs "
             f"differ by more than {number(bound)} ms and a factor {MIN_DIRECTIONS_RATIO:g}"
@@ -171,8 +170,7 @@ def check_early_echoes(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[
         return [], below
     opposite = opposite_ms(rtts)
     possible = below & (maximum >= fibre) & (maximum > MIN_EARLY_RATIO * rtts.rtt_ms.to_numpy())
-    with np.errstate(invalid="ignore", divide="ignore"):
-        agrees = (opposite >= fibre) & (np.abs(np.log(maximum / opposite)) < np.log(AGREEMENT))
+    agrees = (opposite >= fibre) & _agree(maximum, opposite)
     cloud = rtts.from_region.str.partition(":")[0]
     many = cloud[possible & agrees].value_counts()
     usual = cloud.isin(many[many >= MIN_ROWS_OF_CLOUD].index).to_numpy()
@@ -185,16 +183,19 @@ def check_early_echoes(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[
 
 def _short(rtts: pd.DataFrame, opposite: np.ndarray) -> np.ndarray:
     """Pings whose maximum RTT agrees with the opposite direction, and whose minimum is well below it."""
+    minimum = rtts.rtt_ms.to_numpy()
+    short = (minimum < opposite / AGREEMENT) & (opposite - minimum > MIN_EARLY_MS)
+    return short & _agree(rtts.max_ms.to_numpy(), opposite)
+
+
+def _agree(maximum: np.ndarray, opposite: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        agrees = np.abs(np.log(rtts.max_ms.to_numpy() / opposite)) < np.log(AGREEMENT)
-    return agrees & (rtts.rtt_ms.to_numpy() < opposite / AGREEMENT) & (opposite - rtts.rtt_ms.to_numpy() > MIN_EARLY_MS)
+        return np.abs(np.log(maximum / opposite)) < np.log(AGREEMENT)
 
 
 def _shorter(row, opposite: float) -> dict:
-    found = (
-        f"minimum {quantity(row.rtt_ms, 'ms')}, maximum {quantity(row.max_ms, 'ms')}, and back "
-        f"{quantity(opposite, 'ms')}"
-    )
+    minimum, maximum, back = (quantity(value, "ms") for value in (row.rtt_ms, row.max_ms, opposite))
+    found = f"minimum {minimum}, maximum {maximum}, and back {back}"
     return ASYMMETRY.flag_round_trip(row, SUSPECT, found, EARLY_MINIMUM, opposite / AGREEMENT)
 
 
@@ -238,10 +239,9 @@ def _of_a_sender(rtts, early, also) -> list[dict]:
             f"the ping or the clock of the hosts of {who} timed single echoes too short: the maximum RTTs of the "
             f"same pings are possible, so {column} cannot be used there"
         )
-        region = who if ":" in who else None
+        scope, region = ("region", who) if ":" in who else ("column", None)
         where = {"region": region, "column_name": column}
         where |= {"value": float(worst.rtt_ms), "bound": float(worst.vacuum_ms)}
-        scope = "region" if region else "column"
         flags.append(LIGHT.flag(table, scope, IMPOSSIBLE, found, cause, **where))
     return flags
 

@@ -39,14 +39,10 @@ def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.D
     Per row: distance_km, and tolerance_km, the sum of both precisions, by which the hosts may be nearer. NaN where a
     region is not among the places.
     """
-    points = {
-        name: (float(latitude), float(longitude))
-        for name, latitude, longitude in zip(places.index, places.latitude_deg, places.longitude_deg, strict=True)
-    }
-    distance_km = {}
-    for a, b in set(zip(first, second, strict=True)):
-        if a in points and b in points:
-            distance_km[a, b] = geodesic_km(points[a], points[b])
+    coordinates = places[["latitude_deg", "longitude_deg"]].astype(float).itertuples(index=False, name=None)
+    points = dict(zip(places.index, coordinates, strict=True))
+    pairs = {pair for pair in zip(first, second, strict=True) if points.keys() >= set(pair)}
+    distance_km = {(a, b): geodesic_km(points[a], points[b]) for a, b in pairs}
     distance = [distance_km.get(pair, np.nan) for pair in zip(first, second, strict=True)]
     tolerance = first.map(places.precision_km) + second.map(places.precision_km)
     return pd.DataFrame({"distance_km": distance, "tolerance_km": tolerance}, index=first.index, dtype=float)

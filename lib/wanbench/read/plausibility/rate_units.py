@@ -142,11 +142,8 @@ def rtt_ms(frame: pd.DataFrame, rtts: pd.DataFrame) -> np.ndarray:
 def _below_usual(logs: np.ndarray, times_ms: np.ndarray) -> np.ndarray:
     """How far each log10 rate lies below the upper quartile of rows of similar RTT; rows without RTT come last."""
     order = np.argsort(times_ms, kind="stable")
-    usual = (
-        pd.Series(logs[order])
-        .rolling(SIMILAR_ROWS, center=True, min_periods=(SIMILAR_ROWS + 1) // 2)
-        .quantile(QUARTILE)
-    )
+    near = pd.Series(logs[order]).rolling(SIMILAR_ROWS, center=True, min_periods=(SIMILAR_ROWS + 1) // 2)
+    usual = near.quantile(QUARTILE)
     below = np.empty(len(logs))
     below[order] = usual.ffill().bfill().to_numpy() - logs[order]
     return below

@@ -34,8 +34,7 @@ def link_rates(column: Column, links: pd.DataFrame | None) -> np.ndarray:
     if links is None or not len(links):
         return np.full(len(column.frame), np.nan)
     rates = links.dropna(subset="rate_bps").groupby(["from_region", "to_region"]).rate_bps.max().to_dict()
-    ways = zip(column.sender, column.receiver, strict=True)
-    return np.array([rates.get(way, np.nan) for way in ways], dtype=float)
+    return np.array([rates.get(way, np.nan) for way in zip(column.sender, column.receiver, strict=True)], dtype=float)
 
 
 @cache
@@ -66,8 +65,7 @@ def _checked(instances: Mapping) -> dict[str, float]:
         elif isinstance(instance, (int, float)) and not isinstance(instance, bool) and instance > 0:
             rates[place] = float(instance)
         else:
-            allowed = f"{', '.join(egress_bps.index)}, or bit/s above 0"
-            raise refusal(f"instance of {place}", instance, allowed)
+            raise refusal(f"instance of {place}", instance, f"{', '.join(egress_bps.index)}, or bit/s above 0")
     return rates
 
 
@@ -126,9 +124,8 @@ def check_ceiling(
 
 def _an_eighth(rule: Rule, column: Column, share: np.ndarray) -> list[dict]:
     """Flag a column that is an eighth of its ceiling in nearly all rows: a saturated link in bytes."""
-    if rule is not LINK or len(share) < MIN_ROWS_EIGHTH:
-        return []
-    if ((share > EIGHTH[0]) & (share <= EIGHTH[1])).mean() < 0.9:
+    few = rule is not LINK or len(share) < MIN_ROWS_EIGHTH
+    if few or ((share > EIGHTH[0]) & (share <= EIGHTH[1])).mean() < 0.9:
         return []
     middle = float(np.median(share))
     found = f"{column.name} is {number(middle)} of {CEILING[rule.name]}, nearly the same in {count(len(share), 'row')}"
@@ -234,8 +231,7 @@ def _column(column: Column, tests, rtts, links, instances) -> list[dict]:
     link, link_back = (link_rates(way, links) for way in both)
     instance, instance_back = (instance_rates(way, instances, tests) for way in both)
     if not flags:
-        limits = np.fmin(link, instance)
-        flags += check_limiter(column, rate_units.rtt_ms(column.frame, rtts), limits)
+        flags += check_limiter(column, rate_units.rtt_ms(column.frame, rtts), np.fmin(link, instance))
     flags += check_ceiling(LINK, column, link, link_back, cause)
     return flags + check_ceiling(INSTANCE, column, instance, instance_back, cause)
 
@@ -265,26 +261,19 @@ def _bytes(column: Column, computed: pd.Series) -> list[dict]:
         found = f"{column.name} is {number(middle)} times 8 x bytes / duration, over {count(len(good), 'row')}"
         flags.append(column.whole(BYTES, found, unit, middle, 1.0))
     rates, due = column.values.to_numpy(), computed.to_numpy()
-    sizes, durations = (
-        column.frame[name].to_numpy(dtype="float64", na_value=np.nan) for name in ("bytes", "duration_s")
-    )
+    sizes, durations = (column.frame[name].astype("float64").tolist() for name in ("bytes", "duration_s"))
     for k in good:
         cause = unit if unit and abs(ratio[k] / usual - 1) <= ROW_TOLERANCE else ""
         if not cause and clear[k]:
-            own = _factor(ratio[k])
-            cause = rate_units.UNITS[own] if own else WRONG_ROW
+            cause = rate_units.UNITS.get(_factor(ratio[k]), WRONG_ROW)
         if cause:
-            found = (
-                f"{quantity(rates[k], 'bit/s')} where {quantity(float(sizes[k]), 'bytes')} in "
-                f"{number(float(durations[k]))} s make {quantity(due[k], 'bit/s')}"
-            )
+            carried = f"{quantity(sizes[k], 'bytes')} in {number(durations[k])} s"
+            found = f"{quantity(rates[k], 'bit/s')} where {carried} make {quantity(due[k], 'bit/s')}"
             flags.append(column.row(BYTES, k, found, cause, due[k]))
     return flags
 
 
 def _in_no_time(column: Column) -> list[dict]:
-    if not {"bytes", "duration_s"} <= set(column.frame.columns):
-        return []
     size, duration = (column.frame[name].astype("float64") for name in ("bytes", "duration_s"))
     cause = "a duration that was not measured, or was cut to whole units"
     flags = []

@@ -170,14 +170,11 @@ def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list
         )
         return [RTT_UNIT.flag(table, "column", IMPOSSIBLE, found, cause, **common)], here.copy()
     flags, marked = [], np.zeros(len(rtts), bool)
-    whole = {}
-    for region, group in rtts[telling].groupby("from_region"):
-        inside = wrong[group.index.to_numpy()]
-        if inside.sum() >= MIN_ROWS and inside.mean() >= WHOLE_SHARE:
-            whole[region] = int(inside.sum()), len(group)
-    if sum(n_inside for n_inside, _ in whole.values()) < WHOLE_SHARE * n:
-        whole = {}
-    for region, (n_inside, n_region) in whole.items():
+    inside = pd.Series(wrong[telling]).groupby(rtts.from_region[telling].to_numpy()).agg(["sum", "size"])
+    whole = inside[(inside["sum"] >= MIN_ROWS) & (inside["sum"] >= WHOLE_SHARE * inside["size"])]
+    if whole["sum"].sum() < WHOLE_SHARE * n:
+        whole = whole[:0]
+    for region, n_inside, n_region in whole.itertuples(name=None):
         found = f"{column}: {n_inside:,} of {count(n_region, 'row')} that start in {region} are so"
         of_region = f"{cause}, in what was measured from {region}"
         flags.append(RTT_UNIT.flag(table, "region", IMPOSSIBLE, found, of_region, region=region, **common))
@@ -213,15 +210,12 @@ def check_near_answers(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[
     near = open_rows & sub_millisecond(rtts)
     opposite = opposite_ms(rtts, ~near)
     for (table, region), group in rtts[near].groupby(["table", "from_region"]):
-        few = group.to_region.nunique() < MIN_TARGETS
-        if few or follows_distance(group, opposite[group.index]):
+        if group.to_region.nunique() < MIN_TARGETS or follows_distance(group, opposite[group.index]):
             continue
-        cause = ANSWERED_NEAR.format(region=region)
-        found = (
-            f"{count(len(group), 'row')} from {region} take {quantity(group.rtt_ms.median(), 'ms')} in the median "
-            f"where light in fibre takes {quantity(group.fibre_ms.median(), 'ms')}"
-        )
-        flags += light_flags_of_region(group, table, region, found, cause)
+        middle, light = (quantity(group[name].median(), "ms") for name in ("rtt_ms", "fibre_ms"))
+        rows = f"{count(len(group), 'row')} from {region}"
+        found = f"{rows} take {middle} in the median where light in fibre takes {light}"
+        flags += light_flags_of_region(group, table, region, found, ANSWERED_NEAR.format(region=region))
         explained[group.index] = True
     return flags, explained
 
@@ -244,21 +238,14 @@ def check_halved(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict],
     for (table, column), group in rtts[far].groupby(["table", "column_name"], sort=False):
         here = open_rows & ((rtts.table == table) & (rtts.column_name == column)).to_numpy()
         if _pairs(group) >= MIN_PAIRS and _halved(group) and _scatter(2 * group.rtt_ms / group.light_ms) < MAX_SCATTER:
-            found = (
-                f"{column}: {_below(group):.0%} of {count(len(group), 'row')} are below light in fibre, and twice "
-                f"their RTT is {number(_inflation(2 * group.rtt_ms, group))} times light in the median"
-            )
-            flags.append(_halved_flag(table, "column", found, ONE_WAY, group))
+            flags.append(_halved_flag(table, "column", f"{column}: {_doubled(group)}", ONE_WAY, group))
             flags += light_flags(rtts[here & _fast(rtts)], ONE_WAY)
             explained |= here
             continue
         for region in _regions(group):
             cause = f"{ONE_WAY}, in what was measured with {region}"
             mine = _of(group, region)
-            found = (
-                f"{_below(mine):.0%} of {count(len(mine), 'row')} of {region} are below light in fibre, and twice "
-                f"their RTT is {number(_inflation(2 * mine.rtt_ms, mine))} times light in the median, as others are"
-            )
+            found = f"{_doubled(mine, f' of {region}')}, as others are"
             flags.append(_halved_flag(table, "region", found, cause, mine, region=region))
             theirs = here & ~explained & _ends_in(rtts, region)
             flags += light_flags(rtts[theirs & _fast(rtts)], f"{region}: {cause}")
@@ -281,6 +268,11 @@ def _regions(group: pd.DataFrame) -> list[str]:
             halved.append(region)
             group = others
     return halved
+
+
+def _doubled(rows: pd.DataFrame, of: str = "") -> str:
+    below, inflation = f"{_below(rows):.0%} of {count(len(rows), 'row')}{of}", _inflation(2 * rows.rtt_ms, rows)
+    return f"{below} are below light in fibre, and twice their RTT is {number(inflation)} times light in the median"
 
 
 def _fast(rows: pd.DataFrame) -> np.ndarray:

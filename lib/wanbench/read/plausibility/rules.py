@@ -58,8 +58,8 @@ def check(
     links = tables.get("links") if links is None else links
     places = known_places(tables.get("regions"), regions)
     rtts = light.against_light(round_trips(tables), places)
-    zero = light.zero_rtts(_without_links(rtts, links))[0]
-    rtts = light.zero_rtts(rtts)[1]
+    zero, _ = light.zero_rtts(_without_links(rtts, links))
+    _, rtts = light.zero_rtts(rtts)
     flags = _of_round_trips(_without_links(rtts, links), places)
     flags += check_earth(tables.get("regions"), regions) + zero
     flags += check_summaries(tables) + check_copies(tables) + check_copied_days(tables)
@@ -81,8 +81,7 @@ def geolocate(
     _, rtts = light.zero_rtts(light.against_light(round_trips(tables), places))
     mine = (rtts.from_region == region) | (rtts.to_region == region)
     _, explained = _in_turn(WHEREVER, rtts)
-    area = area_of(region, rtts[mine & ~explained], places, without)
-    if area is None:
+    if (area := area_of(region, rtts[mine & ~explained], places, without)) is None:
         raise refusal("region", region, "a region with round trips to regions whose place is known")
     return area
 

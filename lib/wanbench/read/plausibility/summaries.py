@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pandas as pd
@@ -79,10 +79,8 @@ def _against_intervals(tables) -> list[dict]:
         rate = frame[column]
         for k in np.flatnonzero(comparable & (rate > 8 * (carried + extra) / length)):
             bound = float(8 * carried.iloc[k] / length.iloc[k])
-            found = (
-                f"{quantity(rate.iloc[k], 'bit/s')} where the intervals that were not omitted carried "
-                f"{quantity(bound, 'bit/s')}"
-            )
+            rates = quantity(rate.iloc[k], "bit/s"), quantity(bound, "bit/s")
+            found = " where the intervals that were not omitted carried ".join(rates)
             flags.append(Column("transfers", frame, names, column, rate).row(SUMMARY, k, found, OMITTED, bound))
     return flags
 
@@ -112,11 +110,8 @@ def _against_parts(tables) -> list[dict]:
 
 
 def _neighbours(frame, orders) -> list[tuple[str, str]]:
-    neighbours = []
-    for order in orders:
-        used = [name for name in order if name in frame and frame[name].notna().any()]
-        neighbours += pairwise(used)
-    return list(dict.fromkeys(neighbours))
+    used = [[name for name in order if name in frame and frame[name].notna().any()] for order in orders]
+    return list(dict.fromkeys(chain.from_iterable(map(pairwise, used))))
 
 
 def decimals(values: pd.Series, share: float = DECIMALS_SHARE) -> int:
@@ -177,10 +172,8 @@ def _spread(frame, names) -> list[dict]:
     flags, column = [], Column("pings", frame, names, "sd_rtt_ms", frame.sd_rtt_ms.astype("float64"))
     for wrong, ends, verdict, limit in ((high, bound, IMPOSSIBLE, "at most"), (low, floor, SUSPECT, "at least")):
         for k in np.flatnonzero(wrong):
-            found = (
-                f"sd_rtt_ms is {number(sd[k])} where values from {number(minimum[k])} to {number(maximum[k])} allow "
-                f"{limit} {number(ends[k])}"
-            )
+            values = f"values from {number(minimum[k])} to {number(maximum[k])}"
+            found = f"sd_rtt_ms is {number(sd[k])} where {values} allow {limit} {number(ends[k])}"
             cause = "a wrong value, or a spread of another kind than a standard deviation"
             flags.append(column.row(SUMMARY, k, found, cause, ends[k], verdict))
     return flags
