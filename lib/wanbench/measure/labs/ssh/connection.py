@@ -50,7 +50,7 @@ class Login:
 
         No file of the user's own configuration takes part, so that the inventory says all there is to say.
         """
-        return [*self._ssh(alive_s), *self._to(), "--", shlex.join(remote)]
+        return [*self._ssh(alive_s), "-l", self.user, self.address, "--", shlex.join(remote)]
 
     def without_secrets(self, text: str, name: str) -> str:
         """What ssh said, fit for a journal: without addresses and users to log in with, and paths of keys."""
@@ -80,12 +80,16 @@ class Login:
         words = [f"-o{name}={value}" for name, value in options.items()]
         return ["ssh", "-F", "none", "-T", "-a", "-x", *words, "-p", str(self.port)]
 
-    def _to(self):
-        return ["-l", self.user, self.address]
-
     def _proxy(self, alive_s):
         if self.jump is not None:
-            words = [*self.jump._ssh(alive_s), "-W", f"[{self.address}]:{self.port}", *self.jump._to()]
+            words = [
+                *self.jump._ssh(alive_s),
+                "-W",
+                f"[{self.address}]:{self.port}",
+                "-l",
+                self.jump.user,
+                self.jump.address,
+            ]
             return shlex.join(words).replace("%", "%%")
         # A literal "%" is refused by the inventory, so that only %h and %p are replaced.
         return shlex.join(self.proxy_command) if self.proxy_command else None
@@ -117,35 +121,24 @@ class Connection:
     printed.
     """
 
-    def __init__(
-        self, name: str, login: Login, *, patience_s: float, python: str, sudo: bool, folder: str | None = None
-    ):
+    def __init__(self, name: str, login: Login, patience_s: float, python: str, sudo: bool, folder: str | None):
         self.name, self.patience_s, self._login = name, patience_s, login
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self._ids, self._waiting, self._ended = count(1), {}, {}
         self._write_lock, self._state_lock = threading.Lock(), threading.Lock()
-        self._reason: str | None = None
+        self.reason = ""  # why it is not open any more
         self._closing = threading.Event()
         program = Path(supervisor.__file__).read_bytes()
-        remote = ["exec", *(["sudo", "-n", "--"] if sudo else [])]
-        place = ["env", f"TMPDIR={folder}"] if folder else []
-        words = login.command([*place, python, "-c", _BOOTSTRAP.format(size=len(program))], patience_s)
-        words[-1] = " ".join([*remote, words[-1]])
+        remote = ["exec", *(["sudo", "-n", "--"] if sudo else []), *(["env", f"TMPDIR={folder}"] if folder else [])]
+        words = login.command([*remote, python, "-c", _BOOTSTRAP.format(size=len(program))], patience_s)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._said}
         try:
-            self._ssh = subprocess.Popen(
-                words,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._said,
-                start_new_session=True,
-                bufsize=0,
-            )
+            self._ssh = subprocess.Popen(words, **pipes, start_new_session=True, bufsize=0)
         except OSError as error:
             self._said.close()
             raise LabError(
                 f"ssh cannot be started: {error.strerror or error}; `wanbench doctor` says how to install it."
             ) from None
-        self._read = self._ssh.stdout
         try:
             self._begin(program)
             self.hello, _ = self.ask("hello", patience_s=patience_s, output_bytes=OUTPUT_BYTES)
@@ -156,7 +149,7 @@ class Connection:
     @property
     def is_open(self) -> bool:
         """Whether it was not lost or closed, as far as is known."""
-        return self._reason is None
+        return not self.reason
 
     def ask(self, verb: str, payload: bytes = b"", **fields) -> tuple[dict, bytes]:
         """
@@ -165,8 +158,8 @@ class Connection:
         """
         future: Future = Future()
         with self._state_lock:
-            if self._reason is not None:
-                raise ConnectionLost(self._reason)
+            if self.reason:
+                raise ConnectionLost(self.reason)
             number = next(self._ids)
             self._waiting[number] = future
         self._send({"id": number, "verb": verb, **fields}, payload)
@@ -174,7 +167,7 @@ class Connection:
             reply, back = future.result(2 * self.patience_s)
         except FutureTimeoutError:
             self._lose(f"{self.name} did not answer within {2 * self.patience_s:g} s")
-            raise ConnectionLost(self._reason) from None
+            raise ConnectionLost(self.reason) from None
         if "error" in reply:
             raise LabError(f"{fields.get('path', verb)} on {self.name}: {reply['error']}")
         return reply, back
@@ -182,15 +175,10 @@ class Connection:
     def watch(self, name: str, on_end: Callable[[dict | None, bytes], None]) -> None:
         """Have `on_end` called once when the command of that name ends; with None if the connection ends first."""
         with self._state_lock:
-            if self._reason is None:
+            if not self.reason:
                 self._ended[name] = on_end
                 return
         on_end(None, b"")
-
-    @property
-    def reason(self) -> str:
-        """Why it is not open any more."""
-        return self._reason or ""
 
     def close(self) -> None:
         """Have the host end all that it runs, and wait until it did. Safe to call twice."""
@@ -225,40 +213,31 @@ class Connection:
     def _listen(self, first):
         """Take in what comes, until nothing can come any more."""
         try:
-            with self._read_whole() as stream:
-                started, noise = False, 0
-                while line := stream.readline(MAX_NOISE):
-                    if not started:
-                        noise += len(line)
-                        started = line.startswith(b'{"wanbench"')
-                        if noise > MAX_NOISE:
-                            break
-                        if started:
-                            first.put(True)
-                        continue
+            with open(self._ssh.stdout.fileno(), "rb", buffering=CHUNK, closefd=False) as stream:
+                noise = 0
+                while not (line := stream.readline(MAX_NOISE)).startswith(b'{"wanbench"'):
+                    noise += len(line)
+                    if not line or noise > MAX_NOISE:
+                        raise ValueError(line)
+                first.put(True)
+                while line := stream.readline():
                     reply = json.loads(line)
                     self._take(reply, stream.read(reply["size"]))
         except (OSError, ValueError, LookupError):
-            pass  # half a line: the connection broke within it
+            pass  # too much noise, or half a line: the connection broke within it
         first.put(False)
         with suppress(subprocess.TimeoutExpired):
             self._ssh.wait(5)
         self._lose(f"the connection to {self.name} was lost: {self._last_said()}")
 
-    def _read_whole(self):
-        return open(self._read.fileno(), "rb", buffering=CHUNK, closefd=False)
-
     def _take(self, reply, payload):
-        if "ended" in reply:
-            with self._state_lock:
-                on_end = self._ended.pop(reply["ended"], None)
-            if on_end:
-                on_end(reply, payload)
-        elif "id" in reply:
-            with self._state_lock:
-                future = self._waiting.pop(reply["id"], None)
-            if future:
-                future.set_result((reply, payload))
+        with self._state_lock:
+            on_end = self._ended.pop(reply.get("ended"), None)
+            future = self._waiting.pop(reply.get("id"), None)
+        if on_end:
+            on_end(reply, payload)
+        if future:
+            future.set_result((reply, payload))
 
     def _beat(self):
         """Send a request at intervals, so that neither side gives up the connection."""
@@ -281,14 +260,14 @@ class Connection:
     def _lose(self, reason):
         """Mark the connection as lost, and release all that wait for an answer; the first reason stays."""
         with self._state_lock:
-            if self._reason is None:
-                self._reason = reason
+            if not self.reason:
+                self.reason = reason
             waiting, self._waiting = self._waiting, {}
             ended, self._ended = self._ended, {}
         self._closing.set()
         for future in waiting.values():
             with suppress(Exception):
-                future.set_exception(ConnectionLost(self._reason))
+                future.set_exception(ConnectionLost(self.reason))
         for on_end in ended.values():
             on_end(None, b"")
         if self._ssh.poll() is None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Completed, Host
-from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, command_error, judged, result_of
+from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, joined, judged, result_of
 
 from .connection import CHUNK, Connection, ConnectionLost, Login
 
@@ -122,33 +121,26 @@ class SshHost(Host):
         return SshProcess(self.connection, command)
 
     def put(self, source: Path, target: str) -> None:
-        connection, start = self.connection, 0
+        connection = self.connection
         try:
             with open(source, "rb") as file:
-                while (data := file.read(CHUNK)) or not start:
-                    connection.ask("put", data, path=target, start=start)
-                    start += len(data)
-                    if not data:
-                        break
+                connection.ask("put", file.read(CHUNK), path=target, start=0)
+                while data := file.read(CHUNK):
+                    connection.ask("put", data, path=target, start=file.tell() - len(data))
         except OSError as error:
             raise LabError(f"{source} cannot be read: {error.strerror or error}.") from None
 
     def get(self, source: str, target: Path) -> None:
-        connection, start = self.connection, 0
+        connection = self.connection
         try:
             with open(target, "wb") as file:
-                while data := connection.ask("get", path=source, start=start)[1]:
+                while data := connection.ask("get", path=source, start=file.tell())[1]:
                     file.write(data)
-                    start += len(data)
         except OSError as error:
             raise LabError(f"{target} cannot be written: {error.strerror or error}.") from None
 
     def _connect(self):
-        how = {"patience_s": self.patience_s, "python": self.python, "sudo": self.sudo, "folder": self.folder}
-        return Connection(self.name, self.login, **how)
-
-    def __repr__(self):
-        return f"<host {self.name} at {self.address}>"
+        return Connection(self.name, self.login, self.patience_s, self.python, self.sudo, self.folder)
 
 
 class SshProcess(PolledProcess):
@@ -169,25 +161,20 @@ class SshProcess(PolledProcess):
         started, _ = connection.ask("start", name=self._name, command=list(self.command))
         self._started_at_utc = started["started_at_utc"]
 
-    def is_running(self) -> bool:
-        return not self._end.is_set()
-
     def wait(self, timeout_s: float) -> Completed:
-        if not self._end.wait(max(0.0, timeout_s)):
-            raise command_error(self._so_far(), f"did not end within {timeout_s:g} s")
-        if self._ended is None:
-            raise ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
-        return self._complete()
+        if self._has_ended(timeout_s) and self._ended is None:
+            raise self._cut_short()
+        return super().wait(timeout_s)
+
+    def _has_ended(self, timeout_s):
+        return self._end.wait(max(0.0, timeout_s))
+
+    def _cut_short(self):
+        return ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to the command and what it started, if it still runs."""
         self._signal(signal.SIGTERM)
-
-    def end_by(self, deadline: float) -> Completed:
-        """Wait for the end until a time of the monotonic clock, then kill."""
-        if not self._end.wait(max(0.0, deadline - time.monotonic())):
-            return self.kill()
-        return self._complete()
 
     def kill(self) -> Completed:
         """End the command and everything in its session's group, now."""
@@ -215,7 +202,7 @@ class SshProcess(PolledProcess):
                 return data
             self._end.wait(self._connection.patience_s)
         if self._ended is None:
-            raise ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
+            raise self._cut_short()
         return getattr(self._complete(), stream)[position:]
 
     def _complete(self):
@@ -226,31 +213,19 @@ class SshProcess(PolledProcess):
                 if ended["whole"]:
                     outputs = self._output[:size], self._output[size:]
                 else:
-                    outputs = self._fetched("stdout"), self._fetched("stderr")
+                    outputs = [joined(partial(self._read, stream), most=OUTPUT_BYTES) for stream in STREAMS]
                     self._connection.ask("forget", name=self._name)
                 times = self._started_at_utc, ended.get("ended_at_utc") or self._started_at_utc
                 done = Completed(self.command, ended["status"], *outputs, *times)
                 self._completed = judged(done, ended["sizes"], ended.get("disk_is_full", False))
             return self._completed
 
-    def _fetched(self, stream):
-        def read(start):
-            return self._connection.ask("read", name=self._name, stream=stream, start=start)[1]
-
-        return _joined(read, OUTPUT_BYTES)
+    def _read(self, stream, start):
+        return self._connection.ask("read", name=self._name, stream=stream, start=start)[1]
 
     def _so_far(self):
         try:
-            outputs = [_joined(lambda start, stream=stream: self._read_at(start, stream)) for stream in STREAMS]
+            outputs = [joined(partial(self._read_at, stream=stream)) for stream in STREAMS]
         except LabError:
             outputs = b"", b""
         return Completed(self.command, -signal.SIGKILL, *outputs, self._started_at_utc, self._started_at_utc)
-
-
-def _joined(read: Callable[[int], bytes], most: float = math.inf) -> bytes:
-    """All chunks that `read` gives from the position after the last one on."""
-    parts, start = [], 0
-    while start < most and (more := read(start)):
-        parts.append(more)
-        start += len(more)
-    return b"".join(parts)
