@@ -83,12 +83,10 @@ class Client(PapermillNotebookClient):
         if self.interrupted > 2:
             raise KeyboardInterrupt
         with suppress(OSError):
-            if self.interrupted == 2:
-                os.write(
-                    2, b"\nwanbench: the notebook cleans up; Ctrl-C once more ends it, and leaves what it rents.\n"
-                )
+            if self.interrupted == 1:
+                os.killpg(self.km.provisioner.process.pid, signal.SIGINT)  # the kernel leads its process group
                 return
-            os.killpg(self.km.provisioner.process.pid, signal.SIGINT)  # the kernel leads its process group
+            os.write(2, b"\nwanbench: the notebook cleans up; Ctrl-C once more ends it, and leaves what it rents.\n")
 
 
 class Engine(NBClientEngine):

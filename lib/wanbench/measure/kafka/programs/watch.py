@@ -113,13 +113,10 @@ def members_of(admin: Admin, group: str) -> dict:
         asked = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
         (described,) = admin.request(asked, node_id)["groups"]
         refuse(described["error_code"], described["error_message"])
-        members = [
-            (
-                member["client_id"],
-                [(topic["topic_name"], topic["partitions"]) for topic in member["assignment"]["topic_partitions"]],
-            )
-            for member in described["members"]
-        ]
+        members = []
+        for member in described["members"]:
+            topics = member["assignment"]["topic_partitions"]
+            members.append((member["client_id"], [(topic["topic_name"], topic["partitions"]) for topic in topics]))
     return {
         "state": described["group_state"],
         "members": [
