@@ -121,8 +121,6 @@ def coastline() -> tuple[list, list]:
 
 LATITUDES = (-58, 90)  # Latitudes shown: without Antarctica, which has no region.
 ENDS = ("region_a", "region_b")
-SMALLEST_POINT = 6
-RING_STEP = 2  # Difference of point size between clouds: a ring one pixel wide.
 
 
 def world() -> go.Figure:
@@ -144,7 +142,7 @@ def draw_regions(figure: go.Figure, regions: pd.DataFrame) -> None:
     clouds = sorted(regions.cloud.unique())
     for number, cloud in enumerate(clouds):
         part = regions[regions.cloud == cloud]
-        size = SMALLEST_POINT + RING_STEP * (len(clouds) - 1 - number)
+        size = 6 + 2 * (len(clouds) - 1 - number)  # rings are one pixel wide
         marker = {"color": theme.colour(cloud), "size": size, "line": {"color": "white", "width": 1}}
         places = zip(part["name"], part.city, strict=True)
         text = [f"{theme.plain(name)}<br>{theme.plain(city)}" for name, city in places]

@@ -46,7 +46,6 @@ SYMBOLS = {
     "aws-gcp": "triangle-up",
     "azure-gcp": "cross",
 }
-OTHER = "#6B7280"
 # Colours of arms, settings or distributions, in order of appearance.
 SERIES_COLOURS = (WITHIN, OUTSIDE, "#009E73", "#6B0F1A", "#882288", "#D9A300")
 # Colour and symbol of arms that several figures of a page show, in whatever order.
@@ -95,7 +94,7 @@ def arm_marks(names) -> dict[str, tuple[str, str]]:
 
 def colour(name: str) -> str:
     """The colour of a cloud or a pair of clouds; grey for an unknown one."""
-    return COLOURS.get(name, OTHER)
+    return COLOURS.get(name, LIGHT)
 
 
 def cloud_name(name: str) -> str:

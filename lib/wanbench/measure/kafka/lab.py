@@ -39,12 +39,7 @@ class KafkaLab(Lab):
     counters, devices = map(_of_lab, ("counters", "devices"))
 
     def __init__(
-        self,
-        lab: Lab,
-        brokers: Sequence[str] = (),
-        *,
-        external: Mapping[str, Mapping[str, object]] | None = None,
-        **options,
+        self, lab: Lab, brokers: Sequence[str] = (), *, external: Mapping[str, Mapping] | None = None, **options
     ):
         self.lab, self.kind = lab, lab.kind
         self.cluster_settings = {"brokers": list(brokers), **options}

@@ -132,13 +132,10 @@ class Admin(KafkaAdminClient):
 
     def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
         self.connections: Connections | None = None
-        timeouts = {"bootstrap_timeout_ms": connect_s, "request_timeout_ms": request_s}
+        connect_ms, request_ms = (max(1, int(seconds * 1000)) for seconds in (connect_s, request_s))
+        settings = settings | {"bootstrap_timeout_ms": connect_ms, "request_timeout_ms": request_ms}
         try:
-            super().__init__(
-                **settings,
-                kafka_client=self._client,
-                **{name: max(1, int(seconds * 1000)) for name, seconds in timeouts.items()},
-            )
+            super().__init__(**settings, kafka_client=self._client)
         except errors.KafkaTimeoutError:
             failures = self.connections.failures if self.connections else {}
             raise Unreachable("; ".join(f"{where}: {message(error)}" for where, error in failures.items())) from None
@@ -242,13 +239,7 @@ def topic_row(topic: dict) -> dict:
 
 
 def create_topic(
-    admin: Admin,
-    name: str,
-    partitions: int = 1,
-    replication: int = 1,
-    settings: dict | None = None,
-    placement: list[list[int]] | None = None,
-    wait_s: float = 30.0,
+    admin: Admin, name: str, partitions=1, replication=1, settings: dict | None = None, placement=None, wait_s=30.0
 ) -> dict:
     """
     Make a topic, wait until every answering broker knows a leader of every partition, and return it as `topics` does.
