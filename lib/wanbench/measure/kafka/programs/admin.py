@@ -214,14 +214,18 @@ def topics(admin: Admin, names: list[str] | None = None, internal: bool = False)
     List topics with their partitions: partition, leader (None: none), replicas, isr. Without names, all topics; Kafka's
     own only with `internal`.
     """
-    rows = []
-    for topic in admin.describe_topics(names):
+    described = admin.describe_topics(names)
+    for topic in described:
         if names is not None and topic["error_code"]:
             error = errors.for_code(topic["error_code"])
             raise Refused(error, f"topic {topic['name']!r}: {error.description}")
-        if not topic["error_code"] and (names is not None or internal or not topic["is_internal"]):
-            rows.append(topic_row(topic))
-    return sorted(rows, key=lambda topic: topic["name"])
+    return sorted(topic_rows(described, names, internal), key=lambda topic: topic["name"])
+
+
+def topic_rows(topics: list[dict], names: list[str] | None, internal: bool) -> list[dict]:
+    """Those of the topics in kafka-python's metadata that are asked for, in the form that `topics` returns."""
+    wanted = [topic for topic in topics if names is not None or internal or not topic["is_internal"]]
+    return [topic_row(topic) for topic in wanted if not topic["error_code"]]
 
 
 def topic_row(topic: dict) -> dict:
