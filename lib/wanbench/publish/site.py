@@ -251,8 +251,8 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
     with ExitStack() as stack:
         renderer = stack.enter_context(Renderer(site.build / "drawings")) if browser() else None
         for job in jobs:
-            record = site.record(job.notebook.stem)
-            if not again and record.outcome == "published" and record.made_from == _made_from(job, site):
+            record = None if again else site.record(job.notebook.stem)
+            if record and record.outcome == "published" and record.made_from == _made_from(job, site):
                 print(f"{job.notebook.stem}: nothing has changed; the page is kept", file=stream, flush=True)
                 continue
             reason = _publish(job, site, renderer, stream)

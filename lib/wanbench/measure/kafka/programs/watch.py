@@ -32,13 +32,13 @@ class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):
 
 def watch(
     settings: dict,
-    write,
+    write: Callable[[dict], None],
     duration_s: float,
     interval_s: float,
-    topics=None,
-    request_s=1.0,
-    members=None,
-    internal=False,
+    topics: list[str] | None = None,
+    request_s: float = 1.0,
+    members: list[str] | None = None,
+    internal: bool = False,
 ) -> None:
     """
     Write the cluster's state every `interval_s` seconds for `duration_s` seconds, whatever happens to it.
