@@ -24,7 +24,7 @@ from traitlets.config import Config
 
 from wanbench.errors import WanbenchError
 
-from .notebooks import LEFT_OUT, leave_out, optional_section, read_notebook, tags
+from .notebooks import LEFT_OUT, leave_out, optional_section, read_notebook
 from .parameters import check_parameters, declared_parameters
 
 MISSING = ("MissingDataError", "NotFetchedError")  # Names of the errors for missing data.
@@ -83,10 +83,12 @@ class Client(PapermillNotebookClient):
         if self.interrupted > 2:
             raise KeyboardInterrupt
         with suppress(OSError):
-            if self.interrupted == 1:
-                os.killpg(self.km.provisioner.process.pid, signal.SIGINT)  # the kernel leads its process group
+            if self.interrupted == 2:
+                os.write(
+                    2, b"\nwanbench: the notebook cleans up; Ctrl-C once more ends it, and leaves what it rents.\n"
+                )
                 return
-            os.write(2, b"\nwanbench: the notebook cleans up; Ctrl-C once more ends it, and leaves what it rents.\n")
+            os.killpg(self.km.provisioner.process.pid, signal.SIGINT)  # the kernel leads its process group
 
 
 class Engine(NBClientEngine):
@@ -210,7 +212,7 @@ class Progress:
 
     def cell_starts(self, cell: NotebookNode, cell_index: int) -> None:
         """Record the cell, and print its number at a new heading."""
-        if INJECTED in tags(cell):
+        if INJECTED in cell.get("metadata", {}).get("tags", ()):
             return
         self.number += 1
         first = cell.source.lstrip().partition("\n")[0]
@@ -291,6 +293,6 @@ def _runs(process_id: int) -> bool:
 def _with_fixed_ids(notebook: NotebookNode) -> NotebookNode:
     """Give papermill's added cell a fixed id, so that pages are reproducible."""
     for cell in notebook.cells:
-        if INJECTED in tags(cell):
+        if INJECTED in cell.get("metadata", {}).get("tags", ()):
             cell["id"] = INJECTED
     return notebook

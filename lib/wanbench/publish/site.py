@@ -219,7 +219,10 @@ def _basis(page: Page) -> str:
 
 
 def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
-    return found[found.answer].groupby("page").sentence.agg(list).to_dict()
+    answers: dict[str, list[str]] = {}
+    for row in found[found.answer].itertuples():
+        answers.setdefault(row.page, []).append(row.sentence)
+    return answers
 
 
 @dataclass(frozen=True)
@@ -251,8 +254,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
     with ExitStack() as stack:
         renderer = stack.enter_context(Renderer(site.build / "drawings")) if browser() else None
         for job in jobs:
-            record = None if again else site.record(job.notebook.stem)
-            if record and record.outcome == "published" and record.made_from == _made_from(job, site):
+            if not again and _is_current(job, site):
                 print(f"{job.notebook.stem}: nothing has changed; the page is kept", file=stream, flush=True)
                 continue
             reason = _publish(job, site, renderer, stream)
@@ -275,6 +277,11 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         return f"{type(error).__name__}: {error}"
     site.record_published(page, _made_from(job, site))
     return None
+
+
+def _is_current(job: Job, site: Site) -> bool:
+    record = site.record(job.notebook.stem)
+    return record.outcome == "published" and record.made_from == _made_from(job, site)
 
 
 def _made_from(job: Job, site: Site) -> str:

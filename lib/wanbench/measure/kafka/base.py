@@ -72,7 +72,14 @@ def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT
 
 @contextmanager
 def watching(
-    host: Host, files, duration_s: float, *, interval_s=MINIMUM_INTERVAL_S, topics=None, members=None, internal=False
+    host: Host,
+    files: ClientFiles,
+    duration_s: float,
+    *,
+    interval_s: float = MINIMUM_INTERVAL_S,
+    topics: Sequence[str] | None = None,
+    members: Sequence[str] | None = None,
+    internal: bool = False,
 ) -> Iterator[Process]:
     """
     Watch a cluster from a host; yields the process, which ends after `duration_s` and is stopped when the block ends.
@@ -132,12 +139,17 @@ class BaseCluster:
         return self._open_clients().librdkafka(host)
 
     def create_topic(
-        self, name: str, partitions: int = 1, replication: int = 1, settings: Mapping | None = None, placement=None
+        self,
+        name: str,
+        partitions: int = 1,
+        replication: int = 1,
+        settings: Mapping[str, object] | None = None,
+        placement: Sequence[Sequence[int]] | None = None,
     ) -> dict:
         """
         Make a topic and return it, as the verb topics does; ClusterError if it exists or the cluster refuses.
 
-        `placement` lists the node ids of each partition's replicas, the preferred leader first. None: Kafka's choice.
+        `placement` names the node ids of each partition's replicas, the preferred leader first. None: Kafka's choice.
         """
         arguments = {
             "partitions": check_number("partitions", partitions, 1, whole=True),

@@ -265,9 +265,11 @@ class Cluster(BaseCluster):
 
     def _place(self):
         self.placements = place_nodes(self.lab, *self._regions)
-        port = METRICS_PORT if self.metrics else None
-        placed = [node for node in self.placements if node.is_broker]
-        self.brokers = tuple(Broker(node.node_id, node.host, metrics_port=port) for node in placed)
+        self.brokers = tuple(
+            Broker(placement.node_id, placement.host, metrics_port=METRICS_PORT if self.metrics else None)
+            for placement in self.placements
+            if placement.is_broker
+        )
         self.bootstrap = ",".join(f"{broker.host.address}:{broker.port}" for broker in self.brokers)
 
     def _make_nodes(self):

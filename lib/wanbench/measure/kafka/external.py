@@ -172,7 +172,10 @@ class ExternalCluster(BaseCluster):
         return {
             "kind": "external",
             "kafka": self._description.get("version"),
-            "brokers": [{key: row[key] for key in ("node_id", "rack")} for row in self._description.get("brokers", ())],
+            "brokers": [
+                {"node_id": broker["node_id"], "rack": broker["rack"]}
+                for broker in self._description.get("brokers", ())
+            ],
             "security": {
                 "protocol": self._access.protocol,
                 "mechanism": self._access.mechanism,
@@ -252,9 +255,11 @@ def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> di
     if a name or a parameter is not as described; no error shows a value, for it may be a secret.
     """
     allowed = [name for name in inspect.signature(ExternalCluster).parameters if name not in ("lab", "name")]
-    mapping = f"a mapping of {', '.join(allowed)}"
     if not isinstance(given, Mapping):
-        raise ParameterError(f"external is a {type(given).__name__}; allowed: names of clusters, each with {mapping}.")
+        raise ParameterError(
+            f"external is a {type(given).__name__}; allowed: names of clusters, each with a mapping of "
+            f"{', '.join(allowed)}."
+        )
     clusters = {}
     for name, parameters in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -264,7 +269,9 @@ def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> di
             )
         where = f"external cluster {name!r}"
         if not isinstance(parameters, Mapping):
-            raise ParameterError(f"{where} is a {type(parameters).__name__}; allowed: {mapping}.")
+            raise ParameterError(
+                f"{where} is a {type(parameters).__name__}; allowed: a mapping of {', '.join(allowed)}."
+            )
         if unknown := [str(key) for key in parameters if key not in allowed]:
             raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {', '.join(allowed)}.")
         try:

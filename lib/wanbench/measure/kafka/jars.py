@@ -25,7 +25,7 @@ from wanbench.runs.raw import sha256
 
 from .java_commands import ARCHIVE, PROFILES, java_command, package_file, unavailable
 from .node import last_message
-from .security import LISTENERS, Tls
+from .security import Tls
 from .settings import defaults, properties
 
 _ADDRESS = "127.0.0.1"
@@ -39,21 +39,24 @@ def make_archive(jars: Path) -> Path:
     archive = jars.parent / ARCHIVE
     with tempfile.TemporaryDirectory(prefix="wanbench-") as name:
         folder = Path(name)
-        ports = dict(zip(LISTENERS, _free_ports(3), strict=True))
+        client, broker, controller = _free_ports(3)
         settings = {
             **defaults(1),
             "node.id": "1",
             "process.roles": "broker,controller",
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"1@{_ADDRESS}:{ports['CONTROLLER']}",
+            "controller.quorum.voters": f"1@{_ADDRESS}:{controller}",
             "inter.broker.listener.name": "BROKER",
-            "listeners": ",".join(f"{listener}://{_ADDRESS}:{port}" for listener, port in ports.items()),
+            "listeners": ",".join(
+                f"{listener}://{_ADDRESS}:{port}"
+                for listener, port in (("CLIENT", client), ("BROKER", broker), ("CONTROLLER", controller))
+            ),
             "listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:SSL,CONTROLLER:SSL",
             **_certificates(folder),
             "log.dirs": f"{folder}/data",
         }
         (folder / "server.properties").write_text(properties(settings))
-        (folder / "client.json").write_text(json.dumps({"bootstrap_servers": [f"{_ADDRESS}:{ports['CLIENT']}"]}))
+        (folder / "client.json").write_text(json.dumps({"bootstrap_servers": [f"{_ADDRESS}:{client}"]}))
         made = folder / ARCHIVE
         arguments = ["format", "-t", "W" * 22, "-c", f"{folder}/server.properties"]
         _run(folder, _java(jars, folder, "kafka.tools.StorageTool", arguments, []))

@@ -34,12 +34,24 @@ class KafkaLab(Lab):
         The other parameters of `wanbench.measure.kafka.Cluster`.
     """
 
-    hosts, links, sysctls, settings, path_names = map(_of_lab, ("hosts", "links", "sysctls", "settings", "path_names"))
-    agree_to, before_round, keep_costs = map(_of_lab, ("agree_to", "before_round", "keep_costs"))
-    counters, devices = map(_of_lab, ("counters", "devices"))
+    hosts = _of_lab("hosts")
+    links = _of_lab("links")
+    sysctls = _of_lab("sysctls")
+    settings = _of_lab("settings")
+    path_names = _of_lab("path_names")
+    agree_to = _of_lab("agree_to")
+    before_round = _of_lab("before_round")
+    counters = _of_lab("counters")
+    devices = _of_lab("devices")
+    keep_costs = _of_lab("keep_costs")
 
     def __init__(
-        self, lab: Lab, brokers: Sequence[str] = (), *, external: Mapping[str, Mapping] | None = None, **options
+        self,
+        lab: Lab,
+        brokers: Sequence[str] = (),
+        *,
+        external: Mapping[str, Mapping[str, object]] | None = None,
+        **options,
     ):
         self.lab, self.kind = lab, lab.kind
         self.cluster_settings = {"brokers": list(brokers), **options}

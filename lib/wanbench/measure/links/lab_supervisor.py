@@ -181,9 +181,10 @@ def main() -> None:
     # A private view of the processes where the kernel allows it; without one everything else still works.
     subprocess.run(["mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False)
     supervisor = Supervisor()
-    names = ("hello", "scratch", "open", "set", "gateway", "cut", "counters", "devices", "lateness")
-    verbs = {name: getattr(supervisor, name) for name in names}
-    server = Server(lab, verbs | {"hurry": lambda: hurry(locked_later=not rootless)})
+    verbs = ("hello", "scratch", "open", "set", "gateway", "cut", "counters", "devices", "lateness")
+    server = Server(
+        lab, {**{verb: getattr(supervisor, verb) for verb in verbs}, "hurry": lambda: hurry(locked_later=not rootless)}
+    )
     watched = {server.fileno(): server.ready, lab_process: _gone}
     try:
         while supervisor.relay is None:

@@ -132,10 +132,13 @@ class Admin(KafkaAdminClient):
 
     def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
         self.connections: Connections | None = None
-        connect_ms, request_ms = (max(1, int(seconds * 1000)) for seconds in (connect_s, request_s))
-        settings = settings | {"bootstrap_timeout_ms": connect_ms, "request_timeout_ms": request_ms}
+        timeouts = {"bootstrap_timeout_ms": connect_s, "request_timeout_ms": request_s}
         try:
-            super().__init__(**settings, kafka_client=self._client)
+            super().__init__(
+                **settings,
+                kafka_client=self._client,
+                **{name: max(1, int(seconds * 1000)) for name, seconds in timeouts.items()},
+            )
         except errors.KafkaTimeoutError:
             failures = self.connections.failures if self.connections else {}
             raise Unreachable("; ".join(f"{where}: {message(error)}" for where, error in failures.items())) from None
@@ -214,18 +217,14 @@ def topics(admin: Admin, names: list[str] | None = None, internal: bool = False)
     List topics with their partitions: partition, leader (None: none), replicas, isr. Without names, all topics; Kafka's
     own only with `internal`.
     """
-    described = admin.describe_topics(names)
-    for topic in described:
+    rows = []
+    for topic in admin.describe_topics(names):
         if names is not None and topic["error_code"]:
             error = errors.for_code(topic["error_code"])
             raise Refused(error, f"topic {topic['name']!r}: {error.description}")
-    return sorted(topic_rows(described, names, internal), key=lambda topic: topic["name"])
-
-
-def topic_rows(topics: list[dict], names: list[str] | None, internal: bool) -> list[dict]:
-    """Those of the topics in kafka-python's metadata that are asked for, in the form that `topics` returns."""
-    wanted = [topic for topic in topics if names is not None or internal or not topic["is_internal"]]
-    return [topic_row(topic) for topic in wanted if not topic["error_code"]]
+        if not topic["error_code"] and (names is not None or internal or not topic["is_internal"]):
+            rows.append(topic_row(topic))
+    return sorted(rows, key=lambda topic: topic["name"])
 
 
 def topic_row(topic: dict) -> dict:
@@ -243,7 +242,13 @@ def topic_row(topic: dict) -> dict:
 
 
 def create_topic(
-    admin: Admin, name: str, partitions=1, replication=1, settings: dict | None = None, placement=None, wait_s=30.0
+    admin: Admin,
+    name: str,
+    partitions: int = 1,
+    replication: int = 1,
+    settings: dict | None = None,
+    placement: list[list[int]] | None = None,
+    wait_s: float = 30.0,
 ) -> dict:
     """
     Make a topic, wait until every answering broker knows a leader of every partition, and return it as `topics` does.

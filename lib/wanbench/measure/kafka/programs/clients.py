@@ -308,8 +308,12 @@ class Paced:
     def warm_up(self) -> int:
         """Get one record acknowledged by every partition; returns how many failed."""
         value = record(WARM_UP, 0, 0, 0, self.body)
-        send = partial(self.produce, value)
-        return warm_up(range(self.n_partitions), send, self.producer.flush, lambda: self.stopped)
+        return warm_up(
+            range(self.n_partitions),
+            lambda partition, on_delivery: self.produce(value, partition, on_delivery),
+            self.producer.flush,
+            lambda: self.stopped,
+        )
 
     def produce(self, value: bytes, partition: int, on_delivery: Callable) -> None:
         self.producer.produce(self.arguments.topic, value, partition=partition, on_delivery=on_delivery)

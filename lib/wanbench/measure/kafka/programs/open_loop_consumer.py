@@ -80,11 +80,17 @@ class Receipts:
     def report(self) -> list[dict]:
         with self._lock:
             lines: list[dict] = [{"error": [*key, n]} for key, n in self.errors.most_common()]
-            counts = {"n_duplicates": self.duplicates, "n_negative": self.negative, "n_received_in": self.received_in}
             for second in sorted(set(self.latency) | set(self.received_in)):
-                row = {"second": second, "n_received": sum(self.latency[second].values())}
-                row |= {name: count[second] for name, count in counts.items()}
-                lines.append(row | {"latency": flat(self.latency[second])})
+                lines.append(
+                    {
+                        "second": second,
+                        "n_received": sum(self.latency[second].values()),
+                        "n_duplicates": self.duplicates[second],
+                        "n_negative": self.negative[second],
+                        "n_received_in": self.received_in[second],
+                        "latency": flat(self.latency[second]),
+                    }
+                )
             return [*lines, {"ended": time.time_ns(), "n_received": self.n_received}]
 
 

@@ -69,12 +69,21 @@ def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> No
     placement = [(ids[first:] + ids[:first])[:REPLICAS] for first in range(len(ids))]
     with ExitStack() as ending:
         ending.callback(forget, admin, name)
-        topic = {"assignments": dict(enumerate(placement)), "configs": {"min.insync.replicas": "1"}}
-        admin.create_topics({name: topic}, wait_for_metadata=True)
+        admin.create_topics(
+            {name: {"assignments": dict(enumerate(placement)), "configs": {"min.insync.replicas": "1"}}},
+            wait_for_metadata=True,
+        )
         producer = KafkaProducer(**client, **EAGER, acks="all", linger_ms=0, max_block_ms=ATTEMPT_MS)
         ending.callback(producer.close, timeout=0)
-        options = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_max_wait_ms": 50}
-        consumer = KafkaConsumer(name, **client, **EAGER, **options, group_id=name)
+        consumer = KafkaConsumer(
+            name,
+            **client,
+            **EAGER,
+            group_id=name,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            fetch_max_wait_ms=50,
+        )
         ending.callback(consumer.close, autocommit=False)
         sent = [producer.send(name, b"first", partition=number) for number in range(len(ids))]
         for future in sent:

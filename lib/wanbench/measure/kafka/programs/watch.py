@@ -15,7 +15,7 @@ from kafka import errors
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import FindCoordinatorRequest
 
-from .admin import Admin, message, metadata_request, read_arguments, refuse, say, topic_rows
+from .admin import Admin, message, metadata_request, read_arguments, refuse, say, topic_row
 
 CONNECT_S = 2.0  # timeout of a sample's search for a broker: a dead cluster must not delay the next samples for long
 MEMBERS_INTERVAL_S = 1.0  # interval of samples of groups: each finds the coordinator and then asks it
@@ -92,7 +92,11 @@ def state(admin: Admin, names: list[str] | None, internal: bool) -> dict:
     return {
         "node_id": node_id,
         "brokers": sorted(broker["node_id"] for broker in metadata["brokers"]),
-        "topics": topic_rows(metadata["topics"], names, internal),
+        "topics": [
+            topic_row(topic)
+            for topic in metadata["topics"]
+            if not topic["error_code"] and (names is not None or internal or not topic["is_internal"])
+        ],
     }
 
 
@@ -109,10 +113,13 @@ def members_of(admin: Admin, group: str) -> dict:
         asked = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
         (described,) = admin.request(asked, node_id)["groups"]
         refuse(described["error_code"], described["error_message"])
-        members = []
-        for member in described["members"]:
-            topics = member["assignment"]["topic_partitions"]
-            members.append((member["client_id"], [(topic["topic_name"], topic["partitions"]) for topic in topics]))
+        members = [
+            (
+                member["client_id"],
+                [(topic["topic_name"], topic["partitions"]) for topic in member["assignment"]["topic_partitions"]],
+            )
+            for member in described["members"]
+        ]
     return {
         "state": described["group_state"],
         "members": [
