@@ -41,8 +41,8 @@ test: setup ## run every test: four at a time, as those with a lab mostly wait, 
 	@cd lib && $(PYTEST) -m timing $$(grep -l mark.timing tests/*.py)
 
 .PHONY: quick
-quick: setup ## run the tests that need no lab, no cluster and no browser
-	@cd lib && $(PYTEST) --numprocesses 4 -m "not lab and not browser"
+quick: setup ## run the tests that need no lab, no cluster and no browser, and take a moment
+	@cd lib && $(PYTEST) --numprocesses 4 -m "not lab and not browser and not slow"
 
 .PHONY: fuzz
 fuzz: setup ## feed the readers thousands of damaged and made-up files, others each time (tens of minutes)

@@ -121,9 +121,9 @@ def finding(table: pd.DataFrame, quantity: str, name: str, *, subject: str, meth
     low, high = (100 * edge for edge in BAND)
     return Finding(
         name=name,
-        sentence=f"{subject}: the 95 % interval of {quantity} covers in {_range(cases.coverage)} of 100 simulated "
-        f"data sets{naive_text} ({count(len(cases), 'kind')} of data set, {_data_sets(cases)} of each; "
-        f"{low:.0f} to {high:.0f} in {within}).",
+        sentence=f"{subject}: the 95 % interval of “{quantity}” contains the known answer in "
+        f"{_range(cases.coverage)} of 100 simulated data sets{naive_text} ({count(len(cases), 'kind')} of data set, "
+        f"{_data_sets(cases)} of each; {low:.0f} to {high:.0f} in {within}).",
         estimate=float(cases.covered.sum() / (cases.data_sets - cases.without_interval).sum()),
         low=float(cases.coverage.min()),
         high=float(cases.coverage.max()),

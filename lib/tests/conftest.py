@@ -195,8 +195,20 @@ def pytest_collection():
         gc.enable()
 
 
+# Modules whose tests together take over seven seconds: stand-ins for clouds, clients of Kafka, repeated simulations.
+SLOW = {
+    "test_experiments_kafka_fault", "test_experiments_kafka_load_faults", "test_experiments_kafka_load_session",
+    "test_experiments_kafka_open_loop", "test_experiments_kafka_rate_search", "test_labs_aws", "test_labs_aws_msk",
+    "test_labs_azure", "test_labs_gcp", "test_labs_several", "test_publish_execute", "test_stats_distance_ceiling",
+    "test_studies_tail_latency",
+}  # fmt: skip
+
+
 def pytest_collection_modifyitems(items):
-    """Bring the tests into the order in which their groups start."""
+    """Mark slow modules, and bring the tests into the order in which their groups start."""
+    for item in items:
+        if item.path.stem in SLOW:
+            item.add_marker("slow")
     order = list(GROUPS)
     items.sort(key=lambda item: order.index(_group(item.path)) if _group(item.path) in order else len(order))
 

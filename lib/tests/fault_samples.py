@@ -1,5 +1,7 @@
 """Small hand-made files of a fault episode, as the experiment leaves them."""
 
+# ruff: noqa: E501  # lines of files are long
+
 import gzip
 import hashlib
 import json

@@ -7,7 +7,7 @@ from simulations import simulated_surveys
 from tested_claims import check_all_tested
 
 from wanbench import methods
-from wanbench.measure.plan.cost import prices
+from wanbench.measure.labs.rented.costs import prices
 from wanbench.methods.distance.clouds import compare_clouds
 from wanbench.pages import intercloud_2022
 from wanbench.pages.intercloud_2022.charts import charts

@@ -132,7 +132,9 @@ def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(
         asked.clear()
         assert cli.main(command) == 0
         assert asked[-1].given.get("lab") == lab
-        assert asked[-1].replay_reason == (lab and "measuring here takes minutes more; run 'wanbench report 02'.")
+        assert asked[-1].replay_reason == (
+            lab and "measuring this page takes minutes more; to do so, run 'wanbench report 02'."
+        )
     assert asked[0].replay_reason is None
 
 

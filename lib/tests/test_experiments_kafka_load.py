@@ -92,9 +92,9 @@ def test_the_words_of_a_producer():
         compression="zstd", producer_settings={"send.buffer.bytes": -1}, reporting_interval_s=0.5,
     )  # fmt: skip
     assert producer_arguments(load, **WHERE | {"client_file": "/c"}, number=2, payload=None) == [
-        "--bootstrap-server", "10.2.0.1:9092", "--topic", "load-s-1", "--num-records", "606", "--throughput", "50.5",
-        "--record-size", "1000", "--warmup-records", "101", "--reporting-interval", "500", "--print-metrics",
-        "--command-config", "/c", "--command-property", "client.id=load-producer-2", "acks=1", "batch.size=16384",
+        "--bootstrap-server", "10.2.0.1:9092", "--topic", "load-s-1", "--reporting-interval", "500", "--print-metrics",
+        "--command-config", "/c", "--num-records", "606", "--throughput", "50.5", "--record-size", "1000",
+        "--warmup-records", "101", "--command-property", "client.id=load-producer-2", "acks=1", "batch.size=16384",
         "linger.ms=0", "compression.type=zstd", "buffer.memory=33554432", "max.in.flight.requests.per.connection=5",
         "enable.idempotence=false", "send.buffer.bytes=-1",
     ]  # fmt: skip
@@ -102,7 +102,7 @@ def test_the_words_of_a_producer():
 
 def test_flat_out_it_is_given_more_records_than_it_can_send_and_no_warmup():
     arguments = producer_arguments(KafkaLoad(producers=2, warmup_s=3), **WHERE, number=0, payload="/p")
-    assert arguments[4:10] == ["--num-records", "10000000", "--throughput", "-1", "--payload-file", "/p"]
+    assert arguments[7:13] == ["--num-records", "10000000", "--throughput", "-1", "--payload-file", "/p"]
     assert "--warmup-records" not in arguments
     assert "enable.idempotence" not in " ".join(arguments)
 
@@ -113,8 +113,8 @@ def test_the_words_of_a_consumer():
         consumer_settings={"receive.buffer.bytes": -1, "fetch.min.bytes": 9, "max.partition.fetch.bytes": 7},
     )  # fmt: skip
     assert consumer_arguments(load, **WHERE, group="g", number=4) == [
-        "--bootstrap-server", "10.2.0.1:9092", "--topic", "load-s-1", "--group", "g", "--num-records", "100",
-        "--timeout", "10000", "--reporting-interval", "1000", "--show-detailed-stats", "--socket-buffer-size=-1",
+        "--bootstrap-server", "10.2.0.1:9092", "--topic", "load-s-1", "--reporting-interval", "1000", "--group", "g",
+        "--num-records", "100", "--timeout", "10000", "--show-detailed-stats", "--socket-buffer-size=-1",
         "--fetch-size=7", "--command-property", "client.id=load-consumer-4", "--command-property", "fetch.min.bytes=9",
     ]  # fmt: skip
     assert [load.records_of_topic(n) for n in range(2)] == [200, 100]

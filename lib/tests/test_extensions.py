@@ -62,7 +62,10 @@ print(_lab("strange", ["a", "b"], {}).kind, _lab("local", ["a", "b"], {}).kind, 
     library = str(Path(wanbench.__file__).parents[1])
     path = os.pathsep.join([library, str(tmp_path)])
     shown = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
-        check=True
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert shown.stdout == "strange local True made by a stranger\n"

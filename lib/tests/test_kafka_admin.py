@@ -77,7 +77,10 @@ REFUSED = (
     ("log_ends", {"topic": "none"}, "UnknownTopicOrPartitionError", "'none'"),
     ("settings", {"broker": 9}, "UnknownBrokerIdError", "9"),
     ("lead", {"replicas": {"refusals": {"0": [9]}}}, "InvalidReplicationAssignmentError", "partition 0"),
-    ("lead", {"replicas": {"refusals": {"0": [9]}}, "others": True}, "InvalidReplicationAssignmentError", "partition 0"),
+    (
+        "lead", {"replicas": {"refusals": {"0": [9]}}, "others": True},
+        "InvalidReplicationAssignmentError", "partition 0",
+    ),
     ("topics", {"colour": "red"}, "UnknownArgument", "topics takes names, internal, not colour"),
 )  # fmt: skip
 ASK_ALL = """

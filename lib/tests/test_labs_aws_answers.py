@@ -28,7 +28,6 @@ from wanbench.measure.labs.rented.client import CloudError
 from wanbench.measure.labs.rented.costs import Meter
 from wanbench.measure.labs.rented.hosts import user_data
 from wanbench.measure.labs.rented.resources import Tags
-from wanbench.measure.plan import cost as costing
 from wanbench.measure.plan import make_plan
 from wanbench.publish.parameters import read_parameters
 
@@ -151,7 +150,7 @@ def test_the_price_list_comes_first_and_dated_tables_stand_for_the_rest(monkeypa
     aws = Stubbed(pricing=[("get_products", {"PriceList": each}) for each in answers])
     found = list_prices(aws, ["us-east-1", "sa-east-1"], "m5.large")
     assert found == {"m5.large": (0.096, 0.153)}
-    prices = costing.prices({"aws": found}).set_index(["cloud", "item"])
+    prices = spending.prices({"aws": found}).set_index(["cloud", "item"])
     assert prices.loc[("aws", "m5.large"), "high_usd"] == 0.153
     assert prices.loc[("aws", "egress between regions"), "high_usd"] == 0.138
     assert list_prices(Stubbed(pricing=[("get_products", ("500", "no"))]), ["us-east-1"], "m5.large") == {}
@@ -159,16 +158,15 @@ def test_the_price_list_comes_first_and_dated_tables_stand_for_the_rest(monkeypa
 
 def test_an_estimate_says_what_is_not_known_and_asks(monkeypatch, capsys):
     monkeypatch.delenv(spending.YES_VARIABLE, raising=False)
-    table = costing.cost(
-        regions=["aws:eu-west-1", "aws:us-east-1"],
-        sent_bytes={("aws:eu-west-1", "aws:us-east-1"): 5e9},
-        measuring_s=3300,
-        instance_types={"aws": "t3.small"},
-        price_list=costing.prices().query("item != 'volume'"),
+    costs = spending.Costs(
+        ["aws:eu-west-1", "aws:us-east-1"],
+        instance_type="t3.small",
         hosts_per_region=2,
+        overrides={},
         per_host_hour={"volume": 0.5},
     )
-    estimate = spending.Estimate(table, 4, 1.0)
+    costs.prices = costs.prices.query("item != 'volume'")
+    estimate = costs.of({("aws:eu-west-1", "aws:us-east-1"): 5e9}, 3300, set_up_s=300)
     assert estimate.unknown == ["volume"]
     assert estimate.high_usd == pytest.approx(4 * 0.024 + 5 * 0.138)
     spending.agree(estimate, ask=lambda question: "yes")
@@ -181,7 +179,7 @@ def test_an_estimate_says_what_is_not_known_and_asks(monkeypatch, capsys):
         spending.agree(estimate, ask=lambda question: (_ for _ in ()).throw(EOFError()))
     monkeypatch.setenv(spending.YES_VARIABLE, "1")
     spending.agree(estimate)
-    known = spending.Estimate(table.head(1).assign(low_usd=1.0, high_usd=2.0), 4, 1.0)
+    known = spending.Estimate(estimate.table.head(1).assign(low_usd=1.0, high_usd=2.0), 4, 1.0)
     spending.agree(known, budget_usd=2.5, spent_before_usd=0.5)
     spending.check_budget(0.5, 2.0, 2.5)
     for before_usd, budget_usd in ((0.0, 1.9), (0.6, 2.5)):
@@ -262,7 +260,7 @@ def test_the_preset_makes_a_lab_within_its_budget(monkeypatch):
 
 def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is_lost(monkeypatch, capsys):
     monkeypatch.setattr("wanbench.measure.labs.aws.preflight.list_prices", lambda *asked: {})
-    monkeypatch.setattr(AwsLab, "survey", lambda self: ([], []))
+    monkeypatch.setattr(AwsLab, "survey", lambda *asked: ([], []))
     names = ["aws:eu-west-1", "aws:us-east-1"]
     options = {"instance_type": "t3.small", "operator_address": "192.0.2.7"}
     plan = make_plan(regions=names, experiments=[Ping(count=1000, interval_s=1)])
@@ -283,7 +281,7 @@ def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is
         def run(self, command, **how):
             return SimpleNamespace(stdout=b"\n\n lo: 0 0 0 0 0 0 0 0 9\n eth0: 0 0 0 0 0 0 0 0 3000000000\n")
 
-    lab.hosts = {names[0]: [There()], names[1]: [Lost()]}
+    lab.own_hosts = {names[0]: [There()], names[1]: [Lost()]}
     lab._meter = Meter()
     lab._meter._started -= timedelta(hours=2)
     spent = lab.spent().table.set_index("item").amount

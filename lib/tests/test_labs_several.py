@@ -24,7 +24,7 @@ from wanbench.measure.experiments import Iperf3, Ping
 from wanbench.measure.labs import azure, gcp
 from wanbench.measure.labs.azure import AzureLab
 from wanbench.measure.labs.gcp import GcpLab
-from wanbench.measure.labs.rented import SeveralClouds, leases, on_clouds
+from wanbench.measure.labs.rented import leases, on_clouds, several_clouds
 from wanbench.measure.labs.rented.costs import BudgetError, spent_before_usd
 from wanbench.measure.labs.rented.tenancy import Tenancy
 from wanbench.measure.plan import make_plan
@@ -77,7 +77,7 @@ def clouds(kinds, monkeypatch, tmp_path):
         moment.cloud = made[name]
     hurried = {"connect": OpenedHost, "settle_s": 0.05, "yes": True}
     made["azure lab"] = partial(classes["azure"], **hurried, **OWN["azure"])
-    made["lab"] = partial(SeveralClouds, classes, REGIONS, **hurried, **OWN)
+    made["lab"] = partial(several_clouds, classes, REGIONS, **hurried, **OWN)
     return made
 
 
@@ -118,7 +118,7 @@ def test_hosts_of_both_admit_each_other_under_one_consent_and_both_are_gone(clou
 def test_one_budget_over_both_refuses_before_anything_is_made(clouds):
     plan = make_plan(regions=REGIONS, experiments=[Iperf3()], rate_bps=1e9)
     lab = clouds["lab"]()
-    parts = [part.estimate(plan, "b")[0].high_usd for part in lab._parts]
+    parts = [part.estimate(plan, "b")[0].high_usd for part in lab.parts]
     whole, _ = lab.estimate(plan, "b")
     assert whole.high_usd == pytest.approx(sum(parts)) and whole.hosts == 2
     with pytest.raises(BudgetError, match="Nothing was started"):

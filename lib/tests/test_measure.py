@@ -214,13 +214,6 @@ def test_retries_are_checked(tmp_path, retries):
         go(tmp_path, ScriptedLab(REGIONS), retries=retries)
 
 
-def test_an_empty_plan_is_a_finished_run(tmp_path):
-    done = go(tmp_path, ScriptedLab(REGIONS)).tests()
-    lab = ScriptedLab(REGIONS)
-    run = go(tmp_path, lab, plan_of(tests_done_before=done, skip_done=True))
-    assert run.finished and len(run.tests()) == 0 and lab.opened == 0
-
-
 def test_link_counters_are_kept_raw_and_hashed(tmp_path):
     class Counting(ScriptedLab):
         def counters(self):

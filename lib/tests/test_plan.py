@@ -8,8 +8,8 @@ import pytest
 
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import Iperf3, Ping
-from wanbench.measure.plan import Trial, make_plan, make_trials, pair, prices, select_pairs
-from wanbench.measure.plan.cost import cost
+from wanbench.measure.labs.rented.costs import Costs, prices
+from wanbench.measure.plan import Trial, make_plan, make_trials, pair, select_pairs
 
 EXPERIMENTS = [Ping(count=5), Iperf3(duration_s=None, transfer_bytes=10_000_000)]
 EIGHT = [
@@ -40,11 +40,6 @@ def test_a_long_name_of_a_cloud_is_refused_at_planning():
         make_plan(experiments=EXPERIMENTS, pairs=[("aws:" + "x" * 300, "aws:eu-west-1")])
 
 
-def test_one_cloud():
-    assert {name.split(":")[0] for p in select_pairs(regions=EIGHT, clouds="gcp") for name in p} == {"gcp"}
-    assert len(select_pairs(regions=EIGHT, clouds="gcp")) == 6
-
-
 def test_cloud_pairs_are_directed():
     found = select_pairs(regions=EIGHT, cloud_pairs=["gcp->aws", "azure->azure"])
     clouds = {(a.split(":")[0], b.split(":")[0]) for a, b in found}
@@ -56,38 +51,6 @@ def test_all_catalogued_regions_without_restriction():
     found = select_pairs()
     names = {name for p in found for name in p}
     assert len(names) > 100 and len(found) == len(names) * (len(names) - 1)
-
-
-def done_table():
-    return pd.DataFrame(
-        [(*p, "done") for p in select_pairs(regions=EIGHT)[:20]] + [(EIGHT[0], EIGHT[7], "failed")] * 3,
-        columns=["from_region", "to_region", "outcome"],
-    )
-
-
-def test_skip_done_leaves_out_what_is_measured_but_not_what_failed():
-    table = done_table()
-    plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, tests_done_before=table, skip_done=True)
-    done = set(map(tuple, table.loc[table["outcome"] == "done", ["from_region", "to_region"]].to_numpy()))
-    assert set(ordered_pairs(plan)) == set(select_pairs(regions=EIGHT)) - done
-    assert len(done) == 20
-
-
-def test_everything_done_is_an_empty_plan():
-    table = pd.DataFrame(select_pairs(regions=EIGHT), columns=["from_region", "to_region"])
-    plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, tests_done_before=table, skip_done=True)
-    assert plan.rounds == () and plan.expected_s() == 0 and plan.lower_bound == 0
-    assert "nothing left to test" in str(plan)
-
-
-def test_least_tested_then_cross_cloud_first():
-    table = done_table()
-    plan = make_plan(
-        experiments=EXPERIMENTS, regions=EIGHT, batch=1, first=["least-tested", "cross-cloud"], tests_done_before=table
-    )
-    done = set(map(tuple, table.loc[table["outcome"] == "done", ["from_region", "to_region"]].to_numpy()))
-    keys = [(p in done, p[0].split(":")[0] == p[1].split(":")[0]) for p in ordered_pairs(plan)]
-    assert keys == sorted(keys) and len(set(keys)) == 4
 
 
 def test_tests_are_named_by_ordinal_and_pair():
@@ -133,22 +96,21 @@ def test_volume():
 
 
 def test_cost_by_hand():
-    prices_here = {
-        "aws": {"small": 1.0, "egress to internet": 0.1, "egress between regions": 0.02},
-        "gcp": {"tiny": (0.5, 2.0), "egress to internet": 0.2, "egress between regions": 0.01},
-    }
     plan = make_plan(
         experiments=[Iperf3(duration_s=None, transfer_bytes=10**9)],
         pairs=["aws:eu-west-1->gcp:us-east1", "gcp:us-east1->gcp:us-west1"],
         rate_bps=1e9,
     )
-    table = cost(
-        regions=plan.regions,
-        sent_bytes=plan.sent_bytes(),
-        measuring_s=plan.expected_s(),
-        instance_types={"aws": "small", "gcp": "tiny"},
-        price_list=prices(prices_here),
-    ).set_index(["cloud", "item"])
+    wanted = {
+        "aws": ("small", {"small": 1.0, "egress to internet": 0.1, "egress between regions": 0.02}),
+        "gcp": ("tiny", {"tiny": (0.5, 2.0), "egress to internet": 0.2, "egress between regions": 0.01}),
+    }
+    tables = []
+    for cloud, (instance_type, overrides) in wanted.items():
+        regions = [region for region in plan.regions if region.startswith(cloud)]
+        costs = Costs(regions, instance_type=instance_type, hosts_per_region=1, overrides=overrides)
+        tables.append(costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=300).table)
+    table = pd.concat(tables).set_index(["cloud", "item"])
     hours = (plan.expected_s() + 300) / 3600
     assert table.loc[("aws", "small"), "low_usd"] == pytest.approx(hours)
     assert table.loc[("gcp", "tiny"), "high_usd"] == pytest.approx(2 * hours * 2.0)
@@ -204,14 +166,10 @@ def test_html_is_escaped():
         ({"pairs": ["aws:eu-west-1"]}, "two regions"),
         ({"pairs": ["aws:eu-west-1->aws:eu-west-1"]}, "two different regions"),
         ({"pairs": ["aws:eu-west-1->gcp:us-east1", ("aws:eu-west-1", "gcp:us-east1")]}, "more than once"),
-        ({"regions": EIGHT, "clouds": "ibm"}, "No region of 'ibm'; the clouds here are aws, azure, gcp"),
+        ({"regions": EIGHT, "cloud_pairs": ["ibm->ibm"]}, "No region of 'ibm'; the clouds here are aws, azure, gcp"),
         ({"regions": EIGHT, "cloud_pairs": ["gcp-aws"]}, "such as 'gcp->aws'"),
         ({"regions": EIGHT[:1]}, "No pair is left.*0 candidate pairs"),
         ({"regions": EIGHT, "batch": 0}, "batch is 0"),
-        ({"regions": EIGHT, "first": ["fastest"]}, "'fastest'"),
-        ({"regions": EIGHT, "first": "cross-cloud"}, "a list of any"),
-        ({"regions": EIGHT, "first": ["least-tested"]}, "tests_done_before"),
-        ({"regions": EIGHT, "skip_done": True}, "tests_done_before"),
         ({"regions": EIGHT, "path_inflation": 0.5}, "from 1 to"),
         ({"regions": EIGHT, "rate_bps": 0}, "rate_bps is 0"),
         ({"regions": EIGHT, "rate_bps": float("nan")}, "rate_bps is nan"),
@@ -224,12 +182,6 @@ def test_html_is_escaped():
 def test_errors_say_what_is_wrong(arguments, message):
     with pytest.raises(ParameterError, match=message):
         make_plan(**{"experiments": EXPERIMENTS, **arguments})
-
-
-def test_instance_types_must_name_every_cloud():
-    about = {"sent_bytes": None, "measuring_s": 1, "price_list": prices()}
-    with pytest.raises(ParameterError, match="azure, gcp"):
-        cost(regions=EIGHT, instance_types={"aws": "t3.nano"}, **about)
 
 
 @pytest.mark.parametrize("price", [-1, float("nan"), (2, 1), float("inf")])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wanbench.measure.plan import lower_bound, rounds
+from wanbench.measure.plan.pairs import lower_bound, rounds
 
 PAIRS = st.integers(2, 9).flatmap(
     lambda n: st.lists(
@@ -104,18 +104,3 @@ def test_directions_are_mixed_in_a_round():
 def test_lower_bound(pairs, expected):
     assert lower_bound(pairs) == expected
     assert len(rounds(pairs)) == expected
-
-
-def test_rank_orders_rounds_without_adding_any():
-    pairs = everyone_meets(10)
-    late = {pair for pair in pairs if "aws:r-00" in pair}
-    plain = rounds(pairs, seed=1)
-    one_by_one = rounds(pairs, seed=1, batch=1, rank=lambda pair: pair in late)
-    assert len(rounds(pairs, seed=1, rank=lambda pair: pair in late)) == len(plain)
-    assert [group[0] in late for group in one_by_one] == [False] * 72 + [True] * 18
-
-
-def test_rank_puts_wanted_rounds_first():
-    pairs = [("a", "b"), ("c", "d"), ("a", "c")]
-    for seed in range(10):
-        assert rounds(pairs, seed=seed, rank=lambda pair: pair != ("a", "c"))[0] == [("a", "c")]

@@ -7,8 +7,7 @@ import pytest
 from wanbench.measure.campaign import start
 from wanbench.measure.labs import CLOUDS
 from wanbench.measure.labs.aws import preflight
-from wanbench.measure.labs.rented import RentedLab
-from wanbench.measure.plan.cost import SET_UP_S
+from wanbench.measure.labs.rented.costs import SET_UP_S
 from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.parameters import read_parameters
 
@@ -23,9 +22,8 @@ class Asked(Exception):
 def dry_run(monkeypatch):
     """A function that runs a notebook with a preset up to measuring: the plan, and the lab with its estimate."""
     monkeypatch.setenv("WANBENCH_OPERATOR_ADDRESS", "192.0.2.7")
-    monkeypatch.setattr(RentedLab, "survey", lambda self: ([], []))
     for cloud in CLOUDS:
-        monkeypatch.setattr(CLOUDS[cloud].lab_class, "survey", RentedLab.survey)
+        monkeypatch.setattr(CLOUDS[cloud].lab_class, "survey", lambda *asked: ([], []))
     monkeypatch.setattr(preflight, "list_prices", lambda *_: {})
 
     def run(name, preset):

@@ -216,8 +216,8 @@ def test_coverage_notices_intervals_that_are_too_narrow(monkeypatch):
 
 def test_figures_carry_the_prediction():
     found = prediction.what_if(PAIRS, NAMES[0], NAMES[9])
-    drawn = found.figure(note="A check.")
-    assert drawn.layout.meta["name"] == "prediction" and "A check." in drawn.layout.meta["caption"]
+    drawn = found.figure()
+    assert drawn.layout.meta["name"] == "prediction"
     points = [trace for trace in drawn.data if trace.name == "prediction"]
     assert points[0].y[0] == found.rtt.estimate and points[1].y[0] == found.throughput.estimate
     assert points[0].error_y.array[0] == pytest.approx(found.rtt.high - found.rtt.estimate)

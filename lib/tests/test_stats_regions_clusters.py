@@ -36,7 +36,7 @@ def test_regions_of_one_city_are_one_unit_also_where_their_pair_was_not_measured
         sample = unordered(table, "rtt_ms")
         grouped = places.units(sample)
         tokyo = {grouped.of_region[sample.regions.index(name)] for name in IN_TOKYO}
-        assert len(tokyo) == 1 and grouped.n == 1 + len(ELSEWHERE) and grouped.clustered
+        assert len(tokyo) == 1 and grouped.n == 1 + len(ELSEWHERE)
     slope = methods.fit_rtt(pairs, resamples=40).slope
     assert slope.n_places == 7 and "36 pairs of 9 regions in 7 places" in str(slope)
     by_region = methods.fit_rtt(pairs, resamples=40, cluster="region").slope

@@ -157,7 +157,7 @@ def test_mantel_speaks_of_the_association_and_of_what_is_missing():
     some = np.random.default_rng(0).random(len(pairs)) < 0.3
     lacking = mantel.mantel(pairs.assign(rtt_ms=pairs.rtt_ms.mask(some)), permutations=99)
     assert "every relabelling is compared over the" in str(lacking.pearson_p)
-    with pytest.raises(ParameterError, match="the distance between .* is not known"):
+    with pytest.raises(ParameterError, match=r"the distance between .* is not known"):
         mantel.mantel(pairs[~some], permutations=99)
 
 

@@ -8,8 +8,9 @@ from scipy.optimize import least_squares
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.methods.tcp import knee, robust_fit
+from wanbench.methods.tcp import knee
 from wanbench.methods.tcp.models import Paths, bytes_sent, cubic_bps, throughput_models
+from wanbench.pages.intercloud_2022 import robust_fit
 from wanbench.pages.intercloud_2022.compare_models import compare_models
 
 

@@ -43,7 +43,7 @@ def test_a_machine_below_any_threshold_can_slow_trials_down():
     found = processor_effect(*trials([45, 48, 50, 75, 78, 82, 46, 80], per_ten=0.97, noise=0.004))
     assert found.slope.high < 1
     message = str(found)
-    assert "a trial reached 0.9" in message and "per 10 points of processor use more" in message
+    assert "a trial reached 0.9" in message and "with 10 percentage points more of processor use" in message
     assert (
         "internet reached 0.89 of its limit" in message
         and "with processors 71 % busy" in message

@@ -268,7 +268,7 @@ def test_trials_too_few_to_show_whether_rates_settled_have_no_interval_and_say_s
     found = steadiness(seconds)
     assert found.rows.set_index("setting").low.isna().to_dict() == {"a": True, "b": False}
     assert "not shown for 1 setting: 2 trials of a setting cannot show it" in found.sentence
-    assert found.formatted_table().iloc[0, -1] == "too few trials" and "over b" in found.sentence
+    assert found.formatted_table().iloc[0, -1] == "too few trials" and "“b”" in found.sentence
     alone = steadiness(seconds[seconds.setting == "a"]).sentence
     assert alone.startswith("Whether the warm-up was long enough is not shown for 1 setting")
 

@@ -54,7 +54,7 @@ OF_PAGES = {
         "tornado",
     ),
     grids_and_predictions: ("fit_predictor", "prediction_coverage", "what_if"),
-    intercloud_2022: ("ModelComparison", "compare_models", "compare_shapes", "lower_envelope"),
+    intercloud_2022: ("compare_models", "compare_shapes", "lower_envelope"),
     intercloud_throughput: ("estimate_loss", "link_map"),
     lab_calibration: ("cut_timeline",),
     private_vs_internet: ("fit_factorial",),
@@ -214,7 +214,7 @@ RESULTS = {
     **{name: lambda fit=fit: fit(PAIRS, **QUICK) for name, fit in FITS.items()},
     "predictor": lambda: grids_and_predictions.fit_predictor(PAIRS),
     "clouds": lambda: methods.mantel(PAIRS, permutations=20),
-    "model": lambda: methods.fit_model(PAIRS, "window-limited"),
+    "model": lambda: import_module("wanbench.pages.intercloud_2022.fit_model").fit_model(PAIRS, "window-limited"),
     "sensitivity": lambda: methods.with_and_without(
         lambda pairs: methods.fit_rtt(pairs, **QUICK), PAIRS, from_rows("flags", [])
     ),

@@ -200,7 +200,7 @@ def test_sentences_say_the_range_and_whether_the_table_came_out_again(toy):
     table = simulation.run(toy, datasets=100)
     found = summaries.finding(table, "mean", "coverage-mean", subject="A toy", method="half as wide")
     low, high = (100 * table[table.method == "half as wide"].coverage).agg(["min", "max"])
-    assert f"covers in {low:.1f} to {high:.1f} of 100 simulated" in found.sentence
+    assert f"contains the known answer in {low:.1f} to {high:.1f} of 100 simulated" in found.sentence
     assert "2 kinds of data set, 100 of each; 93 to 97 in 0" in found.sentence
     with pytest.raises(ParameterError, match="quantity is 'median'; allowed: 'mean'"):
         summaries.finding(table, "median", "x", subject="A toy")

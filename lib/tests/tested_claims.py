@@ -16,8 +16,8 @@ def estimate(value, low, high, unit="times", **other):
 
 def check_all_tested(rows, n):
     """
-    Each of n claims has its working and says how it was tested: settings can only be contradicted, claims that cannot be
-    tested here have no verdict, and those with numbers of their own have one.
+    Each of n claims has its working and says how it was tested: settings can only be contradicted, claims that cannot
+    be tested here have no verdict, and those with numbers of their own have one.
     """
     assert (rows.working != "").all() and len(rows) == n
     by_way = {way: set(each.own) for way, each in rows.groupby("tested_by")}

@@ -226,13 +226,13 @@ def _replayed(job, reason: str):
 
 
 def _recorded(job):
-    """The job with the committed recording instead of the local lab, if its notebook's tag asks for that."""
+    """Return the job, with the committed recording instead of the local lab if its notebook is tagged `recorded`."""
     from .publish.notebooks import RECORDED, read_notebook, title_tags
 
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):
         return job
     number = job.notebook.stem.partition("-")[0]
-    return _replayed(job, f"measuring here takes minutes more; run 'wanbench report {number}'.")
+    return _replayed(job, f"measuring this page takes minutes more; to do so, run 'wanbench report {number}'.")
 
 
 def _measured_or_replayed(job, replay: bool):

@@ -38,7 +38,8 @@ _Loader.add_implicit_resolver(
 
 def read_yaml(path, what: str) -> object:
     """
-    Read plain data from a YAML file of at most `MAX_CHARACTERS`; ParameterError as of `parse_yaml`, or if unreadable.
+    Read plain data from a YAML file of at most `MAX_CHARACTERS`. Raises ParameterError if it cannot be read, or as
+    `parse_yaml` does.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -53,8 +54,8 @@ def read_yaml(path, what: str) -> object:
 
 def parse_yaml(text: str, place: str) -> object:
     """
-    Parse plain data from YAML text; ParameterError, with `place` and the line, if it is not YAML, has a key twice or an
-    alias, or asks for anything but plain data.
+    Parse plain data from YAML text. Raises ParameterError, with `place` and the line, if it is not YAML, repeats a key,
+    has an alias, or asks for anything but plain data.
     """
     try:
         return yaml.load(text, Loader=_Loader)

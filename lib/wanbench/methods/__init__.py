@@ -15,7 +15,6 @@ from .distance.inflation import path_inflation, physics_check
 from .distance.straight_lines import fit_rtt, fit_throughput
 from .regions.mantel import mantel
 from .regions.sensitivity import with_and_without
-from .tcp.fit_model import fit_model
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.limits import limits
@@ -29,7 +28,6 @@ __all__ = [
     "compare_links",
     "compare_series",
     "cost",
-    "fit_model",
     "fit_rtt",
     "fit_throughput",
     "fit_window",

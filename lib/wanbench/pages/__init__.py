@@ -1,8 +1,7 @@
 """Everything that one page alone needs: what it measures (`design`), its analyses, figures and claims."""
 
+from pkgutil import iter_modules
+
 from wanbench import submodules
 
-__getattr__, __dir__ = submodules(
-    __name__,
-    "geo_kafka grids_and_predictions intercloud_2022 intercloud_throughput lab_calibration price_performance private_vs_internet region_loss rolling_and_degraded tail_latency",
-)
+__getattr__, __dir__ = submodules(__name__, " ".join(module.name for module in iter_modules(__path__)))

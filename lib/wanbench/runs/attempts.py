@@ -72,33 +72,28 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
         for waiting in session:
             last_sign[waiting] = event["at_utc"]
     for key, start in started.items():
-        end = ends.get(key)
-        failed = end is not None and end["event"] == "test-failed"
+        end = ends.get(key, {})
+        failed = end.get("event") == "test-failed"
         yield Attempt(
-            test_id=key[0],
-            attempt=key[1],
-            **{name: start[name] for name in ("round", "from_region", "to_region")},
-            outcome="interrupted" if end is None else "failed" if failed else "done",
+            **{name: start[name] for name in ("test_id", "attempt", "round", "from_region", "to_region")},
+            outcome="failed" if failed else "done" if end else "interrupted",
             failed_experiment=end["experiment"] if failed else None,
             reason=end["reason"] if failed else None,
             started_at_utc=start["at_utc"],
-            ended_at_utc=None if end is None else end["at_utc"],
+            ended_at_utc=end.get("at_utc"),
             last_sign_at_utc=last_sign.get(key, start["at_utc"]),
-            files=() if end is None else files_of(folder, end),
+            files=files_of(folder, end) if end else (),
         )
 
 
 def files_of(folder: Path, event: dict) -> tuple[dict, ...]:
     """The raw files that an event of the journal lists; RawDataError if one is incomplete or outside the folder."""
-    path = folder / journal.NAME
-    out = []
+    path, line = folder / journal.NAME, event["line_number"]
     for file in event["files"]:
-        line = event["line_number"]
         if not isinstance(file, dict):
             raise RawDataError(path, line, file, "a file as a JSON object")
         for key, kind in (("path", str), ("experiment", str), ("sha256", str), ("bytes", int)):
             if not isinstance(file.get(key), kind):
                 raise RawDataError(path, line, file.get(key), f"a file with {key!r} of type {kind.__name__}")
         inside(folder, file["path"], path, line)
-        out.append(file)
-    return tuple(out)
+    return tuple(event["files"])

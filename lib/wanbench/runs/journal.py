@@ -19,15 +19,9 @@ NAME = "journal.jsonl"
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[+-][0-9]{2}:[0-9]{2})")
 
 _CONTEXT = {"test_id": str, "attempt": int}
+_DESCRIPTIONS = {"plan": dict, "parameters": dict, "lab": dict}
 EVENTS: dict[str, dict[str, type]] = {
-    "run-started": {
-        "schema_version": int,
-        "campaign": str,
-        "run_id": str,
-        "plan": dict,
-        "parameters": dict,
-        "lab": dict,
-    },
+    "run-started": {"schema_version": int, **dict.fromkeys(("campaign", "run_id"), str), **_DESCRIPTIONS},
     "round-started": {"round": int},
     "test-started": {**_CONTEXT, "round": int, "from_region": str, "to_region": str},
     "test-finished": {**_CONTEXT, "files": list},
@@ -61,10 +55,9 @@ def read(path: Path) -> Lines:
     """Read a journal; a truncated last line, from a killed writer, is kept as `torn`. RawDataError names a bad line."""
     content = Path(path).read_bytes()
     whole_bytes = content.rfind(b"\n") + 1
-    events = []
-    for number, line in enumerate(content[:whole_bytes].split(b"\n")[:-1], start=1):
-        events.append(_event(path, number, line))
-    return Lines(tuple(events), content[whole_bytes:], whole_bytes)
+    lines = content[:whole_bytes].split(b"\n")[:-1]
+    events = tuple(_event(path, number, line) for number, line in enumerate(lines, start=1))
+    return Lines(events, content[whole_bytes:], whole_bytes)
 
 
 def _event(path, number, line):
@@ -81,16 +74,12 @@ def _event(path, number, line):
             raise RawDataError(path, number, value, f"{event['event']!r} with {key!r} of type {kind.__name__}")
         if kind is int and not 0 <= value < 2**53:
             raise RawDataError(path, number, value, f"{event['event']!r} with {key!r} from 0 to 2**53")
-        if kind is str and not _is_text(value):
+        if kind is str and value != value.encode("utf-8", "replace").decode():
             raise RawDataError(path, number, ascii(value), f"{event['event']!r} with {key!r} in UTF-8")
     if not _is_time(event["at_utc"]):
         raise RawDataError(path, number, event["at_utc"], "a time in UTC, ISO 8601")
     event["line_number"] = number
     return event
-
-
-def _is_text(value):
-    return value == value.encode("utf-8", "replace").decode()
 
 
 def _is_time(text):
@@ -116,13 +105,12 @@ class Journal:
         """Write events, one line each, with the time they were handed over; they reach the disk together."""
         if not (self._path.exists() and os.path.samestat(os.fstat(self._file), self._path.stat())):
             raise RawDataError(self._path, None, "no journal", "the one that was opened; it was removed")
-        at_utc = now_utc()
-        lines = []
+        at_utc, data = now_utc(), b""
         for event in events:
             if event.get("event") not in EVENTS:
                 raise ParameterError(f"Event {event.get('event')!r} is not one of {', '.join(EVENTS)}.")
-            lines.append(json.dumps({"event": event["event"], "at_utc": at_utc, **event}, allow_nan=False) + "\n")
-        data = "".join(lines).encode()
+            line = {"event": event["event"], "at_utc": at_utc, **event}
+            data += json.dumps(line, allow_nan=False).encode() + b"\n"
         with self._lock, naming(self._path):
             before = os.fstat(self._file).st_size
             try:

@@ -87,10 +87,8 @@ def sha256(path: Path) -> str:
 
 def inside(folder: Path, path: object, journal: Path, line_number: int | None) -> str:
     """The relative path of a raw file if it stays inside the run folder; RawDataError otherwise."""
-    expected = "a relative path inside the run folder"
-    if not isinstance(path, str) or not path or re.search(r"[\\\0\ud800-\udfff]", path):
-        raise RawDataError(journal, line_number, path, expected)
-    parts = PurePosixPath(path)
-    if parts.is_absolute() or ".." in parts.parts or not (folder / path).resolve().is_relative_to(folder.resolve()):
-        raise RawDataError(journal, line_number, path, expected)
+    well = isinstance(path, str) and path and not re.search(r"[\\\0\ud800-\udfff]", path)
+    well = well and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
+    if not well or not (folder / path).resolve().is_relative_to(folder.resolve()):
+        raise RawDataError(journal, line_number, path, "a relative path inside the run folder")
     return path

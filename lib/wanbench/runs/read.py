@@ -182,14 +182,10 @@ class Run:
         incomplete, are left out.
         """
         context = ("test_id", "attempt", "round", "from_region", "to_region", "outcome")
-        out = []
-        for attempt in self._attempts:
-            about = {name: getattr(attempt, name) for name in context}
-            out += [{**about, **file} for file in attempt.files]
-        for event in self._events:
-            if event["event"] == "lab-closed":
-                out += [{**dict.fromkeys(context), **file} for file in files_of(self.folder, event)]
-        return out
+        parts = [({name: getattr(attempt, name) for name in context}, attempt.files) for attempt in self._attempts]
+        closed = [event for event in self._events if event["event"] == "lab-closed"]
+        parts += [(dict.fromkeys(context), files_of(self.folder, event)) for event in closed]
+        return [{**about, **file} for about, files in parts for file in files]
 
     def verify(self) -> None:
         """
@@ -202,9 +198,8 @@ class Run:
             listed = self.manifest["files"]
             for path, recorded in known.items():
                 if path != journal.NAME and listed.get(path) != recorded:
-                    raise RawDataError(
-                        self.folder / MANIFEST, None, listed.get(path), f"{path} with SHA-256 {recorded}"
-                    )
+                    expected = f"{path} with SHA-256 {recorded}"
+                    raise RawDataError(self.folder / MANIFEST, None, listed.get(path), expected)
             known = listed
             for file in sorted(self.folder.rglob("*")):
                 path = file.relative_to(self.folder)
@@ -224,11 +219,8 @@ class Run:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        left = "style='text-align:left'"
-        rows = "".join(
-            f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(text)}</td></tr>"
-            for name, text in self._facts().items()
-        )
+        row = "<tr><th style='text-align:left'>{}</th><td style='text-align:left'>{}</td></tr>"
+        rows = "".join(row.format(html.escape(name), html.escape(text)) for name, text in self._facts().items())
         return f"<table><caption>Run {html.escape(self.run_id)}</caption>{rows}</table>"
 
     def _facts(self) -> dict[str, str]:

@@ -108,21 +108,16 @@ def measure(
                 session.measure_on(lab)
             except KeyboardInterrupt:  # not what the lab or a test was at just then
                 raise KeyboardInterrupt("what was measured is kept, and the next call goes on") from None
-        elif writer.before is None:
-            writer.start({"kind": lab.kind})
         session.check_failures()
         return writer.finish()
 
 
 def _settings(lab):
     """The settings that identify a lab before it is opened: a run is resumed only on an equal lab."""
-    settings = {
-        "kind": lab.kind,
-        "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in lab.links.items()),
-        "sysctls": dict(lab.sysctls),
-    }
-    settings |= {"settings": dict(lab.settings)} if lab.settings else {}
-    return settings | ({"cluster": lab.cluster_settings} if lab.cluster_settings else {})
+    links = sorted([*pair, dataclasses.asdict(link)] for pair, link in lab.links.items())
+    more = {"settings": lab.settings and dict(lab.settings), "cluster": lab.cluster_settings}
+    more = {name: value for name, value in more.items() if value}
+    return {"kind": lab.kind, "links": links, "sysctls": dict(lab.sysctls)} | more
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,13 +133,7 @@ class _Session:
     """One session of measuring: from opening the lab to closing it."""
 
     def __init__(
-        self,
-        plan: Plan,
-        writer: RunWriter,
-        retries: int,
-        progress: bool,
-        watched: Sequence = (),
-        retry_failed: bool = False,
+        self, plan: Plan, writer: RunWriter, retries: int, progress: bool, watched: Sequence, retry_failed: bool
     ):
         self.plan, self.writer, self.retries, self.show = plan, writer, retries, progress
         self.watched = watched
@@ -158,13 +147,11 @@ class _Session:
         before = writer.before
         self.number = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
         for earlier in before.attempts() if before else ():
-            self.attempts[earlier.test_id] = max(self.attempts[earlier.test_id], earlier.attempt)
-            self.failures[earlier.test_id] += earlier.outcome == "failed"
-            if earlier.by_machine:
-                self.failures[earlier.test_id] = 0
+            name = earlier.test_id
+            self.attempts[name] = max(self.attempts[name], earlier.attempt)
+            self.failures[name] = 0 if earlier.by_machine else self.failures[name] + (earlier.outcome == "failed")
             self.last_round = max(self.last_round, earlier.round)
-            if earlier.outcome == "done":
-                self.done.add(earlier.test_id)
+            self.done |= {name} if earlier.outcome == "done" else set()
         if retry_failed or not self.done:
             self.failures.clear()
         self._count_what_files_name()
@@ -185,7 +172,7 @@ class _Session:
 
     def check_failures(self) -> None:
         """LabError, and the run stays open, if tests failed because of the machine, or all tests failed."""
-        failures = Run.open(self.writer.folder).failures().values() if self.plan.tests else ()
+        failures = Run.open(self.writer.folder).failures().values()
         blamed = [attempt for attempt in failures if attempt.by_machine or not self.done]
         if not blamed:
             return
@@ -254,23 +241,16 @@ class _Session:
         self._keep_of_lab(lab, opened_at_utc)
 
     def _round(self, number, tests, lab):
-        lab.before_round(self._slot_s(tests), dataclasses.replace(self.plan, rounds=(tuple(tests),)).sent_bytes())
-        for test in tests:
-            self.attempts[test.id] += 1
-        self.writer.record(
-            {"event": "round-started", "round": number},
-            *(
-                {
-                    "event": "test-started",
-                    "test_id": test.id,
-                    "attempt": self.attempts[test.id],
-                    "round": number,
-                    "from_region": test.from_region,
-                    "to_region": test.to_region,
-                }
-                for test in tests
-            ),
+        plan = dataclasses.replace(self.plan, rounds=(tuple(tests),))
+        [slot_s] = plan.slots_s()
+        lab.before_round(slot_s, plan.sent_bytes())
+        self.attempts.update(test.id for test in tests)
+        started = (
+            {"event": "test-started", "test_id": test.id, "attempt": self.attempts[test.id], "round": number}
+            | {"from_region": test.from_region, "to_region": test.to_region}
+            for test in tests
         )
+        self.writer.record({"event": "round-started", "round": number}, *started)
         self.threads = [
             threading.Thread(target=self._test, args=(test, self.attempts[test.id], lab), name=test.id, daemon=True)
             for test in tests
@@ -287,7 +267,7 @@ class _Session:
             thread.join()
         if not self.done.intersection(test.id for test in tests):
             lab.describe()  # raises LabError if it is not the tests that fail but the lab
-        self.planned_s += self._slot_s(tests)
+        self.planned_s += slot_s
         self.spent_s += time.monotonic() - started
         self.left_s = self._left_s()
 
@@ -297,9 +277,8 @@ class _Session:
             for experiment in self.plan.experiments_of(test):
                 if self.stopping.is_set():
                     return
-                files += experiment.run(
-                    lab.host(test.from_region), lab.host(test.to_region), self.writer.folder, f"{test.id}.{attempt}"
-                )
+                ends = lab.host(test.from_region), lab.host(test.to_region)
+                files += experiment.run(*ends, self.writer.folder, f"{test.id}.{attempt}")
         except BaseException as error:
             self.news.put(_Outcome(test, attempt, files + list(getattr(error, "files", [])), experiment.name, error))
         else:
@@ -324,13 +303,9 @@ class _Session:
         self.writer.record(event)
         self.progress.update(done=len(self.done), failed=self.given_up, left_s=self.left_s)
 
-    def _slot_s(self, tests):
-        return max((self.plan.test_s(test) for test in tests), default=0.0)
-
     def _left_s(self):
         """Expected duration of the remaining rounds, scaled by that of the completed ones."""
-        waiting = {test.id for test in self.waiting()}
-        planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
+        planned_s = sum(self.rest_of_plan().slots_s())
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
     def _keep_costs_of(self, lab, error):
@@ -346,8 +321,8 @@ class _Session:
         """Raw files of the lab itself: counters of links and devices, server logs."""
         if self.kept:
             return
-        session = self.number
-        files, name = [], f"counters.{session}.json" if session > 1 else "counters.json"
+        session, files = self.number, []
+        name = f"counters.{session}.json" if session > 1 else "counters.json"
         for folder, counts in (("links", lab.counters()), ("devices", lab.devices())):
             if counts is not None:
                 content = json.dumps(counts, indent=1).encode() + b"\n"
@@ -423,13 +398,8 @@ class Progress:
         self._shown, self._bar = shown, None
         self._said_at, self._said_over = time.monotonic(), done + failed
         if shown and sys.stderr.isatty():
-            self._bar = tqdm(
-                total=total,
-                initial=done,
-                unit="test",
-                file=sys.stderr,
-                bar_format="{desc}{n_fmt}/{total_fmt} tests |{bar}| {elapsed}{postfix}",
-            )
+            form = "{desc}{n_fmt}/{total_fmt} tests |{bar}| {elapsed}{postfix}"
+            self._bar = tqdm(total=total, initial=done, unit="test", file=sys.stderr, bar_format=form)
         self._say_if_due()
 
     def text(self) -> str:
@@ -458,11 +428,8 @@ class Progress:
     def _say_if_due(self):
         if not self._shown or self._bar is not None:
             return
-        pause_s = time.monotonic() - self._said_at
-        tenth = max(self.total / 10, 1)
-        if pause_s >= _MOST_PAUSE_S or (
-            pause_s >= _LEAST_PAUSE_S and self.done + self.failed >= self._said_over + tenth
-        ):
+        is_tenth = self.done + self.failed >= self._said_over + max(self.total / 10, 1)
+        if time.monotonic() - self._said_at >= (_LEAST_PAUSE_S if is_tenth else _MOST_PAUSE_S):
             self._say()
 
     def _say(self):

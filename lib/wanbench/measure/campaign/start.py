@@ -86,27 +86,18 @@ def run(
     check_choice("lab", lab, [*LABS, SAMPLES])
     if lab == SAMPLES:
         return recording(plan, campaign, links)
-    opened = _lab(
-        lab,
-        plan.regions,
-        _within(links, plan),
-        hosts_per_region=_most_in_a_region(brokers, (cluster or {}).get("controllers", "combined")),
-        sysctls=sysctls,
-        seed=plan.seed,
-        **(lab_options or {}),
-    )
+    cluster, external = cluster or {}, external or {}
+    controllers = cluster.get("controllers", "combined")
+    on_hosts = (brokers, () if controllers == "combined" else controllers)  # dedicated controllers share the hosts
+    n_hosts = max([1, *(n for regions in on_hosts for n in Counter(regions).values())])
+    own = {"hosts_per_region": n_hosts, "sysctls": sysctls, "seed": plan.seed}
+    opened = _lab(lab, plan.regions, _within(links, plan), **own, **(lab_options or {}))
     again = os.environ.get(AGAIN_VARIABLE)
     options = {"fresh": again == "fresh", "retry_failed": again == "retry-failed"} | options
-    has_kafka = bool(brokers or external)
-    check_trials(plan, opened, brokers, cluster or {}, external or {})
-    return measure(
-        plan,
-        KafkaLab(opened, brokers, external=external, **(cluster or {})) if has_kafka else opened,
-        data_folder=data_folder(),
-        campaign=campaign,
-        parameters=parameters,
-        **options,
-    )
+    check_trials(plan, opened, brokers, cluster, external)
+    if brokers or external:
+        opened = KafkaLab(opened, brokers, external=external, **cluster)
+    return measure(plan, opened, data_folder=data_folder(), campaign=campaign, parameters=parameters, **options)
 
 
 def _lab(kind, *arguments, **options):
@@ -155,12 +146,6 @@ def _has_links(run, links):
     )
 
 
-def _most_in_a_region(brokers, controllers):
-    """Hosts that the busiest region needs; dedicated controllers share the brokers' hosts."""
-    apart = () if controllers == "combined" else controllers
-    return max([1, *Counter(brokers).values(), *Counter(apart).values()])
-
-
 def _within(links, plan):
     wanted = set(plan.regions)
     return {pair: link for pair, link in links.items() if set(pair) <= wanted}
@@ -198,7 +183,7 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
             " names no cluster, and the lab has none of its own; allowed: regions as brokers, or one of the external "
             f"clusters ({names}) named as cluster."
         )
-    if is_external and (asked := _needs_own_cluster(trial)):
+    if asked := is_external and _needs_own_cluster(trial):
         yield (
             f" asks an external cluster for {', '.join(asked)}; allowed: settings of clients only, because its brokers "
             "run elsewhere."
@@ -223,9 +208,7 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
             )
     yield from _large_buffers(load, settings, lab.socket_buffer_limits())
     if not is_external:
-        for action in (
-            action for part in trial.alongside if isinstance(part, BrokerActions) for action in part.actions
-        ):
+        for action in (one for part in trial.alongside if isinstance(part, BrokerActions) for one in part.actions):
             if action.node_id is not None and action.node_id > brokers:
                 yield f": “{action}”; allowed: brokers 1 to {brokers}."
             if action.kind == "link" and not can_set_links:
@@ -248,8 +231,8 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
 
 def _needs_own_cluster(trial) -> list[str]:
     if isinstance(trial, KafkaFault):
-        asked = ["broker_settings"] * bool(trial.broker_settings)
-        return asked + [f"the fault {trial.fault}"] * (trial.fault in ON_BROKERS)
+        fault = [f"the fault {trial.fault}"] if trial.fault in ON_BROKERS else []
+        return (["broker_settings"] if trial.broker_settings else []) + fault
     asked = trial.restarts + ["broker_sizes"] * (trial.broker_sizes is not None)
     only_own = BrokerActions | BrokerMetrics | BrokerProcessors
     return asked + [part.name for part in trial.alongside if isinstance(part, only_own)]
@@ -258,10 +241,9 @@ def _needs_own_cluster(trial) -> list[str]:
 def _large_buffers(load, settings, limits) -> Iterator[str]:
     of = {"brokers": settings, "producers": dict(load.producer_settings), "consumers": dict(load.consumer_settings)}
     for whose, name, value in ((whose, *item) for whose, its in of.items() if limits for item in its.items()):
-        ends = [end for end in SYSCTLS if name.endswith(f"{end}.buffer.bytes")]
-        if not ends:
+        sysctl = next((SYSCTLS[end] for end in SYSCTLS if name.endswith(f"{end}.buffer.bytes")), None)
+        if sysctl is None:
             continue
-        sysctl = SYSCTLS[ends[0]]
         try:
             size = check_number(name, int(value), -1, whole=True)
         except ValueError:

@@ -14,21 +14,6 @@ from .kafka_trial import KafkaTrial
 from .ping import Ping
 from .sampling import BrokerMetrics, BrokerProcessors, HostMetrics, LinkSamples, ProcessorUse
 
-__all__ = [
-    "BrokerAction",
-    "BrokerActions",
-    "BrokerMetrics",
-    "BrokerProcessors",
-    "ConcurrentExperiment",
-    "Experiment",
-    "ExperimentError",
-    "HostMetrics",
-    "Iperf3",
-    "KafkaFault",
-    "KafkaLoad",
-    "KafkaOpenLoop",
-    "KafkaTrial",
-    "LinkSamples",
-    "Ping",
-    "ProcessorUse",
-]
+__all__ = ["ConcurrentExperiment", "Experiment", "ExperimentError", "Iperf3", "Ping"]
+__all__ += ["BrokerAction", "BrokerActions", "KafkaFault", "KafkaLoad", "KafkaOpenLoop", "KafkaTrial"]
+__all__ += ["BrokerMetrics", "BrokerProcessors", "HostMetrics", "LinkSamples", "ProcessorUse"]

@@ -14,6 +14,8 @@ from wanbench.errors import CommandError
 from wanbench.measure.labs.base import Completed, Host
 from wanbench.runs import RawFile, write_raw
 
+Hosts = Sequence[Host]
+WhenSending = Callable[[], None] | None  # Called once, as soon as all producers send.
 PROCESS_S = 0.02
 """
 Time to start and end a command on a local lab; measured together with `HANDSHAKE_RTTS` of iperf3.
@@ -94,13 +96,7 @@ class Load(Experiment, Protocol):
     consumer_settings: Mapping[str, object]
 
     def run_on(
-        self,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
+        self, producers: Hosts, consumers: Hosts, folder: Path, stem: str, *, when_sending: WhenSending = None
     ) -> list[RawFile]:
         """
         Like `run`, which also has `when_sending`, with producers and consumers spread over several hosts in turn;
@@ -114,19 +110,13 @@ class ClientLoad:
     name: ClassVar[str]
 
     def run(
-        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: Callable[[], None] | None = None
+        self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: WhenSending = None
     ) -> list[RawFile]:
         """Load the cluster from `source` (producers) and `target` (consumers): see `session`."""
         return self.run_on([source], [target], folder, stem, when_sending=when_sending)
 
     def run_on(
-        self,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
-        folder: Path,
-        stem: str,
-        *,
-        when_sending: Callable[[], None] | None = None,
+        self, producers: Hosts, consumers: Hosts, folder: Path, stem: str, *, when_sending: WhenSending = None
     ) -> list[RawFile]:
         """The same with clients spread over several hosts; ExperimentError if there is no cluster."""
         if not producers or not consumers:
@@ -146,9 +136,6 @@ class ExperimentError(CommandError):
         super().__init__(reason)
         self.files = list(files)
 
-    def __reduce__(self):
-        return ExperimentError, (str(self), self.files)
-
 
 def bounded(default: object, low: float, high: float):
     """A numeric field of an experiment with its limits, both allowed; without default if that is MISSING."""
@@ -163,11 +150,8 @@ def one_of(default: object, allowed: Collection):
 def check_declared(settings: object) -> None:
     """Check all fields that are `bounded`, `one_of` or flags; numbers are whole if declared as int."""
     for each in fields(settings):
-        value, label, is_optional = (
-            getattr(settings, each.name),
-            f"{type(settings).__name__} {each.name}",
-            "None" in each.type,
-        )
+        value, is_optional = getattr(settings, each.name), "None" in each.type
+        label = f"{type(settings).__name__} {each.name}"
         if "limits" in each.metadata:
             optional = (each.name,) if is_optional else ()
             check_fields(settings, (each.name, *each.metadata["limits"]), whole="int" in each.type, optional=optional)
@@ -188,9 +172,8 @@ def links_of(host: Host):
 
 def cluster_of(*hosts: Host):
     """The hosts' Kafka cluster: their lab's own or the one chosen by `reaching`; ExperimentError if there is none."""
-    for host in hosts:
-        if host.cluster is not None:
-            return host.cluster
+    if cluster := next((host.cluster for host in hosts if host.cluster is not None), None):
+        return cluster
     names = ", ".join(dict.fromkeys(host.name for host in hosts))
     raise ExperimentError(f"the lab of {names} has no Kafka cluster: open a Cluster on it first")
 
@@ -219,12 +202,10 @@ def keep(folder: Path, experiment: str, stem: str, extension: str, done: Complet
     Write stdout to <experiment>/<stem>.<extension>, and stderr, if there is any, to
     <experiment>/<stem>.stderr.txt (<stem>.server.stderr.txt if the extension is "server.txt").
     """
-    files = [write_raw(folder, experiment, f"{stem}.{extension}", done.stdout, **about(done))]
+    contents = {f"{stem}.{extension}": done.stdout}
     if done.stderr:
-        prefix = extension.rpartition(".")[0]
-        name = f"{stem}.{prefix}.stderr.txt" if prefix else f"{stem}.stderr.txt"
-        files.append(write_raw(folder, experiment, name, done.stderr, **about(done)))
-    return files
+        contents[".".join(filter(None, [stem, extension.rpartition(".")[0], "stderr.txt"]))] = done.stderr
+    return [write_raw(folder, experiment, name, content, **about(done)) for name, content in contents.items()]
 
 
 def run_to_end(host: Host, command: Sequence[str], timeout_s: float) -> tuple[Completed, str | None]:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import MISSING, dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from wanbench.checks import check_number, refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.labs.base import Host
-from wanbench.runs import RawFile
 
 from .base import bounded, check_declared, one_of
 from .broker_actions_session import ActionsSession
+from .session import Concurrent
 
 RESTARTS = ("restart", "kill")
 PASSING = ("slow", "link")
 LEADERS = ("demote", "restore", "skew", "rebalance")
 KINDS = (*RESTARTS, *PASSING, *LEADERS)
 LASTING = ("kill", *PASSING)  # Kinds of actions that last for `for_s`.
+_LINK = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 _RESTART_S, _LEADERS_S = 12.0, 2.0  # Expected duration, measured on two busy processors.
 
 
@@ -69,22 +66,18 @@ class BrokerAction:
     def __post_init__(self):
         check_number("BrokerAction node_id", self.node_id, 1, 1_000_000, whole=True, optional=True)
         check_declared(self)
-        links = ("delay_ms", "jitter_ms", "loss", "rate_bps")
-        given = [name for name in links if getattr(self, name) is not None]
+        given = ", ".join(self.link_changes)
         if given and self.kind != "link":
-            raise ParameterError(
-                f"BrokerAction {self.kind!r} has {', '.join(given)}; allowed: with the kind 'link' only."
-            )
+            raise ParameterError(f"BrokerAction {self.kind!r} has {given}; allowed: with the kind 'link' only.")
         if self.kind == "link" and not given:
-            raise ParameterError(f"BrokerAction 'link' changes nothing; allowed: at least one of {', '.join(links)}.")
+            raise ParameterError(f"BrokerAction 'link' changes nothing; allowed: at least one of {', '.join(_LINK)}.")
         if self.kind == "rebalance" and self.node_id is not None:
             raise refusal("BrokerAction node_id", self.node_id, "None with the kind 'rebalance'")
 
     @property
     def link_changes(self) -> dict[str, float]:
         """The fields of LinkSettings that a "link" action changes."""
-        names = ("delay_ms", "jitter_ms", "loss", "rate_bps")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {name: value for name in _LINK if (value := getattr(self, name)) is not None}
 
     def __str__(self) -> str:
         whom = "" if self.node_id is None else f" broker {self.node_id}"
@@ -95,9 +88,10 @@ class BrokerAction:
 
 
 @dataclass(frozen=True)
-class BrokerActions:
+class BrokerActions(Concurrent):
     """
-    A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile.
+    A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile. It leaves
+    broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
 
     It belongs in `KafkaTrial.alongside`; times then count from when the load sends. Actions begin in the order of
     their times, and an unfinished one delays the next; "slow", "link" and the gap of a "kill" overlap with others. When
@@ -134,7 +128,7 @@ class BrokerActions:
     duration_s: float = bounded(60.0, 1, 86_400)
 
     name: ClassVar[str] = "broker_actions"
-    waits_for_load: ClassVar[bool] = True
+    session: ClassVar = ActionsSession
 
     def __post_init__(self):
         if isinstance(self.actions, BrokerAction):
@@ -147,32 +141,14 @@ class BrokerActions:
         object.__setattr__(self, "actions", actions)
         check_declared(self)
         for each in actions:
-            needs = each.kind not in ("restore", "rebalance")
             if self.rolling and (each.node_id is not None or each.kind == "rebalance"):
-                raise ParameterError(
-                    f"BrokerActions rolling has “{each}”; allowed: actions of one broker, without node_id."
-                )
-            if not self.rolling and needs and each.node_id is None:
+                allowed = "actions of one broker, without node_id"
+                raise ParameterError(f"BrokerActions rolling has “{each}”; allowed: {allowed}.")
+            if not self.rolling and each.node_id is None and each.kind not in ("restore", "rebalance"):
                 raise ParameterError(f"BrokerActions has “{each}” without node_id; allowed: with rolling only.")
 
     def __str__(self) -> str:
         return ("every broker in turn: " if self.rolling else "") + ", ".join(map(str, self.actions))
-
-    def concurrently(
-        self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
-    ) -> AbstractContextManager[list[RawFile]]:
-        """
-        Run the schedule while the block runs; the yielded list holds the raw files once the block is left:
-        broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
-
-        `sending` returns True once the load sends, or False if it never will; None: times count from the start. Raises
-        ExperimentError if it cannot start, or could not undo something; never in place of an exception of the block.
-        """
-        return ActionsSession(self, source, folder, stem, sending).beside()
-
-    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
-        """Run the schedule without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
-        return ActionsSession(self, source, folder, stem).run()
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration of all actions on three brokers; during a load, the load's."""

@@ -43,10 +43,9 @@ class ActionsSession(ConcurrentSession):
             raise ExperimentError("brokers of a cluster that this lab did not start cannot be controlled")
         self.nodes = [broker.node_id for broker in cluster.brokers]
         for action in self.settings.actions:
-            if action.node_id is not None and action.node_id not in self.nodes:
-                raise ParameterError(
-                    f"“{action}”: the cluster has no such broker; allowed: {', '.join(map(str, self.nodes))}."
-                )
+            if action.node_id not in (None, *self.nodes):
+                allowed = ", ".join(map(str, self.nodes))
+                raise ParameterError(f"“{action}”: the cluster has no such broker; allowed: {allowed}.")
             if action.kind == "link":
                 links_of(self.host)
         watch = cluster.watching(self.host, LONGEST_S, interval_s=self.settings.watch_interval_s, internal=True)
@@ -137,8 +136,7 @@ class ActionsSession(ConcurrentSession):
         for row in self._pending():
             if row["leaders_moved"] is None and self.view.at_s > row["done_at_s"]:
                 before, now = self._before[row["number"]], leaders(self.view.topics)
-                both = before.keys() & now.keys()
-                row["leaders_moved"] = sum(before[key] != now[key] for key in both)
+                row["leaders_moved"] = sum(before[key] != now[key] for key in before.keys() & now.keys())
             row["healthy_at_s"] = self.view.healthy_since(row["done_at_s"])
             if row["healthy_at_s"] is not None:
                 self._before.pop(row["number"])
@@ -184,12 +182,8 @@ class ActionsSession(ConcurrentSession):
         return b"".join(self.view.lines)
 
     def _document(self) -> dict:
-        return {
-            "started_at_s": self._started_at_s,
-            "ended_at_s": time.time(),
-            "actions": self.rows,
-            "undone": self._undone,
-        }
+        times = {"started_at_s": self._started_at_s, "ended_at_s": time.time()}
+        return times | {"actions": self.rows, "undone": self._undone}
 
 
 class ClusterView:
@@ -225,10 +219,8 @@ class ClusterView:
         long enough.
         """
         times = self._healthy_at_s
-        first = bisect_left(times, after_s)
-        if first < len(times) and times[-1] - times[first] >= HOLDS_S:
-            return times[first]
-        return None
+        first = next(iter(times[bisect_left(times, after_s) :]), None)
+        return None if first is None or times[-1] - first < HOLDS_S else first
 
     def _saw(self, sample: dict) -> None:
         times = [round(sample["at_s"], 6), sample["took_s"]]
@@ -237,9 +229,8 @@ class ClusterView:
             self._healthy_at_s = []
         else:
             self.at_s, self.topics = sample["at_s"], sample["topics"]
-            state = {
-                topic["name"]: [[row["leader"], row["isr"]] for row in topic["partitions"]] for topic in self.topics
-            }
+            rows = {topic["name"]: topic["partitions"] for topic in self.topics}
+            state = {name: [[row["leader"], row["isr"]] for row in partitions] for name, partitions in rows.items()}
             now = sample["brokers"], state
             line = [*times, sample["node_id"]]
             line += [None if new == old else new for new, old in zip(now, self._before, strict=True)]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from wanbench.errors import CommandError, LabError, ParameterError
@@ -103,63 +104,53 @@ class Acts:
     def undo(self) -> tuple[list[str], list[str]]:
         """Revert actions that have not ended; returns sentences on what was reverted, and what failed."""
         undone, faults = [], []
-
-        def take_back(what: str, do: Callable[[], None]) -> None:
+        steps = [(f"broker {node_id} at full speed", partial(self._quicken, node_id)) for node_id in self.slow]
+        steps += [(f"links of {region}", partial(self._mend, region)) for region in self._links]
+        steps += [(f"broker {node_id} started", partial(self._start, node_id)) for node_id in sorted(self._down)]
+        if self._originals:
+            steps.append(("replicas in their order", partial(self._lead, self._originals, others=True)))
+        for what, do in steps:
             try:
                 do()
                 undone.append(what)
             except LabError as error:
                 faults.append(f"{what}: {error}")
-
-        for node_id in list(self.slow):
-            take_back(f"broker {node_id} at full speed", lambda node_id=node_id: self._quicken(node_id))
-        for region in list(self._links):
-            take_back(f"links of {region}", lambda region=region: self._mend(region))
-        for node_id in sorted(self._down):
-            take_back(f"broker {node_id} started", lambda node_id=node_id: self._start(node_id))
-        if self._originals:
-            take_back("replicas in their order", lambda: self._lead(self._originals, others=True))
-            leadership.forget(self.cluster.first_order, self._originals)
-            self._originals = {}
+        leadership.forget(self.cluster.first_order, self._originals)
+        self._originals = {}
         return undone, faults
 
     # Restarts
 
     def _restart(self, action, view, row) -> None:
-        self._check_whole(action.node_id)
-        self._down.add(action.node_id)
-        self.cluster.stop(action.node_id)
-        row["in_force_at_s"] = time.time()
+        self._take_down(self.cluster.stop, action.node_id, row)
         self._start(action.node_id)
 
     def _kill(self, action, view, row) -> Callable[[], None]:
-        self._check_whole(action.node_id)
-        self._down.add(action.node_id)
-        self.cluster.kill(action.node_id)
-        row["in_force_at_s"] = time.time()
+        self._take_down(self.cluster.kill, action.node_id, row)
         return lambda: self._start(action.node_id)
 
-    def _start(self, node_id: int) -> None:
-        """Start a stopped broker, and return once it answers requests."""
-        logged = len(self.cluster.log(node_id))
-        if self.cluster.runs(node_id):
-            self._down.discard(node_id)
-            return
-        self.cluster.start(node_id, wait=False)
-        end_s = time.monotonic() + self.patience_s
-        while STARTED not in self.cluster.log(node_id)[logged:]:
-            if not self.cluster.runs(node_id):
-                self.cluster.check()
-            if time.monotonic() > end_s:
-                raise ExperimentError(f"broker {node_id} does not answer {self.patience_s:g} s after its start")
-            time.sleep(LOOK_S)
-        self._down.discard(node_id)
-
-    def _check_whole(self, node_id: int) -> None:
+    def _take_down(self, how: Callable[[int], None], node_id: int, row) -> None:
         if node_id in self.slow and self.slow[node_id].by_cycles:
             raise ExperimentError(f"broker {node_id} is slowed by SIGSTOP and cannot be stopped meanwhile")
         if node_id in self._down or not self.cluster.runs(node_id):
             raise ExperimentError(f"broker {node_id} does not run")
+        self._down.add(node_id)
+        how(node_id)
+        row["in_force_at_s"] = time.time()
+
+    def _start(self, node_id: int) -> None:
+        """Start a stopped broker, and return once it answers requests."""
+        logged = len(self.cluster.log(node_id))
+        if not self.cluster.runs(node_id):
+            self.cluster.start(node_id, wait=False)
+            end_s = time.monotonic() + self.patience_s
+            while STARTED not in self.cluster.log(node_id)[logged:]:
+                if not self.cluster.runs(node_id):
+                    self.cluster.check()
+                if time.monotonic() > end_s:
+                    raise ExperimentError(f"broker {node_id} does not answer {self.patience_s:g} s after its start")
+                time.sleep(LOOK_S)
+        self._down.discard(node_id)
 
     # What passes
 
@@ -198,12 +189,9 @@ class Acts:
     # Leadership
 
     def _demote(self, action, view, row) -> None:
-        order = leadership.without_leader(view, action.node_id)
-        alone = sum(
-            each["leader"] == action.node_id and len(each["replicas"]) == 1 for _, each in leadership.partitions(view)
-        )
-        self._reorder(action.node_id, order, view, row)
-        row["how"]["unmovable"] = alone
+        self._reorder(action.node_id, leadership.without_leader(view, action.node_id), view, row)
+        led = [each for _, each in leadership.partitions(view) if each["leader"] == action.node_id]
+        row["how"]["unmovable"] = sum(len(each["replicas"]) == 1 for each in led)
 
     def _skew(self, action, view, row) -> None:
         self._reorder(action.node_id, leadership.all_led_by(view, action.node_id), view, row)
@@ -212,8 +200,7 @@ class Acts:
         self._reorder(None, leadership.balanced(view), view, row)
 
     def _restore(self, action, view, row) -> None:
-        whole = action.node_id is None
-        order = deepcopy(self.cluster.first_order) if whole else self._orders.pop(action.node_id, {})
+        order = deepcopy(self.cluster.first_order) if action.node_id is None else self._orders.pop(action.node_id, {})
         row["how"] |= self._lead(order, others=True)  # a concurrent Detection may have removed it
         # partitions that have their first order again need no undoing
         self._originals = {
@@ -229,9 +216,8 @@ class Acts:
         row["how"] |= self._lead(order)
 
     def _lead(self, order: leadership.Order, *, others: bool = False) -> dict:
-        if not order:
-            return {"ordered": 0, "led": 0, "missing": 0}
-        return self.cluster.ask(self.host, "lead", replicas=order, others=others)
+        nothing = {"ordered": 0, "led": 0, "missing": 0}
+        return self.cluster.ask(self.host, "lead", replicas=order, others=others) if order else nothing
 
 
 NO_DISK_RATE = (
@@ -254,10 +240,10 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     if not hasattr(cluster, "pid_file"):
         raise ExperimentError(f"{cluster!r} runs elsewhere: its brokers cannot be given a size")
     try:
-        each = sizes_by_broker(sizes, len(cluster.brokers))
+        wanted = zip(cluster.brokers, sizes_by_broker(sizes, len(cluster.brokers)), strict=True)
     except ParameterError as error:
         raise ExperimentError(str(error)) from error
-    wanted = [(broker, size) for broker, size in zip(cluster.brokers, each, strict=True) if size is not None]
+    wanted = [(broker, size) for broker, size in wanted if size is not None]
     if any(size.disk_bps is not None for _, size in wanted):
         raise ExperimentError(NO_DISK_RATE)
     with ExitStack() as undoing:
@@ -267,7 +253,13 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
                 _set_links(broker, size.link_bps, cluster, undoing)
         for broker, size in wanted:
             if size.processors is not None:
-                _set_share(broker, size.processors, cluster, undoing)
+                slowness = Slowness(cluster, broker.node_id, size.processors)
+                undoing.callback(slowness.end)
+                if slowness.by_cycles and size.processors >= 1:
+                    raise ExperimentError(
+                        f"broker {broker.node_id} cannot be given {size.processors:g} processors: there is no quota "
+                        "here, and duty cycles allow less than one"
+                    )
         yield
 
 
@@ -283,16 +275,6 @@ def _set_links(broker, rate_bps, cluster, undoing) -> None:
         if pair[1] == region:
             undoing.callback(links.set_link, *pair, rate_bps=link.rate_bps)
             links.set_link(*pair, rate_bps=rate_bps)
-
-
-def _set_share(broker, processors, cluster, undoing) -> None:
-    slowness = Slowness(cluster, broker.node_id, processors)
-    undoing.callback(slowness.end)
-    if slowness.by_cycles and processors >= 1:
-        raise ExperimentError(
-            f"broker {broker.node_id} cannot be given {processors:g} processors: there is no quota here, and duty "
-            f"cycles allow less than one"
-        )
 
 
 def _revive(cluster) -> None:

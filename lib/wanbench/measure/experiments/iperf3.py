@@ -180,14 +180,8 @@ class Iperf3:
         around = HANDSHAKE_RTTS * rtt_s + 2 * PROCESS_S
         if self.duration_s is not None:
             return self.duration_s + self.omit_s + around
-        return (
-            self.omit_s
-            + around
-            - rtt_s  # the client does not wait for the last acknowledgement
-            + _transfer_s(
-                self.transfer_bytes, rtt_s, self._rate(rate_bps), self.streams, self.window_bytes or WINDOW_BYTES
-            )
-        )
+        # the client does not wait for the last acknowledgement
+        return self.omit_s + around - rtt_s + self._transfer_s(rtt_s, self._rate(rate_bps))
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """Bytes sent, without headers and control messages; None if they depend on an unknown rate."""
@@ -201,24 +195,20 @@ class Iperf3:
         return min(rates) if rates else None
 
     def _timeout_s(self):
-        if self.timeout_s is not None:
-            return self.timeout_s
-        if self.duration_s is not None:
-            return self.duration_s + self.omit_s + _MARGIN_S
-        return self.omit_s + self.transfer_bytes * 8 / _SLOWEST_RATE_BPS + _MARGIN_S
+        lasts_s = self.transfer_bytes * 8 / _SLOWEST_RATE_BPS if self.duration_s is None else self.duration_s
+        return self.omit_s + lasts_s + _MARGIN_S if self.timeout_s is None else self.timeout_s
 
-
-def _transfer_s(transfer_bytes, rtt_s, rate_bps, streams, window_bytes):
-    if rtt_s <= 0:
-        return transfer_bytes * 8 / rate_bps if rate_bps else 0.0
-    largest = streams * window_bytes
-    if rate_bps is not None:
-        largest = min(largest, rate_bps * rtt_s / 8)
-    # Slow start: the flight doubles each round trip, until it fills window or path.
-    sent, flight, spent_s = 0.0, float(streams * INITIAL_WINDOW_BYTES), 0.0
-    while sent + flight < transfer_bytes and flight < largest:
-        sent, flight, spent_s = sent + flight, flight * 2, spent_s + rtt_s
-    return spent_s + max(transfer_bytes - sent, 0) / max(min(flight, largest), 1.0) * rtt_s
+    def _transfer_s(self, rtt_s, rate_bps):
+        if rtt_s <= 0:
+            return self.transfer_bytes * 8 / rate_bps if rate_bps else 0.0
+        largest = self.streams * (self.window_bytes or WINDOW_BYTES)
+        if rate_bps is not None:
+            largest = min(largest, rate_bps * rtt_s / 8)
+        # Slow start: the flight doubles each round trip, until it fills window or path.
+        sent, flight, spent_s = 0.0, float(self.streams * INITIAL_WINDOW_BYTES), 0.0
+        while sent + flight < self.transfer_bytes and flight < largest:
+            sent, flight, spent_s = sent + flight, flight * 2, spent_s + rtt_s
+        return spent_s + max(self.transfer_bytes - sent, 0) / max(min(flight, largest), 1.0) * rtt_s
 
 
 def _error_of(done: Completed, source: Host) -> str | None:
@@ -229,10 +219,8 @@ def _error_of(done: Completed, source: Host) -> str | None:
         report = None
     # iperf3 may write -nan, which is not JSON; an output that ends with a brace is complete nevertheless.
     is_whole = report is not None or done.stdout.rstrip().endswith(b"}")
-    if isinstance(report, dict) and "error" in report:
-        error = str(report["error"])[:300]
-    elif done.returncode == 0 and is_whole:
+    error = report.get("error") if isinstance(report, dict) else None
+    if error is None and done.returncode == 0 and is_whole:
         return None
-    else:
-        error = last_line(done)
+    error = last_line(done) if error is None else str(error)[:300]
     return f"iperf3 on {source.name} ended with status {done.returncode}: {error}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import MISSING, asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,6 +21,7 @@ from wanbench.runs import RawFile
 from .base import ExperimentError, bounded, check_declared, links_of, one_of
 from .kafka_fault_session import CONSUMERS, CONTROLLER, FaultSession
 from .kafka_loads import ACKS, check_settings, setting_pairs
+from .session import as_json
 
 NONE = "none"
 ON_LINKS = ("cut", "cut-out", "cut-in", "slow")
@@ -46,19 +49,12 @@ class Fault:
         if self.kind == "cut":
             self._at_each(self.regions, self._links.cut_region, self._links.heal_region)
         elif self.kind in ("cut-out", "cut-in"):
-            one_way = {"one_way": True}
-            self._at_each(
-                self._pairs(),
-                lambda pair: self._links.cut(*pair, **one_way),
-                lambda pair: self._links.heal(*pair, **one_way),
-            )
+            cut, heal = (partial(do, one_way=True) for do in (self._links.cut, self._links.heal))
+            self._at_each(self._pairs(), lambda pair: cut(*pair), lambda pair: heal(*pair))
         elif self.kind == "slow":
-            before = {pair: asdict(self._links.links[pair]) for pair in self._pairs()}
-            self._at_each(
-                list(before),
-                lambda pair: self._links.set_link(*pair, delay_ms=SLOW_DELAY_MS, loss=SLOW_LOSS),
-                lambda pair: self._links.set_link(*pair, **before[pair]),
-            )
+            before, set_link = {pair: asdict(self._links.links[pair]) for pair in self._pairs()}, self._links.set_link
+            slow = partial(set_link, delay_ms=SLOW_DELAY_MS, loss=SLOW_LOSS)
+            self._at_each(list(before), lambda pair: slow(*pair), lambda pair: set_link(*pair, **before[pair]))
         elif self.kind == "kill":
             self._at_each(self.nodes, self._cluster.kill, self._start)
         elif self.kind == "freeze":
@@ -87,11 +83,8 @@ class Fault:
 
     def _pairs(self) -> list[tuple[str, str]]:
         """The affected directions of links: leaving the regions, entering them, or (slow) both."""
-        leaving = [pair for pair in self._links.links if pair[0] in self.regions]
-        entering = [pair for pair in self._links.links if pair[1] in self.regions]
-        if self.kind == "slow":
-            return list(dict.fromkeys([*leaving, *entering]))
-        return leaving if self.kind == "cut-out" else entering
+        ends = {"cut-out": (0,), "cut-in": (1,), "slow": (0, 1)}[self.kind]
+        return [pair for pair in self._links.links if any(pair[end] in self.regions for end in ends)]
 
     def _start(self, node_id: int) -> None:
         if not self._cluster.runs(node_id):
@@ -99,7 +92,7 @@ class Fault:
 
 
 def check_possible(kind: str, host: Host) -> None:
-    """ExperimentError if the lab or its cluster cannot produce this kind of fault."""
+    """Raise ExperimentError if the lab or its cluster cannot produce this kind of fault."""
     if kind in ON_LINKS:
         links_of(host)
     if kind in ON_BROKERS and not isinstance(host.cluster, Cluster):
@@ -110,7 +103,6 @@ def check_possible(kind: str, host: Host) -> None:
 
 
 KINDS = ("drop", "duplicate", "reorder", "alter")
-_RECEIVED = b'["received"'
 
 
 def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
@@ -125,12 +117,10 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
     """
     lines = printed.splitlines(keepends=True)
     receipts = {
-        n: json.loads(line) for n, line in enumerate(lines) if line.startswith(_RECEIVED) and line.endswith(b"\n")
+        n: json.loads(line) for n, line in enumerate(lines) if line.startswith(b'["received"') and line.endswith(b"\n")
     }
-    times = {}
-    for receipt in receipts.values():
-        times[_record(receipt)] = times.get(_record(receipt), 0) + 1
-    once = [n for n, receipt in receipts.items() if times[_record(receipt)] == 1 and receipt[1] is not None]
+    times = Counter(tuple(receipt[1:3]) for receipt in receipts.values())
+    once = [n for n, receipt in receipts.items() if times[tuple(receipt[1:3])] == 1 and receipt[1] is not None]
     for n in once[len(once) // 2 :] + once[: len(once) // 2]:
         receipt = receipts[n]
         about = {"kind": kind, "producer": receipt[1], "sequence": receipt[2]}
@@ -139,27 +129,14 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
         elif kind == "duplicate":
             lines[n] *= 2
         elif kind == "alter":
-            lines[n] = _line([receipt[0], None, None, *receipt[3:6], True])
-        else:
-            later = (m for m in once if m > n and _stream(receipts[m]) == _stream(receipt))
+            lines[n] = as_json([receipt[0], None, None, *receipt[3:6], True])
+        else:  # order is kept within a producer and partition
+            later = (m for m in once if m > n and receipts[m][1::2][:2] == receipt[1::2][:2])
             if (m := next(later, None)) is None:
                 continue
             lines[n], lines[m] = lines[m], lines[n]
         return b"".join(lines), about
     return printed, None
-
-
-def _record(receipt):
-    return tuple(receipt[1:3])
-
-
-def _stream(receipt):
-    """Producer and partition of a record: within them order is kept."""
-    return receipt[1], receipt[3]
-
-
-def _line(value):
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
 _START_S, _END_S = 6.0, 6.0
@@ -251,11 +228,8 @@ class KafkaFault:
         self._check_at()
         minimum = dict(self.topic_settings).get("min.insync.replicas", "1")
         if not minimum.isdigit() or not 1 <= int(minimum) <= self.replication:
-            raise refusal(
-                "KafkaFault topic_settings min.insync.replicas",
-                minimum,
-                f"a whole number from 1 to {self.replication}, its replication",
-            )
+            allowed = f"a whole number from 1 to {self.replication}, its replication"
+            raise refusal("KafkaFault topic_settings min.insync.replicas", minimum, allowed)
 
     def _check_at(self):
         parts = self.at.split("+") if isinstance(self.at, str) else []
@@ -288,7 +262,7 @@ class KafkaFault:
         return FaultSession(self, source, folder, stem).run()
 
     def check_possible(self, host: Host) -> None:
-        """ExperimentError if the lab or its cluster cannot have this fault."""
+        """Raise ExperimentError if the lab or its cluster cannot have this fault."""
         check_possible(self.fault, host)
 
     def on(self, host: Host, regions: Sequence[str], nodes: Sequence[int]) -> Fault:

@@ -55,11 +55,9 @@ class FaultSession(Session):
         self._regions: list[str] = []
         self._clients: list[Program] = []
         self._watchers: list[Program] = []
-        self._log: Program | None = None
-        self._done_damage = None
         self._incomplete: list[str] = []
         self._sampled: list[RawFile] = []
-        self._health: Health | None = None
+        self._log = self._done_damage = self._health = None
 
     def _measure(self) -> None:
         with ExitStack() as stack:
@@ -118,10 +116,8 @@ class FaultSession(Session):
         settings, hosts = self.settings, [hosts[0] for hosts in self._hosts]
         common = {"topic": self._topic, "settings": json.dumps(dict(settings.client_settings))}
         for number, host in enumerate(hosts * settings.consumers_per_region):
-            ended_file = f"{self._stop_file(host)}.ended"
-            command = client_command(
-                host, fault_consumer, group=self._topic, number=number, ended_file=ended_file, **common
-            )
+            own = {"group": self._topic, "number": number, "ended_file": f"{self._stop_file(host)}.ended"}
+            command = client_command(host, fault_consumer, **own, **common)
             self._clients.append(Program("consumer", number, host, host.start(command)))
         for number, host in enumerate(hosts * settings.producers_per_region):
             command = client_command(
@@ -146,20 +142,15 @@ class FaultSession(Session):
             self._until(lambda: False, settings.fault_s)
         finally:
             self._note("heal_at_s")
-            self._heal(fault)
+            try:
+                fault.heal()
+            except BaseException as error:  # once more
+                fault.heal()
+                if not isinstance(error, LabError):
+                    raise
             self._note("heal_done_at_s")
         self._await_health()
         self._note("ended_at_s")
-
-    def _heal(self, fault) -> None:
-        """Undo the fault; retry once if that fails or is interrupted."""
-        try:
-            fault.heal()
-        except LabError:
-            fault.heal()
-        except BaseException:
-            fault.heal()
-            raise
 
     def _hit(self) -> list[str]:
         if self._at == [CONSUMERS]:
@@ -229,14 +220,15 @@ class FaultSession(Session):
 
     def _check_nodes(self) -> None:
         """Note and restart nodes that ended unexpectedly, as one may soon after its thaw."""
-        if not isinstance(self._cluster, Cluster):
-            return
-        for placement in self._cluster.placements:
+        for placement in self._placements():
             if not self._cluster.runs(placement.node_id):
                 with self._noting():
                     self._cluster.check()
                 with self._noting():
                     self._cluster.start(placement.node_id, wait=False)
+
+    def _placements(self) -> list:
+        return self._cluster.placements if isinstance(self._cluster, Cluster) else []
 
     def _unhealthy(self) -> str:
         try:
@@ -267,7 +259,7 @@ class FaultSession(Session):
                 described.append(self._keep_program(program, group_samples, role="groups"))
             described.append(self._keep_program(program, contents.get(program.role, bytes)))
         logs = []
-        for placement in self._cluster.placements if isinstance(self._cluster, Cluster) else ():
+        for placement in self._placements():
             with suppress(LabError):
                 logs.append(self._keep_log(placement))
         about = {
@@ -358,7 +350,9 @@ class Health:
         for program in self.programs:
             for line in program.news():
                 if program.role == "watch":
-                    self._saw(program.number, line)
+                    if "group" not in line:
+                        topics = line.get("topics")
+                        self._views[program.number] = line["at_s"], topics[0]["partitions"] if topics else None
                 elif isinstance(line, list):
                     self._happened(program, line)
                 elif program.role == "producer" and "start_ns" in line:
@@ -377,7 +371,8 @@ class Health:
                 f"the consumers do not hold each of {len(self.replicas)} partitions once: {held or 'there are none'}"
             )
         if self.in_sync_since(0.0) is None:
-            seen = ", ".join(f"{program} {self._seen_by(program.number)}" for program in of_role["watch"])
+            views = [(program, self._views.get(program.number, (0.0, None))[1]) for program in of_role["watch"]]
+            seen = ", ".join(f"{program} {[p['isr'] for p in seen] if seen else 'nothing'}" for program, seen in views)
             sentences.append(f"not every watcher sees all replicas in sync: {seen or 'there are none'}")
         return sentences
 
@@ -405,19 +400,13 @@ class Health:
         Whether since a given time every partition has answered each producer, and delivered a record to some consumer.
         """
         partitions = range(len(self.replicas))
-        return all(
-            self._answered.get((producer, partition), 0) > after_s
-            for producer in self._sending
-            for partition in partitions
-        ) and all(self._received.get(partition, 0) > after_s for partition in partitions)
+        answered = [self._answered.get((producer, number), 0) for producer in self._sending for number in partitions]
+        return all(at_s > after_s for at_s in (*answered, *(self._received.get(number, 0) for number in partitions)))
 
     def unread(self, ends: dict[str, int]) -> list[int]:
         """Partitions that no member has read to the end, according to the last report of each consumer."""
-        read: dict[str, int] = {}
-        for positions in self._positions.values():
-            for number, position in positions.items():
-                read[number] = max(position, read.get(number, 0))
-        return sorted(int(number) for number, end in ends.items() if read.get(number, 0) < end)
+        read = {n: max(of.get(n, 0) for of in (*self._positions.values(), {})) for n in ends}
+        return sorted(int(number) for number, end in ends.items() if read[number] < end)
 
     def region_of_most(self) -> str:
         """The region whose consumers hold the most partitions; the first in a tie."""
@@ -427,27 +416,14 @@ class Health:
                 held[program.host.region] += len(self._assigned[program.number])
         return max(held, key=held.get)
 
-    def _seen_by(self, watcher: int) -> str:
-        """The in-sync replicas of each partition in a watcher's last sample."""
-        _, partitions = self._views.get(watcher, (0.0, None))
-        return str([p["isr"] for p in partitions]) if partitions else "nothing"
-
     def _all_see(self, after_s, holds) -> float | None:
         views = [self._views.get(p.number, (0.0, None)) for p in self.programs if p.role == "watch"]
-        for at_s, partitions in views:
-            if at_s < after_s or partitions is None or len(partitions) != len(self.replicas):
+        for at_s, seen in views:
+            if at_s < after_s or seen is None or len(seen) != len(self.replicas):
                 return None
-            if not all(
-                holds(p["isr"], p["leader"], replicas) for p, replicas in zip(partitions, self.replicas, strict=True)
-            ):
+            if not all(holds(p["isr"], p["leader"], own) for p, own in zip(seen, self.replicas, strict=True)):
                 return None
         return max((at_s for at_s, _ in views), default=None)
-
-    def _saw(self, number, sample):
-        if "group" in sample:
-            return
-        topics = sample.get("topics")
-        self._views[number] = (sample["at_s"], topics[0]["partitions"] if topics else None)
 
     def _happened(self, program, line):
         if program.role == "producer":

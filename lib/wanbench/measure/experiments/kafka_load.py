@@ -138,17 +138,12 @@ class KafkaLoad(ClientLoad):
     def __str__(self) -> str:
         amount = f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.records:,} records each"
         rate = "flat out" if self.target_records_per_s is None else f"{self.target_records_per_s:g} records/s each"
-        more = [f"{self.consumer_groups} x {self.consumers} consumers"] if self.n_consumers else []
-        more += [self.compression] if self.compression != "none" else []
-        return ", ".join(
-            [
-                f"kafka load: {self.producers} producers for {amount}",
-                rate,
-                f"{self.record_bytes} bytes a record, batches of {self.batch_bytes}",
-                f"acks {self.acks}",
-                f"{self.topics} x {self.partitions} partitions x {self.replication}",
-                *more,
-            ]
+        consumers = f", {self.consumer_groups} x {self.consumers} consumers" if self.n_consumers else ""
+        compression = f", {self.compression}" if self.compression != "none" else ""
+        return (
+            f"kafka load: {self.producers} producers for {amount}, {rate}, {self.record_bytes} bytes a record, batches "
+            f"of {self.batch_bytes}, acks {self.acks}, {self.topics} x {self.partitions} partitions x "
+            f"{self.replication}{consumers}{compression}"
         )
 
     @property
@@ -220,9 +215,8 @@ class KafkaLoad(ClientLoad):
         """
         if not self.is_stopped:
             return float(self._sent_bytes())
-        if rate_bps is None:
-            return None
-        return min(rate_bps / 8 * (self.duration_s + self.warmup_s), float(self.most_bytes))
+        sent = rate_bps and rate_bps / 8 * (self.duration_s + self.warmup_s)
+        return sent and min(sent, float(self.most_bytes))
 
     def _sent_bytes(self):
         return self.records_to_send * self.producers * self.record_bytes
@@ -302,12 +296,9 @@ def _checked_placement(load) -> tuple[tuple[int, ...], ...] | None:
     placement, partitions, replication = load.placement, load.partitions, load.replication
     if placement is None:
         return None
-    if (
-        not isinstance(placement, list | tuple)
-        or len(placement) != partitions
-        or not all(isinstance(nodes, list | tuple) and len(nodes) == replication for nodes in placement)
-        or not all(type(node) is int for nodes in placement for node in nodes)
-    ):
+    rows = placement if isinstance(placement, list | tuple) else ()
+    rows = [nodes for nodes in rows if isinstance(nodes, list | tuple) and [*map(type, nodes)] == [int] * replication]
+    if not len(rows) == len(placement) == partitions:
         allowed = f"{replication} node ids for each of {partitions} partitions"
         raise refusal("KafkaLoad placement", placement, allowed)
-    return tuple(map(tuple, placement))
+    return tuple(map(tuple, rows))

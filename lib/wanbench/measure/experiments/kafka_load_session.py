@@ -37,9 +37,7 @@ class Tool:
         self.done: Completed | None = None
         self._arrivals: list[float] | None = None
 
-    @property
-    def name(self) -> str:
-        """The tool's name and its host."""
+    def __str__(self) -> str:
         return f"{self.what} on {self.host.name}"
 
     def wait(self, timeout_s: float) -> Completed:
@@ -78,8 +76,7 @@ class Tool:
         """
         done = self.stop()
         files = keep(folder, experiment, f"{self.stem}.{self.what}", "txt", done)
-        times = self.arrivals()
-        if times:
+        if times := self.arrivals():
             content = {"started_at_s": times[0], "lines": times[1 : len(lines(done.stdout)) + 1]}
             text = json.dumps(content).encode() + b"\n"
             ends = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
@@ -124,14 +121,10 @@ def producer_arguments(
     Arguments of the producer tool; `payload` is the file of records on its host, None: the tool's own random letters.
     """
     rate = load.target_records_per_s
-    arguments = ["--bootstrap-server", bootstrap, "--topic", topic]
-    arguments += ["--num-records", str(load.records_to_send)]
+    arguments = ["--num-records", str(load.records_to_send)]
     arguments += ["--throughput", "-1" if rate is None else f"{rate:.15g}"]
     arguments += ["--record-size", str(load.record_bytes)] if payload is None else ["--payload-file", payload]
     arguments += ["--warmup-records", str(load.records_to_warm)] if load.records_to_warm else []
-    arguments += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
-    arguments += ["--print-metrics"] if load.print_metrics else []
-    arguments += ["--command-config", client_file] if client_file else []
     settings = {
         "client.id": f"load-producer-{number}",
         "acks": load.acks,
@@ -143,20 +136,25 @@ def producer_arguments(
     }
     if load.idempotence is not None:
         settings["enable.idempotence"] = str(load.idempotence).lower()
-    return [*arguments, "--command-property", *assigned(settings), *assigned(dict(load.producer_settings))]
+    common = _common_arguments(load, bootstrap, topic, client_file)
+    return [*common, *arguments, "--command-property", *assigned(settings), *assigned(dict(load.producer_settings))]
+
+
+def _common_arguments(load, bootstrap: str, topic: str, client_file: str | None) -> list[str]:
+    arguments = ["--bootstrap-server", bootstrap, "--topic", topic]
+    arguments += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
+    arguments += ["--print-metrics"] if load.print_metrics else []
+    return arguments + (["--command-config", client_file] if client_file else [])
 
 
 def consumer_arguments(
     load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
 ) -> list[str]:
     """Arguments of the consumer tool, which ends after the topic's records, or when none arrive for a while."""
-    arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group]
+    arguments = [*_common_arguments(load, bootstrap, topic, client_file), "--group", group]
     arguments += ["--num-records", str(load.records_of_topic(topic_number(topic)))]
     arguments += ["--timeout", str(round(load.consumer_timeout_s * 1000))]
-    arguments += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
     arguments += ["--show-detailed-stats"] if load.consumer_windows else []
-    arguments += ["--print-metrics"] if load.print_metrics else []
-    arguments += ["--command-config", client_file] if client_file else []
     settings = {"client.id": f"load-consumer-{number}", **dict(load.consumer_settings)}
     if rack := rack_of(load.client_rack, region):
         settings["client.rack"] = rack
@@ -216,14 +214,12 @@ class LoadSession(ClientSession):
         self.producer_hosts = [producers[n % len(producers)] for n in range(load.producers)]
         self.consumer_hosts = [consumers[n % len(consumers)] for n in range(load.n_consumers)]
         self.made: list[str] = []
+        self.missing: list[str] = []
         self.producers: list[Tool] = []
         self.consumers: list[Tool] = []
         self.stopped: list[Tool] = []
-        self.unfinished: str | None = None
-        self.missing: list[str] = []
-        self.payload: dict | None = None
-        self.counted: dict | None = None
-        self.started_at_s, self.stop_at_s = time.time(), None
+        self.unfinished = self.payload = self.counted = self.stop_at_s = None
+        self.started_at_s = time.time()
         self._checked_s = -CHECK_S
 
     def _measure(self) -> None:
@@ -242,11 +238,11 @@ class LoadSession(ClientSession):
         if fault:
             raise fault
 
-    def _tools(self) -> list[Tool]:
+    def _programs(self) -> list[Tool]:
         return [*self.producers, *self.consumers]
 
     def _stop(self) -> None:
-        stop_all(self._tools())
+        stop_all(self._programs())
 
     def _make_topics(self) -> None:
         load = self.settings
@@ -276,8 +272,12 @@ class LoadSession(ClientSession):
         unique = uuid.uuid4().hex[:8]
         for number, host in enumerate(self.consumer_hosts):
             group, topic = self._group(number)
-            options = {"topic": topic, "group": f"{topic}-group-{group}-{unique}", "number": number}
-            options |= {"region": host.region}
+            options = {
+                "topic": topic,
+                "group": f"{topic}-group-{group}-{unique}",
+                "number": number,
+                "region": host.region,
+            }
             self.consumers.append(start(host, CONSUMER, f"consumer-{group}-{number}", consumer_arguments, **options))
 
     def _topic(self, producer: int) -> str:
@@ -326,10 +326,10 @@ class LoadSession(ClientSession):
 
     def _no_figures(self, producers: Sequence[Tool], limit_s: float) -> LabError:
         tool = next(tool for tool in producers if not _has_figures(tool))
-        return self._cause(f"{tool.name} printed no figures within {limit_s:g} s: {last_line(tool.so_far())}")
+        return self._cause(f"{tool} printed no figures within {limit_s:g} s: {last_line(tool.so_far())}")
 
     def _look(self) -> None:
-        for tool in self._tools():
+        for tool in self._programs():
             if tool.done is None and not tool.process.is_running():
                 tool.wait(_RUN_S)
                 self._examine(tool)
@@ -341,20 +341,20 @@ class LoadSession(ClientSession):
         """CommandError if a tool failed, or ended too early."""
         done, load = tool.done, self.settings
         if done.returncode:
-            raise self._cause(ended_with(tool.name, done))
+            raise self._cause(ended_with(str(tool), done))
         if tool in self.producers:
             if any(line.startswith(_NO_RECORDS) for line in done.stdout.splitlines()):
-                raise self._cause(f"{tool.name} sent no record: {last_line(done)}")
+                raise self._cause(f"{tool} sent no record: {last_line(done)}")
             if not _has_figures(tool):
-                raise self._cause(f"{tool.name} ended without figures: {last_line(done)}")
+                raise self._cause(f"{tool} ended without figures: {last_line(done)}")
             if load.is_stopped:
                 raise self._cause(
-                    f"{tool.name} had sent all its records, {load.records_to_send:,}, before the scheduled end; "
+                    f"{tool} had sent all its records, {load.records_to_send:,}, before the scheduled end; "
                     "raise most_bytes"
                 )
         elif TOO_FEW in done.stdout and not all(tool.done for tool in self.producers):
             raise self._cause(
-                f"{tool.name} ended before the producers did, after {load.consumer_timeout_s:g} s without a "
+                f"{tool} ended before the producers did, after {load.consumer_timeout_s:g} s without a "
                 "record; raise consumer_timeout_s"
             )
 
@@ -374,8 +374,8 @@ class LoadSession(ClientSession):
         elif not self._until(
             lambda: all(tool.done for tool in self.consumers), self.settings.consumer_timeout_s + _DRAIN_S
         ):
-            late = [tool.name for tool in self.consumers if not tool.done]
-            self.missing += [f"the end of {name}: it still read, and was stopped" for name in late]
+            late = [tool for tool in self.consumers if not tool.done]
+            self.missing += [f"the end of {tool}: it still read, and was stopped" for tool in late]
 
     def _clean_up(self) -> str | None:
         undeleted = None
@@ -389,7 +389,7 @@ class LoadSession(ClientSession):
         return undeleted
 
     def _keep(self, error: str | None) -> None:
-        for tool in (*self.producers, *self.consumers):
+        for tool in self._programs():
             self.files += tool.keep(self.folder, self.settings.name)
         if self.counted:
             self._write("batches.json", as_json(self.counted))
@@ -400,15 +400,14 @@ class LoadSession(ClientSession):
         times = times_that_count(self.settings, self.producers, self.stopped, self.stop_at_s)
         if times["counts_from_s"] is None:
             self.missing.append("a time in which all producers sent after their warm-up")
+        producers = [(host, self._topic(number)) for number, host in enumerate(self.producer_hosts)]
         consumers = [(host, *self._group(number)) for number, host in enumerate(self.consumer_hosts)]
         return {
             "started_at_s": self.started_at_s,
             "asked_to_stop_at_s": self.stop_at_s,
             **times,
             "ended_at_s": time.time(),
-            "producers": [
-                {"host": host.name, "topic": self._topic(number)} for number, host in enumerate(self.producer_hosts)
-            ],
+            "producers": [{"host": host.name, "topic": topic} for host, topic in producers],
             "consumers": [{"host": host.name, "topic": topic, "group": group} for host, group, topic in consumers],
             "payload": self.payload,
             "target_records_per_s": self.settings.target_records_per_s,
@@ -476,9 +475,7 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
     except LabError as error:
         return {"left_out": str(error)}, f"batches in the logs cannot be counted: {error}"
     rows, cut_bytes, fault = [], 0, None
-    for broker in cluster.brokers:
-        if broker.node_id not in folders:
-            continue
+    for broker in (each for each in cluster.brokers if each.node_id in folders):
         try:
             program = program_command(broker.host, Path(batch_counter.__file__))
             done = broker.host.run([*program, folders[broker.node_id], *topics], timeout_s=_COUNT_S)

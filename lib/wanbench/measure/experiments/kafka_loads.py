@@ -76,10 +76,8 @@ def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], 
     try:
         items = dict(settings).items()
     except (TypeError, ValueError):  # the value is not shown: it may be a secret
-        raise ParameterError(
-            f"{type(experiment).__name__} {parameter} is a {type(settings).__name__}; allowed: a mapping of names to "
-            "values."
-        ) from None
+        given = f"{type(experiment).__name__} {parameter} is a {type(settings).__name__}"
+        raise ParameterError(f"{given}; allowed: a mapping of names to values.") from None
     texts = ((str(name), str(value).lower() if isinstance(value, bool) else str(value)) for name, value in items)
     return tuple(sorted(texts))
 
@@ -194,17 +192,10 @@ def _json_record(rng, record_bytes):
         "items": rng.randrange(1, 12),
         "note": "",
     }
-    bare = json.dumps(about, separators=(",", ":"))
-    return json.dumps(about | {"note": _note(rng, record_bytes - len(bare))}, separators=(",", ":")).encode()
-
-
-def _note(rng, length):
-    words, so_far = [], 0
-    while so_far <= length:
-        more = rng.choices((*_WORDS, f"{rng.randrange(10**6):06d}"), k=16)
-        words += more
-        so_far += sum(map(len, more)) + len(more)
-    return " ".join(words)[:length]
+    length = record_bytes - len(json.dumps(about, separators=(",", ":")))
+    while len(about["note"]) <= length:
+        about["note"] += " ".join(rng.choices((*_WORDS, f"{rng.randrange(10**6):06d}"), k=16)) + " "
+    return json.dumps(about | {"note": about["note"][:length]}, separators=(",", ":")).encode()
 
 
 _MAKERS = {"json": _json_record, "log": _log_record, "random": _random_record}

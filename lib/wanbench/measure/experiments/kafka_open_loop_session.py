@@ -56,9 +56,7 @@ class OpenLoopSession(ClientSession):
         self.producers: list[Program] = []
         self.consumers: list[Program] = []
         self.offsets: dict[str, list[Offset]] = {}
-        self.start_ns: int | None = None
-        self.undeleted: str | None = None
-        self.payload: dict | None = None
+        self.start_ns = self.undeleted = self.payload = None
         self._lines: dict[str, list[dict]] = {}
         self._checked_s = time.monotonic()
 
@@ -88,18 +86,16 @@ class OpenLoopSession(ClientSession):
         """Offset of every other host's clock from the reference."""
         hosts = {host.name: host for host in (*(host for host, _ in self.producing), *self.consuming)}
         for name, host in hosts.items():
-            readings = self.offsets.setdefault(name, [])
-            if host is self.reference or one_clock(self.reference, host):
-                readings.append(Offset(0.0, 0.0, ONE_CLOCK))
-                continue
-            stem = f"{self.stem}.{re.sub('[^A-Za-z0-9-]', '-', name)}.{when}"
-            try:
-                offset, files = exchange(self.reference, host, self.folder, self.settings.name, stem)
-            except ExperimentError as error:
-                self.files += error.files
-                raise
-            self.files += files
-            readings.append(offset)
+            offset = Offset(0.0, 0.0, ONE_CLOCK)
+            if host is not self.reference and not one_clock(self.reference, host):
+                stem = f"{self.stem}.{re.sub('[^A-Za-z0-9-]', '-', name)}.{when}"
+                try:
+                    offset, files = exchange(self.reference, host, self.folder, self.settings.name, stem)
+                except ExperimentError as error:
+                    self.files += error.files
+                    raise
+                self.files += files
+            self.offsets.setdefault(name, []).append(offset)
 
     def _start(self) -> None:
         load = self.settings
@@ -129,11 +125,13 @@ class OpenLoopSession(ClientSession):
 
     def _producer_settings(self) -> dict:
         load = self.settings
+        leaders = (Counter(part["leader"] for part in topic["partitions"]) for topic in self.made)
+        most_led = max(max(led.values()) for led in leaders)
         return {
             "queue.buffering.max.kbytes": QUEUE_KBYTES,
             "queue.buffering.max.messages": QUEUE_RECORDS,
             "socket.nagle.disable": True,  # as Kafka's own clients
-            "max.in.flight.requests.per.connection": IN_FLIGHT * (1 if load.idempotence else self._most_led()),
+            "max.in.flight.requests.per.connection": IN_FLIGHT * (1 if load.idempotence else most_led),
             **dict(load.producer_settings),
             "acks": load.acks,
             "linger.ms": load.linger_ms,
@@ -142,14 +140,10 @@ class OpenLoopSession(ClientSession):
             "enable.idempotence": load.idempotence,
         }
 
-    def _most_led(self) -> int:
-        leaders = [Counter(part["leader"] for part in topic["partitions"]) for topic in self.made]
-        return max(max(led.values()) for led in leaders)
-
     def _consumer_settings(self, host: Host) -> dict:
         rack = rack_of(self.settings.client_rack, host.region)
-        racks = {"client.rack": rack} if rack else {}
-        return {"socket.nagle.disable": True, **dict(self.settings.consumer_settings), **racks}
+        settings = {"socket.nagle.disable": True, **dict(self.settings.consumer_settings)}
+        return settings | ({"client.rack": rack} if rack else {})
 
     def _file(self, host: Host, what: str) -> str:
         return f"{host.scratch}/{self.topics[0]}.{what}.json"
@@ -172,8 +166,8 @@ class OpenLoopSession(ClientSession):
         patience_s = max(load.drain_s, SHORTEST_DRAIN_S)
         limit_s = load.length_s + 2 * load.drain_s + MARGIN_S
         self._await(lambda: self._without("ended", self.producers), limit_s, "not ended after")
-        ends = [self._line(program, "ended") for program in self.producers]
-        order = {"expected": sum(end["n_handed"] for end in ends), "within_s": patience_s}
+        order = {"expected": sum(self._line(program, "ended")["n_handed"] for program in self.producers)}
+        order["within_s"] = patience_s
         for host in {host.name: host for host in self.consuming}.values():
             self._put(host, "end", order)
         self._await(lambda: self._without("ended", self.consumers), patience_s + MARGIN_S, "not ended after")
@@ -230,11 +224,6 @@ class OpenLoopSession(ClientSession):
         return self.undeleted
 
     def _keep(self, error: str | None) -> None:
-        about = {"producers": [], "consumers": []}
-        for program in self._programs():
-            if program.done is not None:
-                with suppress(WanbenchError):
-                    about[f"{program.role}s"].append(self._keep_program(program) | self._clock(program))
         document = {
             "format": 1,
             "settings": asdict(self.settings),
@@ -244,8 +233,13 @@ class OpenLoopSession(ClientSession):
             "topics": self.made,
             "undeleted": self.undeleted,
             "payload": self.payload,
-            **about,
+            "producers": [],
+            "consumers": [],
         }
+        for program in self._programs():
+            if program.done is not None:
+                with suppress(WanbenchError):
+                    document[f"{program.role}s"].append(self._keep_program(program) | self._clock(program))
         self._write("load.json", document)
 
     def _clock(self, program: Program) -> dict:
@@ -275,13 +269,8 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 def one_clock(source: Host, target: Host) -> bool:
     """Whether both hosts run on the same kernel, by its boot id, and so share a clock."""
-    boot_ids = set()
-    for host in (source, target):
-        done = host.run(["cat", _BOOT_ID], timeout_s=30, ok=None)
-        if done.returncode:
-            return False
-        boot_ids.add(done.stdout.strip())
-    return len(boot_ids) == 1
+    here, there = (host.run(["cat", _BOOT_ID], timeout_s=_RUN_S, ok=None) for host in (source, target))
+    return here.returncode == there.returncode == 0 and here.stdout == there.stdout
 
 
 def exchange(source: Host, target: Host, folder: Path, experiment: str, stem: str) -> tuple[Offset, list[RawFile]]:
@@ -298,10 +287,8 @@ def exchange(source: Host, target: Host, folder: Path, experiment: str, stem: st
         asking = [*here, "ask", target.address, str(port), str(EXCHANGES), repr(INTERVAL_S)]
         done, reason = run_to_end(source, asking, EXCHANGES * INTERVAL_S + _MARGIN_S)
     except CommandError as error:
-        raise ExperimentError(
-            f"the clock of {target.name} cannot be read: {error}",
-            keep(folder, experiment, stem, "clock.txt", server.stop()),
-        ) from error
+        files = keep(folder, experiment, stem, "clock.txt", server.stop())
+        raise ExperimentError(f"the clock of {target.name} cannot be read: {error}", files) from error
     finally:
         server.stop()
     files = keep(folder, experiment, stem, "clock.txt", done)

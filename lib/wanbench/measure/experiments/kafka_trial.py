@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -128,8 +127,7 @@ class KafkaTrial:
     def __str__(self) -> str:
         parts = [f"trial: {self.load}"]
         parts += [f"on the cluster {self.cluster}"] if self.cluster else []
-        if self.link is not None:
-            parts.append(f"link {_link_text(self.link)}")
+        parts += [f"link {_link_text(self.link)}"] if self.link is not None else []
         parts += [f"path {self.path}"] if self.path else []
         parts += [f"clients in {', '.join(self.client_regions)}"] if self.client_regions else []
         parts += [f"brokers with {name} {value}" for name, value in self.broker_settings or ()]
@@ -153,21 +151,21 @@ class KafkaTrial:
         self._set_links(source, target)
         self._set_cluster(source)
         files: list[list[RawFile]] = []
-        error, sending = None, _Sending()
+        error, sending = None, Future()
         where = source, target, folder, stem
         try:
             with ExitStack() as stack:
                 if self.broker_sizes is not None:
                     stack.enter_context(sized(source, self.broker_sizes))
                 for part in (ProcessorUse(), *self.alongside):
-                    more = {"sending": sending.wait} if getattr(part, "waits_for_load", False) else {}
+                    more = {"sending": sending.result} if getattr(part, "waits_for_load", False) else {}
                     files.append(stack.enter_context(part.concurrently(*where, **more)))
                 for part in filter(None, (self.background, self.ping)):
                     files.append(stack.enter_context(_while_sending(part, sending, *where)))
-                stack.callback(sending.give_up)
+                stack.callback(_decide, sending, False)
                 ends = (source, target) if clients is None else (clients, clients)
                 run = self.load.run if clients is None else self.load.run_on
-                files.append(run(*ends, folder, stem, when_sending=sending.begin))
+                files.append(run(*ends, folder, stem, when_sending=lambda: _decide(sending, True)))
         except LabError as failed:
             error = failed
             files.append(list(getattr(failed, "files", ())))
@@ -182,9 +180,8 @@ class KafkaTrial:
         lab = cluster_of(source).lab
         places = [region_and_number(name) for name in self.client_regions]
         if missing := [f"{region}/{n}" if n else region for region, n in places if n >= len(lab.hosts.get(region, ()))]:
-            raise ExperimentError(
-                f"client_regions has {', '.join(missing)}; the lab has {', '.join(sorted(lab.hosts))}"
-            )
+            there = ", ".join(sorted(lab.hosts))
+            raise ExperimentError(f"client_regions has {', '.join(missing)}; the lab has {there}")
         return [reaching(lab.host(*place), self.cluster) for place in places]
 
     def _set_links(self, source: Host, target: Host) -> None:
@@ -237,34 +234,20 @@ class KafkaTrial:
         return None if None in sent else sum(sent)
 
 
-class _Sending:
-    """Signals waiting threads that the load sends, or that it never will."""
-
-    def __init__(self):
-        self._decided, self._began = threading.Event(), False
-
-    def begin(self) -> None:
-        self._began = True
-        self._decided.set()
-
-    def give_up(self) -> None:
-        """Release waiting threads; no effect once the load sends."""
-        self._decided.set()
-
-    def wait(self) -> bool:
-        """Wait; returns whether the load sends."""
-        self._decided.wait()
-        return self._began
+def _decide(sending: Future, answer: bool) -> None:
+    """Tell waiting threads whether the load sends, unless they know."""
+    if not sending.done():
+        sending.set_result(answer)
 
 
 @contextmanager
-def _while_sending(experiment, sending: _Sending, *where) -> Iterator[list[RawFile]]:
+def _while_sending(experiment, sending: Future, *where) -> Iterator[list[RawFile]]:
     """Run an experiment of fixed duration in a thread once the load sends; yields its raw files."""
     files: list[RawFile] = []
 
     def run():
         try:
-            if sending.wait():
+            if sending.result():
                 files.extend(experiment.run(*where))
         except LabError as error:
             files.extend(getattr(error, "files", ()))
@@ -275,7 +258,7 @@ def _while_sending(experiment, sending: _Sending, *where) -> Iterator[list[RawFi
         try:
             yield files
         finally:
-            sending.give_up()
+            _decide(sending, False)
     done.result()
 
 

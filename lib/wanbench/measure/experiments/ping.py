@@ -57,22 +57,18 @@ class Ping:
         return f"ping: {self.count} echoes every {self.interval_s:g} s, {self.payload_bytes} bytes"
 
     def command(self, address: str) -> list[str]:
-        """Program and arguments."""
+        """Program and arguments; ``-l`` lets ping send all due echoes at once, instead of waiting for replies."""
+        often = self.interval_s < _WAKES_S
+        preload = ["-l", str(math.ceil(_WAKES_S / self.interval_s) + 1)] if often else []
         return [
             "ping", "-D", "-n",
             "-c", str(self.count),
             "-i", f"{self.interval_s:g}",
-            *self._preload(),
+            *preload,
             "-s", str(self.payload_bytes),
             "-W", f"{self.wait_s:g}",
             address,
         ]  # fmt: skip
-
-    def _preload(self) -> list[str]:
-        """Arguments that let ping send all due echoes at once, instead of waiting for replies."""
-        if self.interval_s >= _WAKES_S:
-            return []
-        return ["-l", str(math.ceil(_WAKES_S / self.interval_s) + 1)]
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
@@ -84,10 +80,8 @@ class Ping:
         timeout_s = self.count * max(self.interval_s, _SLOWEST_REPLY_S) + self.wait_s + _MARGIN_S
         done, stopped = run_to_end(source, self.command(target.address), timeout_s)
         files = keep(folder, self.name, stem, "txt", done)
-        if stopped:
-            raise ExperimentError(stopped, files)
-        if done.returncode not in (0, 1):
-            raise ExperimentError(ended_with(f"ping on {source.name}", done), files)
+        if stopped or done.returncode not in (0, 1):
+            raise ExperimentError(stopped or ended_with(f"ping on {source.name}", done), files)
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:

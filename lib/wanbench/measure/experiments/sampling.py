@@ -130,6 +130,23 @@ def _start_programs(
     return started
 
 
+def _about(broker) -> dict:
+    return {"node_id": broker.node_id, "host": broker.host.name}
+
+
+def _keep_stopped(experiment, verb: str, extension: str, started, folder, stem, files) -> list[str]:
+    """Stop the programs of all brokers at the same time and keep their output; returns faults."""
+    with ThreadPoolExecutor(len(started)) as pool:
+        ended = list(pool.map(lambda process: process.stop(), started.values()))
+    faults = []
+    for node_id, done in zip(started, ended, strict=True):
+        done = packed(done) if extension.endswith(".gz") else done
+        files += keep(folder, experiment.name, f"{stem}.{node_id}", extension, done)
+        if done.returncode != 0:
+            faults.append(f"{ended_with(f'the program that {verb} broker {node_id}', done)}.")
+    return faults
+
+
 def packed(done: Completed) -> Completed:
     """The same with its output compressed."""
     return replace(done, stdout=gzip.compress(done.stdout, mtime=0))
@@ -161,33 +178,19 @@ class BrokerMetrics(Sampling):
         return f"metrics of the brokers every {self.interval_s:g} s"
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> dict[int, Process]:
-        hosts = {}
+        hosts, times = {}, {"interval_s": self.interval_s, "timeout_s": self.timeout_s}
         for broker in cluster_of(source).brokers:
             if broker.metrics_port is not None:
                 address = f"[{broker.host.address}]" if ":" in broker.host.address else broker.host.address
-                hosts[broker.node_id] = (
-                    broker.host,
-                    {
-                        "url": f"http://{address}:{broker.metrics_port}/metrics",
-                        "interval_s": self.interval_s,
-                        "timeout_s": self.timeout_s,
-                        "about": {"node_id": broker.node_id, "host": broker.host.name},
-                    },
-                )
+                url = f"http://{address}:{broker.metrics_port}/metrics"
+                hosts[broker.node_id] = broker.host, {"url": url, **times, "about": _about(broker)}
         if not hosts:
             raise ExperimentError("no broker has an exporter; those of a `Cluster` with metrics=True have one.")
         return _start_programs(scrape, hosts, "#scrapes", ending)
 
     def end(self, started: dict[int, Process], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
-        with ThreadPoolExecutor(len(started)) as pool:
-            ended = list(pool.map(lambda process: process.stop(), started.values()))
-        faults = []
-        for node_id, done in zip(started, ended, strict=True):
-            done, extension = (packed(done), "prom.txt.gz") if self.compressed else (done, "prom.txt")
-            files += keep(folder, self.name, f"{stem}.{node_id}", extension, done)
-            if done.returncode != 0:
-                faults.append(f"{ended_with(f'the program that scrapes broker {node_id}', done)}.")
-        return faults
+        extension = "prom.txt.gz" if self.compressed else "prom.txt"
+        return _keep_stopped(self, "scrapes", extension, started, folder, stem, files)
 
 
 @dataclass(frozen=True)
@@ -212,24 +215,12 @@ class BrokerProcessors(Sampling):
             raise ExperimentError(f"{cluster!r} runs elsewhere: the processes of its brokers cannot be seen")
         hosts = {}
         for broker in cluster.brokers:
-            hosts[broker.node_id] = (
-                broker.host,
-                {
-                    "pid_file": cluster.pid_file(broker.node_id),
-                    "interval_s": self.interval_s,
-                    "about": {"node_id": broker.node_id, "host": broker.host.name},
-                },
-            )
+            settings = {"pid_file": cluster.pid_file(broker.node_id), "interval_s": self.interval_s}
+            hosts[broker.node_id] = broker.host, settings | {"about": _about(broker)}
         return _start_programs(processor_use, hosts, "ticks_per_s", ending)
 
     def end(self, started: dict[int, Process], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
-        faults = []
-        for node_id, process in started.items():
-            done = process.stop()
-            files += keep(folder, self.name, f"{stem}.{node_id}", "processors.jsonl", done)
-            if done.returncode != 0:
-                faults.append(f"{ended_with(f'the program that samples broker {node_id}', done)}.")
-        return faults
+        return _keep_stopped(self, "samples", "processors.jsonl", started, folder, stem, files)
 
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -325,8 +316,8 @@ class LinkSamples(Sampling):
         started.stop()
         about = {"command": ["counters", self.which], "started_at_utc": started.started_at_utc}
         # Every sample repeats the names of all links and counters; compression leaves a tenth.
-        name, content = f"{stem}.samples.jsonl.gz", gzip.compress(b"".join(started.lines), mtime=0)
-        files.append(write_raw(folder, FOLDER, name, content, ended_at_utc=now_utc(), **about))
+        content = gzip.compress(b"".join(started.lines), mtime=0)
+        files.append(write_raw(folder, FOLDER, f"{stem}.samples.jsonl.gz", content, ended_at_utc=now_utc(), **about))
         return started.faults
 
 
@@ -364,14 +355,13 @@ class _Sampler(threading.Thread):
             counted = self.links.counters(self.pairs[first : first + _AT_ONCE])
             took_s = time.perf_counter() - asked
             longest_s = max(longest_s, took_s)
-            rows += [{"at_s": asked_at_s + took_s / 2, **self._nominal(row), **row} for row in counted]
+            rows += [{"at_s": asked_at_s + took_s / 2, "rate_bps": self._rate_bps(row), **row} for row in counted]
         sample = {"answer_ms": round(longest_s * 1000, 3), "links": rows}
         self.lines.append(json.dumps(sample).encode() + b"\n")
 
-    def _nominal(self, row):
+    def _rate_bps(self, row):
         gateway_bps = self.links.gateways.get(row["from_region"])
-        own_bps = self.links.links[row["from_region"], row["to_region"]].rate_bps
-        return {"rate_bps": own_bps if gateway_bps is None else gateway_bps}
+        return self.links.links[row["from_region"], row["to_region"]].rate_bps if gateway_bps is None else gateway_bps
 
 
 _C = ["env", "LC_ALL=C"]  # Locale for sysstat, which formats numbers and dates by it.
@@ -431,7 +421,8 @@ class HostMetrics(Sampling):
         command = [*_C, "sadf", "-j", recorder.recorded, "--", *what]
         done, stopped = run_to_end(recorder.host, command, _READ_S)
         files += keep(folder, self.name, part, "sadf.json.gz", packed(done))
-        about = {"interval_s": self.interval_s, **recorder.stands_for()}
+        about = {"interval_s": self.interval_s, "host": recorder.host.name}
+        about |= {"machine_of": recorder.machine_hosts, "network_of": recorder.network_hosts}
         times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
         content = json.dumps(about, indent=1).encode() + b"\n"
         files.append(write_raw(folder, self.name, f"{part}.hosts.json", content, **times))
@@ -449,7 +440,7 @@ class HostMetrics(Sampling):
 
 
 class _Recorder:
-    """A host where sysstat records, and the hosts that its figures apply to."""
+    """A host where sysstat records, and the names of the hosts that its figures apply to."""
 
     recorded: str
     sar: Process
@@ -457,26 +448,15 @@ class _Recorder:
     def __init__(self, host: Host):
         self.host, self.machine_hosts, self.network_hosts = host, [], []
 
-    def stands_for(self) -> dict:
-        return {
-            "host": self.host.name,
-            "machine_of": [host.name for host in self.machine_hosts],
-            "network_of": [host.name for host in self.network_hosts],
-        }
-
 
 def _recorders(hosts: list[Host]) -> list[_Recorder]:
     """One per network namespace; the first on a machine also covers the machine."""
-    networks: dict[tuple[str, str], _Recorder] = {}
-    machines: dict[str, _Recorder] = {}
+    networks: dict[tuple[bytes, bytes], _Recorder] = {}
+    machines: dict[bytes, _Recorder] = {}
     for host in hosts:
-        machine = _printed(host, ["cat", "/proc/sys/kernel/random/boot_id"])
-        network = _printed(host, ["readlink", "/proc/self/ns/net"])
+        machine = host.run(["cat", str(_BOOT_ID)], timeout_s=_ASK_S).stdout
+        network = host.run(["readlink", "/proc/self/ns/net"], timeout_s=_ASK_S).stdout
         recorder = networks.setdefault((machine, network), _Recorder(host))
-        recorder.network_hosts.append(host)
-        machines.setdefault(machine, recorder).machine_hosts.append(host)
+        recorder.network_hosts.append(host.name)
+        machines.setdefault(machine, recorder).machine_hosts.append(host.name)
     return list(networks.values())
-
-
-def _printed(host: Host, command: list[str]) -> str:
-    return host.run(command, timeout_s=_ASK_S).stdout.decode(errors="replace").strip()

@@ -9,10 +9,11 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.labs.base import Completed, Host, Process
@@ -20,7 +21,7 @@ from wanbench.measure.labs.programs import module_command
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .base import ExperimentError, about, ended_with
+from .base import ExperimentError, Hosts, WhenSending, about, ended_with
 
 LOOK_S = 0.05
 
@@ -48,7 +49,11 @@ class Program:
 
     def news(self) -> list:
         """New output lines since the last call; ExperimentError if the program has failed."""
-        printed = self._printed()
+        if self.done is None and not self.process.is_running():
+            self._has_ended(self.process.wait(0))
+            if self.done.returncode:
+                raise ExperimentError(ended_with(str(self), self.done))
+        printed = self.process.printed(self._position) if self.done is None else self.done.stdout[self._position :]
         end = printed.rfind(b"\n") + 1
         lines = [json.loads(line) for line in printed[:end].splitlines()]
         self._position += end
@@ -77,25 +82,10 @@ class Program:
 
     def describe(self) -> dict:
         """Its entry in the session's file."""
-        return {
-            "role": self.role,
-            "number": self.number,
-            "region": self.host.region,
-            "host": self.host.name,
-            "started_at_s": round(self.started_at_s, 6),
-            "ended_at_s": self.ended_at_s and round(self.ended_at_s, 6),
-            "killed": self.done is not None and self.done.returncode < 0,
-        }
-
-    def _printed(self) -> bytes:
-        """Output since the last complete line read."""
-        if self.done is None:
-            if self.process.is_running():
-                return self.process.printed(self._position)
-            self._has_ended(self.process.wait(0))
-            if self.done.returncode:
-                raise ExperimentError(ended_with(str(self), self.done))
-        return self.done.stdout[self._position :]
+        about = {"role": self.role, "number": self.number, "region": self.host.region, "host": self.host.name}
+        ended_at_s = self.ended_at_s and round(self.ended_at_s, 6)
+        killed = self.done is not None and self.done.returncode < 0
+        return about | {"started_at_s": round(self.started_at_s, 6), "ended_at_s": ended_at_s, "killed": killed}
 
     def _has_ended(self, done: Completed) -> None:
         self.done, self.ended_at_s = done, time.time()
@@ -205,17 +195,17 @@ class Session:
         if not self._until(is_clear, timeout_s):
             raise ExperimentError(f"{late} {timeout_s:g} s: {last}")
 
-    def _write(self, name: str, content: object) -> None:
+    def _write(self, name: str, content: object, **about) -> None:
         """Keep bytes, or an object as JSON, as <stem>.<name>."""
         if not isinstance(content, bytes):
             content = json.dumps(content, indent=1).encode() + b"\n"
-        times = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
-        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.{name}", content, **times))
+        about = about or {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
+        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.{name}", content, **about))
 
-    def _keep_packed(self, name: str, content: bytes, **times) -> dict:
+    def _keep_packed(self, name: str, content: bytes, **about) -> dict:
         """Keep a compressed file; returns its name and hash, for the session's file."""
         packed = gzip.compress(content, 9, mtime=0)
-        self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.{name}", packed, **times))
+        self._write(name, packed, **about)
         return {"name": f"{self.stem}.{name}", "sha256": hashlib.sha256(packed).hexdigest()}
 
     def _keep_program(self, program: Program, content: Callable[[bytes], bytes] = bytes, role: str = "") -> dict:
@@ -226,8 +216,7 @@ class Session:
         done, name = program.done, f"{role or program.role}-{program.number}"
         file = self._keep_packed(f"{name}.jsonl.gz", content(done.stdout), **about(done))
         if done.stderr and not role:
-            errors = f"{self.stem}.{name}.stderr.txt"
-            self.files.append(write_raw(self.folder, self.settings.name, errors, done.stderr[-100_000:], **about(done)))
+            self._write(f"{name}.stderr.txt", done.stderr[-100_000:], **about(done))
         return program.describe() | {"role": role or program.role, "file": file}
 
 
@@ -238,15 +227,37 @@ class ClientSession(Session):
         self,
         load,
         cluster,
-        producers: Sequence[Host],
-        consumers: Sequence[Host],
+        producers: Hosts,
+        consumers: Hosts,
         folder: Path,
         stem: str,
-        when_sending: Callable[[], None] | None = None,
+        when_sending: WhenSending = None,
     ):
         super().__init__(load, folder, stem)
         self.cluster, self.producer_hosts, self.consumer_hosts = cluster, producers, consumers
         self.when_sending = when_sending or (lambda: None)
+
+
+class Concurrent:
+    """Base of experiments that a `session` runs during a load."""
+
+    session: ClassVar[type[ConcurrentSession]]
+    waits_for_load: ClassVar[bool] = True
+
+    def concurrently(
+        self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
+    ) -> AbstractContextManager[list[RawFile]]:
+        """
+        Run while the block runs; the yielded list holds the raw files once the block is left.
+
+        `sending` returns True once the load sends, or False if it never will; None: it counts from the start. Raises
+        ExperimentError if it cannot start, or could not undo something; never in place of an exception of the block.
+        """
+        return self.session(self, source, folder, stem, sending).beside()
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """Run without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
+        return self.session(self, source, folder, stem).run()
 
 
 class ConcurrentSession(Session):

@@ -84,9 +84,8 @@ def geodesic_links(
     """
     check_number("path_inflation", path_inflation, 1)
     check_number("extra_ms", extra_ms, 0)
-    rtt_ms = {
-        pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation + extra_ms for pair in combinations(regions, 2)
-    }
+    pairs = combinations(regions, 2)
+    rtt_ms = {pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation + extra_ms for pair in pairs}
     return matrix_links(rtt_ms, jitter_ms=jitter_ms, **settings)
 
 
@@ -116,13 +115,10 @@ def matrix_links(
     """
     if not isinstance(rtt_ms, Mapping):
         check_columns("rtt_ms", rtt_ms, ("from_region", "to_region", "rtt_ms"))
-        columns = (list(rtt_ms[name]) for name in ("from_region", "to_region", "rtt_ms"))
-        table = {}
-        for source, target, value in zip(*columns, strict=True):
-            if (source, target) in table:
-                raise ParameterError(f"table rtt_ms has the pair {source}, {target} twice.")
-            table[source, target] = value
-        rtt_ms = table
+        pairs = list(zip(rtt_ms["from_region"], rtt_ms["to_region"], strict=True))
+        if twice := [pair for pair in pairs if pairs.count(pair) > 1]:
+            raise ParameterError(f"table rtt_ms has the pair {', '.join(twice[0])} twice.")
+        rtt_ms = dict(zip(pairs, rtt_ms["rtt_ms"], strict=True))
     links = {}
     both_ways = {**rtt_ms, **{pair[::-1]: rtt for pair, rtt in rtt_ms.items() if pair[::-1] not in rtt_ms}}
     for (source, target), value in both_ways.items():

@@ -125,6 +125,9 @@ class Host(ABC):
     python: str | None = None
     clusters: Mapping[str, Any] = MappingProxyType({})
 
+    def __repr__(self):
+        return f"<host {self.name} at {self.address}>"
+
     @property
     @abstractmethod
     def scratch(self) -> str:
@@ -227,6 +230,10 @@ class Lab(ABC):
         Only those files of `keep` that record costs, also for a lab that is closed or failed to open.
         """
         return []
+
+    def all_hosts(self) -> list[Host]:
+        """The hosts of all regions, in order."""
+        return [host for hosts in self.hosts.values() for host in hosts]
 
     def host(self, region: str, number: int = 0) -> Host:
         """The region's host of that number; KeyError names the regions there are."""

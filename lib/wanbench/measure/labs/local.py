@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
-import platform
 import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +23,7 @@ from wanbench.measure.links.namespaces import address, checked_sysctls
 
 from .base import Completed, Host, Lab
 from .processes import GRACE_S, EnteredProcess, result_of
+from .ssh.programs.facts import machine, version
 
 MAX_COUNT = 254  # Regions of a lab, and hosts of a region: each is one byte of an address.
 # What every region's namespace is set to: one known congestion control, buffers for long fat paths, IPv4.
@@ -78,9 +76,6 @@ class LocalHost(Host):
     def get(self, source: str, target: Path) -> None:
         _copy(source, target)
 
-    def __repr__(self):
-        return f"<host {self.name} at {self.address}>"
-
 
 class LocalLab(Lab):
     """
@@ -118,10 +113,8 @@ class LocalLab(Lab):
         self.seed = check_number("seed", seed, 0, 2**63 - 1, whole=True)
         self.wanted_sysctls = checked_sysctls(sysctls or {})
         self.sysctls = {**SYSCTLS, **self.wanted_sysctls}
-        self.hosts = {
-            region: [LocalHost(self, region, number) for number in range(self.hosts_per_region)]
-            for region in self.regions
-        }
+        numbers = range(self.hosts_per_region)
+        self.hosts = {region: [LocalHost(self, region, number) for number in numbers] for region in self.regions}
         self.cut_pairs: set[tuple[str, str]] = set()
         self.gateways: dict[str, float] = {}
         self._numbers = {region: number for number, region in enumerate(self.regions, 1)}
@@ -140,14 +133,9 @@ class LocalLab(Lab):
             raise LabError(f"no local lab: {reason}")
         self._supervisor = SupervisorProcess()
         try:
-            self._opened = self._supervisor.ask(
-                "open",
-                regions=len(self.regions),
-                hosts_per_region=self.hosts_per_region,
-                sysctls=self.sysctls,
-                pairs=self._numbered(self.links),
-                seed=self.seed,
-            )
+            sizes = {"regions": len(self.regions), "hosts_per_region": self.hosts_per_region}
+            links = {"pairs": self._numbered(self.links), "seed": self.seed}
+            self._opened = self._supervisor.ask("open", sysctls=self.sysctls, **sizes, **links)
             for name, why in self._opened["refused"].items():
                 if name in self.wanted_sysctls:
                     raise LabError(f"the kernel refuses {name} = {self.sysctls[name]!r}: {why}.")
@@ -201,8 +189,7 @@ class LocalLab(Lab):
         """
         if region not in self._numbers:
             raise KeyError(f"no region {region!r}; the lab has {', '.join(self.regions)}")
-        supervisor = self._open_supervisor()
-        return supervisor.entering(self._opened["namespaces"][self._numbers[region] - 1])
+        return self._open_supervisor().entering(self._opened["namespaces"][self._numbers[region] - 1])
 
     def set_link(self, from_region: str, to_region: str, **changes) -> None:
         """
@@ -301,24 +288,17 @@ class LocalLab(Lab):
         return {name: int(value) for name, value in values.items()} if len(values) == len(_GLOBAL_SYSCTLS) else None
 
     def describe(self) -> dict:
-        hosts = [host for hosts in self.hosts.values() for host in hosts]
         return {
             "kind": self.kind,
             "emulator": EMULATOR,
             "seed": self.seed,
-            "machine": {
-                "system": platform.system(),
-                "kernel": platform.release(),
-                "architecture": platform.machine(),
-                "processors": len(os.sched_getaffinity(0)),
-                "rootless": is_rootless(),
-            },
+            "machine": machine() | {"rootless": is_rootless()},
             "congestion_control": self.sysctls[_CONGESTION_CONTROL],
             "congestion_control_by": self._opened.get("congestion_control_by"),
             "sysctls": {**self.sysctls, **_global_sysctls()},
             "sysctls_refused": self._opened.get("refused", {}),
             "tools": tools(),
-            "hosts": [{"name": host.name, "region": host.region, "address": host.address} for host in hosts],
+            "hosts": [{"name": host.name, "region": host.region, "address": host.address} for host in self.all_hosts()],
             "links": [{"from_region": a, "to_region": b, **_settings(self.links, a, b)} for a, b in self.links],
             "clock_offset_ms": 0,
             "clock_offset_from": "one machine, one clock",
@@ -347,8 +327,7 @@ class LocalLab(Lab):
         return [[self._numbers[a], self._numbers[b]] for a, b in pairs]
 
     def _send_settings(self, links, pairs):
-        numbered = [[self._numbers[a], self._numbers[b], _settings(links, a, b)] for a, b in pairs]
-        self._ask("set", links=numbered)
+        self._ask("set", links=[[self._numbers[a], self._numbers[b], _settings(links, a, b)] for a, b in pairs])
 
     def _both_ways(self, a, b, one_way):
         pairs = [(a, b)] if one_way else [pair for pair in ((a, b), (b, a)) if pair in self.links]
@@ -410,22 +389,9 @@ def checked_links(
 @functools.cache
 def tools() -> dict[str, str]:
     """The first line of each tool's version output; tools that cannot be run are left out."""
-    versions = {}
-    for tool, option in _TOOLS.items():
-        try:
-            done = subprocess.run([tool, option], capture_output=True, timeout=10, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        lines = done.stdout.decode(errors="replace").strip().splitlines()
-        if lines:
-            versions[tool] = lines[0]
-    return versions
+    return {tool: line for tool, option in _TOOLS.items() if (line := version(tool, option))}
 
 
 def _global_sysctls():
-    values = {}
-    for name in _GLOBAL_SYSCTLS:
-        path = Path("/proc/sys", *name.split("."))
-        if path.exists():
-            values[name] = path.read_text().strip()
-    return values
+    paths = {name: Path("/proc/sys", *name.split(".")) for name in _GLOBAL_SYSCTLS}
+    return {name: path.read_text().strip() for name, path in paths.items() if path.exists()}

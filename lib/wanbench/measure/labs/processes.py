@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import math
 import os
 import select
 import signal
@@ -11,7 +12,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,8 +32,9 @@ class PolledProcess(Process):
     """
     A command whose output is polled.
 
-    Subclasses supply `ask_to_end()`, `end_by(deadline)`, `kill()`; and `_read_at(position)`, a chunk of stdout from
-    this byte on, and `_so_far()`, a `Completed` of what is printed so far.
+    Subclasses supply `ask_to_end()` and `kill()`; `_has_ended(timeout_s)`, which waits for the end so long, and
+    `_complete()`, the `Completed` then; `_read_at(position)`, a chunk of stdout from this byte on, and `_so_far()`, a
+    `Completed` of what is printed so far.
     """
 
     longest_pause_s = 0.02
@@ -43,11 +46,7 @@ class PolledProcess(Process):
         self._lock, self._completed = threading.Lock(), None
 
     def printed(self, start: int = 0) -> bytes:
-        parts = []
-        while more := self._read_at(start):
-            start += len(more)
-            parts.append(more)
-        return b"".join(parts)
+        return joined(self._read_at, start)
 
     def wait_for_output(self, text: str, timeout_s: float) -> None:
         wanted, seen, position = text.encode(), b"", 0
@@ -66,6 +65,18 @@ class PolledProcess(Process):
                 raise command_error(self._so_far(), f"did not print {text!r} within {timeout_s:g} s")
             time.sleep(pause_s)
             pause_s = min(self.longest_pause_s, pause_s * 1.5)
+
+    def is_running(self) -> bool:
+        return not self._has_ended(0)
+
+    def wait(self, timeout_s: float) -> Completed:
+        if not self._has_ended(timeout_s):
+            raise command_error(self._so_far(), f"did not end within {timeout_s:g} s")
+        return self._complete()
+
+    def end_by(self, deadline: float) -> Completed:
+        """Wait for the end until a time of the monotonic clock, then kill."""
+        return self._complete() if self._has_ended(max(0.0, deadline - time.monotonic())) else self.kill()
 
     def stop(self) -> Completed:
         self.ask_to_end()
@@ -87,23 +98,10 @@ class EnteredProcess(PolledProcess):
         self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._started_at_utc = _now()
         try:
-            self._front = subprocess.Popen(
-                [*entering, *self.command],
-                stdin=subprocess.DEVNULL,
-                stdout=self._stdout,
-                stderr=self._stderr,
-                start_new_session=True,
-            )
+            files = {"stdin": subprocess.DEVNULL, "stdout": self._stdout, "stderr": self._stderr}
+            self._front = subprocess.Popen([*entering, *self.command], **files, start_new_session=True)
         except OSError as error:
             raise LabError(f"{entering[0]} cannot be started: {error}") from None
-
-    def is_running(self) -> bool:
-        return not self._has_ended(0)
-
-    def wait(self, timeout_s: float) -> Completed:
-        if not self._has_ended(timeout_s):
-            raise command_error(self._so_far(), f"did not end within {timeout_s:g} s")
-        return self._complete()
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to the command and what it started, if it still runs; wake it if it is frozen."""
@@ -113,19 +111,16 @@ class EnteredProcess(PolledProcess):
             time.sleep(0.001)
         self._signal(signal.SIGCONT)
 
-    def end_by(self, deadline: float) -> Completed:
-        """Wait for the end until a time of the monotonic clock, then kill."""
-        if not self._has_ended(max(0.0, deadline - time.monotonic())):
-            return self.kill()
-        return self._complete()
-
     def kill(self) -> Completed:
         """End the command and everything in its session's group, now."""
         if not self._has_ended(0):
-            self._signal(signal.SIGKILL)
-            self._front.kill()
-            self._front.wait()
+            self._end_now()
         return self._complete()
+
+    def _end_now(self):
+        self._signal(signal.SIGKILL)
+        self._front.kill()
+        self._front.wait()
 
     def _signal(self, number):
         """Signal the command's group; False if the program in front has no child (yet)."""
@@ -136,20 +131,17 @@ class EnteredProcess(PolledProcess):
             return False
         for child in map(int, children):
             for send in (os.killpg, os.kill):
-                try:
+                with suppress(ProcessLookupError):
                     send(child, number)
                     break
-                except ProcessLookupError:
-                    continue
         return bool(children)
 
     def _has_ended(self, timeout_s):
         deadline = time.monotonic() + timeout_s
         while self._front.poll() is None:
             if self._prints_too_much():
-                self._signal(signal.SIGKILL)
-                self._front.kill()
-                return self._front.wait() is not None
+                self._end_now()
+                return True
             if (left_s := deadline - time.monotonic()) <= 0:
                 return False
             self._await_end(min(left_s, _CHECK_S))
@@ -170,9 +162,10 @@ class EnteredProcess(PolledProcess):
 
     def _prints_too_much(self):
         with self._lock:
-            return self._completed is None and any(
-                os.fstat(file.fileno()).st_size > OUTPUT_BYTES for file in (self._stdout, self._stderr)
-            )
+            return self._completed is None and max(self._sizes()) > OUTPUT_BYTES
+
+    def _sizes(self):
+        return [os.fstat(file.fileno()).st_size for file in (self._stdout, self._stderr)]
 
     def _read_at(self, position):
         with self._lock:
@@ -183,8 +176,7 @@ class EnteredProcess(PolledProcess):
     def _complete(self):
         with self._lock:
             if self._completed is None:
-                sizes = [os.fstat(file.fileno()).st_size for file in (self._stdout, self._stderr)]
-                self._completed = judged(self._contents(), sizes, _is_full(self._stdout))
+                self._completed = judged(self._contents(), self._sizes(), _is_full(self._stdout))
                 self._stdout.close()
                 self._stderr.close()
             return self._completed
@@ -197,6 +189,15 @@ class EnteredProcess(PolledProcess):
         returncode = -signal.SIGKILL if self._front.returncode is None else self._front.returncode
         outputs = _content(self._stdout), _content(self._stderr)
         return Completed(self.command, returncode, *outputs, self._started_at_utc, _now())
+
+
+def joined(read: Callable[[int], bytes], start: int = 0, most: float = math.inf) -> bytes:
+    """All chunks that `read` gives from a position on, each from the end of the last one."""
+    parts = []
+    while start < most and (more := read(start)):
+        parts.append(more)
+        start += len(more)
+    return b"".join(parts)
 
 
 def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> Completed:

@@ -1,19 +1,6 @@
-"""What to test, when, and the time, data volume and cost."""
+"""What to test, when, and the time and data volume."""
 
-from .cost import prices
-from .pairs import lower_bound, pair, rounds, select_pairs
+from .pairs import pair, rounds, select_pairs
 from .plan import Plan, Test, Trial, in_blocks, make_plan, make_trials
 
-__all__ = [
-    "Plan",
-    "Test",
-    "Trial",
-    "in_blocks",
-    "lower_bound",
-    "make_plan",
-    "make_trials",
-    "pair",
-    "prices",
-    "rounds",
-    "select_pairs",
-]
+__all__ = ["Plan", "Test", "Trial", "in_blocks", "make_plan", "make_trials", "pair", "rounds", "select_pairs"]

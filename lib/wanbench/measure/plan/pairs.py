@@ -10,9 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import pandas as pd
+from collections.abc import Iterable, Mapping, Sequence
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
@@ -64,11 +62,7 @@ def pair(given: str | Sequence[str]) -> Pair:
 
 
 def select_pairs(
-    *,
-    pairs: Iterable | None = None,
-    regions: Iterable[str] | None = None,
-    clouds: str | Iterable[str] | None = None,
-    cloud_pairs: Iterable[str] | None = None,
+    *, pairs: Iterable | None = None, regions: Iterable[str] | None = None, cloud_pairs: Iterable[str] | None = None
 ) -> list[Pair]:
     """
     The ordered pairs that pass all given restrictions; by default all pairs of all catalogued regions of AWS, Azure and
@@ -80,8 +74,6 @@ def select_pairs(
         Exactly these are the candidates.
     regions : region names, optional
         The candidates are all ordered pairs of these (or those of `pairs` that lie among them).
-    clouds : cloud or clouds, optional
-        Both regions belong to these.
     cloud_pairs : texts such as "gcp->aws", optional
         The pair leads from the first cloud to the second; "gcp->gcp" lies within one.
 
@@ -90,56 +82,31 @@ def select_pairs(
     ParameterError
         For a malformed or unknown value, and when nothing is left, saying after which restriction.
     """
-    selected = _candidates(pairs, regions)
+    candidates = selected = _candidates(pairs, regions)
     left = [f"{len(selected)} candidate pairs"]
-
-    def keep(description, allowed):
-        nonlocal selected
-        selected = [p for p in selected if allowed(p)]
-        left.append(f"{len(selected)} after {description}")
-
-    if clouds is not None:
-        wanted = {clouds} if isinstance(clouds, str) else set(clouds)
-        _check_clouds(wanted, selected)
-        keep(f"clouds {', '.join(sorted(wanted))}", lambda p: {cloud(p[0]), cloud(p[1])} <= wanted)
     if cloud_pairs is not None:
         directed = {_cloud_pair(text) for text in cloud_pairs}
-        _check_clouds({name for ends in directed for name in ends}, _candidates(pairs, regions))
+        there = {cloud(region) for p in candidates for region in p}
+        if unknown := {name for ends in directed for name in ends} - there:
+            unknown = ", ".join(map(repr, sorted(unknown)))
+            raise ParameterError(f"No region of {unknown}; the clouds here are {', '.join(sorted(there))}.")
+        selected = [p for p in candidates if (cloud(p[0]), cloud(p[1])) in directed]
         shown = ", ".join("->".join(ends) for ends in sorted(directed))
-        keep(f"cloud pairs {shown}", lambda p: (cloud(p[0]), cloud(p[1])) in directed)
+        left.append(f"{len(selected)} after cloud pairs {shown}")
     if not selected:
         raise ParameterError(f"No pair is left to test: {'; '.join(left)}.")
     return selected
 
 
-def tests_done(table: pd.DataFrame | None) -> Counter[Pair]:
-    """
-    Number of measurements of each pair, from a table of tests (`from_region`, `to_region`, and `outcome`, if present:
-    only "done" counts).
-    """
-    if table is None:
-        return Counter()
-    absent = {"from_region", "to_region"} - set(table.columns)
-    if absent:
-        raise ParameterError(
-            f"The table of tests done lacks {', '.join(sorted(absent))}; it has {list(table.columns)}."
-        )
-    if "outcome" in table.columns:
-        table = table[table["outcome"] == "done"]
-    return Counter(zip(table["from_region"], table["to_region"], strict=True))
-
-
-def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float] | None, light_rtt_ms) -> dict[Pair, float]:
-    """The expected RTT of each pair: from `rtt_ms` (either direction), or else from `light_rtt_ms(pair)`."""
-    if rtt_ms is None:
-        return {p: float(light_rtt_ms(p)) for p in pairs}
-    out = {}
+def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float]) -> dict[Pair, float]:
+    """The expected RTT of each pair, in either direction."""
+    expected = {}
     for p in pairs:
         value = rtt_ms.get(p, rtt_ms.get(p[::-1]))
-        if value is None or not value >= 0 or value == float("inf"):
+        if value is None or not 0 <= value < float("inf"):
             raise ParameterError(f"rtt_ms of {p[0]}->{p[1]} is {value!r}; it must be a number of at least 0.")
-        out[p] = float(value)
-    return out
+        expected[p] = float(value)
+    return expected
 
 
 def _candidates(pairs, regions):
@@ -154,17 +121,7 @@ def _candidates(pairs, regions):
     twice = [f"{a}->{b}" for (a, b), count in Counter(explicit).items() if count > 1]
     if twice:
         raise ParameterError(f"Given more than once: {', '.join(sorted(twice))}.")
-    if regions is None:
-        return sorted(explicit)
-    return sorted(p for p in explicit if p[0] in allowed and p[1] in allowed)
-
-
-def _check_clouds(wanted, pairs):
-    clouds = {cloud(region) for p in pairs for region in p}
-    if unknown := wanted - clouds:
-        raise ParameterError(
-            f"No region of {', '.join(map(repr, sorted(unknown)))}; the clouds here are {', '.join(sorted(clouds))}."
-        )
+    return sorted(p for p in explicit if regions is None or set(p) <= set(allowed))
 
 
 def _cloud_pair(text):
@@ -197,7 +154,10 @@ def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     bounds = [0, *(sum(others.values()) for others in neighbours.values())]
     if batch:
         bounds.append(-(-len(pairs) // batch))
-    for component in _components(neighbours):
+    left = set(neighbours)
+    while left:
+        component = _reachable(min(left), neighbours.__getitem__)
+        left -= component
         degree = {region: sum(neighbours[region].values()) for region in component}
         tests = sum(degree.values()) // 2
         while len(degree) > 1:
@@ -210,9 +170,7 @@ def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     return max(bounds)
 
 
-def rounds(
-    pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None, rank: Callable[[Pair], float] | None = None
-) -> list[list[Pair]]:
+def rounds(pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None) -> list[list[Pair]]:
     """
     Put ordered pairs into rounds in which every region takes part in at most one test.
 
@@ -228,8 +186,6 @@ def rounds(
         Decides who meets when, and the order of the rounds. The same seed gives the same rounds.
     batch : int, optional
         Maximum number of tests in a round; 1 tests the pairs one after another. None: as many as fit.
-    rank : function of a pair, optional
-        Rounds whose pairs have the lowest mean rank come first, and within a round the lowest rank.
 
     Examples
     --------
@@ -252,24 +208,18 @@ def rounds(
     chance.shuffle(colours)
     for colour in colours:
         chance.shuffle(colour)
-    if rank is not None:
-        for colour in colours:
-            colour.sort(key=rank)
-        colours.sort(key=lambda colour: sum(map(rank, colour)) / len(colour))
     return colours
 
 
-def _components(neighbours):
-    left = set(neighbours)
-    while left:
-        component, edge = set(), [min(left)]
-        while edge:
-            region = edge.pop()
-            if region not in component:
-                component.add(region)
-                edge.extend(neighbours[region])
-        left -= component
-        yield sorted(component)
+def _reachable(start, neighbours) -> set:
+    """What is connected with `start`; `neighbours` of a thing are those next to it."""
+    component, edge = set(), [start]
+    while edge:
+        one = edge.pop()
+        if one not in component:
+            component.add(one)
+            edge.extend(neighbours(one))
+    return component
 
 
 def _circle(regions, chance):
@@ -336,13 +286,10 @@ def _coloured(pairs, n_colours, chance):
     order = list(pairs)
     while True:
         for _ in range(_TRIES):
-            colouring = _attempt(order, n_colours, chance)
-            if colouring is not None:
-                used: dict[int, list[Pair]] = defaultdict(list)
-                for region, colours in colouring.at.items():
-                    for colour, pair in colours.items():
-                        if pair[0] == region:
-                            used[colour].append(pair)
+            if colouring := _attempt(order, n_colours, chance):
+                used: dict[int, set[Pair]] = defaultdict(set)
+                for colour, pair in (item for colours in colouring.at.values() for item in colours.items()):
+                    used[colour].add(pair)
                 return [sorted(used[colour]) for colour in sorted(used)]
             chance.shuffle(order)
         n_colours += 1
@@ -410,17 +357,10 @@ def _exchange(large, small):
     for start in sorted(large):
         if start in seen:
             continue
-        component, edge = set(), [start]
-        while edge:
-            pair = edge.pop()
-            if pair not in component:
-                component.add(pair)
-                edge.extend(other for region in pair for other in at[region])
+        component = _reachable(start, lambda pair: [other for region in pair for other in at[region]])
         seen |= component
         from_large, from_small = component & large, component & small
         if len(from_large) > len(from_small):
-            large -= from_large
-            small -= from_small
-            large |= from_small
-            small |= from_large
+            large ^= component
+            small ^= component
             return

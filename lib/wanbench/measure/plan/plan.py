@@ -6,18 +6,17 @@ import dataclasses
 import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import count
 
 import numpy as np
-import pandas as pd
 
 from wanbench import regions as catalogued
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 from wanbench.measure.links import PATH_INFLATION
 
-from .pairs import check_any_region, cloud, expected_rtts, lower_bound, rounds, select_pairs, tests_done
+from .pairs import check_any_region, expected_rtts, lower_bound, rounds, select_pairs
 
-FIRST = ("least-tested", "cross-cloud")
 SETTINGS_SHOWN = 2
 
 
@@ -107,7 +106,9 @@ class Plan:
         Expected measuring time in seconds: the rounds' slots in sequence, plus set-up times between experiments
         (`set_up_s`, if defined). Without opening the lab, and without retries.
         """
-        return sum(self.slots_s()) + self._set_up_s()
+        trials = [each for test in self.tests for each in self.experiments_of(test) if hasattr(each, "set_up_s")]
+        set_up_s = sum(each.set_up_s(before) for before, each in zip([None, *trials], trials, strict=False))
+        return sum(self.slots_s()) + set_up_s
 
     def expected_bytes(self) -> float | None:
         """Expected data volume in bytes over all tests; None if it depends on an unknown rate."""
@@ -141,28 +142,19 @@ class Plan:
             "tests": [test.as_dict() for test in self.tests],
         }
 
-    def _set_up_s(self):
-        trials = [each for test in self.tests for each in self.experiments_of(test) if hasattr(each, "set_up_s")]
-        return sum(each.set_up_s(before) for before, each in zip([None, *trials], trials, strict=False))
-
     def _facts(self) -> list[tuple[str, str]]:
-        n = len(self.tests)
-        widest = max(map(len, self.rounds), default=0)
+        settings = {test.setting for test in self.tests if test.experiments}
+        of = f"trials of {len(settings)} settings" if settings else f"ordered pairs of {len(self.regions)} regions"
+        widest = max(map(len, self.rounds))
         volume = self.expected_bytes()
         return [
-            ("tests", self._what(n) if n else "nothing left to test"),
+            ("tests", f"{len(self.tests)} {of}"),
             ("rounds", f"{len(self.rounds)}, of at most {widest} at once (lower bound {self.lower_bound})"),
             ("experiments", "; ".join(map(str, self._each_kind()))),
             ("expected time", f"{_duration(self.expected_s())} of measuring"),
             ("data volume", "not known: give rate_bps" if volume is None else f"up to {volume / 1e9:.3g} GB"),
             ("seed", str(self.seed)),
         ]
-
-    def _what(self, n):
-        settings = {test.setting for test in self.tests if test.experiments}
-        if settings:
-            return f"{n} trials of {len(settings)} settings"
-        return f"{n} ordered pairs of {len(self.regions)} regions"
 
     def _each_kind(self):
         """The experiments; for trials those of the first settings."""
@@ -181,11 +173,9 @@ class Plan:
             f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
             for name, text in self._facts()
         )
-        shown = []
-        for number, tests in enumerate(self.rounds[:12], start=1):
-            pairs = ", ".join(t.setting or f"{t.from_region} → {t.to_region}" for t in tests)
-            shown.append(f"<li value='{number}'>{html.escape(pairs)}</li>")
-        more = f"<p>and {len(self.rounds) - 12} more</p>" if len(self.rounds) > 12 else ""
+        pairs = [", ".join(t.setting or f"{t.from_region} → {t.to_region}" for t in tests) for tests in self.rounds]
+        shown = [f"<li value='{n}'>{html.escape(text)}</li>" for n, text in enumerate(pairs[:12], start=1)]
+        more = f"<p>and {len(pairs) - 12} more</p>" if len(pairs) > 12 else ""
         return (
             f"<table><caption>Plan</caption>{facts}</table>"
             f"<details><summary>Rounds</summary><ol>{''.join(shown)}</ol>{more}</details>"
@@ -197,12 +187,8 @@ def make_plan(
     experiments: Sequence,
     pairs: Iterable | None = None,
     regions: Iterable[str] | None = None,
-    clouds: str | Iterable[str] | None = None,
     cloud_pairs: Iterable[str] | None = None,
     batch: int | None = None,
-    first: Sequence[str] = (),
-    tests_done_before: pd.DataFrame | None = None,
-    skip_done: bool = False,
     rtt_ms: Mapping[tuple[str, str], float] | None = None,
     path_inflation: float = PATH_INFLATION,
     rate_bps: float | None = None,
@@ -215,15 +201,10 @@ def make_plan(
     ----------
     experiments : sequence
         What every test does, for example ``[Ping(), Iperf3()]``.
-    pairs, regions, clouds, cloud_pairs
+    pairs, regions, cloud_pairs
         Which pairs; see `wanbench.measure.plan.select_pairs`.
     batch : int, optional
         Maximum number of tests at the same time; 1: one after another. None: as many as fit.
-    first : sequence of "least-tested", "cross-cloud"
-        Rounds are ordered by these, the first mattering most; otherwise their order is random. With large rounds the
-        order is approximate; with `batch=1` it is exact.
-    tests_done_before, skip_done
-        Table of tests already made, for "least-tested"; whether to leave out the pairs that it has as done.
     rtt_ms : {(from, to): ms}, optional
         Round-trip times to expect; one direction is enough. None: light in fibre over the geodesic distance times
         `path_inflation`.
@@ -233,27 +214,23 @@ def make_plan(
     Raises
     ------
     ParameterError
-        For malformed or unknown values, and when the restrictions leave no pair. (If everything is done already, the
-        plan is empty.)
+        For malformed or unknown values, and when the restrictions leave no pair.
     """
-    _check(experiments, first, skip_done, tests_done_before)
+    if not experiments:
+        raise ParameterError("A plan needs at least one experiment.")
     batch = check_number("batch", batch, 1, whole=True, optional=True)
     path_inflation = check_number("path_inflation", path_inflation, 1, 1e6)
     rate_bps = check_number("rate_bps", rate_bps, 0, 1e15, above=True, optional=True)
     seed = check_number("seed", seed, whole=True)
-    selected = select_pairs(pairs=pairs, regions=regions, clouds=clouds, cloud_pairs=cloud_pairs)
-    done = tests_done(tests_done_before)
-    if skip_done:
-        selected = [p for p in selected if not done[p]]
-    rank = {"least-tested": lambda p: done[p], "cross-cloud": lambda p: cloud(p[0]) == cloud(p[1])}
-    keys = {p: tuple(rank[name](p) for name in first) for p in selected}
-    order = {key: position for position, key in enumerate(sorted(set(keys.values())))}
-    grouped = rounds(selected, seed=seed, batch=batch, rank=(lambda p: order[keys[p]]) if first else None)
-    rtts = expected_rtts(
-        selected, rtt_ms, lambda p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p))
-    )
+    selected = select_pairs(pairs=pairs, regions=regions, cloud_pairs=cloud_pairs)
+    if rtt_ms is None:
+        rtt_ms = {p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p)) for p in selected}
+    rtts, ordinal = expected_rtts(selected, rtt_ms), count(1)
     return Plan(
-        rounds=_numbered(grouped, rtts),
+        rounds=tuple(
+            tuple(Test(_test_id(next(ordinal), *p), number, *p, rtts[p]) for p in group)
+            for number, group in enumerate(rounds(selected, seed=seed, batch=batch), start=1)
+        ),
         experiments=tuple(experiments),
         seed=seed,
         lower_bound=lower_bound(selected, batch),
@@ -262,26 +239,8 @@ def make_plan(
     )
 
 
-def _check(experiments, first, skip_done, done):
-    if not experiments:
-        raise ParameterError("A plan needs at least one experiment.")
-    if isinstance(first, str) or (unknown := [name for name in first if name not in FIRST]):
-        shown = first if isinstance(first, str) else ", ".join(map(repr, unknown))
-        raise ParameterError(f"first has {shown}; allowed: a list of any of {', '.join(FIRST)}.")
-    if done is None and (skip_done or "least-tested" in first):
-        raise ParameterError("skip_done and 'least-tested' need tests_done_before, the table of tests already made.")
-
-
-def _numbered(grouped, rtts):
-    out, ordinal = [], 0
-    for number, group in enumerate(grouped, start=1):
-        tests = []
-        for from_region, to_region in group:
-            ordinal += 1
-            name = f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
-            tests.append(Test(name, number, from_region, to_region, rtts[from_region, to_region]))
-        out.append(tuple(tests))
-    return tuple(out)
+def _test_id(ordinal: int, from_region: str, to_region: str) -> str:
+    return f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
 
 
 def _described(experiment) -> dict:
@@ -326,7 +285,6 @@ def make_trials(
     """
     for region in (from_region, to_region, *more_regions):
         check_any_region(region)
-    trials = list(trials)
     if not trials:
         raise ParameterError("A plan needs at least one trial.")
     for trial in trials:
@@ -334,7 +292,7 @@ def make_trials(
             raise ParameterError(f"{trial!r} is not a trial with a setting and at least one experiment.")
     rounds = []
     for ordinal, trial in enumerate(trials, start=1):
-        name = f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
+        name = _test_id(ordinal, from_region, to_region)
         rtt_ms = getattr(trial.experiments[0], "rtt_ms", None) or 0.0
         test = Test(name, ordinal, from_region, to_region, rtt_ms, trial.setting, trial.block, tuple(trial.experiments))
         rounds.append((test,))

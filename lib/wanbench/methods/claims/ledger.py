@@ -35,6 +35,7 @@ METHODS = {
     "own": "a number is reproduced if the recomputed one rounds to it, a sentence by the bound of its row",
     "rerun": "a claim is reproduced if the interval measured lies where its row says",
 }
+ASSUMPTION = "What is published is what the source describes, and our run is a case of its claim"
 SETTING, NOT_HERE = "setting", "not here"
 RERUN = ("re-run", "both")
 # How a claim can be tested, and the working of one that nothing has tested yet.
@@ -214,19 +215,13 @@ class Audit(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         return tuple(
             Estimate(
-                quantity=f"claims reproduced by {words}",
-                claim=f"Reproduced by {words}: {{}} of {sum(counts.values())}",
-                estimate=counts.get(REPRODUCED, 0),
-                low=nan,
-                high=nan,
-                unit="claims",
-                n=sum(counts.values()),
-                basis=count(sum(counts.values()), "claim"),
-                method=METHODS[kind],
-                assumption="What is published is what the source describes, and our run is a case of its claim",
+                *(f"claims reproduced by {words}", f"Reproduced by {words}: {{}} of {n}", counts.get(REPRODUCED, 0)),
+                *(nan, nan, "claims", n, METHODS[kind], ASSUMPTION),
+                basis=count(n, "claim"),
             )
             for kind, words in KINDS.items()
             if (counts := self.verdicts(kind)) or kind == "own"
+            for n in [sum(counts.values())]
         )
 
     @property

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import product
 from math import hypot, inf, isfinite, nan
 
@@ -130,21 +131,12 @@ def estimate(
         low = value - hypot(*(value - min(pair) for pair in ends))
         high = value + hypot(*(max(pair) - value for pair in ends))
     fewest = min(measured, key=lambda one: one.n, default=None)
-    return Estimate(
-        quantity=quantity,
-        claim=claim,
-        estimate=value,
-        low=low,
-        high=high,
-        unit=unit,
-        n=fewest.n if fewest else len(inputs),
-        basis=fewest.basis if fewest else f"{len(inputs)} inputs, none measured",
-        method=METHOD,
-        assumption=ASSUMPTION,
-        level=fewest.level if fewest else 0.95,
-        others=(Interval(WORST, *extremes(function, inputs)),),
-        warnings=tuple(f"no interval: {name} was measured without one" for name in lacking),
-    )
+    n, level, basis = len(inputs), 0.95, f"{len(inputs)} inputs, none measured"
+    if fewest:
+        n, level, basis = fewest.n, fewest.level, fewest.basis
+    about = {"basis": basis, "level": level, "others": (Interval(WORST, *extremes(function, inputs)),)}
+    about["warnings"] = tuple(f"no interval: {name} was measured without one" for name in lacking)
+    return Estimate(quantity, claim, value, low, high, unit, n, METHOD, ASSUMPTION, **about)
 
 
 def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> tuple[float, float]:
@@ -219,10 +211,8 @@ class Deployment:
             object.__setattr__(self, name, made)
         levels = {one.level for one in self.inputs.values() if one.kind == MEASURED}
         if len(levels) > 1:
-            raise ParameterError(
-                f"measured inputs have intervals at the levels {', '.join(f'{each:g}' for each in sorted(levels))}; "
-                "allowed: one level."
-            )
+            given = ", ".join(f"{level:g}" for level in sorted(levels))
+            raise ParameterError(f"measured inputs have intervals at the levels {given}; allowed: one level.")
 
     @property
     def inputs(self) -> dict[str, Input]:
@@ -290,8 +280,8 @@ class ClusterCost(Result):
     @property
     def even_messages_per_s(self) -> float:
         """The rate at which variable cost equals fixed cost; infinite if messages cost nothing."""
-        variable = self.by[VARIABLE, "million messages"].estimate / 1e6 * S_PER_H
-        return self.by[FIXED, "hour"].estimate / variable if variable else float("inf")
+        variable = self.by[VARIABLE, MILLION].estimate / 1e6 * S_PER_H
+        return self.by[FIXED, "hour"].estimate / variable if variable else inf
 
     @property
     def sentence(self) -> str:
@@ -307,18 +297,13 @@ class ClusterCost(Result):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = [
-            {"USD per": per}
-            | {part: self.by[part, per].formatted for part in PARTS}
-            | {
-                f"{self.by[TOTAL, per].formatted_level} interval of the total": self.by[TOTAL, per].formatted_interval,
-                f"with {self.by[TOTAL, per].others[0].method}": self.by[TOTAL, per].formatted_other(
-                    self.by[TOTAL, per].others[0]
-                ),
-            }
-            for per in PER
-        ]
-        return pd.DataFrame(rows)
+        rows = []
+        for per in PER:
+            total = self.by[TOTAL, per]
+            ends = (total.formatted_interval, total.formatted_other(total.others[0]))
+            rows.append((per, *(self.by[part, per].formatted for part in PARTS), *ends))
+        ends = (f"{total.formatted_level} interval of the total", f"with {total.others[0].method}")
+        return pd.DataFrame(rows, columns=["USD per", *PARTS, *ends])
 
 
 def cluster_cost(deployment: Deployment) -> ClusterCost:
@@ -335,23 +320,15 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
     [3.796, 104.4, 108.196]
     """
     inputs = check_kind("deployment", deployment, Deployment).inputs
-    by = {}
-    for per in PER:
-        for part in PARTS:
-            by[part, per] = estimate(
-                lambda values, part=part, per=per: Deployment.usd(values, part, per),
-                inputs,
-                quantity=f"{part} cost per {per}",
-                claim=f"The {part} cost per {per} is {{}}",
-                unit="USD",
-            )
-    ratio = None
+    by, ratio = {}, None
+    for per, part in product(PER, PARTS):
+        names = {"quantity": f"{part} cost per {per}", "claim": f"The {part} cost per {per} is {{}}", "unit": "USD"}
+        by[part, per] = estimate(partial(Deployment.usd, part=part, per=per), inputs, **names)
     if by[FIXED, "hour"].estimate > 0:
-        ratio = estimate(
-            lambda values: Deployment.usd(values, VARIABLE, "hour") / Deployment.usd(values, FIXED, "hour"),
-            inputs,
-            quantity="variable over fixed cost",
-            claim=f"At {number(deployment.messages_per_s.value)} messages/s the variable cost is {{}} the fixed one",
-            unit="times",
-        )
+
+        def over_fixed(values: dict):
+            return Deployment.usd(values, VARIABLE, "hour") / Deployment.usd(values, FIXED, "hour")
+
+        claim = f"At {number(deployment.messages_per_s.value)} messages/s the variable cost is {{}} the fixed one"
+        ratio = estimate(over_fixed, inputs, quantity="variable over fixed cost", claim=claim, unit="times")
     return ClusterCost(deployment, by, ratio)

@@ -241,9 +241,7 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
     grouped = units(sample)
     parts = _parts(grouped, sample.both, design, y, held, censored, coefficients[0], spread[0])
     common = {
-        "n": sample.n_pairs,
-        "n_regions": sample.n_regions,
-        "n_places": grouped.n,
+        **sample.counted(grouped),
         "method": METHOD,
         "assumption": NORMAL,
         "warnings": sample.warnings() + grouped.warnings() + _cautions(frame.value, tops, censored),
@@ -258,14 +256,8 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
     times = logs | {"unit": "times"}
     effect = parts["effect"].estimate(quantity="half-distance with the ceiling over that without", **times)
     rows = [
-        {
-            "source": cloud,
-            "ceiling_bps": top,
-            "n": int(censored[part.index].sum()),
-            "n_rows": len(part),
-            "rule": ceilings[cloud][1],
-        }
-        for (cloud, part), (top, _) in zip(by_cloud, ceilings.values(), strict=True)
+        (cloud, ceilings[cloud][0], int(censored[part.index].sum()), len(part), ceilings[cloud][1])
+        for cloud, part in by_cloud
     ]
     return CeilingFit(
         slope=slope,
@@ -285,7 +277,7 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
         plain_slope=plain,
         plain_half_distance=half_distance(plain, "distance that halves throughput, without the ceiling"),
         effect=_with_direction(effect),
-        ceilings=pd.DataFrame(rows),
+        ceilings=pd.DataFrame(rows, columns=["source", "ceiling_bps", "n", "n_rows", "rule"]),
         rows=frame.assign(censored=censored),
     )
 

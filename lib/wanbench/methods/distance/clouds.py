@@ -15,7 +15,7 @@ from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
 from wanbench.methods.regions import permutation
-from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES, Part
+from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
 from wanbench.methods.regions.mantel import FEWEST, few_orders, p_estimate
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions, unordered
 from wanbench.methods.regions.permutation import PERMUTATIONS
@@ -43,17 +43,33 @@ TWO_LINE_ROW_PX = 48
 ONE_LINE_ROW_PX = 26
 
 
+def clouds_of(names: list[str]) -> np.ndarray:
+    """Return the cloud of each region."""
+    return np.array([name.partition(":")[0] for name in names])
+
+
 def cross_cloud(names: list[str]) -> np.ndarray:
     """1 for two regions of different clouds, else 0: (regions, regions)."""
-    clouds = np.array([name.partition(":")[0] for name in names])
+    clouds = clouds_of(names)
     return (clouds[:, None] != clouds).astype(float)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale of differences: milliseconds, or log10(bit/s), whose differences are shown as ratios."""
+    """
+    The scale of differences: milliseconds, or log10(bit/s), whose differences are shown as ratios.
+
+    `nothing` is the value that means no difference; `equal`, `greater` and `smaller` are sentences about two groups for
+    no difference, and for a difference, given as that of the larger group, so positive or a ratio above 1.
+    """
 
     ratio: bool
+    unit: str
+    nothing: float
+    join: str
+    equal: str
+    greater: str
+    smaller: str
 
     def estimate(self, value: float) -> float:
         if not self.ratio:
@@ -66,29 +82,25 @@ class Scale:
             return -value
         return 1 / value if value > 0 else inf
 
-    @property
-    def unit(self) -> str:
-        return "times" if self.ratio else "ms"
 
-    @property
-    def nothing(self) -> float:
-        """The value that means no difference."""
-        return 1.0 if self.ratio else 0.0
-
-    def no_difference(self, one: str, other: str) -> str:
-        """Return the sentence where the interval holds no difference."""
-        if self.ratio:
-            return f"At equal distance, throughput {one} is {{}} that {other}: no difference is shown"
-        return f"At equal distance, RTT {one} less that {other} is {{}}: no difference is shown"
-
-    def claim(self, one: str, other: str, greater: bool) -> str:
-        """Return the sentence for the larger group; the difference is positive, or a ratio above 1."""
-        if not self.ratio:
-            word = "slower" if greater else "faster"
-            return f"At equal distance, round trips {one} are {{}} {word} than {other}"
-        if greater:
-            return f"At equal distance, transfers {one} are faster, {{}} the throughput of those {other}"
-        return f"At equal distance, transfers {one} are slower: those {other} reach {{}} their throughput"
+MILLISECONDS = Scale(
+    False,
+    "ms",
+    0.0,
+    "less",
+    "At equal distance, RTT {one} less that {other} is {{}}: no difference is shown",
+    "At equal distance, round trips {one} are {{}} slower than {other}",
+    "At equal distance, round trips {one} are {{}} faster than {other}",
+)
+RATIOS = Scale(
+    True,
+    "times",
+    1.0,
+    "over",
+    "At equal distance, throughput {one} is {{}} that {other}: no difference is shown",
+    "At equal distance, transfers {one} are faster, {{}} the throughput of those {other}",
+    "At equal distance, transfers {one} are slower: those {other} reach {{}} their throughput",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,16 +128,13 @@ class GroupContrast(Result):
     @property
     def reported(self) -> Estimate:
         """The estimate for a sentence: with a word for the direction, and then never negative or below 1."""
-        estimate, nothing = self.estimate, self.scale.nothing
-        if not isnan(estimate.low) and estimate.low <= nothing <= estimate.high:
-            return replace(estimate, claim=self.scale.no_difference(self.one, self.other))
-        greater = estimate.estimate >= nothing
-        claim = self.scale.claim(self.one, self.other, greater)
-        if not greater:
-            estimate = estimate.transformed(
-                self.scale.opposite, quantity=estimate.quantity, claim=claim, unit=estimate.unit
-            )
-        return replace(estimate, claim=claim)
+        estimate, scale, labels = self.estimate, self.scale, {"one": self.one, "other": self.other}
+        if estimate.low <= scale.nothing <= estimate.high:
+            return replace(estimate, claim=scale.equal.format(**labels))
+        if estimate.estimate >= scale.nothing:
+            return replace(estimate, claim=scale.greater.format(**labels))
+        claim = scale.smaller.format(**labels)
+        return estimate.transformed(scale.opposite, quantity=estimate.quantity, claim=claim, unit=estimate.unit)
 
     def row(self) -> dict:
         """Return the contrast as a table row: that of its estimate, with its p-value."""
@@ -151,15 +160,7 @@ class Groups:
     names: list[str]
     of_region: np.ndarray
 
-    def contrast(
-        self,
-        weights: dict[str, float],
-        labels: tuple[str, str],
-        scale: Scale,
-        orders: np.ndarray,
-        *,
-        warnings: tuple[str, ...],
-    ) -> GroupContrast:
+    def contrast(self, weights: dict[str, float], labels, scale: Scale, orders, warnings) -> GroupContrast:
         """
         Return the difference between weighted group levels (weights add to 0), with its p-value.
 
@@ -168,7 +169,9 @@ class Groups:
         """
         group_weights = np.array([weights.get(name, 0.0) for name in self.members])
         vector = np.append(group_weights, 0.0)
-        smallest = self._smallest(weights)
+        involved = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}
+        clouds = clouds_of(self.names)
+        smallest = min(len({*self.of_region[clouds == cloud]}) for cloud in involved)
         freedom = max(smallest - 1, 1) if any(">" in name for name in weights) else None
         part = self.fit.combination(vector, freedom=freedom)
         if isnan(part.interval.low) and self.fit.n_regions >= FEWEST_FOR_INTERVAL:
@@ -184,7 +187,7 @@ class Groups:
         rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
         others = [self.distance, *(np.tensordot(row, stack, axes=1) for row in rest)]
         p = mrqap_p(f"permutation p, {one} against {other}", self.y, covariate, others, self.cells, orders, warnings)
-        quantity = f"{one} {'over' if scale.ratio else 'less'} {other}, at equal distance"
+        quantity = f"{one} {scale.join} {other}, at equal distance"
         method = METHOD if freedom is None else OF_DIRECTIONS
         estimate = part.estimate(
             scale.estimate,
@@ -199,12 +202,6 @@ class Groups:
             warnings=warnings,
         )
         return GroupContrast(one, other, estimate, p, scale)
-
-    def _smallest(self, weights: dict[str, float]) -> int:
-        """Compute the number of places of the smallest cloud involved."""
-        involved = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}
-        clouds = np.array([name.partition(":")[0] for name in self.names])
-        return min(len({*self.of_region[clouds == cloud]}) for cloud in involved)
 
 
 def mrqap_p(quantity: str, y, covariate, others: list, cells, orders: np.ndarray, warnings) -> Estimate:
@@ -310,19 +307,18 @@ class CloudComparison(Result):
         rows = []
         for contrast in self.all_contrasts:
             slopes = ", separate slopes" if contrast is self.difference_at_mean else ""
-            estimate = contrast.estimate
-            numbers = (estimate.formatted, estimate.formatted_interval, estimate.formatted_naive, contrast.p.formatted)
+            one = contrast.estimate
+            numbers = (one.formatted, one.formatted_interval, one.formatted_naive, contrast.p.formatted)
             rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
-        level = percent(LEVEL)
-        heads = ["At equal distance", "Estimate", f"{level} interval", "Naive interval", "MRQAP p"]
+        heads = ["At equal distance", "Estimate", f"{percent(LEVEL)} interval", "Naive interval", "MRQAP p"]
         return pd.DataFrame(rows, columns=heads)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Every contrast at equal distance with its interval by place, the naive one, and no difference as a line."""
         scale, contrasts = self.difference.scale, self.all_contrasts
         estimates = [contrast.estimate for contrast in contrasts]
         dense = len(contrasts) > MAX_TWO_LINE_ROWS
-        join = f"{' ' if dense else '<br>'}{'over' if scale.ratio else 'less'} "
+        join = f"{' ' if dense else '<br>'}{scale.join} "
         labels = []
         for contrast in contrasts:
             names = [theme.plain(_short(name) if dense else name) for name in (contrast.one, contrast.other)]
@@ -340,8 +336,8 @@ class CloudComparison(Result):
             marker={"color": theme.FIT, "size": 9},
             name="estimate",
             text=[
-                f"{theme.plain(estimate.formatted)} {estimate.formatted_interval}<br>p = {contrast.p.formatted}"
-                for estimate, contrast in zip(estimates, contrasts, strict=True)
+                f"{theme.plain(one.estimate.formatted)} {one.estimate.formatted_interval}<br>p = {one.p.formatted}"
+                for one in contrasts
             ],
             hovertemplate="%{text}<extra></extra>",
         )
@@ -366,7 +362,6 @@ class CloudComparison(Result):
             alt=f"Differences between groups of cloud pairs at equal distance. {self.sentence}",
             caption=self.sentence,
             table=self.table(),
-            note=note,
             headroom_px=24 if dense else 0,
         )
 
@@ -391,7 +386,7 @@ def compare_clouds(
 
     Raises ParameterError: with fewer than 4 regions, or without pairs of both kinds.
     """
-    scale = Scale(ratio=column == "throughput_bps")
+    scale = RATIOS if column == "throughput_bps" else MILLISECONDS
     sample = unordered(pairs, column, combine="geometric mean" if scale.ratio else "median")
     require_regions(sample, FEWEST, "a comparison of clouds")
     value = sample.frame.value.to_numpy()
@@ -419,16 +414,43 @@ def compare_clouds(
             f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
             "as part of that cost",
         )
-    common = {"n": sample.n_pairs, "n_regions": n_regions, "n_places": grouped.n, "warnings": notes}
-    tests = _Tests(y, cells, orders, scale, common)
-    model = [crosses, far, *levels]
-    fit = fit_pairs(value, cells, grouped, model)
-    difference = tests.difference(fit, model, "one slope for both", EQUAL)
+
+    def tested(model: list[np.ndarray], k: int, quantity: str) -> Estimate:
+        """Compute the p-value of column k of the model, given the others."""
+        return mrqap_p(quantity, y, model[k], [*model[:k], *model[k + 1 :]], cells, orders, notes)
+
+    def between_clouds(model: list[np.ndarray], how: str, assumption: str) -> tuple[GroupContrast, Coefficients]:
+        """Between clouds against within one: the first column of the model."""
+        fit = fit_pairs(value, cells, grouped, model)
+        estimate = fit.combination(np.eye(len(fit.values))[1]).estimate(
+            scale.estimate,
+            quantity=f"{BETWEEN} {scale.join} {WITHIN}, at equal distance ({how})",
+            claim=f"{BETWEEN.capitalize()} {scale.join} {WITHIN}, at equal distance: {{}}",
+            unit=scale.unit,
+            **sample.counted(grouped),
+            method=f"{METHOD}; {how}, a level of each cloud's regions",
+            assumption=assumption,
+            warnings=notes,
+        )
+        p = tested(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
+        return GroupContrast(BETWEEN, WITHIN, estimate, p, scale), fit
+
+    difference, _ = between_clouds([crosses, far, *levels], "one slope for both", EQUAL)
     model = [crosses, far - mean_far, crosses * (far - mean_far), *levels]
-    fit = fit_pairs(value, cells, grouped, model)
     at_mean = f"a slope for each, at the mean distance of {number(mean_far * THOUSAND_KM, 0)} km"
-    difference_at_mean = tests.difference(fit, model, at_mean, BY_CHANCE)
-    slope_difference, slope_p = tests.slope_difference(fit, model)
+    difference_at_mean, fit = between_clouds(model, at_mean, BY_CHANCE)
+    slopes = fit.combination(np.eye(len(fit.values))[3])
+    of_y, unit = ("log10(bit/s)", "per 1,000 km") if scale.ratio else ("RTT", "ms per 1,000 km")
+    chance = ", which may be chance" if slopes.interval.low <= 0 <= slopes.interval.high else ""
+    slope_difference = slopes.estimate(
+        quantity=f"slope {BETWEEN} less {WITHIN}",
+        claim=f"The slope of {of_y} {BETWEEN} minus the slope {WITHIN} is {{}} of distance{chance}",
+        unit=unit,
+        **sample.counted(grouped),
+        method=METHOD,
+        assumption=BY_CHANCE,
+        warnings=notes,
+    )
 
     clouds_of_pairs = sorted(sample.frame.cloud_pair.unique())
     groups = fit_groups(
@@ -436,69 +458,17 @@ def compare_clouds(
     )
 
     def contrasted(wanted: list) -> tuple[GroupContrast, ...]:
-        return tuple(groups.contrast(*one, scale, orders, warnings=notes) for one in wanted)
+        return tuple(groups.contrast(*one, scale, orders, notes) for one in wanted)
 
     return CloudComparison(
         difference=difference,
         difference_at_mean=difference_at_mean,
         slope_difference=slope_difference,
-        slope_p=slope_p,
+        slope_p=tested(model, 2, f"permutation p, {slope_difference.quantity}"),
         contrasts=contrasted(pairwise(clouds_of_pairs)),
         crossing=contrasted(crossings(clouds_of_pairs)),
         directions=_directions(pairs, column, far, names, orders, scale) if scale.ratio else (),
     )
-
-
-@dataclass(frozen=True)
-class _Tests:
-    """
-    Pairs between clouds against those within one: estimates and MRQAP p-values; `common` are the fields they share.
-    """
-
-    y: np.ndarray
-    cells: permutation.Cells
-    orders: np.ndarray
-    scale: Scale
-    common: dict
-
-    @property
-    def unit_of_y(self) -> str:
-        return "log10(bit/s)" if self.scale.ratio else "RTT"
-
-    def difference(self, fit: Coefficients, model: list[np.ndarray], how: str, assumption: str) -> GroupContrast:
-        """Between clouds against within one: the first column of the model."""
-        part = fit.combination(np.eye(len(fit.values))[1])
-        join = "over" if self.scale.ratio else "less"
-        estimate = part.estimate(
-            self.scale.estimate,
-            quantity=f"{BETWEEN} {join} {WITHIN}, at equal distance ({how})",
-            claim=f"{BETWEEN.capitalize()} {join} {WITHIN}, at equal distance: {{}}",
-            unit=self.scale.unit,
-            method=f"{METHOD}; {how}, a level of each cloud's regions",
-            assumption=assumption,
-            **self.common,
-        )
-        p = self.p(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
-        return GroupContrast(BETWEEN, WITHIN, estimate, p, self.scale)
-
-    def p(self, model: list[np.ndarray], tested: int, quantity: str) -> Estimate:
-        """Compute the p-value of one column of the model, given the others."""
-        others = [column for k, column in enumerate(model) if k != tested]
-        return mrqap_p(quantity, self.y, model[tested], others, self.cells, self.orders, self.common["warnings"])
-
-    def slope(self, part: Part, quantity: str, claim: str, assumption: str) -> Estimate:
-        unit = "per 1,000 km" if self.scale.ratio else "ms per 1,000 km"
-        texts = {"quantity": quantity, "claim": claim, "method": METHOD, "assumption": assumption}
-        return part.estimate(unit=unit, **texts, **self.common)
-
-    def slope_difference(self, fit: Coefficients, model: list[np.ndarray]) -> tuple[Estimate, Estimate]:
-        """Return the slope between clouds less that within one, the third column of the model, and its p-value."""
-        part = fit.combination(np.eye(len(fit.values))[3])
-        quantity = f"slope {BETWEEN} less {WITHIN}"
-        claim = f"The slope of {self.unit_of_y} {BETWEEN} less that {WITHIN} is {{}} of distance"
-        if part.interval.low <= 0 <= part.interval.high:
-            claim += ", which may be chance"
-        return self.slope(part, quantity, claim, BY_CHANCE), self.p(model, 2, f"permutation p, {quantity}")
 
 
 def _design(cells, columns: list[np.ndarray]) -> np.ndarray:
@@ -521,7 +491,7 @@ def cloud_levels(
     first cloud is the reference. A column is left out if it is linearly dependent on the others once some unit is left
     out.
     """
-    clouds = np.array([name.partition(":")[0] for name in names])
+    clouds = clouds_of(names)
     kept, unclear = [], []
     for cloud in sorted(set(clouds))[1:]:
         own = (clouds == cloud).astype(float)
@@ -537,7 +507,7 @@ def cloud_levels(
 
 def membership(names: list[str], group: str) -> np.ndarray:
     """1 for pairs of regions that belong to a group of cloud pairs, else 0: (regions, regions)."""
-    clouds = np.array([name.partition(":")[0] for name in names])
+    clouds = clouds_of(names)
     one, other = ends(group)
     forth = (clouds[:, None] == one) & (clouds == other)
     return (forth if ">" in group else forth | forth.T).astype(float)
@@ -575,7 +545,7 @@ def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast
     lone = 2 * sample.n_pairs - len(value)
     if lone:
         notes += (f"{count(lone, 'pair')} with one direction only",)
-    return tuple(groups.contrast(*one, scale, orders, warnings=notes) for one in wanted)
+    return tuple(groups.contrast(*one, scale, orders, notes) for one in wanted)
 
 
 def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour: str, width: int) -> None:

@@ -54,7 +54,7 @@ class Inflation(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.medians[ALL], *(median for name, median in self.medians.items() if name != ALL))
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """RTT over the round trip of light in fibre: every pair, per pair of clouds, with the median's interval."""
         figure = go.Figure()
         names = [name for name in self.medians if name != ALL]
@@ -100,7 +100,6 @@ class Inflation(Result):
             caption="How many times longer a round trip takes than light in fibre would along the great circle, "
             f"for {count(len(self.pairs), 'pair')}.{missing}",
             table=self.pairs,
-            note=note,
         )
 
 
@@ -128,12 +127,9 @@ def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0
     return Inflation(frame, medians)
 
 
-def _members(frame: pd.DataFrame, name: str) -> pd.Series:
-    return frame.cloud_pair == name if name != ALL else pd.Series(True, index=frame.index)
-
-
 def _median(frame, name, notes, places, resamples, seed) -> Estimate:
-    part = Sample("inflation", frame[_members(frame, name)].reset_index(drop=True), frame.iloc[:0])
+    rows = frame if name == ALL else frame[frame.cloud_pair == name].reset_index(drop=True)
+    part = Sample("inflation", rows, frame.iloc[:0])
     values = part.frame.inflation.to_numpy()
     grouped = units(part, {region: places[region] for region in part.regions})
     clouds = np.array([region.partition(":")[0] if name != ALL else ALL for region in part.regions])
@@ -149,15 +145,11 @@ def _median(frame, name, notes, places, resamples, seed) -> Estimate:
         low, high = np.nanquantile(drawn, tails())
     where = "of all pairs" if name == ALL else f"of {name} pairs"
     return Estimate(
-        quantity=f"median path inflation, {name}",
-        claim=f"The median RTT {where} is {{}} times the round trip of light in fibre",
-        estimate=float(np.median(values)),
-        low=float(low),
-        high=float(high),
+        f"median path inflation, {name}",
+        f"The median RTT {where} is {{}} times the round trip of light in fibre",
+        *(float(np.median(values)), float(low), float(high)),
         unit="",
-        n=part.n_pairs,
-        n_regions=part.n_regions,
-        n_places=grouped.n,
+        **part.counted(grouped),
         method=METHOD,
         assumption=ASSUMPTION,
         naive=Interval(PAIRS_INDEPENDENT, *order_interval(values, LEVEL)),
@@ -206,20 +198,11 @@ class PhysicsCheck(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        return (
-            Estimate(
-                quantity="pairs faster than light in fibre",
-                claim="{} are faster than light in fibre",
-                estimate=len(self.offenders),
-                low=nan,
-                high=nan,
-                unit="pairs",
-                n=self.n_pairs,
-                basis=count(self.n_pairs, "ordered pair"),
-                method="RTT against 2 d n / c with n = 1.468, for each ordered pair",
-                assumption="A path in air or hollow fibre would be faster than this bound",
-            ),
-        )
+        names = "pairs faster than light in fibre", "{} are faster than light in fibre"
+        method = "RTT against 2 d n / c with n = 1.468, for each ordered pair"
+        assumption = "A path in air or hollow fibre would be faster than this bound"
+        n, basis = self.n_pairs, count(self.n_pairs, "ordered pair")
+        return (Estimate(*names, len(self.offenders), nan, nan, "pairs", n, method, assumption, basis),)
 
     @property
     def sentence(self) -> str:
@@ -241,14 +224,14 @@ class PhysicsCheck(Result):
     def formatted_table(self) -> pd.DataFrame | None:
         if self.offenders.empty:
             return None
+        columns = {
+            "Distance": ("distance_km", "km"),
+            "RTT": ("rtt_ms", "ms"),
+            "Light in fibre": ("light_rtt_ms", "ms"),
+            "Farthest possible": ("farthest_possible_km", "km"),
+        }
         texts = {
-            head: [quantity(value, unit) for value in self.offenders[name]]
-            for head, name, unit in (
-                ("Distance", "distance_km", "km"),
-                ("RTT", "rtt_ms", "ms"),
-                ("Light in fibre", "light_rtt_ms", "ms"),
-                ("Farthest possible", "farthest_possible_km", "km"),
-            )
+            head: [quantity(value, unit) for value in self.offenders[name]] for head, (name, unit) in columns.items()
         }
         ends = self.offenders[["from_region", "to_region"]].set_axis(["From", "To"], axis=1)
         return ends.assign(**texts)

@@ -12,10 +12,9 @@ import plotly.graph_objects as go
 from wanbench.figures import theme
 from wanbench.formatting import count, percent
 from wanbench.methods.regions import coverage
-from wanbench.methods.regions.line import ASSUMPTION, Line, Part, straight_line
+from wanbench.methods.regions.line import ASSUMPTION, Line, straight_line
 from wanbench.methods.regions.pairs import Sample, unordered
-from wanbench.methods.regions.places import PLACE
-from wanbench.methods.result import LEVEL, Estimate, Result
+from wanbench.methods.result import Estimate, Result
 from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS, light_rtt_ms
 
 from .pair_points import POINTS, against_distance, basis, distance_ends
@@ -118,7 +117,7 @@ class ThroughputFit(Result):
         band[["y", "low", "high"]] = 10 ** band[["y", "low", "high"]]
         return band.rename(columns={"y": "throughput_bps"})
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Throughput (log axis) of every unordered pair against distance, with the fitted line and its interval."""
         sample, frame = self.sample, self.sample.frame
         figure, _ = against_distance(frame, self.band, "throughput_bps", "least squares")
@@ -134,31 +133,23 @@ class ThroughputFit(Result):
             caption=f"TCP throughput of {basis(sample)} against the great-circle distance between the regions."
             f"{_left_out(sample)}",
             table=_numbers(frame, "throughput_bps"),
-            note=note,
         )
 
 
-def fit_rtt(
-    pairs: pd.DataFrame, *, level: float = LEVEL, resamples: int = 10_000, seed: int = 0, cluster=PLACE
-) -> RttFit:
+def fit_rtt(pairs: pd.DataFrame, **options) -> RttFit:
     """
     Fit RTT on distance by ordinary least squares, one value per unordered pair (the median of both directions).
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `pairs`. Rows without `distance_km` and `rtt_ms` are left out, counted and stated in the cautions.
-    resamples, seed
-        Number and seed of the region bootstrap, which is reported next to the main interval.
-    cluster
-        The independent unit of intervals: "place" (regions at most 100 km apart), "region", a number of km, or a
-        mapping of regions to names. See `places.units`.
+    Rows of table `pairs` without `distance_km` and `rtt_ms` are left out, counted and stated in the cautions. Options,
+    as in `line.straight_line`: `level`; `resamples` and `seed` of the region bootstrap, which is reported next to the
+    main interval; `cluster`, the independent unit of intervals: "place" (regions at most 100 km apart), "region", a
+    number of km, or a mapping of regions to names (`places.units`).
     """
-    return rtt_line(unordered(pairs, "rtt_ms"), level=level, resamples=resamples, seed=seed, cluster=cluster)
+    return rtt_line(unordered(pairs, "rtt_ms"), **options)
 
 
 def rtt_line(sample: Sample, **options) -> RttFit:
-    """`fit_rtt` of unordered pairs whose value is an RTT in ms; options: level, resamples, seed, cluster."""
+    """`fit_rtt` of unordered pairs whose value is an RTT in ms."""
     line = straight_line(sample, sample.frame.distance_km / THOUSAND_KM, sample.frame.value, **options)
     slope = _estimate(line, "slope", "RTT per distance", "RTT grows by {} of distance", "ms per 1,000 km")
     if slope.estimate < 0:
@@ -176,23 +167,19 @@ def rtt_line(sample: Sample, **options) -> RttFit:
     )
 
 
-def fit_throughput(
-    pairs: pd.DataFrame, *, level: float = LEVEL, resamples: int = 10_000, seed: int = 0, cluster=PLACE
-) -> ThroughputFit:
+def fit_throughput(pairs: pd.DataFrame, **options) -> ThroughputFit:
     """
     log10(throughput) on distance by ordinary least squares, one value per unordered pair.
 
     The two directions of a pair share distance and path, so their errors are correlated and they count as one
     observation: their geometric mean. If every pair has both directions, the line through ordered pairs is the same.
-
-    Parameters as in `fit_rtt`.
+    Options as in `fit_rtt`.
     """
-    sample = unordered(pairs, "throughput_bps", combine="geometric mean")
-    return throughput_line(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)
+    return throughput_line(unordered(pairs, "throughput_bps", combine="geometric mean"), **options)
 
 
 def throughput_line(sample: Sample, **options) -> ThroughputFit:
-    """`fit_throughput` of unordered pairs whose value is a throughput in bit/s; options as for `rtt_line`."""
+    """`fit_throughput` of unordered pairs whose value is a throughput in bit/s."""
     x, y = sample.frame.distance_km / THOUSAND_KM, np.log10(sample.frame.value)
     line = straight_line(sample, x, y, **options)
     quantity, claim = "log10 throughput per distance", "log10(bit/s) changes by {}"
@@ -240,7 +227,7 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
 def _estimate(
     line: Line, name: str, quantity: str, claim: str, unit: str = "", coverage_of: str | None = None
 ) -> Estimate:
-    part: Part = getattr(line, name)
+    part = getattr(line, name)
     coverage_of = coverage_of or COVERAGE_OF[name]
     cautions = ()
     if isfinite(part.interval.low):

@@ -14,20 +14,8 @@ from wanbench.formatting import percent, quantity
 from wanbench.methods.distance.inflation import order_interval
 from wanbench.methods.result import exact_binomial, t_quantile
 
-from .verdicts import (
-    OUTSIDE,
-    UNKNOWN,
-    Verdicts,
-    answered,
-    by_sender,
-    groups,
-    judged,
-    link_both_ways,
-    link_of,
-    matching,
-    or_unknown,
-    row_of,
-)
+from . import verdicts
+from .verdicts import Verdicts, answered, groups, judged, link_both_ways, link_of, or_unknown, row_of
 
 # Allowed error of an RTT: scheduling on two hosts and ping's three digits, plus 1 % of the request
 LEVEL = 0.99  # of all intervals here: 1 in 100 accurate links lies outside
@@ -108,14 +96,15 @@ def _if_clear(row: dict, n: float) -> dict:
     """Return the row; "unknown" if the estimate is outside the limit but not its whole interval."""
     note = f"equivalent to {n:.0f} independent echoes"
     low, high = row["requested"] - row["allowed"], row["requested"] + row["allowed"]
-    if row["verdict"] == OUTSIDE and row["low"] <= high and row["high"] >= low:
-        return row | {"verdict": UNKNOWN, "note": f"too few echoes to tell: {note}"}
+    if row["verdict"] == verdicts.OUTSIDE and row["low"] <= high and row["high"] >= low:
+        return row | {"verdict": verdicts.UNKNOWN, "note": f"too few echoes to tell: {note}"}
     return row | {"note": note}
 
 
 def effective_n(values: np.ndarray, of: str = "variance") -> float:
     """
-    Effective number of independent values: n (1 - r^2) / (1 + r^2) for a variance, n (1 - r) / (1 + r) for a mean.
+    Effective number of independent values, from the autocorrelation r of neighbours: n (1 - r^2) / (1 + r^2) for a
+    variance, n (1 - r) / (1 + r) for a mean.
 
     At least 2, and at most n: a negative r counts as 0.
 
@@ -160,7 +149,7 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     further fragment. Directions without a limit have no row.
     """
     rows = []
-    for key, group in groups("transfers", by_sender(transfers[transfers.throughput_bps.notna()])):
+    for key, group in groups("transfers", verdicts.by_sender(transfers[transfers.throughput_bps.notna()])):
         link = link_of(links, key)
         if link is not None and pd.isna(link.rate_bps):
             continue
@@ -202,7 +191,7 @@ def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
     rows = []
     for event in cuts.itertuples(index=False):
         key = (event.run_id, event.from_region, event.to_region)
-        group = matching(echoes, key)
+        group = verdicts.matching(echoes, key)
         cut_at, healed_at = float(event.cut_at_s), float(event.healed_at_s)
         end = np.inf if np.isnan(healed_at) else healed_at
         replies = answered(group).dropna(subset="received_at_s").sort_values("received_at_s")

@@ -24,11 +24,10 @@ COLUMNS = [
     *LINK, "start_s", "end_s", "rate_bps", "carried_bps", "utilisation", "packets_per_s", "packets_sent",
     "packets_queue_dropped", "bytes_backlog",
 ]  # fmt: skip
-INTO = {"in": True, "out": False}
-DIRECT_CONNECT = {"ConnectionBpsIngress": True, "ConnectionBpsEgress": False}
-VPN = {"TunnelDataIn": True, "TunnelDataOut": False}
-# Metrics of a circuit's load, and whether each is inbound, as seen from the end that reports it
-WAYS = INTO | DIRECT_CONNECT | VPN
+# Metrics of a circuit's load (of an operator, Direct Connect, VPN), and whether each is inbound, as seen from the end
+# that reports it
+WAYS = dict.fromkeys(("in", "ConnectionBpsIngress", "TunnelDataIn"), True)
+WAYS |= dict.fromkeys(("out", "ConnectionBpsEgress", "TunnelDataOut"), False)
 HERE = "here"  # The end of the circuit that reports
 
 
@@ -80,22 +79,12 @@ class Capacity(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        one = [*KEY, "circuit"] if self.is_circuit else KEY
-        n = len(self.links.drop_duplicates(one))
-        return (
-            Estimate(
-                quantity="largest utilisation of a window",
-                claim="The fullest window carried {} of the rate",
-                estimate=float(self.links.max_utilisation.max()),
-                low=nan,
-                high=nan,
-                unit="fraction",
-                n=n,
-                basis=count(n, "circuit" if self.is_circuit else "test"),
-                method=CIRCUIT_METHOD if self.is_circuit else METHOD,
-                assumption=ASSUMPTION,
-            ),
-        )
+        key, unit, method = KEY, "test", METHOD
+        if self.is_circuit:
+            key, unit, method = [*KEY, "circuit"], "circuit", CIRCUIT_METHOD
+        n, largest = len(self.links.drop_duplicates(key)), float(self.links.max_utilisation.max())
+        names = "largest utilisation of a window", "The fullest window carried {} of the rate"
+        return (Estimate(*names, largest, nan, nan, "fraction", n, method, ASSUMPTION, count(n, unit)),)
 
     @property
     def sentence(self) -> str:
@@ -121,19 +110,19 @@ class Capacity(Result):
         return self.links
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = []
-        for (start, end), part in self.links.groupby(["link_from", "link_to"], sort=False):
-            rows.append(
-                {
-                    "link": f"{start} to {end}",
-                    "tests": count(len(part), "test"),
-                    "largest utilisation": quantity(part.max_utilisation.max(), "fraction"),
-                    "dropped by its queue": _packets(part.packets_queue_dropped),
-                    "longest backlog": quantity(part.max_backlog_ms.max(), "ms"),
-                    "backlog for": quantity(part.longest_backlog_s.max(), "s"),
-                }
+        rows = [
+            (
+                f"{start} to {end}",
+                count(len(part), "test"),
+                quantity(part.max_utilisation.max(), "fraction"),
+                _packets(part.packets_queue_dropped),
+                quantity(part.max_backlog_ms.max(), "ms"),
+                quantity(part.longest_backlog_s.max(), "s"),
             )
-        return pd.DataFrame(rows)
+            for (start, end), part in self.links.groupby(["link_from", "link_to"], sort=False)
+        ]
+        heads = ["link", "tests", "largest utilisation", "dropped by its queue", "longest backlog", "backlog for"]
+        return pd.DataFrame(rows, columns=heads)
 
 
 def _packets(counts):

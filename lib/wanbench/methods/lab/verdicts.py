@@ -85,20 +85,14 @@ class Verdicts(RowsResult):
         for measured, group in self.rows.groupby("quantity", sort=False):
             verdicts = group.verdict.value_counts()
             used = (group.error / group.allowed.where(group.allowed > 0, 1.0)).abs()
-            worst = group.loc[used.idxmax()] if used.notna().any() else None
-            rows.append(
-                {
-                    "quantity": measured,
-                    "unit": group.unit.iloc[0],
-                    "n_links": len(group),
-                    **{f"n_{name}": int(verdicts.get(name, 0)) for name in (WITHIN, OUTSIDE, UNKNOWN)},
-                    "worst_error": nan if worst is None else float(worst.error),
-                    "worst_requested": nan if worst is None else float(worst.requested),
-                    "worst_link": "" if worst is None else f"{worst.from_region} to {worst.to_region}",
-                    "limit": "; ".join(group.limit.unique()),
-                    "level": float(group.level.min()),
-                }
-            )
+            row = {"quantity": measured, "unit": group.unit.iloc[0], "n_links": len(group)}
+            row |= {f"n_{name}": int(verdicts.get(name, 0)) for name in (WITHIN, OUTSIDE, UNKNOWN)}
+            row |= {"worst_error": nan, "worst_requested": nan, "worst_link": ""}
+            if used.notna().any():
+                worst = group.loc[used.idxmax()]
+                row |= {"worst_error": float(worst.error), "worst_requested": float(worst.requested)}
+                row["worst_link"] = f"{worst.from_region} to {worst.to_region}"
+            rows.append(row | {"limit": "; ".join(group.limit.unique()), "level": float(group.level.min())})
         return pd.DataFrame(rows)
 
     def findings(self, page: str = "") -> list[Finding]:
@@ -124,7 +118,7 @@ class Verdicts(RowsResult):
             )
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Error of each link against its request, a panel per quantity, with intervals and the allowed band."""
         rows = self.rows
         names = [name for name in PANELS if (rows.quantity == name).any()]
@@ -157,7 +151,6 @@ class Verdicts(RowsResult):
             caption=f"What the links delivered, less what was requested of them ({counts}). "
             "Loss has no band: its verdict is whether the interval holds an error of zero.",
             table=rows,
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 
@@ -181,19 +174,9 @@ def _finding(row, page: str) -> Finding:
         sentence += f"; {percent(1 - row.level)} of accurate links would be outside by chance"
     if row.n_unknown and not whole_run:
         sentence += f"; {count(row.n_unknown, 'link')} could not be judged"
-    return Finding(
-        name=f"calibration-{row.quantity}",
-        sentence=sentence + ".",
-        estimate=row.n_within / judged if judged else None,
-        low=None,
-        high=None,
-        unit="fraction",
-        n=judged,
-        n_regions=None,
-        method=METHOD,
-        assumption=ASSUMPTION,
-        page=page,
-    )
+    share, texts = row.n_within / judged if judged else None, (METHOD, ASSUMPTION)
+    name = f"calibration-{row.quantity}"
+    return Finding(name, f"{sentence}.", share, None, None, "fraction", judged, None, *texts, page=page)
 
 
 def groups(table: str, frame: pd.DataFrame) -> Iterable[tuple[tuple[str, str, str], pd.DataFrame]]:
@@ -275,7 +258,6 @@ def _panel(figure: go.Figure, part: pd.DataFrame, name: str, at: dict, shown: se
         chosen = part.verdict == verdict
         if not chosen.any():
             continue
-        ends = part[chosen]
         primitives.interval_points(
             figure,
             x[chosen],
@@ -288,19 +270,18 @@ def _panel(figure: go.Figure, part: pd.DataFrame, name: str, at: dict, shown: se
             name=verdict,
             legendgroup=verdict,
             showlegend=verdict not in shown,
-            text=[theme.plain(f"{row.from_region} to {row.to_region}") for row in ends.itertuples()],
+            text=[theme.plain(f"{row.from_region} to {row.to_region}") for row in part[chosen].itertuples()],
             hovertemplate="%{text}<br>requested %{x:.4g}<br>error %{y:.3g}<extra></extra>",
             **at,
         )
         shown.add(verdict)
-    wide = name != "cut" and len(x) and x.min() > 0 and x.max() / x.min() > 20
-    figure.update_xaxes(title=x_title.replace(")", ", log axis)") if wide else x_title, **at)
-    if wide:
-        settings = theme.log_axis(x, "", PANEL_TICKS)
-        figure.update_xaxes(**settings, **at)
-    figure.update_yaxes(zeroline=True, zerolinecolor=theme.MUTED, **at)
+    figure.update_xaxes(title=x_title, **at)
     if name == "cut":
         figure.update_xaxes(dtick=max(1, len(part) // 8), **at)
+    elif len(x) and x.min() > 0 and x.max() / x.min() > 20:
+        title = x_title.replace(")", ", log axis)")
+        figure.update_xaxes(title=title, **theme.log_axis(x, "", PANEL_TICKS), **at)
+    figure.update_yaxes(zeroline=True, zerolinecolor=theme.MUTED, **at)
 
 
 def _band(figure: go.Figure, x: pd.Series, allowed: pd.Series, at: dict, *, one_sided: bool) -> None:

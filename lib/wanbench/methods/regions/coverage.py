@@ -49,16 +49,16 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     cautions = ()
     size, (low, high) = _simulated(COVERAGE[quantity], n_units)
     if low < BAND[0] or (high > BAND[1] and n_units < FEW_REGIONS):
-        cautions = (f"the 95 % interval of {quantity} is not exact: it {_covers(size, low, high)}",)
+        cautions = (f"{_interval(quantity)} is not exact: it {_covers(size, low, high)}",)
     if skew is not None and skew.significant and quantity in SKEWED_COVERAGE:
         size, (low, high) = _simulated(SKEWED_COVERAGE[quantity], n_units)
         if low < BAND[0]:
-            cautions += (f"{skew}: the 95 % interval of {quantity} {_covers(size, low, high)} with such effects",)
+            cautions += (f"{skew}: {_interval(quantity)} {_covers(size, low, high)} with such effects",)
     return cautions
 
 
 def harder(quantity: str, n_units: int) -> str:
-    """Return a sentence for the assumption: what lowers the coverage, and how far; "" if nothing does."""
+    """Return a sentence to add to an assumption: which conditions lower the coverage, and how far; "" if none does."""
     harder_surveys = {
         "effects shared over 1,500 km or more": _nearest(ALIKE_COVERAGE.get(quantity), n_units),
         "skewed or heavy-tailed effects of regions, or detours of a few": _simulated(
@@ -86,7 +86,11 @@ def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
     if ends[0] >= BAND[0]:
         return ()
     covers = _covers(size, *ends)
-    return (f"where effects of nearby places are correlated, the 95 % interval of {quantity} {covers}",)
+    return (f"where effects of nearby places are correlated, {_interval(quantity)} {covers}",)
+
+
+def _interval(quantity: str) -> str:
+    return f"the 95 % interval of {'the ' if quantity == 'RTT intercept' else ''}{quantity}"
 
 
 def _covers(size: int, low: float, high: float) -> str:

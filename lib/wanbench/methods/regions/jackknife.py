@@ -131,7 +131,9 @@ def reml(sums: Sums, random: int | None = None) -> Components:
             solved = np.linalg.solve(matrix, right)
         except np.linalg.LinAlgError:
             solved = np.linalg.lstsq(matrix, right, rcond=None)[0]
-        new_region = _positive(np.tensordot(solved[1:], forms, axes=1))
+        # The nearest positive semidefinite matrix.
+        sizes, axes = np.linalg.eigh(np.tensordot(solved[1:], forms, axes=1))
+        new_region = (axes * np.maximum(sizes, 0)) @ axes.T
         kept = np.array([new_region[a, b] for a, b in basis])
         new_pair = max((right[0] - matrix[0, 1:] @ kept) / matrix[0, 0], smallest)
         moved = max(abs(new_pair - pair), np.abs(new_region - region).max())
@@ -139,12 +141,6 @@ def reml(sums: Sums, random: int | None = None) -> Components:
         if moved < CLOSE * residual:
             break
     return Components(float(pair), np.pad(region, (0, k - q)))
-
-
-def _positive(matrix: np.ndarray) -> np.ndarray:
-    """Return the nearest positive semidefinite matrix."""
-    values, vectors = np.linalg.eigh(matrix)
-    return (vectors * np.maximum(values, 0)) @ vectors.T
 
 
 def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
@@ -286,10 +282,7 @@ def pseudo_inverses(matrices: np.ndarray, zero) -> tuple[np.ndarray, np.ndarray]
     size, axes = np.linalg.eigh(matrices)
     used = size > zero
     inverse = np.where(used, 1 / np.where(used, size, 1.0), 0.0)
-    return (
-        np.einsum("gij,gj,gkj->gik", axes, inverse, axes),
-        np.einsum("gij,gj,gkj->gik", axes, (~used).astype(float), axes),
-    )
+    return tuple(np.einsum("gij,gj,gkj->gik", axes, part, axes) for part in (inverse, (~used).astype(float)))
 
 
 def share_and_freedom(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:

@@ -11,7 +11,7 @@ variance is scaled by the root of the slope's factor. The degrees of freedom are
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import nan
 
 import numpy as np
@@ -165,7 +165,6 @@ class Line:
     method: str
     warnings: tuple[str, ...]
     scale: Scale
-    y: np.ndarray
     left: LeaveOut | None = None
     grouped: places.Units | None = None
     moran: places.Moran | None = None
@@ -251,18 +250,20 @@ def straight_line(
     zx, zy = scale.standard(x, y)
     moments = np.column_stack([np.ones_like(zx), zx, zy, zx * zx, zx * zy, zy * zy])
     values = (*scale.back(solve(moments.sum(axis=0))), spearman(x, y))
-    naive = _naive(x, y, values, level)
-    parts = {name: Part(value, Interval(SCALED), ends) for name, value, ends in zip(NAMES, values, naive, strict=True)}
     notes, left = [*grouped.warnings()], None
+    main, errors, others = {}, {}, {}
     if grouped.n >= FEWEST_FOR_INTERVAL:
         sums = Sums.of(np.column_stack([np.ones_like(zx), zx]), zy, grouped.first, grouped.second, grouped.n)
         left = leave_out(sums, reml(sums))
         lost = np.flatnonzero((np.abs(left.lost) > LOST).any(axis=(1, 2)))
         if len(lost):
             notes.append(f"no interval: the pairs without {grouped.names[lost[0]]} do not determine a line")
-        parts = _with_intervals(parts, x, y, moments, scale, left, grouped, level)
+        main, errors = _main(x, y, values, moments, scale, left, grouped, level)
         others = _others(x, y, values, moments, scale, grouped, level, (resamples, seed))
-        parts = {name: replace(part, others=others[name]) for name, part in parts.items()}
+    parts = {
+        name: Part(value, main.get(name, Interval(SCALED)), naive, others.get(name, ()), errors.get(name, nan))
+        for name, value, naive in zip(NAMES, values, _naive(x, y, values, level), strict=True)
+    }
     residual = y - values[0] - values[1] * x
     return Line(
         sample.n_pairs,
@@ -272,7 +273,6 @@ def straight_line(
         method=_method(scale, left),
         warnings=(*sample.warnings(), *notes),
         scale=scale,
-        y=y,
         left=left,
         grouped=grouped,
         moran=places.moran(residual, sample.frame.distance_km.to_numpy(), grouped),
@@ -296,30 +296,22 @@ def _method(scale: Scale, left: LeaveOut | None) -> str:
     return method + (f", t with {number(freedom, 1)} degrees of freedom for the slope" if freedom > 0 else "")
 
 
-def _with_intervals(parts: dict[str, Part], x, y, moments, scale, left, grouped, level) -> dict[str, Part]:
-    """Return the parts with their main intervals, from the line without each unit."""
+def _main(x, y, values, moments, scale, left, grouped, level) -> tuple[dict[str, Interval], dict[str, float]]:
+    """Return the main intervals, from the line without each unit, and the standard errors of intercept and slope."""
     first, second, n = grouped.first, grouped.second, grouped.n
-    without = moments.sum(axis=0) - dyadic.region_sums(moments, first, second, n)
+    total = moments.sum(axis=0)
+    without = total - dyadic.region_sums(moments, first, second, n)
     rho_without = spearman_without(x, y, first, second, n)
-    weights = {"intercept": scale.height(0.0), "slope": scale.slope}
-
-    def interval(name: str) -> Interval:
-        value = parts[name].value
-        if name == "pearson":
-            return pearson_interval(moments.sum(axis=0), without, left, level)
-        if name == "spearman":
-            return spearman_interval(value, rho_without, left, level)
-        half = left.half(weights[name], level)
-        return Interval(SCALED, value - half, value + half)
-
-    return {
-        name: replace(
-            part,
-            interval=interval(name),
-            standard_error=float(np.sqrt(left.spread(weights[name])[0])) if name in weights else nan,
-        )
-        for name, part in parts.items()
+    intervals = {
+        "pearson": pearson_interval(total, without, left, level),
+        "spearman": spearman_interval(values[3], rho_without, left, level),
     }
+    errors = {}
+    for name, value, weights in (("intercept", values[0], scale.height(0.0)), ("slope", values[1], scale.slope)):
+        half = left.half(weights, level)
+        intervals[name] = Interval(SCALED, value - half, value + half)
+        errors[name] = float(np.sqrt(left.spread(weights)[0]))
+    return intervals, errors
 
 
 def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, tuple[Interval, ...]]:
@@ -348,7 +340,7 @@ def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, 
     finite = resampled[np.isfinite(resampled).all(axis=1)]
     drawn = np.quantile(finite, tails(level), axis=0) if len(finite) else np.full((2, 3), nan)
 
-    others = {"spearman": ()}
+    others = {}
     for k, name in enumerate(NAMES[:3]):
         sandwich = [Interval(SANDWICH, values[k] - robust[k], values[k] + robust[k])] if k < len(robust) else []
         others[name] = (Interval(DYADIC, *jackknifed[:, k]), *sandwich, Interval(BOOTSTRAP, *drawn[:, k]))

@@ -9,12 +9,12 @@ from typing import ClassVar
 import pandas as pd
 
 from wanbench.formatting import number, percent
-from wanbench.methods.regions.permutation import PERMUTATIONS
 from wanbench.methods.result import Estimate, Result
 
 from . import permutation
 from .line import ASSUMPTION, straight_line
 from .pairs import Sample, require_regions, unordered
+from .permutation import PERMUTATIONS
 
 FEWEST = 4  # 3 regions have 6 orders, so p could not fall below 1/6
 METHOD = (
@@ -117,20 +117,10 @@ def p_estimate(
     method: str = METHOD,
 ) -> Estimate:
     """Return a permutation p-value as an Estimate; `basis` is (unordered pairs, regions)."""
-    p, low, high = permutation.p_value(extreme, permutations)
-    return Estimate(
-        quantity=quantity,
-        claim=claim[0].upper() + claim[1:],
-        estimate=p,
-        low=low,
-        high=high,
-        unit="",
-        n=basis[0],
-        n_regions=basis[1],
-        method=f"{method}; B = {permutations:,}",
-        assumption=NULL,
-        warnings=warnings,
-    )
+    p = permutation.p_value(extreme, permutations)
+    claim, method = claim[0].upper() + claim[1:], f"{method}; B = {permutations:,}"
+    n, n_regions = basis
+    return Estimate(quantity, claim, *p, "", n, method, NULL, n_regions=n_regions, warnings=warnings)
 
 
 def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:

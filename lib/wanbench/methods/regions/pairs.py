@@ -105,6 +105,10 @@ class Sample:
     def both(self) -> np.ndarray:
         return unordered_numbers(self.first, self.second, self.n_regions)
 
+    def counted(self, grouped=None) -> dict[str, int]:
+        """Return the fields of an Estimate that say how many pairs, regions, and places (`places.Units`) it has."""
+        return {"n": self.n_pairs, "n_regions": self.n_regions} | ({"n_places": grouped.n} if grouped else {})
+
     def __repr__(self) -> str:
         return f"<{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')} with {self.column}>"
 

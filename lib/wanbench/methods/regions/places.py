@@ -71,14 +71,9 @@ class Units:
         """Number of the unordered pair of units, per pair."""
         return unordered_numbers(self.first, self.second, self.n)
 
-    @property
-    def clustered(self) -> bool:
-        """Whether a unit holds several regions."""
-        return self.n < len(self.of_region)
-
     def warnings(self) -> tuple[str, ...]:
         """Warn if there are too few units for an interval."""
-        if not self.clustered or self.n >= FEWEST_FOR_INTERVAL:
+        if self.n == len(self.of_region) or self.n >= FEWEST_FOR_INTERVAL:
             return ()
         return (f"no interval from {count(self.n, 'place')}; it needs at least {FEWEST_FOR_INTERVAL}",)
 
@@ -99,10 +94,10 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
         label = np.array([str(cluster.get(name, name)) for name in regions])
     elif cluster == REGION:
         label = np.arange(len(regions))
-    elif cluster == PLACE:
-        label = _nearby(_distances(sample, regions), PLACE_KM)
-    elif isinstance(cluster, (int, float)) and not isinstance(cluster, bool) and 0 <= cluster < np.inf:
-        label = _nearby(_distances(sample, regions), float(cluster))
+    elif cluster == PLACE or (
+        isinstance(cluster, (int, float)) and not isinstance(cluster, bool) and 0 <= cluster < np.inf
+    ):
+        label = _nearby(_distances(sample, regions), PLACE_KM if cluster == PLACE else float(cluster))
     else:
         raise refusal("cluster", cluster, f"{PLACE!r}, {REGION!r}, a number of km, a mapping of regions to names")
     of_region, labels = pd.factorize(label)
@@ -140,12 +135,11 @@ def _nearby(far: np.ndarray, km: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Moran:
-    """Moran's I of the effects of n units, its expectation without a pattern, and its one-sided permutation p."""
+    """Moran's I of the effects of units, its expectation without a pattern, and its one-sided permutation p."""
 
     i: float
     expected: float
     p: float
-    n: int
 
     @property
     def significant(self) -> bool:
@@ -158,8 +152,7 @@ class Moran:
             return ()
         return (
             f"effects of nearby places are correlated (Moran's I {number(self.i, 2)}, {number(self.expected, 2)} "
-            f"expected without "
-            f"a pattern, {p_value(self.p)}), so intervals may be too narrow; a wider cluster, such as "
+            f"expected without a pattern, {p_value(self.p)}), so intervals may be too narrow; a wider cluster, such as "
             f"cluster={NEIGHBOURS_KM:g} (km), treats neighbours as one unit",
         )
 
@@ -189,7 +182,7 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
     drawn = effect[orders]
     i = ((drawn @ near) * drawn).sum(axis=1) / near.sum() / (effect @ effect) * n
     p = float((i >= i[0] - 1e-12).mean())  # the first row is the data; 1e-12 allows for rounding
-    return Moran(float(i[0]), -1 / (n - 1), p, n)
+    return Moran(float(i[0]), -1 / (n - 1), p)
 
 
 @dataclass(frozen=True)

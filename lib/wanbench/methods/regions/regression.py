@@ -95,30 +95,18 @@ def least_squares(
     values, lost = _solve(*(part[None] for part in whole))
     if lost.any():
         raise ParameterError("the columns of the design are linearly dependent")
-    left = {}
-    for name, taken in (
-        ("region", lambda rows: dyadic.region_sums(rows, first, second, n_regions)),
-        ("pair", lambda rows: dyadic.sums(rows, both, n_pairs)),
-    ):
-        left[name] = _solve(*(total - taken(rows) for total, rows in zip(whole, (gram, target), strict=True)))
+    sums = list(zip(whole, (gram, target), strict=True))
+    regions = _solve(*(total - dyadic.region_sums(rows, first, second, n_regions) for total, rows in sums))
+    pairs = _solve(*(total - dyadic.sums(rows, both, n_pairs) for total, rows in sums))
     residual = y - scaled @ values[0]
     sigma2 = residual @ residual / max(len(y) - n_coefficients, 1)
     covariance = sigma2 * np.linalg.inv(whole[0]) / scale / scale[:, None]
     turned = _turned(design, shifted)
     spread = y.std() or 1.0
     sums = Sums.of(design @ turned, (y - y.mean()) / spread, first, second, n_regions)
-    return Coefficients(
-        values[0] / scale,
-        left["region"][0] / scale,
-        left["pair"][0] / scale,
-        left["region"][1] / scale,
-        left["pair"][1] / scale,
-        covariance,
-        n_pairs,
-        n_regions,
-        leave_out(sums, reml(sums, random=1 + len(shifted))),
-        turned * spread,
-    )
+    left = leave_out(sums, reml(sums, random=1 + len(shifted)))
+    scaled_back = (part / scale for part in (values[0], regions[0], pairs[0], regions[1], pairs[1]))
+    return Coefficients(*scaled_back, covariance, n_pairs, n_regions, left, turned * spread)
 
 
 def determined(design: np.ndarray, grouped) -> bool:

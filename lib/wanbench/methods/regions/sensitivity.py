@@ -125,12 +125,9 @@ def _rows(result) -> pd.DataFrame:
 def _by_rule(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
     """Compute the number of ordered pairs left out by each flagged region, and by each rule that flags rows."""
     rows = [
-        (", ".join(group.rule.unique()), region, int(suspects(pairs, group).sum()))
-        for region, group in flags[flags.scope == "region"].groupby("region", sort=False)
-    ]
-    rows += [
-        (rule, None, int(suspects(pairs, group).sum()))
-        for rule, group in flags[flags.scope == "row"].groupby("rule", sort=False)
+        (", ".join(group.rule.unique()), key if by == "region" else None, int(suspects(pairs, group).sum()))
+        for scope, by in (("region", "region"), ("row", "rule"))
+        for key, group in flags[flags.scope == scope].groupby(by, sort=False)
     ]
     return pd.DataFrame([row for row in rows if row[2]], columns=["rule", "region", "n_pairs"])
 

@@ -177,14 +177,8 @@ class Estimate:
 
     def row(self) -> dict:
         """Return the estimate as a table row."""
-        return {
-            "quantity": self.quantity,
-            "estimate": self.estimate,
-            "low": self.low,
-            "high": self.high,
-            "standard_error": self.standard_error,
-            "unit": self.unit,
-            "level": self.level,
+        names = ("quantity", "estimate", "low", "high", "standard_error", "unit", "level")
+        return {name: getattr(self, name) for name in names} | {
             "naive_low": self.naive.low,
             "naive_high": self.naive.high,
             "n": self.n,
@@ -198,20 +192,9 @@ class Estimate:
 
     def finding(self, name: str, page: str = "") -> Finding:
         """Make a finding of this estimate."""
-        return Finding(
-            name=name,
-            sentence=self.sentence,
-            cautions=self.warnings,
-            estimate=self.estimate,
-            low=self.low,
-            high=self.high,
-            unit=self.unit,
-            n=self.n,
-            n_regions=self.n_regions,
-            method=self.method,
-            assumption=self.assumption,
-            page=page,
-        )
+        names = ("sentence", "estimate", "low", "high", "unit", "n", "n_regions", "method", "assumption")
+        about = {each: getattr(self, each) for each in names}
+        return Finding(name=name, cautions=self.warnings, page=page, **about)
 
     def transformed(
         self, change: Callable[[float], float], *, quantity: str, claim: str, unit: str, note: str = ""
@@ -235,21 +218,12 @@ class Estimate:
             return (nan, nan) if any(map(isnan, both)) else tuple(both)
 
         low, high = ends(self.low, self.high)
-        others = tuple(Interval(other.method, *ends(other.low, other.high)) for other in self.others)
-        return replace(
-            self,
-            quantity=quantity,
-            claim=claim,
-            unit=unit,
-            estimate=change(self.estimate),
-            low=low,
-            high=high,
-            naive=Interval(self.naive.method, *ends(self.naive.low, self.naive.high)),
-            others=others,
-            standard_error=nan,
-            ends=None if self.ends is None else (lambda level: ends(*self.ends(level))),
-            method=f"{note}; {self.method}" if note else self.method,
-        )
+        naive, *others = (Interval(one.method, *ends(one.low, one.high)) for one in (self.naive, *self.others))
+        names = {"quantity": quantity, "claim": claim, "unit": unit}
+        names["method"] = f"{note}; {self.method}" if note else self.method
+        changed_too = {"naive": naive, "others": tuple(others), "standard_error": nan}
+        changed_too["ends"] = None if self.ends is None else (lambda level: ends(*self.ends(level)))
+        return replace(self, estimate=change(self.estimate), low=low, high=high, **names, **changed_too)
 
 
 def tails(level: float = LEVEL) -> list[float]:

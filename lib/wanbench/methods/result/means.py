@@ -181,20 +181,10 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     if n > 1 and (values > 0).all() and np.isfinite(values).all() and not open_end.any():
         half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
         others = (Interval(f"{LOG_T}, 95 %, of the geometric mean", *np.exp([middle - half, middle + half])),)
-    return Median(
-        at_least=at_least,
-        estimate=estimate,
-        low=low,
-        high=high,
-        n=n,
-        basis=count(n, "episode"),
-        method=f"Median; {MEDIAN}; of fewer than six episodes from the smallest to the largest",
-        assumption=ALIKE,
-        level=level,
-        others=others,
-        warnings=tuple(notes),
-        **{"unit": "s"} | about,
-    )
+    measured = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
+    method = f"Median; {MEDIAN}; of fewer than six episodes from the smallest to the largest"
+    how = {"basis": count(n, "episode"), "method": method, "assumption": ALIKE, "warnings": tuple(notes)}
+    return Median(**measured, **how, others=others, **{"unit": "s"} | about)
 
 
 def upper_bound(n: int, level: float = 0.95) -> float:

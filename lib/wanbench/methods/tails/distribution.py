@@ -320,24 +320,16 @@ class Tail:
         in_order = bool(self.runs) and isfinite(value)
         drawn = _bootstrap(self.runs, q, level, resamples, seed) if in_order else None
         width = high - low
-        return Estimate(
-            quantity=f"{order.name(q)} of latency, {self.name}",
-            claim=f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}",
-            estimate=value if isfinite(value) else nan,
-            low=low,
-            high=high,
-            unit="ms",
-            n=self.n,
-            basis=_basis(self, q, kind, effective_n),
-            method=EFFECTIVE.format(kind) if kind else METHOD,
-            assumption=ASSUMPTIONS[kind],
-            level=level,
-            naive=Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE),
-            others=(Interval(BOOTSTRAP, *drawn),) if drawn else (),
-            warnings=(*self._interval_cautions(q, level, effective_n, high), *self.cautions),
-            standard_error=width / (2 * stats.norm.ppf((1 + level) / 2)) if isfinite(width) else nan,
-            ends=partial(self.interval, q),
-        )
+        quantity = f"{order.name(q)} of latency, {self.name}"
+        claim = f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}"
+        numbers = (value if isfinite(value) else nan, low, high)
+        how = (EFFECTIVE.format(kind) if kind else METHOD, ASSUMPTIONS[kind], _basis(self, q, kind, effective_n))
+        about = {"level": level, "ends": partial(self.interval, q)}
+        about["naive"] = Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE)
+        about["others"] = (Interval(BOOTSTRAP, *drawn),) if drawn else ()
+        about["warnings"] = (*self._interval_cautions(q, level, effective_n, high), *self.cautions)
+        about["standard_error"] = width / (2 * stats.norm.ppf((1 + level) / 2)) if isfinite(width) else nan
+        return Estimate(quantity, claim, *numbers, "ms", self.n, *how, **about)
 
     def _interval_cautions(self, q, level, effective_n, high) -> tuple[str, ...]:
         name = f"{order.name(q)} of {self.name}"
@@ -372,9 +364,9 @@ def _bootstrap(
     runs: Sequence[np.ndarray], q: float, level: float, resamples: int, seed: int
 ) -> tuple[float, float] | None:
     """
-    Percentiles of the quantile of stationary-bootstrap resamples; None where that would take too long.
+    Return the interval of a quantile from stationary-bootstrap resamples; None if that would take too long.
 
-    Each run is resampled in stretches of time as long as exceedances of the quantile depend on each other.
+    Each run is resampled in blocks as long as exceedances of the quantile depend on each other.
     """
     values = np.concatenate(runs)
     resamples = min(resamples, MAX_CELLS // len(values))

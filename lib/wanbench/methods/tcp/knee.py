@@ -110,7 +110,10 @@ def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np
     middle_x, middle_y = x.mean(), y.mean()
     x, y = x - middle_x, y - middle_y
     rows = np.arange(len(weights))
-    sums = {name: _running(weights, v) for name, v in _monomials(x, y).items()}
+    z = x + y
+    monomials = {"1": np.ones_like(x), "x": x, "y": y, "z": z, "yy": y * y, "zz": z**2, "xx": x * x, "xy": x * y}
+    # The weighted sums over the first m points, m = 0 ... all.
+    sums = {name: np.pad(np.cumsum(weights * v, axis=1), ((0, 0), (1, 0))) for name, v in monomials.items()}
     # The cost has a minimum in each gap between neighbouring points, or at a point: the smallest of all is exact.
     level, falling, cost = _between(x, sums)
     best = cost.argmin(axis=1)
@@ -130,16 +133,6 @@ def huber_weights(residual: np.ndarray, scale) -> np.ndarray:
 def mad_scale(residual: np.ndarray, smallest: float = 1e-9) -> float:
     """Compute the median absolute residual, as the standard deviation of normal residuals."""
     return max(MAD_TO_SD * float(np.median(np.abs(residual))), smallest)
-
-
-def _monomials(x, y) -> dict[str, np.ndarray]:
-    one = np.ones_like(x)
-    return {"1": one, "x": x, "y": y, "z": x + y, "yy": y * y, "zz": (x + y) ** 2, "xx": x * x, "xy": x * y}
-
-
-def _running(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Compute the weighted sums over the first m points, m = 0 ... all."""
-    return np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights * values, axis=1)], axis=1)
 
 
 def _between(x, sums) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

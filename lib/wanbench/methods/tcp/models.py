@@ -178,18 +178,13 @@ def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
     10.0
     """
     rounds = np.asarray(duration_s, dtype=float) / (np.asarray(rtt_ms, dtype=float) / 1000)
-    first, max_flight, ramp = _slow_start(window_bytes)
+    max_flight = np.maximum(np.asarray(window_bytes, dtype=float) / MSS_BYTES, 1.0)
+    first = np.minimum(INITIAL_SEGMENTS, max_flight)
+    ramp = np.log2(max_flight / first) + 1  # round trips until the largest flight is sent
     with np.errstate(invalid="ignore", over="ignore"):
         growing = first * (np.exp2(np.minimum(rounds, np.minimum(ramp, 500.0))) - 1)  # 2^500: no overflow
         steady = 2 * max_flight - first + max_flight * (rounds - ramp)
     return MSS_BYTES * np.where(rounds <= ramp, growing, steady)
-
-
-def _slow_start(window_bytes):
-    """Return the first and the largest flight in segments, and the round trips until the largest is sent."""
-    max_flight = np.maximum(np.asarray(window_bytes, dtype=float) / MSS_BYTES, 1.0)
-    first = np.minimum(INITIAL_SEGMENTS, max_flight)
-    return first, max_flight, np.log2(max_flight / first) + 1
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,15 @@ from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.formatting import count, percent, quantity
-from wanbench.methods.distance.pair_points import POINTS
+from wanbench.methods.distance.pair_points import POINTS, add_points
 from wanbench.methods.regions import coverage, dyadic, jackknife
 from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
-from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
 from wanbench.methods.regions.places import PLACE, Skew, moran, skew_of_effects, units
 from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile, tails
 
 from . import knee
-from .fit_model import add_curve, pairs_with_both, rtt_and_throughput
 from .models import BITS, window_limited_bps
 
 # With fewer pairs on a side of the knee, the limit of that side is not identified: two can both be outliers
@@ -53,7 +52,36 @@ NAMES = {
     "capacity": ("capacity C", "The capacity that limits the near pairs is {}", "bit/s"),
     "knee": ("knee RTT", "The window limits from an RTT of {}", "ms"),
 }
+ENDS = ["region_a", "region_b"]
+COLUMNS = [*ENDS, "cloud_pair", "distance_km", "rtt_ms", "throughput_bps"]
 CURVE_POINTS = 200  # Enough that the bend at the knee looks sharp on a page 1,000 pixels wide
+
+
+def pairs_with_both(pairs: pd.DataFrame, *, ordered: bool = False) -> Sample:
+    """
+    Pairs with `rtt_ms` and `throughput_bps`, columns as `COLUMNS`.
+
+    The RTT is the median of both directions; the throughput is their geometric mean, or, with `ordered`, one row per
+    direction, with region_a the sender.
+    """
+    rtt = unordered(pairs, "rtt_ms")
+    throughput = unordered(pairs, "throughput_bps", combine="geometric mean")
+    left_out = left_out_of_any(rtt, throughput)
+    frame = throughput.frame
+    if ordered:
+        # One direction at a time, so that `unordered` combines only repeated rows of that direction.
+        ascends = pairs.from_region < pairs.to_region
+        directions = [
+            unordered(part, "throughput_bps", combine="geometric mean").frame.assign(reverse=reverse)
+            for part, reverse in ((pairs[ascends], False), (pairs[~ascends], True))
+        ]
+        frame = pd.concat(directions, ignore_index=True)
+    rtts = rtt.frame[[*ENDS, "value"]].rename(columns={"value": "rtt_ms"})
+    frame = frame.rename(columns={"value": "throughput_bps"}).merge(rtts, on=ENDS)
+    if ordered:
+        reverse = frame.reverse.to_numpy(dtype=bool)[:, None]
+        frame[ENDS] = np.where(reverse, frame[ENDS[::-1]].to_numpy(), frame[ENDS].to_numpy())
+    return Sample("rtt_ms and throughput_bps", frame[COLUMNS], left_out)
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,7 +130,7 @@ class WindowFit(Result):
             unit="",
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw throughput against RTT on log axes, with the fitted min(C, 8 W / RTT) and its two limits."""
         frame = self.pairs
         rtt = np.geomspace(frame.rtt_ms.min() / 1.1, frame.rtt_ms.max() * 1.1, CURVE_POINTS)
@@ -128,13 +156,10 @@ class WindowFit(Result):
             caption="TCP throughput against round-trip time with the window-limited model: the capacity C holds "
             f"up to the knee, beyond it one window W per round trip ({self.limits}).",
             table=frame,
-            note=note,
         )
 
 
-def fit_window(
-    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0, cluster=PLACE
-) -> WindowFit:
+def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
     """
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
@@ -143,10 +168,10 @@ def fit_window(
     so their intervals are percentiles of a bootstrap over regions, open at an end if resamples had no such limit. An
     RTT without load excludes the queue that the transfer itself causes, which makes W too small.
 
+    Options, as in `straight_lines.fit_rtt`: level, resamples, seed, cluster.
     Raises ParameterError: with fewer than 3 regions or 3 pairs that have both values.
     """
-    sample = pairs_with_both(pairs)
-    return window_of(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)
+    return window_of(pairs_with_both(pairs), **options)
 
 
 def window_of(
@@ -194,7 +219,7 @@ def window_of(
         assumption = coverage.harder("window W", places.n)
     more = {"window": of_window, "capacity": uneven, "knee": ()}
     estimates = [
-        _estimate(name, values[name], ends[name], sample, places.n, level, warnings + more[name]) for name in NAMES
+        _estimate(name, values[name], ends[name], sample, places, level, warnings + more[name]) for name in NAMES
     ]
     estimates[0] = replace(estimates[0], assumption=estimates[0].assumption + assumption)
     return WindowFit(*estimates, frame)
@@ -310,10 +335,8 @@ def _intervals(
             smooth = Interval(SCALED if name == "window" else DYADIC, value - half, value + half)
             independent = Interval(NAIVE, value - naive, value + naive)
         by_resamples = Interval(BOOTSTRAP, *_percentiles(resampled, level))
-        if name == "window" and isfinite(half):
-            intervals[name] = (smooth, independent, by_resamples)
-        else:
-            intervals[name] = (by_resamples, independent, smooth)
+        main, other = (smooth, by_resamples) if name == "window" and isfinite(half) else (by_resamples, smooth)
+        intervals[name] = (main, independent, other)
     return intervals
 
 
@@ -338,19 +361,12 @@ def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
     return tuple(np.quantile(values, tails(level), method="nearest").tolist())
 
 
-def _estimate(name, value, ends, sample, n_places, level, warnings) -> Estimate:
-    label, claim, unit = NAMES[name]
+def _estimate(name, value, ends, sample, places, level, warnings) -> Estimate:
+    quantity, claim, unit = NAMES[name]
     references = SCALED_REFERENCES if ends[0].method == SCALED else REFERENCES
     return Estimate(
-        quantity=label,
-        claim=claim,
-        estimate=value,
-        low=ends[0].low,
-        high=ends[0].high,
-        unit=unit,
-        n=sample.n_pairs,
-        n_regions=sample.n_regions,
-        n_places=n_places,
+        *(quantity, claim, value, ends[0].low, ends[0].high, unit),
+        **sample.counted(places),
         method=f"{METHOD}; interval by {ends[0].method} ({references})",
         assumption=f"Throughput is the smaller of C and 8 W / RTT, with one W and one C for all. {ASSUMPTION}",
         level=level,
@@ -365,3 +381,17 @@ def _label(symbol: str, limit: Estimate, level: str) -> str:
         return f"{symbol} is not identified"
     ends = limit.formatted_interval
     return f"{symbol} = {limit.formatted}" + (f" ({level} interval by place {ends})" if ends else "")
+
+
+def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:
+    """Compute the points of throughput against RTT on log axes that also hold the model's throughput."""
+    add_points(figure, frame, frame.rtt_ms, frame.throughput_bps, "%{x:.1f} ms<br>%{y:.3s}bit/s")
+    shown = np.concatenate([frame.throughput_bps, model_bps])
+    figure.update_xaxes(title="round-trip time (ms, log axis)", **theme.log_axis(frame.rtt_ms, ""))
+    figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(shown, "bit/s"))
+
+
+def add_curve(figure: go.Figure, rtt_ms, throughput_bps, name: str, style: dict | None = None) -> None:
+    """Return a line without hover text, in the style of fits unless another is given."""
+    line = style or {"color": theme.FIT, "width": 2.5}
+    figure.add_scatter(x=rtt_ms, y=throughput_bps, mode="lines", name=name, line=line, hoverinfo="skip")

@@ -173,7 +173,9 @@ def compare_arms(
     level = check_level(level)
     check_resamples(resamples, seed)
     rows, left_out, names = _checked(observations, value, arm, arms, [run, time, block])
-    sides = [_ordered(rows[rows[arm] == name], run, time) for name in names]
+    order = [name for name in (run, time) if name] if time else []
+    ordered = rows.sort_values(order, kind="stable") if order else rows
+    sides = [ordered[ordered[arm] == name] for name in names]
     kind, units, cautions = _units(sides, value, run, block)
     both = tuple(
         Arm(str(name), side[value].to_numpy(), tuple(groups.values()), series.fit_series(side[value].to_numpy()))
@@ -189,25 +191,14 @@ def compare_arms(
     )  # fmt: skip
     by_kind = {"blocks": _by_block, "runs": _by_run, "series": _by_series}[kind]
     n, basis, (low, high, error), plain, notes = by_kind(both, level, resamples, np.random.default_rng(seed))
-    value_of_ratio = _exp(log(b.mean / a.mean))
-    ratio = Estimate(
-        quantity=f"ratio of means, {value}",
-        claim=f"The mean {value} of {b.name} is {{}} that of {a.name}",
-        estimate=value_of_ratio,
-        low=_exp(low),
-        high=_exp(high),
-        unit="times",
-        n=n,
-        basis=basis,
-        method=METHODS[kind].format(unit="block"),
-        assumption=ASSUMPTIONS[kind].format(unit="block"),
-        level=level,
-        naive=Interval(NAIVE, *map(_exp, welch(a.values, b.values, level)[:2])),
-        others=(Interval(PLAIN, *map(_exp, plain)),) if plain is not None else (),
-        warnings=(*_row_cautions(left_out, rows, time, arm, run), *cautions, *notes),
-        standard_error=error * value_of_ratio,  # that of the logarithm times the ratio (delta method)
-        ends=partial(_ends_at, again),
-    )
+    names = (f"ratio of means, {value}", f"The mean {value} of {b.name} is {{}} that of {a.name}")
+    estimate = (_exp(log(b.mean / a.mean)), _exp(low), _exp(high))
+    how = (METHODS[kind].format(unit="block"), ASSUMPTIONS[kind].format(unit="block"))
+    about = {"standard_error": error * estimate[0], "ends": partial(_ends_at, again)}  # by the delta method
+    about["naive"] = Interval(NAIVE, *map(_exp, welch(a.values, b.values, level)[:2]))
+    about["others"] = (Interval(PLAIN, *map(_exp, plain)),) if plain is not None else ()
+    about["warnings"] = (*_row_cautions(left_out, rows, time, arm, run), *cautions, *notes)
+    ratio = Estimate(*names, *estimate, "times", n, *how, basis=basis, level=level, **about)
     return Comparison(ratio, a, b, value, unit, kind, left_out)
 
 
@@ -264,21 +255,17 @@ def _series_cautions(arms) -> tuple[str, ...]:
 
 def _by_run(arms, level: float, *_) -> tuple:
     """Interval of the log ratio from several runs per arm, the run as the unit."""
-    sizes = [len(arm.units) for arm in arms]
-    return sum(sizes), f"{count(sizes[0], 'run')} against {sizes[1]}", welch(*_means(arms), level), None, ()
+    sizes, means = [len(arm.units) for arm in arms], [arm.unit_means for arm in arms]
+    return sum(sizes), f"{count(sizes[0], 'run')} against {sizes[1]}", welch(*means, level), None, ()
 
 
 def _by_block(arms, level: float, *_) -> tuple:
     """Interval of the log ratio from arms interleaved in each block, compared within it."""
-    n, (a, b) = len(arms[0].units), _means(arms)
+    n, (a, b) = len(arms[0].units), (arm.unit_means for arm in arms)
     # the logarithm of the ratio varies between blocks as the relative deviations do, to first order
     error = float((b / b.mean() - a / a.mean()).std(ddof=1)) / sqrt(n)
     ends = t_interval(log(b.mean() / a.mean()), error, n - 1, level)
     return n, f"{count(n, 'block')} with both arms", (*ends, error), None, ()
-
-
-def _means(arms) -> list[np.ndarray]:
-    return [arm.unit_means for arm in arms]
 
 
 def welch(a: np.ndarray, b: np.ndarray, level: float) -> tuple[float, float, float]:
@@ -305,27 +292,19 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
         raise refusal("arms", arms, f"two different values of column {arm}, which has {values}")
     numeric = pd.to_numeric(observations[value], errors="coerce").astype("float64")
     check_sizes(value, numeric)
-    reason = np.full(len(observations), None, dtype=object)
+    reason = pd.Series(None, index=observations.index, dtype=object)
     for name in others:
-        reason[observations[name].isna().to_numpy()] = f"without {name}"
-    reason[~np.isfinite(numeric.to_numpy())] = f"without {value}"
-    reason[~observations[arm].isin(names).to_numpy()] = "of another arm"
-    out = reason != None  # noqa: E711  (of each element)
-    left_out = observations[out].reset_index(drop=True)
-    left_out = left_out.assign(reason=pd.Series(reason[out], dtype=object))
+        reason[observations[name].isna()] = f"without {name}"
+    reason[~np.isfinite(numeric)] = f"without {value}"
+    reason[~observations[arm].isin(names)] = "of another arm"
+    out = reason.notna()
+    left_out = observations.assign(reason=reason)[out].reset_index(drop=True)
     used = observations[list(dict.fromkeys([value, arm, *others]))]
     rows = used.assign(**{value: numeric})[~out].reset_index(drop=True)
     for name in names:
         if not (rows[arm] == name).any():
             raise ParameterError(f"arm {name} has no row with {value}.")
     return rows, left_out, names
-
-
-def _ordered(rows: pd.DataFrame, run, time) -> pd.DataFrame:
-    """Return the rows of an arm in order of time, run by run."""
-    if time is None:
-        return rows
-    return rows.sort_values([time] if run is None else [run, time], kind="stable")
 
 
 def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list[dict], list[str]]:

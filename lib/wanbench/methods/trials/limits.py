@@ -30,8 +30,7 @@ from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_byt
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.methods.trials.two_links import SETTINGS, link_trials, paired_trials
 
-SHADES = {"window": theme.WITHIN, "rate": theme.OUTSIDE, "loss": "#882288"}
-SYMBOLS = {"window": "circle", "rate": "square", "loss": "triangle-up"}
+STYLES = {"window": (theme.WITHIN, "circle"), "rate": (theme.OUTSIDE, "square"), "loss": ("#882288", "triangle-up")}
 BITS = 8
 PACKET_BYTES = 1500
 IN_FLIGHT = 5  # Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence.
@@ -104,21 +103,14 @@ class Limits(Result):
         figure.add_scatter(x=ends, y=ends, mode="lines", name="measured = allowed", line=line, hoverinfo="skip")
         for name, part in trials.groupby("limit", sort=False):
             text = [theme.plain(f"{row.setting}, RTT {row.rtt_ms:.3g} ms") for row in part.itertuples()]
-            figure.add_scatter(
-                x=part.predicted,
-                y=part.measured,
-                mode="markers",
-                name=f"limited by the {name} ({count(len(part), 'trial')})",
-                marker={"size": 8, "color": SHADES[name], "symbol": SYMBOLS[name], "opacity": 0.8},
-                text=text,
-                hovertemplate="%{text}<br>allowed %{x:.4g}, measured %{y:.4g}<extra></extra>",
-            )
-        figure.update_xaxes(
-            title="batches/s that the lowest limit allows (log axis)", **theme.log_axis(trials.predicted, "")
-        )
-        figure.update_yaxes(
-            title="batches/s measured (log axis)", **theme.log_axis([*trials.measured, *trials.predicted], "")
-        )
+            shade, symbol = STYLES[name]
+            marker = {"size": 8, "color": shade, "symbol": symbol, "opacity": 0.8}
+            style = {"name": f"limited by the {name} ({count(len(part), 'trial')})", "marker": marker, "text": text}
+            hover = "%{text}<br>allowed %{x:.4g}, measured %{y:.4g}<extra></extra>"
+            figure.add_scatter(x=part.predicted, y=part.measured, mode="markers", hovertemplate=hover, **style)
+        x, y = theme.log_axis(trials.predicted, ""), theme.log_axis([*trials.measured, *trials.predicted], "")
+        figure.update_xaxes(title="batches/s that the lowest limit allows (log axis)", **x)
+        figure.update_yaxes(title="batches/s measured (log axis)", **y)
         return theme.finish(
             figure,
             name="limits",
@@ -157,12 +149,8 @@ class PredictedRatio(Result):
             for name, counts in self.limits.items()
         )
         off, measured = self.measured_over_predicted, self.measured
-        if not isfinite(off.low):
-            verdict = "and whether that is chance is unknown"
-        elif off.low > 1 or off.high < 1:
-            verdict = "which differs from it"
-        else:
-            verdict = "so no difference is shown"
+        verdict = "which differs from it" if off.low > 1 or off.high < 1 else "so no difference is shown"
+        verdict = verdict if isfinite(off.low) else "and whether that is chance is unknown"
         return (
             f"From settings and pings the limits predict {self.predicted.formatted} as many batches per second over "
             f"{self.names[1]} as over {self.names[0]}; measured are {measured.formatted} "
@@ -187,18 +175,16 @@ def limits(
     level = check_level(level)
     check_number("brokers", brokers, 1, whole=True)
     rows = check_kind("rates", rates, TrialRates).rates
-    frame = rows.copy()
-    frame["rtt_ms"] = rows.harmonic_rtt_ms.fillna(2 * rows.delay_ms)
-    frame["batch_bytes_in_log"] = size = rows.batch_log_bytes.fillna(rows.batch_bytes.astype("float64"))
+    size = rows.batch_log_bytes.fillna(rows.batch_bytes.astype("float64"))
+    frame = rows.assign(rtt_ms=rows.harmonic_rtt_ms.fillna(2 * rows.delay_ms), batch_bytes_in_log=size)
     frame["measured"] = rows.batches_per_s
     producers = rows.producers.astype("float64")
     topics = rows.topics.fillna(1).astype("float64")
     partitions = (topics * rows.partitions).astype("float64")
     per_producer = partitions / np.maximum(topics, 1)
     leaders = np.minimum(per_producer, np.minimum(partitions, brokers))
-    frame["by_window"] = window_batches_per_s(
-        frame.rtt_ms, size, producers, leaders, per_producer, connection_window_bytes
-    )
+    load = (size, producers, leaders, per_producer)
+    frame["by_window"] = window_batches_per_s(frame.rtt_ms, *load, connection_window_bytes)
     wire = PACKET_BYTES / MSS_BYTES
     requested = wire * rows.background_bps.astype("float64").fillna(0.0)
     left = rows.rate_bps.astype("float64").fillna(inf) - rows.background_wire_bps.fillna(requested)
@@ -248,12 +234,10 @@ def window_batches_per_s(rtt_ms, batch_bytes, producers, leaders, partitions, co
 
 
 def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
-    notes = ()
-    if name == "loss" and part.losses.median() < MIN_LOSSES:
-        notes = (
-            f"where loss is the limit, a connection loses about {number(part.losses.median(), 0)} "
-            "packets in the counted seconds: too few for a steady-state law, so measure longer",
-        )
+    notes, losses = (), part.losses.median()
+    if name == "loss" and losses < MIN_LOSSES:
+        few = f"where loss is the limit, a connection loses about {number(losses, 0)} packets in the counted seconds"
+        notes = (f"{few}: too few for a steady-state law, so measure longer",)
     # Whole seconds may begin just before the batches of a round trip and end just after them; a law of mean rates, as
     # that of loss, may be exceeded by chance.
     beyond = int((part.reached > 1 + part.rtt_ms / 1000 / part.n_seconds).sum())
@@ -271,10 +255,8 @@ def _ratio(trials: pd.DataFrame, column: str, label: str, names, level: float) -
     """Geometric mean over pairs of b over a; with fewer than two pairs, over the trials of each link."""
     pairs = paired_trials(trials, column, names)
     claim = f"The {label} ratio of {names[1]} to {names[0]} is {{}}"
-    if len(pairs) > 1:
-        return _of_units([pairs.ratio], f"ratio, {label}", claim, "pair", level)
-    sides = [trials[column][trials.link == name] for name in names]
-    return _of_units(sides, f"ratio, {label}", claim, "trial", level)
+    sides = [pairs.ratio] if len(pairs) > 1 else [trials[column][trials.link == name] for name in names]
+    return _of_units(sides, f"ratio, {label}", claim, "pair" if len(pairs) > 1 else "trial", level)
 
 
 def _of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
@@ -288,15 +270,6 @@ def _of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, leve
         log, half = float(logs[1].mean() - logs[0].mean()), welch_half_width(logs, level)
         missing = "no interval: a link with a single trial"
         basis += f" against {len(logs[1])}"
-    return ratio_estimate(
-        log,
-        half,
-        quantity=quantity,
-        claim=claim,
-        n=sum(map(len, logs)),
-        basis=basis,
-        method=METHOD.format(basis, unit),
-        assumption=ASSUMPTION,
-        level=level,
-        warnings=() if isfinite(half) else (missing,),
-    )
+    about = {"quantity": quantity, "claim": claim, "n": sum(map(len, logs)), "basis": basis, "level": level}
+    about |= {"method": METHOD.format(basis, unit), "assumption": ASSUMPTION}
+    return ratio_estimate(log, half, **about, warnings=() if isfinite(half) else (missing,))

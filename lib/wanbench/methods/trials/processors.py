@@ -55,9 +55,8 @@ class ProcessorEffect(Result):
     def sentence(self) -> str:
         means = self._means()
         listed = "; ".join(
-            f"{row.Index} reached {number(row.reached, 2)} of its limit with processors "
-            f"{number(row.busy_percent, 0)} % busy"
-            for row in means.itertuples()
+            f"{name} reached {number(reached, 2)} of its limit with processors {number(busy, 0)} % busy"
+            for name, busy, reached in means.itertuples()
         )
         return f"{self.slope.sentence} On average {listed}."
 
@@ -90,27 +89,19 @@ class ProcessorEffect(Result):
         """
         if ratio is None or not {of, over} & {*self.full}:
             return ratio
-        return replace(
-            ratio,
-            low=-inf if over in self.full else ratio.low,
-            high=inf if of in self.full else ratio.high,
-            ends=None,
-            warnings=(*self.cautions[: len(self.full)], *ratio.warnings),
-        )
+        ends = (-inf if over in self.full else ratio.low, inf if of in self.full else ratio.high)
+        warnings = (*self.cautions[: len(self.full)], *ratio.warnings)
+        return replace(ratio, low=ends[0], high=ends[1], ends=None, warnings=warnings)
 
     def figure(self) -> go.Figure:
         figure = go.Figure()
         marks = theme.arm_marks(self.trials.setting)
         for name, part in self.trials.groupby("setting", sort=False):
             shade, symbol = marks[str(name)]
-            figure.add_scatter(
-                x=part.busy_percent,
-                y=part.reached,
-                mode="markers",
-                name=f"{theme.plain(name)} ({count(len(part), 'trial')})",
-                marker={"size": 10, "color": shade, "symbol": symbol, "opacity": 0.8},
-                hovertemplate="processors %{x:.0f} % busy<br>reached %{y:.3g}<extra></extra>",
-            )
+            marker = {"size": 10, "color": shade, "symbol": symbol, "opacity": 0.8}
+            style = {"mode": "markers", "name": f"{theme.plain(name)} ({count(len(part), 'trial')})", "marker": marker}
+            hover = "processors %{x:.0f} % busy<br>reached %{y:.3g}<extra></extra>"
+            figure.add_scatter(x=part.busy_percent, y=part.reached, hovertemplate=hover, **style)
         primitives.reference_line(figure, y=1)
         figure.update_xaxes(title="processor utilisation in the counted seconds (%)")
         figure.update_yaxes(title="measured rate over limit", rangemode="tozero")
@@ -172,19 +163,11 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         half = t_quantile(limits.level, freedom) * sqrt(rest / freedom / total)
     else:
         notes = ("processors were equally busy in all trials of a setting, so the effect of busier ones is unknown",)
-    estimate = ratio_estimate(
-        slope,
-        half,
-        quantity="reached, busier processors over less busy ones",
-        claim=f"At the same setting, a trial reached {{}} the share of its limit per {STEP_PERCENT:g} points of "
-        "processor use more",
-        n=len(trials),
-        basis=count(len(trials), "trial"),
-        method=METHOD.format(max(freedom, 0)),
-        assumption=ASSUMPTION,
-        level=limits.level,
-        warnings=notes,
-    )
+    claim = f"At the same setting, with {STEP_PERCENT:g} percentage points more of processor use"
+    claim = f"{claim}, a trial reached {{}} the share of its limit"
+    about = {"n": len(trials), "basis": count(len(trials), "trial"), "level": limits.level, "warnings": notes}
+    about |= {"quantity": "reached, busier processors over less busy ones", "claim": claim, "assumption": ASSUMPTION}
+    estimate = ratio_estimate(slope, half, method=METHOD.format(max(freedom, 0)), **about)
     return ProcessorEffect(estimate, trials[[*KEY, "setting", "rate_bps", "limit", "reached", "busy_percent"]])
 
 
@@ -242,7 +225,7 @@ class ProcessorRoles(RowsResult):
             return f"The processors were {busy}."
         return (
             f"With “{top.setting}” the processors were {busy}; that is the most of {len(self.rows)} settings. With "
-            f"“{least.setting}” they were busy for {number(least.busy, 0)} %, the least."
+            f"“{least.setting}” it was {number(least.busy, 0)} %, the least."
         )
 
     @property

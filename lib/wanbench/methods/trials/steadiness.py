@@ -33,7 +33,7 @@ class Steadiness(RowsResult):
         if self.rows.empty:
             return "No trial has seconds to compare."
         few, shown = self.rows[self.rows.low.isna()], self.rows[self.rows.low.notna()]
-        listed = [f"{_ratio(row)} over {row.setting}" for row in shown.head(MAX_LISTED).itertuples()]
+        listed = [f"“{row.setting}” {_ratio(row)}" for row in shown.head(MAX_LISTED).itertuples()]
         more = f"; and {len(shown) - MAX_LISTED} more settings" if len(shown) > MAX_LISTED else ""
         start = "Batches in the later half of the counted seconds over the earlier half"
         texts = [f"{start}: {'; '.join(listed)}{more}."] if listed else []

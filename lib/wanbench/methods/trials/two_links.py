@@ -32,12 +32,8 @@ from wanbench.methods.trials.steadiness import steadiness
 SECONDS = "seconds"
 SETTINGS = ("internet", "private")
 OTHER_VALUES = (
-    "records_per_s",
-    "throughput_bps",
-    "rx_packets_per_s",
-    "rx_own_packets_per_s",
-    "tx_packets_per_s",
-    "mean_latency_ms",
+    *("records_per_s", "throughput_bps", "mean_latency_ms"),
+    *("rx_packets_per_s", "rx_own_packets_per_s", "tx_packets_per_s"),
 )
 # The column of `TrialRates.seconds` that each value is proportional to.
 PER_SECOND = {"batches_per_s": "batches", "records_per_s": "records", "throughput_bps": "records"}
@@ -101,17 +97,12 @@ class TwoLinks(Result):
         for name, part in self.trials.groupby("link", sort=False):
             own = self.seconds[self.seconds.link == name]
             variance = (own.groupby("trial")._value.std(ddof=1) ** 2).mean()
-            rows.append(
-                {
-                    "link": name,
-                    "n_trials": len(part),
-                    "seconds_per_trial": part.n_seconds.mean(),
-                    "autocorrelation": part.autocorrelation.mean(),
-                    "sd_between_trials": part[self.value].std(ddof=1),
-                    "sd_if_independent": sqrt(variance / part.n_seconds.mean()) if len(own) else np.nan,
-                }
-            )
-        return WithinTrials(pd.DataFrame(rows))
+            independent = sqrt(variance / part.n_seconds.mean()) if len(own) else np.nan
+            means = (part.n_seconds.mean(), part.autocorrelation.mean())
+            rows.append((name, len(part), *means, part[self.value].std(ddof=1), independent))
+        means = ["seconds_per_trial", "autocorrelation"]
+        columns = ["link", "n_trials", *means, "sd_between_trials", "sd_if_independent"]
+        return WithinTrials(pd.DataFrame(rows, columns=columns))
 
     def figure(self) -> go.Figure:
         a, b = map(theme.plain, self.names)
@@ -120,15 +111,9 @@ class TwoLinks(Result):
         figure = make_subplots(rows=1, cols=2, subplot_titles=titles, **columns)
         left = {"row": 1, "col": 1}
         for pair in self.pairs.itertuples():
-            figure.add_scatter(
-                x=[pair.order_a, pair.order_b],
-                y=[pair.a, pair.b],
-                mode="lines",
-                line={"color": theme.GRID, "width": 2},
-                hoverinfo="skip",
-                showlegend=False,
-                **left,
-            )
+            line = {"mode": "lines", "line": {"color": theme.GRID, "width": 2}, "hoverinfo": "skip"}
+            x, y = [pair.order_a, pair.order_b], [pair.a, pair.b]
+            figure.add_scatter(x=x, y=y, showlegend=False, **line, **left)
         marks = theme.arm_marks(self.names)
         for name in self.names:
             shade, symbol = marks[name]
@@ -317,8 +302,8 @@ def _compare(
     partners: pd.DataFrame, trials: pd.DataFrame, rates: TrialRates, value: str, names, **settings
 ) -> tuple[pd.DataFrame, Comparison | None, Comparison]:
     """Return the values of pairs, and the links compared within pairs (None for fewer than two) and over all trials."""
-    label, unit = MEASURED[value]
-    settings |= {"arm": "link", "arms": names, "unit": unit}
+    label, settings["unit"] = MEASURED[value]
+    settings |= {"arm": "link", "arms": names}
     claim = f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
     rows = _seconds(trials, rates, value).rename(columns={"_value": label})
     by_trial = compare_arms(rows, label, run="trial", time="second", **settings)
@@ -333,15 +318,10 @@ def _compare(
         return pairs, None, by_trial
     sides = [pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(names, "ab", strict=True)]
     paired = compare_arms(pd.concat(sides), label, block="pair", **settings)
-    ratio = replace(
-        paired.ratio,
-        naive=replace(paired.ratio.naive, method=OF_TRIALS),
-        claim=claim,
-        basis=f"{count(len(pairs), 'pair')} of trials",
-        method=METHODS["blocks"].format(unit="pair"),
-        assumption=ASSUMPTIONS["blocks"].format(unit="pair"),
-        others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
-    )
+    how = {"method": METHODS["blocks"].format(unit="pair"), "assumption": ASSUMPTIONS["blocks"].format(unit="pair")}
+    others = (Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive)
+    naive, basis = replace(paired.ratio.naive, method=OF_TRIALS), f"{count(len(pairs), 'pair')} of trials"
+    ratio = replace(paired.ratio, naive=naive, claim=claim, basis=basis, others=others, **how)
     return pairs, replace(paired, ratio=ratio), by_trial
 
 
@@ -363,39 +343,19 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
     variance = float(((logs - design @ params) ** 2).sum()) / freedom
     halves = t_quantile(level, freedom) * np.sqrt(np.maximum(variance * np.diag(inverse), 0.0))
     label, _ = MEASURED[value]
-    about = {
-        "n": len(pairs),
-        "basis": f"{count(len(pairs), 'pair')} of trials",
-        "method": DRIFT.format(number(freedom)),
-        "assumption": DRIFT_ASSUMPTION,
-        "level": level,
-    }
-    drift_free = ratio_estimate(
-        params[0],
-        halves[0],
-        quantity=f"ratio without drift, {label}",
-        claim=f"With a steady drift removed, the {label} over {names[1]} is {{}} that over {names[0]}",
-        **about,
-    )
-    drift = ratio_estimate(
-        params[1],
-        halves[1],
-        unit="",
-        quantity=f"drift per trial, {label}",
-        claim=f"The {label} drifts by a factor of {{}} per trial",
-        **about,
-    )
-    return drift_free, drift
+    about = {"n": len(pairs), "basis": f"{count(len(pairs), 'pair')} of trials", "level": level}
+    about |= {"method": DRIFT.format(number(freedom)), "assumption": DRIFT_ASSUMPTION}
+    claim = f"With a steady drift removed, the {label} over {names[1]} is {{}} that over {names[0]}"
+    free = ratio_estimate(params[0], halves[0], quantity=f"ratio without drift, {label}", claim=claim, **about)
+    drifts = {"quantity": f"drift per trial, {label}", "claim": f"The {label} drifts by a factor of {{}} per trial"}
+    return free, ratio_estimate(params[1], halves[1], unit="", **drifts, **about)
 
 
 def _methods(result: TwoLinks) -> list[tuple]:
     """Method, ratio and interval of each."""
     single = result.by_trial.ratio
-    named = {
-        "in pairs": result.ratio if result.paired is not None else None,
-        "without drift": result.drift_free,
-        "trials, unpaired": single,
-    }
+    paired = None if result.paired is None else result.ratio
+    named = {"in pairs": paired, "without drift": result.drift_free, "trials, unpaired": single}
     rows = [(name, one.estimate, one.low, one.high) for name, one in named.items() if one is not None]
     if len(result.seconds) > len(result.trials):
         rows.append((SECONDS, single.estimate, single.naive.low, single.naive.high))
@@ -405,13 +365,10 @@ def _methods(result: TwoLinks) -> list[tuple]:
 def _draw_ratios(figure: go.Figure, rows: list[tuple]) -> None:
     right = {"row": 1, "col": 2}
     for k, (name, estimate, low, high) in enumerate(rows):
-        hollow = name == SECONDS
-        shade, symbol = (theme.LIGHT, "circle-open") if hollow else (theme.FIT, "circle")
-        marker = {"size": 11, "color": shade, "symbol": symbol}
+        shade, symbol = (theme.LIGHT, "circle-open") if name == SECONDS else (theme.FIT, "circle")
+        style = {"marker": {"size": 11, "color": shade, "symbol": symbol}, "showlegend": False} | right
         text = [quantity(estimate, "times", low, high)]
-        primitives.interval_points(
-            figure, [k], [estimate], [low], [high], marker=marker, text=text, showlegend=False, **right
-        )
+        primitives.interval_points(figure, [k], [estimate], [low], [high], text=text, **style)
     primitives.label_rows(figure, [row[0] for row in rows], **right)
     figure.update_xaxes(title="times", **right)
     primitives.reference_line(figure, x=1, **right)

@@ -119,9 +119,8 @@ def against_baseline(
     residual = maker @ log
     freedom = len(log) - design.shape[1]
     spread = sqrt(residual @ residual / freedom) if freedom > 0 else nan
-    contrasts = np.zeros((len(settings) - 1, design.shape[1]))
+    contrasts = np.eye(design.shape[1])[1 : len(settings)]
     contrasts[:, 0] = -1.0
-    contrasts[:, 1 : len(settings)] = np.eye(len(settings) - 1)
     single = t_quantile(level, freedom) if freedom > 0 else nan
     # one comparison needs no draws; with several, draws may fall a little short of the exact value of one
     together = max(critical(contrasts, inverse, freedom, level), single) if len(settings) > 2 else single
@@ -130,33 +129,25 @@ def against_baseline(
     started = trials.groupby(by, sort=False)[restart].first() if restart else pd.Series(0, settings)
     apart = started.nunique() < len(settings)
     blocks = f" and {block}" if block else ""
-    pooled = (
-        f"least squares of the logarithm on setting{blocks}, variance pooled within settings ({freedom} degrees of "
-        "freedom)"
-    )
+    pooled = f"least squares of the logarithm on setting{blocks}, variance pooled within settings"
+    pooled += f" ({freedom} degrees of freedom)"
     dunnett = f"largest |t| of {count(len(settings) - 1, 'comparison')} with one baseline (Dunnett 1955), by draws"
     estimates, units = {}, trials[list(dict.fromkeys([by, *([block] if block else [])]))]
     for name, contrast, logs in zip(settings[1:], contrasts, own[1:], strict=True):
         value, error = float(contrast @ params), spread * sqrt(contrast @ inverse @ contrast)
         others = ((SINGLE, single * error, value),) if freedom > 0 else ()
         others += _unpooled(units[units[by].isin([name, baseline])], log, name, by, block, level)
+        warnings = () if freedom > 0 else ("no interval: no setting was measured twice",)
+        warnings += (RESTARTED,) if apart and started[name] != started[baseline] else ()
+        about = {"n": len(logs) + len(own[0]), "basis": f"{count(len(logs), 'trial')} against {len(own[0])}"}
+        about |= {"method": f"{pooled}; {dunnett}", "assumption": ASSUMPTION, "level": level, "warnings": warnings}
         estimates[name] = ratio_estimate(
             value,
             together * error if freedom > 0 else nan,
             quantity=f"{response}, {name} over {baseline}",
             claim=f"With {by} {name}, {response} is {{}} that of {baseline}",
-            n=len(logs) + len(own[0]),
-            basis=f"{count(len(logs), 'trial')} against {len(own[0])}",
-            method=f"{pooled}; {dunnett}",
-            assumption=ASSUMPTION,
-            level=level,
-            others=tuple(
-                Interval(method, *np.exp([middle - half, middle + half]).tolist()) for method, half, middle in others
-            ),
-            warnings=(
-                *(() if freedom > 0 else ("no interval: no setting was measured twice",)),
-                *((RESTARTED,) if apart and started[name] != started[baseline] else ()),
-            ),
+            others=tuple(Interval(method, *np.exp([at - half, at + half])) for method, half, at in others),
+            **about,
         )
     rows = _rows(settings, own, params, estimates)
     notes = _notes(rows, left_out, frame, equal_p, extremes)
@@ -213,14 +204,13 @@ def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
 
 def _rows(settings, own, params, estimates: dict) -> pd.DataFrame:
     rows = []
-    for k, name in enumerate(settings):
-        row = {"setting": name, "n": len(own[k]), "mean": float(np.exp(params[k]))}
-        if (one := estimates.get(name)) is None:
-            rows.append(row | {"ratio": 1.0, "low": nan, "high": nan, "verdict": "baseline"})
-        else:
+    for name, logs, level in zip(settings, own, params, strict=False):
+        ends, verdict = (1.0, nan, nan), "baseline"
+        if one := estimates.get(name):
+            ends = (one.estimate, one.low, one.high)
             verdict = "higher" if one.low > 1 else "lower" if one.high < 1 else "not shown"
-            rows.append(row | {"ratio": one.estimate, "low": one.low, "high": one.high, "verdict": verdict})
-    return pd.DataFrame(rows)
+        rows.append((name, len(logs), float(np.exp(level)), *ends, verdict))
+    return pd.DataFrame(rows, columns=["setting", "n", "mean", "ratio", "low", "high", "verdict"])
 
 
 def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, extremes) -> tuple[str, ...]:

@@ -66,12 +66,10 @@ class Bounds(Result):
     def cautions(self) -> tuple[str, ...]:
         beyond = int((self.trials.reached > 1.05).sum())  # whole seconds cut batches at both ends
         unknown = int(np.isinf(self.trials.machine).sum())
-        notes = (
-            [f"{count(beyond, 'trial')} reached more than a bound allows: an assumption does not hold"]
-            if beyond
-            else []
+        notes = [f"{count(beyond, 'trial')} reached more than a bound allows: an assumption does not hold"] * bool(
+            beyond
         )
-        notes += [f"{count(unknown, 'trial')} without processor metrics"] if unknown else []
+        notes += [f"{count(unknown, 'trial')} without processor metrics"] * bool(unknown)
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
@@ -79,21 +77,17 @@ class Bounds(Result):
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting} has bounds.")
-        about = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}
-        link = geometric_mean(
-            part.reached_link,
-            self.level,
-            quantity=f"{setting}: share of the links' bound",
-            claim=f"{setting} reaches {{}} of what the links' rate allows",
-            **about,
-        )
-        lowest = geometric_mean(
-            part.reached.dropna(),
-            self.level,
-            quantity=f"{setting}: share of the lowest bound",
-            claim=f"{setting} reaches {{}} of what its lowest bound allows",
-            **about,
-        )
+
+        def share(values, bound: str, rate: str) -> Estimate:
+            names = {
+                "quantity": f"{setting}: share of {bound}",
+                "claim": f"{setting} reaches {{}} of what {rate} allows",
+            }
+            about = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}
+            return geometric_mean(values, self.level, **names, **about)
+
+        link = share(part.reached_link, "the links' bound", "the links' rate")
+        lowest = share(part.reached.dropna(), "the lowest bound", "its lowest bound")
         return Share(setting, link, lowest if lowest.n else None, part)
 
     def table(self) -> pd.DataFrame:
@@ -106,15 +100,9 @@ class Bounds(Result):
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = text_table(self.table())
-        heads = {
-            "n_trials": "trials",
-            "limits": "lowest bound",
-            "busy_percent": "busy %",
-            "iowait_percent": "iowait %",
-            "fullest_link": "full",
-        }
-        return rows.rename(columns=heads)
+        heads = {"n_trials": "trials", "limits": "lowest bound", "fullest_link": "full"}
+        heads |= {"busy_percent": "busy %", "iowait_percent": "iowait %"}
+        return text_table(self.table()).rename(columns=heads)
 
     def figure(self) -> go.Figure:
         trials, figure = self.trials, go.Figure()
@@ -124,18 +112,13 @@ class Bounds(Result):
         for name, shade, symbol in zip(NAMES, theme.SERIES_COLOURS, SYMBOLS, strict=False):
             part = trials[trials.limit == name]
             if len(part):
-                figure.add_scatter(
-                    x=part.allowed,
-                    y=part.measured,
-                    mode="markers",
-                    name=f"{name} ({count(len(part), 'trial')})",
-                    marker={"size": 9, "color": shade, "symbol": symbol, "opacity": 0.8},
-                    text=[theme.plain(name) for name in part.setting],
-                    hovertemplate="%{text}<br>allowed %{x:.3s}bit/s, measured %{y:.3s}bit/s<extra></extra>",
-                )
-        figure.update_xaxes(
-            title="payload that the lowest bound allows (log axis)", **theme.log_axis(trials.allowed, "bit/s")
-        )
+                marker = {"size": 9, "color": shade, "symbol": symbol, "opacity": 0.8}
+                style = {"mode": "markers", "name": f"{name} ({count(len(part), 'trial')})", "marker": marker}
+                hover = "%{text}<br>allowed %{x:.3s}bit/s, measured %{y:.3s}bit/s<extra></extra>"
+                text = [theme.plain(name) for name in part.setting]
+                figure.add_scatter(x=part.allowed, y=part.measured, text=text, hovertemplate=hover, **style)
+        axis = theme.log_axis(trials.allowed, "bit/s")
+        figure.update_xaxes(title="payload that the lowest bound allows (log axis)", **axis)
         figure.update_yaxes(title="payload measured (log axis)", **theme.log_axis([*trials.measured, *ends], "bit/s"))
         return theme.finish(
             figure,
@@ -167,16 +150,13 @@ class Share(Result):
 
     @property
     def sentence(self) -> str:
-        part = self.trials
-        if self.lowest is None:
-            lowest = f"the {MACHINE} in every trial; the share reached of it is just its utilisation."
-            unexplained = ""
-        else:
+        part, unexplained = self.trials, ""
+        lowest = f"the {MACHINE} in every trial; the share reached of it is just its utilisation."
+        if self.lowest is not None:
             lowest = f"the {part.limits.mode().iloc[0]}: {self.lowest.sentence}"
             unexplained = " So none of these bounds explains it." if self.lowest.high < EXPLAINED else ""
-        allowed = ", ".join(
-            f"{name} {quantity(part[name].mean(), 'bit/s')}" for name in NAMES if np.isfinite(part[name]).all()
-        )
+        finite = [name for name in NAMES if np.isfinite(part[name]).all()]
+        allowed = ", ".join(f"{name} {quantity(part[name].mean(), 'bit/s')}" for name in finite)
         return (
             f"{self.link.sentence} The lowest bound is {lowest} Bounds on payload: "
             f"{allowed}. Processors were {number(part.busy_percent.mean(), 0)} % busy; the fullest link carried "

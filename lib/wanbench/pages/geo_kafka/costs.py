@@ -15,17 +15,7 @@ from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import label_rows, reference_line
 from wanbench.formatting import number, quantity
-from wanbench.methods.cost.deployment import (
-    MEASURED,
-    MILLION,
-    TOTAL,
-    UNITS,
-    Deployment,
-    Input,
-    as_input,
-    estimate,
-    moved,
-)
+from wanbench.methods.cost.deployment import MEASURED, MILLION, TOTAL, UNITS, Deployment, as_input, estimate, moved
 from wanbench.methods.result import Estimate, Result, RowsResult
 
 
@@ -111,18 +101,13 @@ class CostChanges(Result):
         return " ".join(each.sentence for each in self.estimates)
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = [
-            {
-                "Change": name,
-                f"USD per {MILLION}": self.costs[name].formatted,
-                "Times the price": ratio.formatted,
-                f"{ratio.formatted_level} interval": ratio.formatted_interval,
-                f"with {ratio.others[0].method}": ratio.formatted_other(ratio.others[0]),
-                "Because": self.why[name],
-            }
-            for name, ratio in self.ratios.items()
-        ]
-        return pd.DataFrame(rows)
+        rows = []
+        for name, ratio in self.ratios.items():
+            ends = (ratio.formatted_interval, ratio.formatted_other(ratio.others[0]))
+            rows.append((name, self.costs[name].formatted, ratio.formatted, *ends, self.why[name]))
+        one = self.estimates[0]
+        ends = (f"{one.formatted_level} interval", f"with {one.others[0].method}")
+        return pd.DataFrame(rows, columns=["Change", f"USD per {MILLION}", "Times the price", *ends, "Because"])
 
 
 def cost_changes(base: Deployment, changes: list[Change]) -> CostChanges:
@@ -139,22 +124,16 @@ def cost_changes(base: Deployment, changes: list[Change]) -> CostChanges:
     for change in check_kind("changes", changes, Iterable):
         inputs, apply = _changed(base, change)
         name = change.name
-        costs[name] = estimate(
-            lambda values, apply=apply: Deployment.usd(apply(values), TOTAL, MILLION),
-            inputs,
-            quantity=f"cost per {MILLION}, {name}",
-            claim=f"With {name} the price per {MILLION} is {{}}",
-            unit="USD",
-        )
-        ratio = estimate(
-            lambda values, apply=apply: (
-                Deployment.usd(apply(values), TOTAL, MILLION) / Deployment.usd(values, TOTAL, MILLION)
-            ),
-            inputs,
-            quantity=f"price with {name} over that without",
-            claim=f"With {name} the price per {MILLION} is {{}} the present one",
-            unit="times",
-        )
+
+        def after(values: dict, apply=apply):
+            return Deployment.usd(apply(values), TOTAL, MILLION)
+
+        def over_now(values: dict, after=after):
+            return after(values) / Deployment.usd(values, TOTAL, MILLION)
+
+        claim, now = f"With {name} the price per {MILLION} is {{}}", f"price with {name} over that without"
+        costs[name] = estimate(after, inputs, quantity=f"cost per {MILLION}, {name}", claim=claim, unit="USD")
+        ratio = estimate(over_now, inputs, quantity=now, claim=f"{claim} the present one", unit="times")
         if change.is_modelled:
             ratio = replace(ratio, low=nan, high=nan, warnings=(MODELLED, *ratio.warnings))
         ratios[name] = ratio
@@ -189,15 +168,12 @@ def modelled_changes(*, regions: int, replication: int) -> list[Change]:
 
 def _changed(base: Deployment, change: Change):
     """Inputs of both sides, and the function from their values to the values of the changed side."""
-    added: dict[str, Input] = {}
-    factors = {}
+    added, factors = {}, {}
     check_kind("base", base, Deployment)
     for name, given in check_kind("a change", change, Change).inputs.items():
         check_choice(f"input of {change.name!r}", name, UNITS)
-        is_factor = isinstance(given, Times)
-        key = f"{name} with {change.name}"
-        unit = "times" if is_factor else UNITS[name]
-        added[key] = as_input(key, given.factor if is_factor else given, unit)
+        is_factor, key = isinstance(given, Times), f"{name} with {change.name}"
+        added[key] = as_input(key, given.factor if is_factor else given, "times" if is_factor else UNITS[name])
         factors[name] = (key, is_factor)
 
     def apply(values: dict) -> dict:
@@ -240,18 +216,16 @@ class Tornado(RowsResult):
         figure = go.Figure()
         rows = self.rows
         for kind, part in rows.groupby("kind", sort=False):
-            figure.add_bar(
-                y=part.index,
-                x=(part.usd_at_high - part.usd_at_low).abs(),
-                base=part[["usd_at_low", "usd_at_high"]].min(axis=1),
-                orientation="h",
-                width=BAR,
-                marker={"color": COLOURS[kind]},
-                name=NAMES[kind],
-                hovertemplate="%{base:.4g} to %{x:.4g} USD<extra></extra>",
-            )
+            ends = part[["usd_at_low", "usd_at_high"]]
+            width, least = ends.max(axis=1) - ends.min(axis=1), ends.min(axis=1)
+            style = {"orientation": "h", "width": BAR, "marker": {"color": COLOURS[kind]}, "name": NAMES[kind]}
+            hover = "%{base:.4g} to %{x:.4g} USD<extra></extra>"
+            figure.add_bar(y=part.index, x=width, base=least, hovertemplate=hover, **style)
         reference_line(figure, x=self.usd)
-        label_rows(figure, [_label(row) for row in rows.itertuples()])
+        text = [f"{number(row.low)} to {number(row.high)} {row.unit}" for row in rows.itertuples()]
+        label_rows(
+            figure, [f"{WORDS[name]}<br>{theme.plain(ends)}" for name, ends in zip(rows.input, text, strict=True)]
+        )
         figure.update_xaxes(title=f"USD per {MILLION}")
         figure.update_layout(barmode="overlay", legend=theme.LEGEND_ON_TOP)
         return theme.finish(
@@ -299,8 +273,3 @@ WORDS = {
     "disk_usd_per_gb_month": "price of disks",
     "hours_per_month": "hours per month",
 }
-
-
-def _label(row) -> str:
-    moved = f"{number(row.low)} to {number(row.high)} {row.unit}"
-    return f"{theme.plain(WORDS[row.input])}<br>{theme.plain(moved)}"

@@ -8,6 +8,7 @@ name of a setting is parsed. The scatter of all settings is pooled (`against_bas
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, nan
@@ -23,16 +24,9 @@ from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.pages.geo_kafka import factor_columns
-from wanbench.pages.geo_kafka.against_baseline import (
-    PAIRS,
-    RESTARTED,
-    SINGLE,
-    UNEQUAL_BELOW,
-    WELCH,
-    AgainstBaseline,
-    against_baseline,
-)
 from wanbench.pages.geo_kafka.scalability import Scalability, fit_scalability
+
+from .against_baseline import PAIRS, RESTARTED, SINGLE, UNEQUAL_BELOW, WELCH, AgainstBaseline, against_baseline
 
 ROW_PX = 24
 AROUND_PX = 170
@@ -101,36 +95,25 @@ class Curve(Result):
         rows = []
         for row in self.levels.itertuples():
             one = by_level.get(row.label)
-            rows.append(
-                {
-                    "level": row.label + (" (baseline)" if row.baseline else ""),
-                    "trials": number(row.n),
-                    "payload": quantity(row.mean, "bit/s"),
-                    "over the baseline": one.formatted if one else "1",
-                    f"{percent(self.range.level)} interval": one.formatted_interval if one else "1",
-                    "payload over log": number(row.compression, 2),
-                }
-            )
-        return pd.DataFrame(rows)
+            level = row.label + (" (baseline)" if row.baseline else "")
+            ratio = (one.formatted, one.formatted_interval) if one else ("1", "1")
+            rows.append((level, number(row.n), quantity(row.mean, "bit/s"), *ratio, number(row.compression, 2)))
+        interval = f"{percent(self.range.level)} interval"
+        heads = ["level", "trials", "payload", "over the baseline", interval, "payload over log"]
+        return pd.DataFrame(rows, columns=heads)
 
     def figure(self) -> go.Figure:
         levels, figure = self.levels, go.Figure()
         for k, row in enumerate(levels.itertuples()):
             part = self.trials[self.trials.label == row.label]
-            figure.add_scatter(
-                x=k + theme.spread(len(part), 0.25),
-                y=part.ratio,
-                mode="markers",
-                marker={"size": 7, "color": theme.UNKNOWN, "opacity": 0.7},
-                name="a trial",
-                showlegend=k == 0,
-                hovertemplate="one trial: %{y:.3g} times<extra></extra>",
-            )
+            style = {"mode": "markers", "marker": {"size": 7, "color": theme.UNKNOWN, "opacity": 0.7}}
+            style |= {"name": "a trial", "hovertemplate": "one trial: %{y:.3g} times<extra></extra>"}
+            figure.add_scatter(x=k + theme.spread(len(part), 0.25), y=part.ratio, showlegend=k == 0, **style)
         others = levels[~levels.baseline]
         _levels(figure, others, theme.WITHIN, "circle", f"mean, {percent(self.range.level)} interval")
         _levels(figure, levels[levels.baseline], theme.OUTSIDE, "diamond", "the baseline")
         primitives.reference_line(figure, y=1)
-        ticks = [_two_lines(label) for label in levels.label]
+        ticks = ["<br>".join(map(theme.plain, label.split(", "))) for label in levels.label]
         figure.update_xaxes(tickvals=list(range(len(ticks))), ticktext=ticks, range=[-0.6, len(ticks) - 0.4])
         axis = _axis([*levels.ratio, *self.trials.ratio], [*levels.low, *levels.high])
         figure.update_yaxes(title="times the baseline" + (" (log axis)" if axis.get("type") == "log" else ""), **axis)
@@ -243,7 +226,7 @@ class Curves(Result):
 
         Raises MissingDataError: with fewer than three numbers of producers, which the law needs.
         """
-        own = self.frame[self.frame.cell.isin(self.of("producers").levels.cell)].astype({"producers": "float64"})
+        own = self.trials("producers").astype({"producers": "float64"})
         if own.producers.nunique() < 3 or len(own) < 4:
             raise MissingDataError("the law of scalability needs trials with three numbers of producers.")
         own = own.assign(throughput=own[VALUE] / 1e6)
@@ -291,17 +274,9 @@ class Curves(Result):
             at = range(len(labels), len(labels) + len(part))
             labels += [f"{one.label}: {label}" for label in part.label]
             rows.append(part.assign(factor=one.label))
-            primitives.interval_points(
-                figure,
-                list(at),
-                part.ratio,
-                part.low,
-                part.high,
-                marker={"size": 10, "color": shades[k % len(shades)]},
-                text=[f"{theme.plain(row.label)}: {number(row.ratio, 2)} times" for row in part.itertuples()],
-                name=one.label,
-                showlegend=False,
-            )
+            style = {"marker": {"size": 10, "color": shades[k % len(shades)]}, "name": one.label, "showlegend": False}
+            text = [f"{theme.plain(row.label)}: {number(row.ratio, 2)} times" for row in part.itertuples()]
+            primitives.interval_points(figure, at, part.ratio, part.low, part.high, text=text, **style)
         table = pd.concat(rows, ignore_index=True)
         primitives.label_rows(figure, [theme.plain(label) for label in labels])
         primitives.reference_line(figure, x=1)
@@ -371,13 +346,11 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
 
 def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
     """Every setting against one; without blocks if these cannot be separated from settings."""
-    try:
-        block = "block" if frame.block.nunique() > 1 else None
-        return against_baseline(frame, VALUE, cell, by="cell", block=block, level=level, restart="restart")
-    except ParameterError:
-        if block is None:
-            raise
-        return against_baseline(frame, VALUE, cell, by="cell", level=level, restart="restart")
+    about = {"by": "cell", "level": level, "restart": "restart"}
+    if frame.block.nunique() > 1:
+        with suppress(ParameterError):
+            return against_baseline(frame, VALUE, cell, block="block", **about)
+    return against_baseline(frame, VALUE, cell, **about)
 
 
 def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> Curve:
@@ -402,33 +375,25 @@ def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> 
     label = factor_columns.factor_label(factor)
     title = label[0].upper() + label[1:]
     start = f"the baseline ({labels[result.base]})"
+
+    def claim(level: str, other: str) -> str:
+        return f"{title}: {level} reaches {{}} the throughput of {other}"
+
     ratios = tuple(
-        replace(
-            result.compared.ratios[cell],
-            quantity=labels[cell],
-            claim=f"{title}: {labels[cell]} reaches {{}} the throughput of {start}",
-        )
+        replace(result.compared.ratios[cell], quantity=labels[cell], claim=claim(labels[cell], start))
         for cell in own
         if cell != result.base
     )
     by_mean = table.sort_values("mean", kind="stable").cell
     best, worst = by_mean.iloc[-1], by_mean.iloc[0]
     chosen = (CHOSEN,) if len(own) > 2 else ()
-    claim = f"{title}: {labels[best]} reaches {{}} the throughput of {labels[worst]}"
-    span = result._between(best, worst, f"{label}: best over worst", claim, *chosen)
+    span = result._between(best, worst, f"{label}: best over worst", claim(labels[best], labels[worst]), *chosen)
     last = None
     if len(own) > 2 and table.numeric.notna().all():
         other, name = (own[-2], "the level before it") if best == own[-1] else (best, "best")
-        last = (
-            result.against(own[-1])
-            .ratios[other]
-            .transformed(
-                lambda ratio: 1 / ratio if ratio else inf,
-                quantity=f"{label}: highest over {name}",
-                claim=f"{title}: {labels[own[-1]]} reaches {{}} the throughput of {labels[other]}",
-                unit="times",
-            )
-        )
+        about = {"quantity": f"{label}: highest over {name}", "claim": claim(labels[own[-1]], labels[other])}
+        inverse = result.against(own[-1]).ratios[other]
+        last = inverse.transformed(lambda ratio: 1 / ratio if ratio else inf, unit="times", **about)
     points = pd.DataFrame({"label": trials.cell.map(labels), "block": trials.block, VALUE: trials[VALUE]})
     points["ratio"] = points[VALUE] / table.loc[table.baseline, "mean"].iloc[0]
     return Curve(factor, table, points.reset_index(drop=True), ratios, span, last)
@@ -440,17 +405,8 @@ def _levels(figure: go.Figure, levels: pd.DataFrame, shade: str, symbol: str, na
         f"{theme.plain(row.label)}: {number(row.ratio, 2)} times, payload over log {number(row.compression, 2)}"
         for row in levels.itertuples()
     ]
-    primitives.interval_points(
-        figure,
-        list(levels.index),
-        levels.ratio,
-        levels.low,
-        levels.high,
-        marker={"size": 12, "color": shade, "symbol": symbol},
-        text=text,
-        vertical=True,
-        name=name,
-    )
+    style = {"marker": {"size": 12, "color": shade, "symbol": symbol}, "text": text, "name": name}
+    primitives.interval_points(figure, levels.index, levels.ratio, levels.low, levels.high, vertical=True, **style)
 
 
 def _axis(values, ends) -> dict:
@@ -460,7 +416,3 @@ def _axis(values, ends) -> dict:
     if len(known) and known.max() / known.min() > WIDE:
         return theme.log_axis([*known, *ends[(ends > known.min() / WIDE) & (ends < known.max() * WIDE)]], "")
     return {"rangemode": "tozero"}
-
-
-def _two_lines(label: str) -> str:
-    return "<br>".join(theme.plain(part) for part in label.split(", "))

@@ -78,15 +78,18 @@ def one_at_a_time(
             varied = at_level(baseline, factor, level, links=links)
             if varied != baseline:
                 settings[_name(factor, level)] = varied
-    rng, trials = np.random.default_rng(seed), []
-
-    def restarts(group: list[str]) -> bool:
-        return settings[group[0]].set_up_s(None) > 0
-
-    for block, groups in alternating(_groups(settings), replicates, rng, restarts):
-        names = [name for group in groups for name in shuffled(group, rng)]
-        trials += [Trial(name, (settings[name],), block) for name in names]
-    return trials
+    groups: dict[tuple, list[str]] = {}
+    for name, trial in settings.items():
+        groups.setdefault(trial.cluster_settings, []).append(name)
+    rng = np.random.default_rng(seed)
+    return [
+        Trial(name, (settings[name],), block)
+        for block, order in alternating(
+            list(groups), replicates, rng, lambda one: settings[groups[one][0]].set_up_s(None)
+        )
+        for one in order
+        for name in shuffled(groups[one], rng)
+    ]
 
 
 def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = None) -> KafkaTrial:
@@ -99,7 +102,7 @@ def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = Non
     bandwidth-delay product of the longest RTT and the lowest rate among `links`; "2 bdp", twice that; "kernel",
     autotuning.
     """
-    names = [name.strip() for name in factor.split(",")]
+    names = _names(factor)
     if len(names) > 1:
         if isinstance(level, str) or not isinstance(level, Sequence) or len(level) != len(names):
             raise refusal(f"level of {factor}", level, f"a list of {len(names)}")
@@ -108,19 +111,17 @@ def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = Non
         return trial
     if factor == BUFFERS:
         return _with_buffers(trial, level, links)
+    if factor in TOPIC_SETTINGS:
+        return replace(trial, load=_over(trial.load, "topic_settings", {factor: level}))
     if "." in factor:
-        return _with_setting(trial, factor, level)
-    if isinstance(level, list):
-        level = tuple(level)
+        return _over(trial, "broker_settings", {factor: level})
+    level = tuple(level) if isinstance(level, list) else level
     if factor in {field.name for field in fields(KafkaLoad)}:
         return replace(trial, load=replace(trial.load, **{factor: level}))
     if factor in {field.name for field in fields(KafkaTrial)}:
         return replace(trial, **{factor: level})
-    raise refusal(
-        "factor",
-        factor,
-        f"{BUFFERS}, a field of KafkaLoad or KafkaTrial, or a setting of topics or brokers, as num.replica.fetchers is",
-    )
+    allowed = "a field of KafkaLoad or KafkaTrial, or a setting of topics or brokers, as num.replica.fetchers is"
+    raise refusal("factor", factor, f"{BUFFERS}, {allowed}")
 
 
 def bandwidth_delay_bytes(links: Links) -> int:
@@ -145,48 +146,30 @@ def _with_buffers(trial, level, links):
     size = {DEFAULT: None, KERNEL: LEFT_TO_KERNEL}.get(level)
     if level in PRODUCTS:
         size = PRODUCTS[level] * bandwidth_delay_bytes(links or {})
-    load, clients = trial.load, dict.fromkeys(CLIENT_BUFFERS, size)
-    return replace(
-        trial,
-        broker_settings=_over(trial.broker_settings, dict.fromkeys(BROKER_BUFFERS, size)),
-        load=replace(
-            load,
-            producer_settings=_over(load.producer_settings, clients),
-            consumer_settings=_over(load.consumer_settings, clients if size else {**clients, **CONSUMER_DEFAULT}),
-        ),
-    )
+    clients = dict.fromkeys(CLIENT_BUFFERS, size)
+    load = _over(trial.load, "producer_settings", clients)
+    load = _over(load, "consumer_settings", clients if size else {**clients, **CONSUMER_DEFAULT})
+    return _over(replace(trial, load=load), "broker_settings", dict.fromkeys(BROKER_BUFFERS, size))
 
 
-def _with_setting(trial, name, level):
-    if name in TOPIC_SETTINGS:
-        load = trial.load
-        return replace(trial, load=replace(load, topic_settings=_over(load.topic_settings, {name: level})))
-    return replace(trial, broker_settings=_over(trial.broker_settings, {name: level}))
+def _over(settled, field, changes):
+    """A load or trial with settings in this field changed; None removes one."""
+    changed = {**dict(getattr(settled, field) or ()), **changes}
+    return replace(settled, **{field: {name: value for name, value in changed.items() if value is not None}})
 
 
-def _over(settings, changes):
-    """Settings with these changed; None removes one."""
-    changed = {**dict(settings or ()), **changes}
-    return {name: value for name, value in changed.items() if value is not None}
-
-
-def _groups(settings):
-    groups: dict[tuple, list[str]] = {}
-    for name, trial in settings.items():
-        groups.setdefault(trial.cluster_settings, []).append(name)
-    return list(groups.values())
+def _names(factor):
+    return [name.strip() for name in factor.split(",")]
 
 
 def _name(factor, level):
-    names = [name.strip() for name in factor.split(",")]
+    names = _names(factor)
     levels = level if len(names) > 1 else [level]
     return ", ".join(f"{name} {_text(one)}" for name, one in zip(names, levels, strict=True))
 
 
 def _text(level):
-    if level is None:
-        return "none"
-    return "+".join(map(str, level)) if isinstance(level, list | tuple) else str(level)
+    return "+".join(map(str, level)) if isinstance(level, list | tuple) else "none" if level is None else str(level)
 
 
 TOGETHER = "together"  # The common setting name of these trials, although their levels differ.
@@ -217,6 +200,6 @@ def together(
     if runs == 0:
         return []
     names = ", ".join(factors)
-    rows = space_filling(factors, runs, seed)[list(factors)].to_dict("records")
-    of_row = [next(iter(row.values())) if len(row) == 1 else list(row.values()) for row in rows]
-    return [Trial(TOGETHER, (at_level(baseline, names, levels, links=links),)) for levels in of_row]
+    rows = space_filling(factors, runs, seed)[list(factors)].to_dict("split")["data"]
+    levels = [row if len(row) > 1 else row[0] for row in rows]
+    return [Trial(TOGETHER, (at_level(baseline, names, each, links=links),)) for each in levels]

@@ -59,11 +59,8 @@ class Placement(Result):
             names = [f"{row.broker} ({row.region})" for row in part.itertuples()]
             lead = [name for name, leads in zip(names, part.leads, strict=True) if leads]
             in_sync = ", ".join(str(broker) for broker in part.broker[part.in_sync])
-            rows.append(
-                {"partition": str(number), "leader": lead[0] if lead else "none", "replicas": ", ".join(names)}
-                | {"in sync": in_sync}
-            )
-        return pd.DataFrame(rows)
+            rows.append((str(number), lead[0] if lead else "none", ", ".join(names), in_sync))
+        return pd.DataFrame(rows, columns=["partition", "leader", "replicas", "in sync"])
 
     def figure(self) -> go.Figure:
         rows, figure = self.replicas, go.Figure()
@@ -72,23 +69,14 @@ class Placement(Result):
         regions = list(dict.fromkeys(brokers.region))
         for name, leads, symbol in (("leader", True, "square"), ("follower", False, "square-open")):
             part = rows[rows.leads == leads]
-            figure.add_scatter(
-                x=part.partition,
-                y=[at[broker] for broker in part.broker],
-                mode="markers",
-                name=name,
-                marker={
-                    "symbol": symbol,
-                    "size": 11,
-                    "color": [theme.SERIES_COLOURS[regions.index(region)] for region in part.region],
-                },
-                text=[theme.plain(f"broker {row.broker} in {row.region}") for row in part.itertuples()],
-                hovertemplate="partition %{x}, %{text}<extra></extra>",
-            )
+            shades = [theme.SERIES_COLOURS[regions.index(region)] for region in part.region]
+            style = {"mode": "markers", "name": name, "marker": {"symbol": symbol, "size": 11, "color": shades}}
+            text = [theme.plain(f"broker {row.broker} in {row.region}") for row in part.itertuples()]
+            hover = {"text": text, "hovertemplate": "partition %{x}, %{text}<extra></extra>"}
+            figure.add_scatter(x=part.partition, y=[at[broker] for broker in part.broker], **style, **hover)
         labels = [f"{row.broker} ({theme.plain(row.region)})" for row in brokers.itertuples()]
-        figure.update_yaxes(
-            title="broker", tickvals=list(range(len(labels))), ticktext=labels, range=[len(labels) - 0.5, -0.5]
-        )
+        ticks = {"tickvals": list(range(len(labels))), "ticktext": labels}
+        figure.update_yaxes(title="broker", range=[len(labels) - 0.5, -0.5], **ticks)
         figure.update_xaxes(title="partition", zeroline=False)
         figure.update_layout(height=AROUND_PX + ROW_PX * len(labels), legend=theme.LEGEND_ON_TOP)
         return theme.finish(
@@ -111,12 +99,10 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting:
     """
     check_kind("rates", rates, TrialRates)
     rows = check_kind("tables", tables, Mapping).get("placements")
-    rows = rates.part(rows) if rows is not None and len(rows) else None
+    rows = rows if rows is None or rows.empty else rates.part(rows)
     if rows is None or rows.empty:
         raise MissingDataError("the run has no placement of replicas.")
-    regions = rows.region.nunique()
-    brokers = rows.broker.nunique()
-    topics = []
+    regions, brokers, topics = rows.region.nunique(), rows.broker.nunique(), []
     for key, part in rows.groupby([*KEY, "topic"], sort=False):
         leaders = part[part.leads].groupby("broker").size().reindex(rows.broker.unique(), fill_value=0)
         each = part.groupby("partition").agg(replicas=("broker", "size"), regions=("region", "nunique"))
@@ -130,16 +116,12 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting:
     result = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
     first = result[result.setting == setting].head(1)
     first = result.head(1) if first.empty else first
+    spread = "Each partition had its replicas in as many regions as possible in {} of topics"
+    synced = "Each partition had replicas in as many regions as possible, in sync when the load ended, in {} of topics"
     shares = {
         "balanced topics": (result.balanced, "Leaders were balanced, within one partition, in {} of topics"),
-        "topics spread over regions": (
-            result.spread,
-            "Each partition had its replicas in as many regions as possible in {} of topics",
-        ),
-        "topics in sync in all regions": (
-            result.spread & result.all_in_sync,
-            "Each partition had replicas in as many regions as possible, in sync when the load ended, in {} of topics",
-        ),
+        "topics spread over regions": (result.spread, spread),
+        "topics in sync in all regions": (result.spread & result.all_in_sync, synced),
     }
     about = {"basis": count(len(result), "topic"), "method": METHOD, "assumption": ASSUMPTION, "level": level}
     estimates = [

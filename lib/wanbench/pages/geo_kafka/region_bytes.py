@@ -82,7 +82,7 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *,
         raise ParameterError(
             f"the trials have {count(len(settings), 'setting')} ({', '.join(map(str, settings))}); allowed: one."
         )
-    own = trials[[*KEY, "setting", "records_per_s"]].rename(columns={"records_per_s": "messages_per_s"})
+    own = trials[[*KEY, "setting"]].assign(messages_per_s=trials.records_per_s)
     rows = own.merge(region_bytes(rates, tables), on=KEY)
     rows = rows[(rows.messages_per_s > 0) & (rows.records > 0)].reset_index(drop=True)
     if rows.empty:
@@ -92,34 +92,16 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *,
     notes = (f"{count(dropped, 'trial')} left out: without the counters of all links",) if dropped else ()
     if (trials.background_bps.fillna(0) > 0).any():
         notes += ("background traffic is counted as if it were Kafka's",)
-    per_message = mean_of_trials(
-        rows.region_bytes_per_message,
-        "bytes between regions per message",
-        "Per message, {} cross between regions",
-        "bytes",
-        level,
-        notes,
-    )
-    rate = mean_of_trials(
-        rows.messages_per_s, "messages per second", "In these trials producers sent {}", "messages/s", level, ()
-    )
-    return CountedBytes(rows, per_message, rate)
+    crossing = ("bytes between regions per message", "Per message, {} cross between regions", "bytes", level, notes)
+    sent = ("messages per second", "In these trials producers sent {}", "messages/s", level, ())
+    means = (mean_of_trials(rows.region_bytes_per_message, *crossing), mean_of_trials(rows.messages_per_s, *sent))
+    return CountedBytes(rows, *means)
 
 
-def mean_of_trials(
-    values: pd.Series, quantity: str, claim: str, unit: str, level: float, notes: tuple[str, ...]
-) -> Estimate:
+def mean_of_trials(values: pd.Series, quantity: str, claim: str, unit: str, level: float, notes: tuple) -> Estimate:
     """Return the geometric mean of one value per trial."""
-    return geometric_mean(
-        values,
-        level,
-        quantity=quantity,
-        claim=claim,
-        unit=unit,
-        method=MEAN_METHOD,
-        assumption=MEAN_ASSUMPTION,
-        warnings=notes,
-    )
+    about = {"unit": unit, "method": MEAN_METHOD, "assumption": MEAN_ASSUMPTION, "warnings": notes}
+    return geometric_mean(values, level, quantity=quantity, claim=claim, **about)
 
 
 NONE, LEADERS, RACK = "no consumers", "from leaders", "from the own region"
@@ -168,15 +150,9 @@ class ClientRack(Result):
         means = [self.trials.crossings[self.trials.reading == name].mean() for name in order]
         figure.add_bar(x=[0, 1, 2], y=means, width=0.5, marker={"color": theme.WITHIN, "opacity": 0.35}, name="mean")
         for k, name in enumerate(order):
-            part = self.trials[self.trials.reading == name]
-            figure.add_scatter(
-                x=k + theme.spread(len(part), 0.3),
-                y=part.crossings,
-                mode="markers",
-                marker={"size": 8, "color": theme.FIT},
-                name="a trial",
-                showlegend=k == 0,
-            )
+            y = self.trials.crossings[self.trials.reading == name]
+            style = {"mode": "markers", "marker": {"size": 8, "color": theme.FIT}, "name": "a trial"}
+            figure.add_scatter(x=k + theme.spread(len(y), 0.3), y=y, showlegend=k == 0, **style)
         ticks = [f"consumers read {name}" if name != NONE else name for name in order]
         figure.update_xaxes(tickvals=[0, 1, 2], ticktext=ticks)
         figure.update_yaxes(title="bytes across regions per byte of payload", rangemode="tozero")
@@ -211,7 +187,9 @@ def client_rack(
     rack = np.where(own.client_rack.isna(), LEADERS, RACK)
     own = own.assign(reading=np.where(own.consumer_groups == 0, NONE, rack))
     totals = own[[*KEY, "setting", "reading", "record_bytes"]].merge(region_bytes(rates, tables), on=KEY)
-    totals = totals.merge(_consumed(rates, tables), on=KEY, how="left").fillna({"consumed_bytes": 0.0})
+    read = rates.part(tables["consumer_windows"]).groupby([*KEY, "group", "consumer"], dropna=False).bytes.max()
+    consumed = read.groupby(level=KEY).sum().rename("consumed_bytes").reset_index()
+    totals = totals.merge(consumed, on=KEY, how="left").fillna({"consumed_bytes": 0.0})
     totals["payload_bytes"] = totals.records * totals.record_bytes.astype(float)
     totals["crossings"] = totals.link_bytes / totals.payload_bytes
     totals["consumed"] = totals.consumed_bytes / totals.payload_bytes
@@ -222,13 +200,6 @@ def client_rack(
     return ClientRack(_ratio(totals, level), totals[columns].reset_index(drop=True))
 
 
-def _consumed(rates: TrialRates, tables) -> pd.DataFrame:
-    """Bytes that consumers report having read, per trial."""
-    windows = rates.part(tables["consumer_windows"])
-    read = windows.groupby([*KEY, "group", "consumer"], dropna=False).bytes.max()
-    return read.groupby(level=KEY).sum().rename("consumed_bytes").reset_index()
-
-
 def _ratio(totals: pd.DataFrame, level: float) -> Estimate:
     sides = [totals.crossings[totals.reading == name].to_numpy() for name in (RACK, LEADERS, NONE)]
     value, low, high = ratio_of_differences(*sides, level)
@@ -237,17 +208,8 @@ def _ratio(totals: pd.DataFrame, level: float) -> Estimate:
         notes = ("no interval: a setting was measured once",)
     elif np.isinf(low):
         notes = ("consumers without client.rack cause no measurable bytes",)
-    return Estimate(
-        quantity="cross-region bytes of consumers, with client.rack over without",
-        claim="With client.rack, consumers cause {} of the bytes across regions that they cause without",
-        estimate=value,
-        low=low,
-        high=high,
-        unit="fraction",
-        n=sum(sizes),
-        basis=f"trials: {sizes[0]} with, {sizes[1]} without, {sizes[2]} with no consumers",
-        method=METHOD,
-        assumption=ASSUMPTION,
-        level=level,
-        warnings=notes,
-    )
+    name = "cross-region bytes of consumers, with client.rack over without"
+    claim = "With client.rack, consumers cause {} of the bytes across regions that they cause without"
+    basis = f"trials: {sizes[0]} with, {sizes[1]} without, {sizes[2]} with no consumers"
+    about = {"basis": basis, "level": level, "warnings": notes}
+    return Estimate(name, claim, value, low, high, "fraction", sum(sizes), METHOD, ASSUMPTION, **about)

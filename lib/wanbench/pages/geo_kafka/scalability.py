@@ -103,28 +103,15 @@ class Scalability(Result):
         trials, curve = self.trials, self.curve
         figure = go.Figure()
         primitives.band(figure, curve.producers, curve.low, curve.high)
-        figure.add_scatter(
-            x=curve.producers, y=curve.fitted, mode="lines", name="fitted law", line={"color": theme.FIT, "width": 2}
-        )
-        figure.add_scatter(
-            x=curve.producers, y=curve.linear, mode="lines", name="linear growth", line=primitives.REFERENCE
-        )
-        figure.add_scatter(
-            x=trials[self.producers],
-            y=trials._response,
-            mode="markers",
-            name="trials",
-            marker={"size": 8, "color": theme.WITHIN, "opacity": 0.8},
-            hovertemplate="%{x:.4g}: %{y:.4g}<extra></extra>",
-        )
-        figure.update_xaxes(
-            title=theme.plain(f"{self.producers} (log axis)"), **theme.log_axis(trials[self.producers], "")
-        )
+        x, law = trials[self.producers], {"color": theme.FIT, "width": 2}
+        for y, name, line in ((curve.fitted, "fitted law", law), (curve.linear, "linear growth", primitives.REFERENCE)):
+            figure.add_scatter(x=curve.producers, y=y, mode="lines", name=name, line=line)
+        points = {"mode": "markers", "name": "trials", "marker": {"size": 8, "color": theme.WITHIN, "opacity": 0.8}}
+        figure.add_scatter(x=x, y=trials._response, hovertemplate="%{x:.4g}: %{y:.4g}<extra></extra>", **points)
+        figure.update_xaxes(title=theme.plain(f"{self.producers} (log axis)"), **theme.log_axis(x, ""))
+        axis = theme.log_axis([*trials._response, *curve.linear, *curve.low], self.unit)
         unit = f", {self.unit}" if self.unit else ""
-        figure.update_yaxes(
-            title=theme.plain(f"{self.throughput}{unit} (log axis)"),
-            **theme.log_axis([*trials._response, *curve.linear, *curve.low], self.unit),
-        )
+        figure.update_yaxes(title=theme.plain(f"{self.throughput}{unit} (log axis)"), **axis)
         return theme.finish(
             figure,
             name="scalability",
@@ -177,39 +164,26 @@ def fit_scalability(
     fit = Fit(n, np.log(trials._response.to_numpy()), trials._block if block else None, level)
     alphas, betas, slack = fit.allowed()
     ends = fit.ends(alphas, betas, slack)
-    about = {
-        "n": len(n),
-        "basis": f"{count(len(n), 'trial')} at {len(np.unique(n))} numbers of {producers}",
-        "level": level,
-        "assumption": ASSUMPTION,
-        "method": f"least squares of logarithms on the Universal Scalability Law{f' and {block}' if block else ''}, "
-        f"profile likelihood with F(1, {fit.freedom})",
-    }
-    levels = {"method": about["method"] + ("" if block is None else IN_OTHER_BLOCKS)}
+    law = f"the Universal Scalability Law{f' and {block}' if block else ''}"
+    method = f"least squares of logarithms on {law}, profile likelihood with F(1, {fit.freedom})"
+    basis = f"{count(len(n), 'trial')} at {len(np.unique(n))} numbers of {producers}"
+    about = {"n": len(n), "basis": basis, "level": level, "assumption": ASSUMPTION, "method": method}
+    levels = {"method": method + ("" if block is None else IN_OTHER_BLOCKS)}
     levels["warnings"] = (ONE_BLOCK,) if isnan(fit.block_half) else ()
     most = n.max()
+    many = f"{most:g} {producers}"
     texts = {
-        "efficiency": (
-            f"share of linear growth at {most:g} {producers}",
-            f"{most:g} {producers} reach {{}} of linear growth",
-            "fraction",
-        ),
+        "efficiency": (f"share of linear growth at {many}", f"{many} reach {{}} of linear growth", "fraction"),
         "peak_producers": (f"{producers} at the peak", f"{throughput} peaks at {{}}", producers),
         "peak": (f"largest {throughput}", f"The largest {throughput} is {{}}", unit),
         "gamma": (f"{throughput} of one", f"One of the {producers} reaches {{}}", unit),
         "alpha": ("alpha (contention)", "Contention alpha is {}", ""),
         "beta": ("beta (consistency)", "Consistency beta is {}", ""),
     }
-    estimates = {
-        name: Estimate(
-            quantity=quantity,
-            claim=claim,
-            unit=its_unit,
-            **ends[name],
-            **(about | levels if name in ("peak", "gamma") else about),
-        )
-        for name, (quantity, claim, its_unit) in texts.items()
-    }
+    estimates = {}
+    for name, (quantity, claim, its_unit) in texts.items():
+        shared = about | levels if name in ("peak", "gamma") else about
+        estimates[name] = Estimate(quantity, claim, **ends[name], unit=its_unit, **shared)
     p = fit.lack_of_fit()
     notes = _notes(estimates, most, p, left_out, len(frame), producers)
     linear = bool(((alphas == 0) & (betas == 0)).any())
@@ -224,8 +198,7 @@ def _notes(estimates, most: float, p: float, left_out, n_rows: int, producers: s
     if p < UNFIT_BELOW:
         notes.append(
             f"the law does not fit: the means at each number of {producers} deviate from it by more than repeated "
-            f"trials "
-            f"do ({p_value(p)}); throughput that grows faster than linearly, or stops at a limit, does so"
+            f"trials do ({p_value(p)}); throughput that grows faster than linearly, or stops at a limit, does so"
         )
     if isfinite(at) and at > most:
         notes.append(f"the peak lies beyond the {most:g} {producers} measured: it is extrapolated")

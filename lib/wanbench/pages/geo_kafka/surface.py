@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import isfinite, isnan
 
 import numpy as np
@@ -93,15 +94,12 @@ class Surface(Result):
     def sentence(self) -> str:
         at = ", ".join(f"{word(axis.name)} {axis.label(self.best_setting[axis.name])}" for axis in self.axes)
         shown = [effect for effect in self.effects.values() if effect.low > 1 or effect.high < 1]
-        effects = (
-            "; ".join(f"{one.quantity} {one.formatted} ({one.formatted_interval})" for one in shown) or "none shown"
-        )
+        effects = "; ".join(f"{one.quantity} {one.formatted} ({one.formatted_interval})" for one in shown)
         return (
             f"The fitted {word(self.response)} is highest at {at}: {self.best.formatted} "
             f"({percent(self.level)} interval {self.best.formatted_interval or 'none'}, simultaneous over all "
-            "settings; "
-            f"{self.best.counted}). Not significantly worse: {self._good()}. "
-            f"Effects over the whole range of a factor: {effects}."
+            f"settings; {self.best.counted}). Not significantly worse: {self._good()}. "
+            f"Effects over the whole range of a factor: {effects or 'none shown'}."
         )
 
     def _good(self) -> str:
@@ -135,9 +133,8 @@ class Surface(Result):
         n_rows = -(-len(self.axes) // COLUMNS)
         n_columns = min(len(self.axes), COLUMNS)
         titles = [theme.plain(word(axis.name)) for axis in self.axes]
-        figure = make_subplots(
-            n_rows, n_columns, subplot_titles=titles, shared_yaxes=True, vertical_spacing=0.35 / n_rows
-        )
+        layout = {"subplot_titles": titles, "shared_yaxes": True, "vertical_spacing": 0.35 / n_rows}
+        figure = make_subplots(n_rows, n_columns, **layout)
         tables = []
         for k, axis in enumerate(self.axes):
             cell = {"row": k // COLUMNS + 1, "col": k % COLUMNS + 1}
@@ -218,26 +215,17 @@ def fit_surface(
     fit.hold_together_at(columns)
     value, half = columns @ fit.params, fit.half(columns)
     among = [statistic <= limit for statistic, limit in (fit.may_be_best(one, columns) for one in columns)]
-    places = places.assign(
-        fitted=np.exp(value), low=np.exp(value - half), high=np.exp(value + half), is_among_best=among
-    )
+    ends = {"fitted": np.exp(value), "low": np.exp(value - half), "high": np.exp(value + half)}
+    places = places.assign(**ends, is_among_best=among)
     indicators = np.eye(cells.max() + 1)[cells]
-    squares = np.column_stack([np.zeros(len(runs)), *(own[:, names.index(f"{a.name}²")] for a in axes if a.bends)])[
-        :, 1:
-    ]
+    squares = own[:, [names.index(f"{axis.name}²") for axis in axes if axis.bends]]
     p, against = lack_of_fit(design, log, np.column_stack([indicators, design[:, own.shape[1] :]]), squares)
     about = {"n": len(runs), "basis": count(len(runs), "run"), "assumption": ASSUMPTION, "level": level}
-    reached = ratio_estimate(
-        float(value[-1]),
-        float(half[-1]),
-        unit=unit,
-        quantity=f"{word(response)} at the best setting",
-        claim="The best setting reaches {}",
-        method=TOGETHER + ("" if block is None else IN_OTHER_BLOCKS),
-        others=(Interval(SINGLE, *fit.alone(columns[-1])),),
-        warnings=(ONE_BLOCK,) if isnan(fit.block_half) else (),
-        **about,
-    )
+    names = {"quantity": f"{word(response)} at the best setting", "claim": "The best setting reaches {}", "unit": unit}
+    names["method"] = TOGETHER + ("" if block is None else IN_OTHER_BLOCKS)
+    names["warnings"] = (ONE_BLOCK,) if isnan(fit.block_half) else ()
+    single = (Interval(SINGLE, *fit.alone(columns[-1])),)
+    reached = ratio_estimate(float(value[-1]), float(half[-1]), others=single, **names, **about)
     effects = {axis.name: _effect(axes, axis, fit, response, about) for axis in axes}
     notes = _notes(axes, best, fit, columns[-1], (p, against), left_out, len(frame))
     return Surface(
@@ -283,18 +271,12 @@ def _around(axes: Sequence[Axis], best: pd.DataFrame, distance: float, n: int) -
 def _middle(axes: Sequence[Axis], axis: Axis, values) -> np.ndarray:
     """Columns at values of one factor, with all other ranges at mid-range and all choices averaged."""
     settings = {a.name: list(values) if a is axis else [a.decode(0.0 * np.ones(1))[0]] * len(values) for a in axes}
-    total, n = 0.0, 0
-    for level_of in _choices([a for a in axes if a.levels and a is not axis]):
-        filled = settings | {name: [level] * len(values) for name, level in level_of.items()}
-        total, n = total + surface_columns(axes, pd.DataFrame(filled))[0], n + 1
-    return total / n
-
-
-def _choices(axes: Sequence[Axis]) -> list[dict]:
-    combined: list[dict] = [{}]
-    for axis in axes:
-        combined = [one | {axis.name: level} for one in combined for level in axis.levels]
-    return combined
+    choices = [a for a in axes if a.levels and a is not axis]
+    filled = [
+        settings | {a.name: [level] * len(values) for a, level in zip(choices, levels, strict=True)}
+        for levels in product(*(a.levels for a in choices))
+    ]
+    return sum(surface_columns(axes, pd.DataFrame(one))[0] for one in filled) / len(filled)
 
 
 def _effect(axes, axis: Axis, fit: SurfaceFit, response: str, about: dict) -> Estimate:
@@ -303,19 +285,12 @@ def _effect(axes, axis: Axis, fit: SurfaceFit, response: str, about: dict) -> Es
     value = columns @ fit.params
     low, high = (int(value.argmin()), int(value.argmax())) if axis.levels else (0, 1)
     log, half, _ = fit.single(columns[high] - columns[low])
-    notes = (
-        ("the highest of three or more choices over the lowest: partly selected by chance",) if len(ends) > 2 else ()
-    )
+    chosen = "the highest of three or more choices over the lowest: partly selected by chance"
+    method = f"least squares of the logarithm, quadratic in coded factors; {NAME}"
+    about = about | {"warnings": (chosen,) if len(ends) > 2 else (), "method": method}
     named = f"{axis.label(ends[high])} over {axis.label(ends[low])}"
-    return ratio_estimate(
-        log,
-        half,
-        quantity=f"{word(axis.name)}, {named}",
-        claim=f"{word(axis.name)} {named} multiplies {word(response)} by {{}}",
-        method=f"least squares of the logarithm, quadratic in coded factors; {NAME}",
-        warnings=notes,
-        **about,
-    )
+    claim = f"{word(axis.name)} {named} multiplies {word(response)} by {{}}"
+    return ratio_estimate(log, half, quantity=f"{word(axis.name)}, {named}", claim=claim, **about)
 
 
 def _among(axes: Sequence[Axis], places: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
@@ -327,9 +302,7 @@ def _among(axes: Sequence[Axis], places: pd.DataFrame, best: pd.DataFrame) -> pd
     return pd.DataFrame(rows, columns=["factor", "best", "from", "to"])
 
 
-def _notes(
-    axes, best, fit: SurfaceFit, at: np.ndarray, test: tuple[float, str], left_out, n_rows: int
-) -> tuple[str, ...]:
+def _notes(axes, best, fit: SurfaceFit, at: np.ndarray, test: tuple[float, str], left_out, n_rows: int) -> tuple:
     notes, (p, against) = [], test
     if isfinite(p) and p < UNFIT_BELOW:
         what = "repeated runs do" if against == REPLICATES else "chance allows (tested for curvature)"
@@ -344,9 +317,8 @@ def _notes(
     if edges:
         notes.append(f"the best setting is at the edge of the region ({', '.join(edges)}): better may lie beyond")
     if at @ fit.robust.inverse @ at > fit.robust.leverage.max():
-        notes.append(
-            "the best setting is further from the middle than any run: the surface is extrapolated; measure there"
-        )
+        far = "the best setting is further from the middle than any run"
+        notes.append(f"{far}: the surface is extrapolated; measure there")
     if len(left_out):
         notes.append(f"{len(left_out)} of {count(n_rows, 'run')} not in use: {reasons(left_out)}")
     return tuple(notes)

@@ -148,11 +148,11 @@ class SurfaceFit:
         self.critical_value = max(critical(apart, cover, self.freedom, self.level) for cover in self.covers)
 
     def half(self, columns: np.ndarray) -> np.ndarray:
-        """Half the width of the intervals."""
+        """Return half the width of the simultaneous intervals."""
         return np.hypot(self.critical_value * self.error(columns - self.origin), self.block_half)
 
     def alone(self, column: np.ndarray) -> tuple[float, float]:
-        """Both ends of the individual interval of the response at one place."""
+        """Return both ends of the interval of the response at one place, not simultaneous with other places."""
         single = t_quantile(self.level, self.freedom)
         half = np.hypot(single * self.error(column[None] - self.origin)[0], self.block_half)
         value = float(column @ self.params)

@@ -83,22 +83,19 @@ class CheckedPredictions(Result):
             f"{number(100 * too_high, 0)} % of the predictions are too high."
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Predicted RTT with its interval against RTTs of the same pairs that others measured."""
         rows = self.pairs
         figure = go.Figure()
-        for covered, name, colour in ((True, "inside the interval", theme.WITHIN), (False, "outside", theme.OUTSIDE)):
+        for covered, label, colour in ((True, "inside the interval", theme.WITHIN), (False, "outside", theme.OUTSIDE)):
             part = rows[rows.covered == covered]
             interval_points(
                 figure,
-                part.measured_ms,
-                part.predicted_ms,
-                part.low_ms,
-                part.high_ms,
+                *(part[f"{name}_ms"] for name in ("measured", "predicted", "low", "high")),
                 vertical=True,
                 marker={"color": colour, "size": 7},
                 bar={"thickness": 1, "width": 0},
-                name=name,
+                name=label,
                 text=pair_labels(part),
                 hovertemplate="%{text}<br>measured %{x:.0f} ms, predicted %{y:.0f} ms<extra></extra>",
             )
@@ -114,7 +111,6 @@ class CheckedPredictions(Result):
             alt=f"Predicted against measured round-trip times. {self.sentence}",
             caption=str(self),
             table=rows,
-            note=note,
         )
 
 
@@ -127,21 +123,20 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     predictor = fit_predictor(pairs, level=level)
     own = {tuple(sorted(ends)) for ends in pairs[["from_region", "to_region"]].to_numpy()}
     sample = unordered(others, "rtt_ms")
-    wanted = [tuple(ends) not in own and set(ends) <= set(predictor.names) for ends in sample.frame[ENDS].to_numpy()]
+    wanted = [
+        tuple(ends) not in own and set(ends) <= set(predictor.sample.regions) for ends in sample.frame[ENDS].to_numpy()
+    ]
     checked = sample.frame[wanted].reset_index(drop=True)
     if checked.empty:
         raise ParameterError("others has no pair that pairs lacks, between regions of pairs")
-    rtts = [
-        predictor.predict(row.region_a, row.region_b, distance_km=row.distance_km).rtt for row in checked.itertuples()
-    ]
-    checked = checked[[*ENDS, "distance_km"]].assign(
-        predicted_ms=[rtt.estimate for rtt in rtts],
-        low_ms=[rtt.low for rtt in rtts],
-        high_ms=[rtt.high for rtt in rtts],
-        measured_ms=checked.value,
-    )
+    rows = checked[[*ENDS, "distance_km"]].itertuples(index=False)
+    rtts = [predictor.predict(a, b, distance_km=distance_km).rtt for a, b, distance_km in rows]
+    predicted = [(rtt.estimate, rtt.low, rtt.high) for rtt in rtts]
+    measured_ms, checked = checked.value, checked[[*ENDS, "distance_km"]]
+    checked[["predicted_ms", "low_ms", "high_ms"]] = predicted
+    checked["measured_ms"] = measured_ms
     checked["covered"] = checked.measured_ms.between(checked.low_ms, checked.high_ms)
-    share, low, high, n_regions = share_interval(checked.covered, np.ones(len(checked)), checked[ENDS])
+    *share, n_regions = share_interval(checked.covered, np.ones(len(checked)), checked[ENDS])
     log = np.log(checked.measured_ms / checked.predicted_ms)
     log_ends = (nan, nan)
     if n_regions >= FEWEST_FOR_INTERVAL:
@@ -158,22 +153,18 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     }
     return CheckedPredictions(
         ratio=Estimate(
-            quantity="measured by others over predicted",
-            claim="The RTT measured by others is {} times the predicted one in the median",
-            estimate=float(np.exp(log.median())),
-            low=float(np.exp(log_ends[0])),
-            high=float(np.exp(log_ends[1])),
+            "measured by others over predicted",
+            "The RTT measured by others is {} times the predicted one in the median",
+            *np.exp([log.median(), *log_ends]).tolist(),
             unit="",
             method="median over pairs; percentile interval of a bootstrap over regions",
             **common,
         ),
         coverage=Estimate(
-            quantity=f"coverage of {percent(level)} intervals in another survey",
-            claim="For pairs that the first survey did not measure, {} of the RTTs in the other survey lie inside "
+            f"coverage of {percent(level)} intervals in another survey",
+            "For pairs that the first survey did not measure, {} of the RTTs in the other survey lie inside "
             f"the {percent(level)} intervals predicted from the first",
-            estimate=share,
-            low=low,
-            high=high,
+            *share,
             unit="fraction",
             method="share of pairs; interval from the dyadic jackknife over regions",
             **common,

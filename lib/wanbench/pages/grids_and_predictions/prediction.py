@@ -87,7 +87,7 @@ class Prediction(Result):
         front = pd.DataFrame([pair | {"measured": self.measured.get(name, nan)} for name in names])
         return pd.concat([front, super().table()], axis=1)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw a predicted RTT, and throughput, with its interval among the measured pairs, over distance."""
         estimates = dict(zip(UNITS, self.estimates, strict=False))
         figure = make_subplots(rows=1, cols=len(estimates), horizontal_spacing=0.18)
@@ -112,7 +112,6 @@ class Prediction(Result):
             caption=f"What to expect from {ends}, {quantity(self.distance_km, 'km')} apart, which was "
             f"not used: {SITUATIONS[self.situation]}.",
             table=self.table(),
-            note=note,
         )
 
 
@@ -121,13 +120,11 @@ class Predictor:
     """
     Both fits, ready to predict many pairs.
 
-    names: The regions with measured pairs.
     level: Level of the prediction intervals.
     pairs: Table `pairs`, in which distances and measured values are looked up.
     sample: The pairs with an RTT that are in use, and the rows left out.
     """
 
-    names: tuple[str, ...]
     level: float
     fits: prediction_fits.Fits
     pairs: pd.DataFrame
@@ -143,7 +140,7 @@ class Predictor:
         if from_region == to_region:
             raise refusal("to_region", to_region, "a region other than from_region")
         distance = self._distance_km(ends, distance_km)
-        index = {name: k for k, name in enumerate(self.names)}
+        index = {name: k for k, name in enumerate(self.sample.regions)}
         indices = [index.get(name, -1) for name in ends]
         situation = ("none", "one", "both")[sum(k >= 0 for k in indices)]
         new = prediction_fits.NewPairs(*np.array(indices)[:, None], np.array([distance]))
@@ -163,15 +160,7 @@ class Predictor:
             pairs=self.pairs,
         )
 
-    def _estimate(
-        self,
-        name: str,
-        ends: tuple[str, str],
-        situation: str,
-        new: prediction_fits.NewPairs,
-        notes: tuple[str, ...],
-        floor: float = 0.0,
-    ) -> Estimate:
+    def _estimate(self, name: str, ends, situation: str, new, notes: tuple[str, ...], floor: float = 0.0) -> Estimate:
         predicted = self.fits.predict(name, situation, new, self.level)
         values = [float(ends[0]) for ends in (predicted.value, predicted.low, predicted.high)]
         if not all(map(isfinite, values)):
@@ -185,13 +174,10 @@ class Predictor:
             by_window = self.fits.base == "window"
             fit = "window-limited model at the predicted RTT," if by_window else "log10 over distance,"
             values = [exp(min(value, MAX_LOG)) if value < np.inf else value for value in values]
-        value, low, high = (max(value, floor) for value in values)
         return Estimate(
-            quantity=f"predicted {what}",
-            claim=f"The {what} from {ends[0]} to {ends[1]} is predicted as {{}}, where {SITUATIONS[situation]}",
-            estimate=value,
-            low=low,
-            high=high,
+            f"predicted {what}",
+            f"The {what} from {ends[0]} to {ends[1]} is predicted as {{}}, where {SITUATIONS[situation]}",
+            *(max(value, floor) for value in values),
             unit=UNITS[name],
             n=len(model.observed),
             n_regions=int((model.observed.measured > 0).sum()),
@@ -220,12 +206,13 @@ class Predictor:
         try:
             region = catalogue.region(name)
         except ParameterError as error:
-            if name in self.names:
+            if name in self.sample.regions:
                 raise ParameterError(
                     f"{name!r} is in the pairs, but neither its coordinates nor its distance to the other region is "
                     "known; give distance_km"
                 ) from error
-            listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
+            names = self.sample.regions
+            listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
             raise ParameterError(f"{error} Or a region of the pairs: {listed}") from error
         return region.latitude_deg, region.longitude_deg
 
@@ -251,8 +238,7 @@ def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
     level = check_level(level)
     pairs = _checked(pairs)
     observed, sample = observe(pairs)
-    fits = prediction_fits.fit_both(observed)
-    return Predictor(tuple(sample.regions), level, fits, pairs, sample)
+    return Predictor(level, prediction_fits.fit_both(observed), pairs, sample)
 
 
 def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]:

@@ -98,14 +98,10 @@ class PredictionCoverage(Result):
     def _part(self, name: str, situation: str) -> pd.DataFrame:
         return self.left_out[(self.left_out.quantity == name) & (self.left_out.situation == situation)]
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Coverage per quantity and situation against the stated level, and region by region."""
-        figure = make_subplots(
-            rows=1,
-            cols=2,
-            horizontal_spacing=0.1,
-            subplot_titles=["all left-out pairs", "each region left out in turn"],
-        )
+        titles = ["all left-out pairs", "each region left out in turn"]
+        figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=titles)
         labels = []
         for row, ((name, situation), share) in enumerate(self.coverage.items()):
             labels.append(f"{NAMES[name]}, {LABELS[situation]}<br>n = {count(share.n, 'pair')}")
@@ -131,7 +127,6 @@ class PredictionCoverage(Result):
             caption="Pairs and regions were left out, predicted from the others, and compared with the "
             f"measurements.{worst}",
             table=self.table(),
-            note=note,
             headroom_px=HEADROOM_PX,
         )
 
@@ -188,14 +183,7 @@ def _splits(
                 yield ~(a | b), a & b, -1
 
 
-def _predicted(
-    train: prediction_fits.ObservedPairs,
-    test: prediction_fits.ObservedPairs,
-    region: int,
-    situation: str,
-    base: str,
-    level: float,
-) -> list[pd.DataFrame]:
+def _predicted(train, test, region: int, situation: str, base: str, level: float) -> list[pd.DataFrame]:
     """A frame per quantity and direction of the tested pairs, predicted from the others; none if these are too few."""
     seen = train.measured > 0
     if len(train) < prediction_fits.MIN_PAIRS or seen.sum() < prediction_fits.MIN_REGIONS:
@@ -243,14 +231,12 @@ def _coverage(part: pd.DataFrame, name: str, situation: str, level: float, notes
     """Return the share covered, with an interval from leaving out each region, and each pair, of the comparison."""
     ends = np.sort(part[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
     pairs = part.covered.groupby([ends[:, 0], ends[:, 1]]).agg(["sum", "size"])
-    share, low, high, n_regions = share_interval(pairs["sum"], pairs["size"], pairs.index.to_frame())
+    *share, n_regions = share_interval(pairs["sum"], pairs["size"], pairs.index.to_frame())
     return Estimate(
-        quantity=f"coverage of {NAMES[name]}, {LEFT_OUT[situation]} left out",
-        claim=f"{percent(level)} intervals of {NAMES[name]}, with {LEFT_OUT[situation]} left out, contain {{}} of the "
+        f"coverage of {NAMES[name]}, {LEFT_OUT[situation]} left out",
+        f"{percent(level)} intervals of {NAMES[name]}, with {LEFT_OUT[situation]} left out, contain {{}} of the "
         "measured values",
-        estimate=share,
-        low=low,
-        high=high,
+        *share,
         unit="fraction",
         n=len(pairs),
         n_regions=n_regions,

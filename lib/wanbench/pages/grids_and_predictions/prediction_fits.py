@@ -13,7 +13,7 @@ weight; one more unit, that of the new value, lies at infinity (Dunn, Wasserman 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
@@ -333,15 +333,6 @@ class Predicted:
 
 
 @dataclass(frozen=True)
-class _LeftOut:
-    """The scores of one situation: per score the pair, the row of coefficients without it, and the unit left out."""
-
-    pair: np.ndarray
-    fit: np.ndarray
-    unit: np.ndarray
-
-
-@dataclass(frozen=True)
 class Model:
     """A fit of RTT, or of log throughput relative to a base computed from RTT, with effects of regions."""
 
@@ -358,13 +349,12 @@ class Model:
             self.without[situation] = getattr(self.fit, WITHOUT[situation])()
         return self.without[situation]
 
-    def left_out(self, situation: str) -> _LeftOut:
-        n, first, second = len(self.observed), self.observed.first, self.observed.second
-        pair = np.arange(n)
-        if situation == "one":
-            ends = np.concatenate([first, second])
-            return _LeftOut(np.concatenate([pair, pair]), ends, ends)
-        return _LeftOut(pair, pair, pair)
+    def left_out(self, situation: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return for each score its pair, and the unit left out, which is the row of coefficients without it."""
+        pair = np.arange(len(self.observed))
+        if situation != "one":
+            return pair, pair
+        return np.concatenate([pair, pair]), np.concatenate([self.observed.first, self.observed.second])
 
     def rows(self, new: NewPairs) -> np.ndarray:
         """Return the design of new pairs."""
@@ -372,17 +362,11 @@ class Model:
         return design_rows(fixed, new.first, new.second, self.observed.n_regions)
 
 
-@dataclass(frozen=True)
-class Window:
-    """The window-limited model on natural logarithms, or no base at all (`knee` is None)."""
-
-    knee: knee.Knee | None = None
-
-    def of(self, rtt_ms: np.ndarray) -> np.ndarray:
-        """Return the logarithm of min(C, 8 W / RTT); 0 without a window."""
-        if self.knee is None:
-            return np.zeros_like(rtt_ms)
-        return np.minimum(self.knee.level, self.knee.falling - np.log(np.maximum(rtt_ms, MIN_RTT_MS)))
+def window_log_bps(fitted: knee.Knee | None, rtt_ms: np.ndarray) -> np.ndarray:
+    """Return the logarithm of min(C, 8 W / RTT); 0 without a window."""
+    if fitted is None:
+        return np.zeros_like(rtt_ms)
+    return np.minimum(fitted.level, fitted.falling - np.log(np.maximum(rtt_ms, MIN_RTT_MS)))
 
 
 @dataclass(frozen=True)
@@ -395,26 +379,30 @@ class Fits:
 
     rtt: Model
     throughput: Model | None = None
-    window: Window = field(default_factory=Window)
+    window: knee.Knee | None = None
     on_throughput: np.ndarray | None = None
 
     @property
     def base(self) -> str:
         """The basis of throughput: "window", "distance", or "" without throughput."""
-        return "" if self.throughput is None else "distance" if self.window.knee is None else "window"
+        return "" if self.throughput is None else "distance" if self.window is None else "window"
 
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
         """Compute the value and interval of "rtt_ms", or of "throughput_bps" as a natural logarithm, for new pairs."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
-        left = model.left_out(situation)
-        deviation, centre, value = self._deviations(quantity, situation, model, left, new)
+        pair, unit = model.left_out(situation)
+        deviation, centre, value = self._deviations(quantity, situation, model, new)
         pairs = model.observed
-        x = pairs.distance_km[left.pair] / THOUSAND_KM
+        x = pairs.distance_km[pair] / THOUSAND_KM
         finite = np.isfinite(deviation)
         scale = spread(deviation[finite], x[finite])
-        weights, units = self._weights(situation, model, left)
+        weights, units = unit_weights(unit), len(np.unique(unit))
+        if situation == "none":
+            # Pairs are left out with both regions, but regions are what a new pair brings: they are the units.
+            regions = int((pairs.measured > 0).sum())
+            weights, units = weights * ((units + 1) / units) * (regions / (regions + 1)), regions
         # One range predicts both directions of a pair, so both deviations count, each with half the weight.
-        gap = pairs.half_gap[left.pair] if quantity == "throughput_bps" else np.zeros(len(deviation))
+        gap = pairs.half_gap[pair] if quantity == "throughput_bps" else np.zeros(len(deviation))
         moved = np.concatenate([deviation + gap, deviation - gap])
         scores = scale.scores(moved, np.concatenate([x, x]))
         here = scale.of(new.distance_km / THOUSAND_KM)[:, None]
@@ -428,41 +416,28 @@ class Fits:
         """Compute the measured less predicted for each pair left out: in ms, or of the natural logarithm."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
-        return self._deviations(quantity, situation, model, model.left_out(situation), none)[0]
+        return self._deviations(quantity, situation, model, none)[0]
 
-    def _deviations(self, quantity, situation, model: Model, left: _LeftOut, new: NewPairs):
+    def _deviations(self, quantity, situation, model: Model, new: NewPairs):
         """The deviation of each score; the prediction of each new pair by each score's fit; that by the full fit."""
-        own = model.coefficients(situation)[left.fit]
+        pair, unit = model.left_out(situation)
+        own = model.coefficients(situation)[unit]
         rows = model.rows(new)
-        predicted = (model.fit.design[left.pair] * own).sum(axis=1)
+        predicted = (model.fit.design[pair] * own).sum(axis=1)
         centre, value = rows @ own.T, rows @ model.fit.coefficients
-        if quantity == "throughput_bps" and self.window.knee is not None:
+        if quantity == "throughput_bps" and self.window is not None:
             kept = self.on_throughput
-            index = kept[left.fit] if situation != "one" else left.fit
+            index = kept[unit] if situation != "one" else unit
             rtt = self.rtt.coefficients(situation)[index]
             rtt_rows = self.rtt.rows(new)
             floor = light_rtt_ms(new.distance_km)
-            predicted = predicted + self.window.of(
-                np.maximum(
-                    (self.rtt.fit.design[kept][left.pair] * rtt).sum(axis=1),
-                    light_rtt_ms(model.observed.distance_km[left.pair]),
-                )
-            )
-            centre = centre + self.window.of(np.maximum(rtt_rows @ rtt.T, floor[:, None]))
-            value = value + self.window.of(np.maximum(rtt_rows @ self.rtt.fit.coefficients, floor))
+            own_rtt, own_floor = self.rtt.fit.design[kept][pair] * rtt, light_rtt_ms(model.observed.distance_km[pair])
+            predicted = predicted + window_log_bps(self.window, np.maximum(own_rtt.sum(axis=1), own_floor))
+            centre = centre + window_log_bps(self.window, np.maximum(rtt_rows @ rtt.T, floor[:, None]))
+            value = value + window_log_bps(self.window, np.maximum(rtt_rows @ self.rtt.fit.coefficients, floor))
         measured = model.observed.rtt_ms if quantity == "rtt_ms" else model.observed.log_bps
-        deviation = measured[left.pair] - predicted
+        deviation = measured[pair] - predicted
         return deviation, np.where(np.isfinite(deviation), centre, np.nan), value
-
-    @staticmethod
-    def _weights(situation: str, model: Model, left: _LeftOut) -> tuple[np.ndarray, int]:
-        weights = unit_weights(left.unit)
-        units = len(np.unique(left.unit))
-        if situation == "none":
-            # Pairs are left out with both regions, but regions are what a new pair brings: they are the units.
-            regions = int((model.observed.measured > 0).sum())
-            weights, units = weights * ((units + 1) / units) * (regions / (regions + 1)), regions
-        return weights, units
 
 
 def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
@@ -479,10 +454,12 @@ def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
     part = observed.take(kept)
     candidates = []
     for name in bases:
-        base = Window(_knee(part)) if name == "window" else Window()
-        y = part.log_bps - base.of(part.rtt_ms)
-        model = Model(part, _fit(part, y, 2 if base.knee is None else 1))
-        candidates.append(Fits(rtt, model, base, kept))
+        window = None
+        if name == "window":
+            order = np.argsort(part.rtt_ms, kind="stable")
+            window = knee.fit(np.log(np.maximum(part.rtt_ms[order], MIN_RTT_MS)), part.log_bps[order])
+        model = Model(part, _fit(part, part.log_bps - window_log_bps(window, part.rtt_ms), 2 if window is None else 1))
+        candidates.append(Fits(rtt, model, window, kept))
     return min(candidates, key=_error) if len(candidates) > 1 else candidates[0]
 
 
@@ -498,11 +475,6 @@ def _fit(observed: ObservedPairs, y: np.ndarray, n_fixed: int) -> Effects:
 
 def _fixed(distance_km: np.ndarray, n_fixed: int) -> np.ndarray:
     return np.column_stack([np.ones(len(distance_km)), np.asarray(distance_km) / THOUSAND_KM])[:, :n_fixed]
-
-
-def _knee(observed: ObservedPairs) -> knee.Knee:
-    order = np.argsort(observed.rtt_ms, kind="stable")
-    return knee.fit(np.log(np.maximum(observed.rtt_ms[order], MIN_RTT_MS)), observed.log_bps[order])
 
 
 def observed_pairs(rtt: Sample, throughput: Sample | None, directed: dict[tuple[str, str], float]) -> ObservedPairs:

@@ -2,7 +2,7 @@
 
 from . import claims
 from .charts import charts
-from .compare_models import ModelComparison, compare_models
+from .compare_models import compare_models
 from .envelope import lower_envelope
 from .geolocation import misplaced
 from .matched_cities import matched_cities
@@ -12,7 +12,6 @@ from .shape import compare_shapes
 from .variation import repeats, scatter
 
 __all__ = [
-    "ModelComparison",
     "charts",
     "claims",
     "compare_models",
@@ -26,4 +25,4 @@ __all__ = [
     "row_selections",
     "scatter",
     "unit_readings",
-]  # fmt: skip
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isnan
 
@@ -13,10 +14,12 @@ from plotly.subplots import make_subplots
 from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
-from wanbench.formatting import count, percent
+from wanbench.formatting import percent
+from wanbench.methods.distance.pair_points import basis
 from wanbench.methods.distance.straight_lines import RttFit, ThroughputFit, fit_rtt, fit_throughput
 from wanbench.methods.result import LEVEL, Estimate, Result
-from wanbench.methods.tcp.fit_model import ModelFit, fit_model
+
+from .fit_model import ModelFit, fit_model
 
 ALL = "all"
 PANELS = ("round-trip time (ms)", "throughput (bit/s, log axis)")
@@ -47,7 +50,7 @@ class Chart(Result):
     def sentence(self) -> str:
         return f"{self.rtt.pearson.sentence} {self.throughput.pearson.sentence}"
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw every unordered pair of a chart, with both lines and the intervals of their heights."""
         figure = make_subplots(rows=1, cols=2, subplot_titles=PANELS, horizontal_spacing=0.12)
         for column, panel in enumerate((self.rtt.figure(), self.throughput.figure()), start=1):
@@ -56,17 +59,12 @@ class Chart(Result):
                 figure.add_trace(trace.update(legendgroup=trace.name, showlegend=in_legend), row=1, col=column)
             figure.update_xaxes(panel.layout.xaxis.to_plotly_json(), row=1, col=column)
             figure.update_yaxes(panel.layout.yaxis.to_plotly_json() | {"title": None}, row=1, col=column)
-        r, log_r = self.rtt.pearson, self.throughput.pearson
-        text = f"RTT r = {_r_text(r)}; log throughput r = {_r_text(log_r)} ({percent(LEVEL)} intervals by place)."
+        r, log_r = _cell(self.rtt.pearson), _cell(self.throughput.pearson)
+        text = f"RTT r = {r}; log throughput r = {log_r} ({percent(LEVEL)} intervals by place)."
         name = "all pairs" if self.name == ALL else " to ".join(map(theme.cloud_name, self.name.split("->")))
-        rtt = self.rtt.sample
-        pairs = f"{count(rtt.n_pairs, 'pair')} of {count(rtt.n_regions, 'region')}"
-        both = rtt.frame.merge(
-            self.throughput.sample.frame[["region_a", "region_b", "value"]],
-            on=["region_a", "region_b"],
-            how="outer",
-            suffixes=("", "_t"),
-        ).rename(columns={"value": "rtt_ms", "value_t": "throughput_bps"})
+        pairs, ends = basis(self.rtt.sample), ["region_a", "region_b"]
+        throughput = self.throughput.sample.frame[[*ends, "value"]].rename(columns={"value": "throughput_bps"})
+        both = self.rtt.sample.frame.rename(columns={"value": "rtt_ms"}).merge(throughput, on=ends, how="outer")
         return theme.finish(
             figure,
             name=f"distance-chart-{re.sub('[^a-z0-9]+', '-', self.name)}",
@@ -75,7 +73,6 @@ class Chart(Result):
             alt=f"Two scatters against distance for {pairs}: RTT, and throughput on a log axis. {self}",
             caption=f"RTT and throughput of {pairs} ({name}) against the great-circle distance. {text}",
             table=both.drop(columns="n_directions"),
-            note=note,
             headroom_px=24,
         )
 
@@ -158,17 +155,12 @@ def charts(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0, transf
                 raise
             left_out[name] = str(error)
         else:
-            model = None if name == ALL else _model(part, transfer_s)
+            model = None
+            if name != ALL:
+                with suppress(ParameterError):
+                    model = fit_model(part, "finite transfer", transfer_s=transfer_s)
             made[name] = Chart(name, part, rtt, throughput, model)
     return Charts(made, left_out)
-
-
-def _model(pairs: pd.DataFrame, transfer_s: float) -> ModelFit | None:
-    """Fit the window of a chart; None where its pairs are too few."""
-    try:
-        return fit_model(pairs, "finite transfer", transfer_s=transfer_s)
-    except ParameterError:
-        return None
 
 
 def _cell(estimate: Estimate | None) -> str:
@@ -178,7 +170,3 @@ def _cell(estimate: Estimate | None) -> str:
         return "not identified"
     interval = estimate.formatted_interval
     return f"{estimate.formatted} ({interval})" if interval else estimate.formatted
-
-
-def _r_text(r: Estimate) -> str:
-    return f"{r.formatted} ({r.formatted_interval})" if r.formatted_interval else r.formatted

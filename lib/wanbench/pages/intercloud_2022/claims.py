@@ -36,7 +36,7 @@ STRAIGHT = 1.25
 NEAR_CEILING = 0.95
 FAR_LESS = 10.0  # A rate far below another is at most a tenth of it
 ALIKE = 2.0  # Instances whose rates differ by more than a doubling are not comparable
-# Lowest and highest list price of traffic to the internet (plan/prices.csv)
+# Lowest and highest list price of traffic to the internet (labs/rented/prices.csv)
 INTERNET_USD_PER_GB = {"aws": (0.09, 0.155), "gcp": (0.08, 0.12)}
 REGIONS_USD_PER_GB = {"aws": (0.02, 0.138), "gcp": (0.01, 0.08)}  # The same of traffic between regions
 

@@ -19,10 +19,11 @@ from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, REFERENCES
 from wanbench.methods.regions.pairs import Sample, require_regions
 from wanbench.methods.result import LEVEL, Estimate, Result, t_quantile
-from wanbench.methods.tcp import robust_fit
-from wanbench.methods.tcp.fit_model import COLUMNS, pairs_with_both
 from wanbench.methods.tcp.knee import MAD_TO_SD
 from wanbench.methods.tcp.models import CONSTANT, Paths, ThroughputModel, throughput_models
+from wanbench.methods.tcp.window_fit import COLUMNS, pairs_with_both
+
+from . import robust_fit
 
 SAME_CURVE = 1e-3  # Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %
 BEST = "best"
@@ -79,7 +80,15 @@ def cross_validate(
     """
     kept = ~touches(sample.first, sample.second, sample.n_regions)
     labels = np.unique(groups)
-    _check_enough_pairs(models, sample, kept, groups)
+    most = max(len(model.parameters) for model in models)
+    for label in labels:
+        left = kept[:, groups == label].sum(axis=1)
+        if left.min() <= most:
+            group = f" of {label}" if len(labels) > 1 else ""
+            raise ParameterError(
+                f"without {sample.regions[int(left.argmin())]} only {count(int(left.min()), 'pair')}{group} are left; "
+                f"the models need more than {most}"
+            )
     simpler: dict[str, dict] = {label: {} for label in labels}
     predictions = []
     for model in models:
@@ -111,19 +120,6 @@ def cross_validate(
     return predictions
 
 
-def _check_enough_pairs(models, sample: Sample, kept: np.ndarray, groups: np.ndarray) -> None:
-    max_parameters = max(len(model.parameters) for model in models)
-    labels = np.unique(groups)
-    for label in labels:
-        left = kept[:, groups == label].sum(axis=1)
-        if left.min() <= max_parameters:
-            group = f" of {label}" if len(labels) > 1 else ""
-            raise ParameterError(
-                f"without {sample.regions[int(left.argmin())]} only {count(int(left.min()), 'pair')}{group} are left; "
-                f"the models need more than {max_parameters}"
-            )
-
-
 def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
     """Return the fitted parameters as text; one at its bound is not identified."""
     if len(values) == 1:
@@ -139,8 +135,8 @@ def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
 
 def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
     """One row per model, the best first; columns as `ModelComparison.scores`."""
-    in_sample = np.array([prediction.in_sample for prediction in predictions])
-    error = np.array([prediction.error for prediction in predictions])
+    fields = {name: [getattr(one, name) for one in predictions] for name in Predictions.__dataclass_fields__}
+    in_sample, error, names = (np.array(fields[name]) for name in ("in_sample", "error", "name"))
     mean = error.mean(axis=1)
     same = np.abs(in_sample[:, None] - in_sample[None]).max(axis=2) < SAME_CURVE
     # Of models that are the same curve, the simplest counts as the best.
@@ -149,13 +145,10 @@ def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
     difference, half_of_difference = mean - mean[best], _half_widths(error - error[best], sample)
     is_worse = (difference - half_of_difference > 0) & ~same[best]
     is_best = np.arange(len(mean)) == best
-    names = np.array([prediction.name for prediction in predictions])
     table = pd.DataFrame(
         {
             "model": names,
-            "formula": [prediction.formula for prediction in predictions],
-            "fitted": [prediction.fitted for prediction in predictions],
-            "n_parameters": [prediction.n_parameters for prediction in predictions],
+            **{name: fields[name] for name in ("formula", "fitted", "n_parameters")},
             "error_factor": np.exp(mean),
             "low": np.exp(mean - half),
             "high": np.exp(mean + half),
@@ -210,11 +203,9 @@ class ModelComparison(Result):
         n_pairs = len({frozenset(end) for end in ends})
         return tuple(
             Estimate(
-                quantity=f"error of {row.model} on left-out regions",
-                claim=f"On regions it has not seen, {row.model} errs by a factor of {{}} (mean absolute log error)",
-                estimate=row.error_factor,
-                low=row.low,
-                high=row.high,
+                f"error of {row.model} on left-out regions",
+                f"On regions it has not seen, {row.model} errs by a factor of {{}} (mean absolute log error)",
+                *(row.error_factor, row.low, row.high),
                 unit="",
                 n=n_pairs,
                 n_regions=self.n_regions,
@@ -267,7 +258,7 @@ class ModelComparison(Result):
         ]
         return pd.DataFrame(rows)
 
-    def map(self, regions: pd.DataFrame, *, note: str = "") -> go.Figure:
+    def map(self, regions: pd.DataFrame) -> go.Figure:
         """Draw the pairs that no model explains as great circles; `regions` is table regions."""
         frame = self.unexplained
         catalogue = regions.set_index("name")
@@ -298,10 +289,9 @@ class ModelComparison(Result):
             alt=f"World map with {share} that no model explains: {sides}.",
             caption=f"{share} whose throughput no model explains ({sides}). Coastline: Natural Earth.",
             table=frame,
-            note=note,
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw the error of each model on left-out regions with its interval, and in sample, the best on top."""
         scores = self.scores
         worst = float(np.nanmax(scores[["error_factor", "high", "in_sample_factor"]].to_numpy()))
@@ -320,10 +310,7 @@ class ModelComparison(Result):
                 continue
             interval_points(
                 figure,
-                part.model,
-                part.error_factor,
-                part.low,
-                part.high,
+                *(part.model, part.error_factor, part.low, part.high),
                 name=verdict,
                 marker={"size": 9, "color": tone},
                 bar={"width": 4},
@@ -331,11 +318,8 @@ class ModelComparison(Result):
                 hovertemplate="%{y}: factor %{x:.3f}<br>%{customdata}<extra></extra>",
             )
         figure.update_yaxes(categoryorder="array", categoryarray=list(scores.model)[::-1])
-        figure.update_xaxes(
-            title="error of the predicted throughput (factor, log axis)",
-            type="log",
-            range=[-0.01, np.log10(worst * 1.05)],
-        )
+        title = "error of the predicted throughput (factor, log axis)"
+        figure.update_xaxes(title=title, type="log", range=[-0.01, np.log10(worst * 1.05)])
         figure.update_layout(height=TOP_PX + ROW_PX * max(len(scores), MIN_ROWS))
         return theme.finish(
             figure,
@@ -348,7 +332,6 @@ class ModelComparison(Result):
             caption=f"{self.sentence} Verdicts come from the differences pair by pair, not from whether these bars "
             "overlap.",
             table=scores,
-            note=note,
         )
 
 

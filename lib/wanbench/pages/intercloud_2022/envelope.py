@@ -139,7 +139,7 @@ class Envelope(Result):
             low, high = np.quantile(heights, tails(), axis=0)
         return pd.DataFrame({"distance_km": distance_km, "rtt_ms": y, "low": low, "high": high})
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw the RTT of every pair, the line under which a share tau lies, its interval, and light in fibre."""
         frame, share = self.sample.frame, percent(TAU)
         figure, band = against_distance(frame, self.band, "rtt_ms", f"{share} envelope")
@@ -155,7 +155,6 @@ class Envelope(Result):
             f"{self.sentence}",
             caption=f"{self} The dashed line is the round trip of light in fibre along the great circle.",
             table=band,
-            note=note,
         )
 
 
@@ -190,9 +189,7 @@ def lower_envelope(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0
         weights = dyadic.region_weights(grouped.n, resamples, seed)
         by_region = _lines(x, y, dyadic.pair_weights(weights, grouped.first, grouped.second))
     common = {
-        "n": sample.n_pairs,
-        "n_regions": sample.n_regions,
-        "n_places": grouped.n,
+        **sample.counted(grouped),
         "method": f"{METHOD}, {count(len(by_region), 'resample')}, t with {grouped.n - 2} degrees of freedom",
         "assumption": f"The envelope is a straight line. {ASSUMPTION}",
         "warnings": notes,
@@ -244,9 +241,5 @@ def _intervals(value: float, by_region: np.ndarray, by_pair: np.ndarray, n_place
         half = error * t_quantile(LEVEL, max(n_places - 2, 1))
         low, high = value - half, value + half
     naive = np.quantile(by_pair, tails()) if len(by_pair) else (np.nan, np.nan)
-    return {
-        "estimate": float(value),
-        "low": float(low),
-        "high": float(high),
-        "naive": Interval(PAIRS_INDEPENDENT, *naive),
-    }
+    ends = {"estimate": float(value), "low": float(low), "high": float(high)}
+    return ends | {"naive": Interval(PAIRS_INDEPENDENT, *naive)}

@@ -16,8 +16,6 @@ from wanbench.read.plausibility.places import Area, circle, great_circle_km, pos
 from wanbench.read.plausibility.rules import geolocate
 
 TAKEN_AS_EXACT_KM = 1.0  # Coordinates are taken as exact: their stated precision would hide an error
-
-
 MAX_DISCS = 8  # More circles would cover the map; larger ones hardly bound the area
 MARGIN_DEG = 6.0
 MIN_SPAN_DEG = 30.0  # A smaller part of the world shows no coast by which one knows it
@@ -25,7 +23,7 @@ STYLES = ((theme.OUTSIDE, 13, "x"), (theme.COLOURS["gcp"], 12, "diamond"))
 COORDINATES = ["latitude_deg", "longitude_deg"]
 
 
-def misplaced(tables: Mapping[str, pd.DataFrame], region: str, catalogue: pd.DataFrame, *, note: str = "") -> go.Figure:
+def misplaced(tables: Mapping[str, pd.DataFrame], region: str, catalogue: pd.DataFrame) -> go.Figure:
     """
     Draw the stated place of an imported region, the area that its round trips allow, and the place in the catalogue.
 
@@ -46,10 +44,10 @@ def misplaced(tables: Mapping[str, pd.DataFrame], region: str, catalogue: pd.Dat
     exact = tables["regions"].assign(precision_km=TAKEN_AS_EXACT_KM)
     area = geolocate(tables, region, regions=exact, without=others)
     places = {"stated place": stated} | ({"the catalogue's place": listed} if region in listed.index else {})
-    return geolocation(area, {name: tuple(rows.loc[region, COORDINATES]) for name, rows in places.items()}, note=note)
+    return geolocation(area, {name: tuple(rows.loc[region, COORDINATES]) for name, rows in places.items()})
 
 
-def geolocation(area: Area, places: Mapping[str, tuple[float, float]], *, note: str = "") -> go.Figure:
+def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Figure:
     """
     Draw the discs that a region's RTTs allow around its nearest landmarks, their common area, and possible places.
 
@@ -100,7 +98,6 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]], *, note: 
         caption=f"Constraint-based geolocation (Gueye et al. 2006) of {area.region}. {summary} "
         "Coastline: Natural Earth.",
         table=pd.concat([pd.DataFrame(drawn, columns=columns), numbers]),
-        note=note,
     )
 
 

@@ -27,7 +27,6 @@ METHOD = (
 )
 ASSUMPTION = "Differences between clouds in these cities also hold elsewhere; hosts of one city share one location"
 WITHIN_KM = 50.0  # Regions of two clouds at most this far apart are one city
-CITY_COLUMNS = ["one", "other", "apart_km"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,7 +44,7 @@ class MatchedCities(Result):
     difference: Estimate
     pairs: pd.DataFrame
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Per pair of cities: the mean of the two pairs between clouds against the mean of the two within."""
         throughput = self.column == "throughput_bps"
         name, unit = ("throughput", "bit/s") if throughput else ("round-trip time", "ms")
@@ -74,7 +73,6 @@ class MatchedCities(Result):
             alt=f"Scatter of {name} between clouds against within one over the same pairs of cities. {self}",
             caption=self.difference.sentence,
             table=pairs,
-            note=note,
         )
 
 
@@ -116,13 +114,11 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
         half = dyadic.ratio(difference, np.ones(n), *ends, len(used), LEVEL)[1]
     back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms
     result = Estimate(
-        quantity=f"between clouds {'over' if as_ratio else 'less'} within one, same cities",
-        claim="Over the same pairs of cities, throughput between clouds is {} times that within one"
+        f"between clouds {'over' if as_ratio else 'less'} within one, same cities",
+        "Over the same pairs of cities, throughput between clouds is {} times that within one"
         if as_ratio
         else "Over the same pairs of cities, round trips between clouds take {} longer than within one",
-        estimate=float(back(mean)),
-        low=float(back(mean - half)),
-        high=float(back(mean + half)),
+        *(float(back(value)) for value in (mean, mean - half, mean + half)),
         unit="" if as_ratio else "ms",
         n=n,
         n_regions=2 * len(used),
@@ -132,24 +128,16 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
         warnings=warnings,
     )
     names = np.array([f"{one} / {other}" for one, other, _ in cities])
-    table = pd.DataFrame(
-        {
-            "city_a": names[first],
-            "city_b": names[second],
-            "between": back(between),
-            "within": back(within),
-            "difference": difference,
-        }
-    )
-    return MatchedCities(column, result, table)
+    table = pd.DataFrame({"city_a": names[first], "city_b": names[second], "between": back(between)})
+    return MatchedCities(column, result, table.assign(within=back(within), difference=difference))
 
 
 def _cities(pairs: pd.DataFrame) -> list[tuple[str, str, float]]:
     """One-to-one matches of the regions of AWS and Google Cloud, nearest first."""
     near = pairs[pairs.distance_km <= WITHIN_KM][["from_region", "to_region", "distance_km"]]
-    there = near.set_axis(CITY_COLUMNS, axis=1)
-    back = near.set_axis(["other", "one", "apart_km"], axis=1)
-    matches = pd.concat([there, back[CITY_COLUMNS]])
+    columns = ["one", "other", "apart_km"]
+    back = near[["to_region", "from_region", "distance_km"]]
+    matches = pd.concat([near.set_axis(columns, axis=1), back.set_axis(columns, axis=1)])
     in_clouds = matches.one.str.startswith("aws:") & matches.other.str.startswith("gcp:")
     matches = matches[in_clouds].drop_duplicates(["one", "other"])
     cities, taken = [], set()

@@ -50,7 +50,7 @@ class NearestRegion(Result):
     def sentence(self) -> str:
         return f"{self.share.sentence} {self.relative.sentence}"
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Per source and target cloud: throughput to the nearest region over the best, against the distance to it."""
         figure = go.Figure()
         for cloud, part in self.sources.groupby("to_cloud"):
@@ -79,7 +79,6 @@ class NearestRegion(Result):
             alt=f"Throughput to the nearest target over the best one, against distance. {self}",
             caption=self.share.sentence,
             table=self.sources,
-            note=note,
         )
 
 
@@ -123,21 +122,17 @@ def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0
     }
     return NearestRegion(
         share=Estimate(
-            quantity="sources whose nearest target is about the best",
-            claim=f"For {{}} of sources the nearest tested region of the other cloud has at least {percent(NEARLY)} of "
+            "sources whose nearest target is about the best",
+            f"For {{}} of sources the nearest tested region of the other cloud has at least {percent(NEARLY)} of "
             "the best throughput there",
-            estimate=float(good.mean()),
-            low=ends[0, 0],
-            high=ends[1, 0],
+            *(float(good.mean()), *ends[:, 0]),
             method=f"share of {len(sources)} sources; {METHOD}",
             **common,
         ),
         relative=Estimate(
-            quantity="throughput to the nearest target over the best",
-            claim="Throughput to the nearest region is {} of the best in the median",
-            estimate=float(np.median(relative)),
-            low=ends[0, 1],
-            high=ends[1, 1],
+            "throughput to the nearest target over the best",
+            "Throughput to the nearest region is {} of the best in the median",
+            *(float(np.median(relative)), *ends[:, 1]),
             method=f"median over {len(sources)} sources; {METHOD}",
             **common,
         ),
@@ -148,13 +143,7 @@ def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0
 def _source(region: str, cloud: str, group: pd.DataFrame) -> dict:
     """Return a row of `NearestRegion.sources`, from one source's pairs to one cloud."""
     near, best = group.loc[group.distance_km.idxmin()], group.loc[group.throughput_bps.idxmax()]
-    return {
-        "from_region": region,
-        "to_cloud": cloud,
-        "n_targets": len(group),
-        "nearest": near.to_region,
-        "nearest_km": near.distance_km,
-        "best": best.to_region,
-        "best_km": best.distance_km,
-        "relative": near.throughput_bps / best.throughput_bps,
-    }
+    source = {"from_region": region, "to_cloud": cloud, "n_targets": len(group)}
+    source |= {"nearest": near.to_region, "nearest_km": near.distance_km}
+    source |= {"best": best.to_region, "best_km": best.distance_km}
+    return source | {"relative": near.throughput_bps / best.throughput_bps}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import nan
 
 import numpy as np
 import pandas as pd
@@ -57,20 +57,11 @@ class UnitReadings(RowsResult):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         n = int(self.rows.groupby("reading").n.sum().max())
-        return (
-            Estimate(
-                quantity=f"possible readings of {self.column}",
-                claim=f"{self.column} has {{}}",
-                estimate=len(self.possible),
-                low=nan,
-                high=nan,
-                unit="possible readings",
-                n=n,
-                basis=count(n, "value"),
-                method="every value in each unit against the limit of the sender's instance type",
-                assumption="The stated instance types were used, and their limits hold",
-            ),
-        )
+        names = f"possible readings of {self.column}", f"{self.column} has {{}}"
+        method = "every value in each unit against the limit of the sender's instance type"
+        assumption, basis = "The stated instance types were used, and their limits hold", count(n, "value")
+        numbers = len(self.possible), nan, nan
+        return (Estimate(*names, *numbers, "possible readings", n, method, assumption, basis),)
 
     @property
     def sentence(self) -> str:
@@ -82,11 +73,8 @@ class UnitReadings(RowsResult):
                 f"instance (most of all {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, "
                 f"{number(worst.share_of_limit, 2)} times its {quantity(worst.limit_bps, 'bit/s')})"
             )
-        step = (
-            f" Every value is a multiple of {self.step:,}, as counts of bytes sent in blocks are."
-            if self.step > 1
-            else ""
-        )
+        of_blocks = f" Every value is a multiple of {self.step:,}, as counts of bytes sent in blocks are."
+        step = of_blocks if self.step > 1 else ""
         possible = " or ".join(self.possible) or "none of them"
         return f"Read {'; '.join(parts)}: the column {self.column} can be {possible}.{step}"
 
@@ -103,7 +91,7 @@ class UnitReadings(RowsResult):
             }
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw the highest rate of each sender under each reading, over the limit of its instance."""
         figure = go.Figure()
         for sender, part in self.rows.groupby("sender", sort=False):
@@ -130,7 +118,6 @@ class UnitReadings(RowsResult):
             alt=f"Highest rates over the limits of the senders' instances. {self}",
             caption=self.sentence,
             table=self.rows,
-            note=note,
         )
 
 
@@ -151,18 +138,10 @@ def unit_readings(
     for reading, factor in factors.items():
         for sender, part in used.groupby("sender"):
             rates, limit = part.value * factor, float(limits_bps[sender])
-            rows.append(
-                {
-                    "reading": reading,
-                    "sender": sender,
-                    "n": len(part),
-                    "max_bps": rates.max(),
-                    "limit_bps": limit,
-                    "n_above": int((rates > limit).sum()),
-                    "share_of_limit": rates.max() / limit,
-                }
-            )
-    return UnitReadings(pd.DataFrame(rows), str(values.name), _step(used.value.to_numpy()))
+            most, n_above = rates.max(), int((rates > limit).sum())
+            rows.append((reading, sender, len(part), most, limit, n_above, most / limit))
+    columns = ["reading", "sender", "n", "max_bps", "limit_bps", "n_above", "share_of_limit"]
+    return UnitReadings(pd.DataFrame(rows, columns=columns), str(values.name), _step(used.value.to_numpy()))
 
 
 def _step(values: np.ndarray) -> int:
@@ -183,7 +162,10 @@ def row_selections(
     """
     by_catalogue = tests.assign(distance_km=tests.distance_catalogue_km)
     is_flagged = tests.from_region.isin(flagged) | tests.to_region.isin(flagged)
-    continent = _continents(catalogue)
+    continent = {}
+    for name, (south, north, west, east) in CONTINENTS.items():
+        boxed = catalogue.latitude_deg.between(south, north) & catalogue.longitude_deg.between(west, east)
+        continent |= dict.fromkeys(catalogue.name[boxed], name)
     ends = tests.from_region.map(continent), tests.to_region.map(continent)
     apart = ((ends[0] == "Europe") & (ends[1] == "Asia")) | ((ends[0] == "Asia") & (ends[1] == "Europe"))
     inside = (tests.distance_km <= CHART_KM) & (tests.rtt_ms <= CHART_MS)
@@ -208,15 +190,6 @@ def row_selections(
     return {label: rows for label, rows in selections.items() if len(rows) >= MIN_ROWS}
 
 
-def _continents(catalogue: pd.DataFrame) -> dict[str, str]:
-    """Return the continent of each region that lies in one of the boxes."""
-    continents = {}
-    for name, (south, north, west, east) in CONTINENTS.items():
-        inside = catalogue.latitude_deg.between(south, north) & catalogue.longitude_deg.between(west, east)
-        continents |= dict.fromkeys(catalogue.name[inside], name)
-    return continents
-
-
 @dataclass(frozen=True, repr=False)
 class Correlations(Result):
     """
@@ -238,22 +211,12 @@ class Correlations(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        first = self.rows.iloc[0]
-        return (
-            Estimate(
-                quantity=f"correlation of {QUANTITIES[self.column]} with distance over rows",
-                claim=f"{QUANTITIES[self.column]} correlates with distance at r = {{}}",
-                estimate=first.r_rows,
-                low=nan,
-                high=nan,
-                unit="",
-                n=int(first.n_rows),
-                n_regions=int(first.n_regions),
-                basis=count(int(first.n_rows), "row"),
-                method="Pearson's r over unchanged rows, each taken as one observation, as in the source",
-                assumption="Among many selections, one reproduces a number by chance",
-            ),
-        )
+        first, name = self.rows.iloc[0], QUANTITIES[self.column]
+        n, n_regions = int(first.n_rows), int(first.n_regions)
+        names = f"correlation of {name} with distance over rows", f"{name} correlates with distance at r = {{}}"
+        method = "Pearson's r over unchanged rows, each taken as one observation, as in the source"
+        assumption, basis = "Among many selections, one reproduces a number by chance", count(n, "row")
+        return (Estimate(*names, first.r_rows, nan, nan, "", n, method, assumption, basis, n_regions),)
 
     @property
     def sentence(self) -> str:
@@ -284,7 +247,7 @@ class Correlations(Result):
             }
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw the correlation with distance over each selection, with its interval, and the claimed one."""
         rows = self.table()
         figure, at = go.Figure(), list(range(len(rows)))
@@ -307,7 +270,6 @@ class Correlations(Result):
             alt=f"Correlations with distance over {count(len(rows), 'selection')} of the same rows. {self}",
             caption=self.sentence,
             table=rows,
-            note=note,
         )
 
 
@@ -328,21 +290,12 @@ def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, colu
         pearson = fit(used, resamples=FEWEST_RESAMPLES).pearson
         varies = len(used) > 2 and np.ptp(y) > 0 and np.ptp(used.distance_km) > 0
         r_rows = float(np.corrcoef(used.distance_km, y)[0, 1]) if varies else nan
-        has_interval = pearson.n_regions >= FEWEST_FOR_INTERVAL
+        ends = (pearson.low, pearson.high) if pearson.n_regions >= FEWEST_FOR_INTERVAL else (nan, nan)
         off_by = min(abs(r_rows - claimed), abs(pearson.estimate - claimed))
-        rows.append(
-            {
-                "selection": label,
-                "n_rows": len(used),
-                "n_pairs": pearson.n,
-                "n_regions": pearson.n_regions,
-                "r_rows": r_rows,
-                "r_pairs": pearson.estimate,
-                "low": pearson.low if has_interval else nan,
-                "high": pearson.high if has_interval else nan,
-                "reproduces": bool(off_by <= half_step * (1 + 1e-9)),
-            }
-        )
-    if not any(isfinite(row["r_rows"]) for row in rows):
+        counted = (label, len(used), pearson.n, pearson.n_regions)
+        rows.append((*counted, r_rows, pearson.estimate, *ends, bool(off_by <= half_step * (1 + 1e-9))))
+    names = ["selection", "n_rows", "n_pairs", "n_regions", "r_rows", "r_pairs", "low", "high", "reproduces"]
+    table = pd.DataFrame(rows, columns=names)
+    if not np.isfinite(table.r_rows).any():
         raise ParameterError(f"no selection has a correlation: {column} or distance_km does not vary")
-    return Correlations(column, claimed, pd.DataFrame(rows))
+    return Correlations(column, claimed, table)

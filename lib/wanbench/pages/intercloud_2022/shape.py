@@ -125,12 +125,11 @@ def compare_shapes(pairs: pd.DataFrame) -> Shapes:
         rows.append({"line": name, **line})
     lines = pd.DataFrame(rows)
     lines["aic_above_smallest"] = lines.aic - lines.aic.min()
+    given = (squares, sample, notes)
     errors = {
         name: _estimate(
             {name: 0.5},
-            squares,
-            sample,
-            notes,
+            *given,
             change=lambda log: 10 ** np.exp(log),
             quantity=f"prediction error on {name}, regions left out",
             claim=f"A line on {name} is typically off by a factor of {{}} for a region left out",
@@ -142,9 +141,7 @@ def compare_shapes(pairs: pd.DataFrame) -> Shapes:
     ratios = {
         (worse, better): _estimate(
             {worse: 0.5, better: -0.5},
-            squares,
-            sample,
-            notes,
+            *given,
             change=np.exp,
             quantity=f"error on {worse} over error on {better}, regions left out",
             claim=f"The error of log10 throughput on {worse} is {{}} that on {better}",
@@ -198,14 +195,7 @@ def _score(x: np.ndarray, y: np.ndarray, sample: Sample) -> tuple[dict, np.ndarr
 
 
 def _estimate(
-    powers: dict[str, float],
-    squares: dict[str, np.ndarray],
-    sample: Sample,
-    notes: tuple[str, ...],
-    *,
-    change: Callable[[float], float],
-    claim: str,
-    **texts,
+    powers: dict[str, float], squares, sample: Sample, notes, *, change: Callable[[float], float], claim: str, **texts
 ) -> Estimate:
     """A product of mean squares to these powers; its interval is that of the logarithm, which `change` takes back."""
     stack = np.column_stack([squares[name] for name in powers])

@@ -17,7 +17,7 @@ from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 from wanbench.methods.regions.places import unit_of_region, units
 from wanbench.methods.result import Estimate, Result, tails
-from wanbench.methods.tcp.fit_model import pairs_with_both
+from wanbench.methods.tcp.window_fit import pairs_with_both
 
 METHOD = "percentile interval of a bootstrap over regions (Davezies, D'Haultfœuille & Guyonvarch 2021)"
 REPEATED = (
@@ -64,33 +64,23 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
     rows = rows[rows.value > 0]
     n_without = len(tests) - len(rows)
     warnings = (f"{count(n_without, 'test')} without {column} left out",) if n_without else ()
-    groups = (
-        rows.assign(log=np.log(rows.value))
-        .groupby(ENDS, as_index=False)
-        .agg(
-            n_tests=("log", "size"),
-            smallest=("value", "min"),
-            largest=("value", "max"),
-            mean=("log", "mean"),
-            variance=("log", "var"),
-        )
-    )
-    pairs = groups[groups.n_tests > 1].reset_index(drop=True)
+    logs = rows.assign(value=np.log(rows.value)).groupby(ENDS).value.agg(mean="mean", variance="var")
+    values = rows.groupby(ENDS).value.agg(n_tests="size", smallest="min", largest="max")
+    pairs = values.join(logs)[values.n_tests > 1].reset_index()
     if pairs.empty:
         raise ParameterError(f"no ordered pair has two tests with {column}")
     pairs["factor"] = pairs.largest / pairs.smallest
     regions = sorted({*pairs.from_region, *pairs.to_region})
     first, second = (np.searchsorted(regions, pairs[end].to_numpy()) for end in ENDS)
     sums = _anova_sums(pairs)
-    factor_ends = share_ends = (nan, nan)
+    ends = np.full((2, 2), nan)
     if len(regions) < FEWEST_FOR_INTERVAL:
         warnings += (f"no interval from {len(regions)} regions; it needs {FEWEST_FOR_INTERVAL}",)
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)
         factors = dyadic.weighted_median(pairs.factor.to_numpy(), weights, first, second)
-        factor_ends = np.nanquantile(factors, tails())
         shares = _share_between(dyadic.weighted_sums(weights, sums, first, second))
-        share_ends = np.nanquantile(shares, tails())
+        ends = np.nanquantile([factors, shares], tails(), axis=1).T
     common = {
         "n": len({frozenset(ends) for ends in zip(first, second, strict=True)}),
         "n_regions": len(regions),
@@ -101,21 +91,17 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
     basis = f"over the {len(pairs):,} ordered pairs that were repeated; {METHOD}"
     return Repeats(
         factor=Estimate(
-            quantity=f"factor between repeated tests, {name}",
-            claim=f"Two tests of one ordered pair differ in {name} by a factor of {{}} in the median",
-            estimate=float(pairs.factor.median()),
-            low=factor_ends[0],
-            high=factor_ends[1],
+            f"factor between repeated tests, {name}",
+            f"Two tests of one ordered pair differ in {name} by a factor of {{}} in the median",
+            *(float(pairs.factor.median()), *ends[0]),
             unit="",
             method=f"median {basis}",
             **common,
         ),
         share=Estimate(
-            quantity=f"variance between pairs, {name}",
-            claim=f"{{}} of the variance of log {name} lies between pairs, the rest between tests of one pair",
-            estimate=float(_share_between(sums.sum(axis=0))),
-            low=share_ends[0],
-            high=share_ends[1],
+            f"variance between pairs, {name}",
+            f"{{}} of the variance of log {name} lies between pairs, the rest between tests of one pair",
+            *(float(_share_between(sums.sum(axis=0))), *ends[1]),
             unit="fraction",
             method=f"one-way analysis of variance {basis}",
             **common,
@@ -193,34 +179,20 @@ def scatter(pairs: pd.DataFrame, *, resamples: int = 1_000, seed: int = 0) -> Sc
         drawn = _log_scatter(x, rtt_ms, log_throughput, weights)
         ends = np.column_stack([_percentiles(column) for column in drawn.T])
 
-    def estimate(quantity: str, claim: str, value: float, low: float, high: float) -> Estimate:
-        return Estimate(
-            quantity=quantity,
-            claim=claim,
-            estimate=float(value),
-            low=low,
-            high=high,
-            unit="",
-            n=sample.n_pairs,
-            n_regions=sample.n_regions,
-            n_places=places.n,
-            method=f"median absolute log residual of a least-squares line on distance, pairs of at least "
-            f"{MIN_DISTANCE_KM:g} km; percentile interval of a {BOOTSTRAP} ({REFERENCES})",
-            assumption=ASSUMPTION,
-            warnings=warnings,
-        )
-
     rtt, throughput = np.exp([logs[:2], *ends[:, :2]]).T
     claim = "A pair typically misses the line of {} by a factor of {{}}"
+    ratio_claim = "On log scales throughput scatters {} times as much as RTT"
+    common = sample.counted(places) | {
+        "unit": "",
+        "method": f"median absolute log residual of a least-squares line on distance, pairs of at least "
+        f"{MIN_DISTANCE_KM:g} km; percentile interval of a {BOOTSTRAP} ({REFERENCES})",
+        "assumption": ASSUMPTION,
+        "warnings": warnings,
+    }
     return Scatter(
-        estimate("scatter of RTT", claim.format("RTT"), *rtt),
-        estimate("scatter of throughput", claim.format("log throughput"), *throughput),
-        estimate(
-            "scatter of throughput over that of RTT",
-            "On log scales throughput scatters {} times as much as RTT",
-            logs[2],
-            *ends[:, 2],
-        ),
+        Estimate("scatter of RTT", claim.format("RTT"), *rtt, **common),
+        Estimate("scatter of throughput", claim.format("log throughput"), *throughput, **common),
+        Estimate("scatter of throughput over that of RTT", ratio_claim, logs[2], *ends[:, 2], **common),
     )
 
 

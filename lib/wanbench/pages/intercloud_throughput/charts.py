@@ -20,7 +20,7 @@ RAMP = ("#2B1B5A", "#4A3C9A", "#2F7EBC", "#3FB5A3", "#A8C545", "#F2B134")
 FEW_LINKS = 60  # Up to this number of pairs lines are thick and nearly opaque; more would hide each other
 
 
-def rounds(tests: pd.DataFrame, *, note: str = "") -> go.Figure:
+def rounds(tests: pd.DataFrame) -> go.Figure:
     """
     Draw a bar for each region and test of table `tests`: bars of a region overlap if it was in two tests at once.
 
@@ -67,7 +67,6 @@ def rounds(tests: pd.DataFrame, *, note: str = "") -> go.Figure:
         alt=f"Timeline of {basis}. {verdict}.",
         caption=f"When each region took part in a test: {basis}. {verdict}.",
         table=tests[columns].assign(start_s=start_s, length_s=length_s),
-        note=note,
     )
 
 
@@ -79,7 +78,7 @@ def overlapping(tests: pd.DataFrame) -> int:
     return int((both.started_at_utc < before).sum())
 
 
-def link_map(pairs: pd.DataFrame, regions: pd.DataFrame, *, note: str = "") -> go.Figure:
+def link_map(pairs: pd.DataFrame, regions: pd.DataFrame) -> go.Figure:
     """
     Draw the measured pairs as great circles on a world map, coloured by throughput.
 
@@ -120,5 +119,4 @@ def link_map(pairs: pd.DataFrame, regions: pd.DataFrame, *, note: str = "") -> g
         caption=f"Throughput of {count(len(frame), 'pair')}, from {low} to {high}, median {middle}. "
         "Coastline: Natural Earth.",
         table=frame[["region_a", "region_b", "cloud_pair", "distance_km", "throughput_bps"]],
-        note=note,
     )

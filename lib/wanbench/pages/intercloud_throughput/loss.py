@@ -201,11 +201,9 @@ def _estimate(loss, ends: tuple[float, float], rows, method, retransmits, warnin
     if {"from_region", "to_region"} <= set(rows.columns):
         where = f" from {rows.from_region.iloc[0]} to {rows.to_region.iloc[0]}"
     return Estimate(
-        quantity="loss from throughput",
-        claim=f"The loss that explains the throughput{where} is {{}}",
-        estimate=loss,
-        low=ends[0],
-        high=ends[1],
+        "loss from throughput",
+        f"The loss that explains the throughput{where} is {{}}",
+        *(loss, *ends),
         unit="fraction",
         n=1,
         n_regions=2,

@@ -121,8 +121,8 @@ def capacity(estimate: Estimate, rate_bps: float, *, run_id: str = "") -> Verdic
 
 
 def _against(estimate: Estimate, name: str, requested: float, run_id: str) -> Verdicts:
-    limit, key = percent(ALLOWED_SHARE), (run_id, EVERY, EVERY)
-    row = row_of(key, name, estimate.unit, estimate.level, limit, estimate.n)
+    key = (run_id, EVERY, EVERY)
+    row = row_of(key, name, estimate.unit, estimate.level, percent(ALLOWED_SHARE), estimate.n)
     if not isnan(estimate.estimate):
         allowed, note = ALLOWED_SHARE * requested, "; ".join(estimate.warnings)
         row |= judged(requested, estimate.estimate, estimate.low, estimate.high, allowed, note)

@@ -17,7 +17,7 @@ AROUND_S = 2.0  # Time shown before the cut and after healing
 MAX_TIMELINES = 3  # More timelines below each other do not fit on a screen
 
 
-def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame, *, note: str = "") -> go.Figure:
+def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     """
     Draw the echoes around each of the first three cuts: replies at their RTT, lost echoes below, against time since the
     command. A lost echo is placed by its sequence number between the replies before and after it.
@@ -57,7 +57,6 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame, *, note: str = "") ->
         alt=f"Timelines of echoes around {count(len(cuts), 'cut')}; {last}.",
         caption=f"What {count(len(cuts), 'cut')}{of_all} did to echoes: {last}.",
         table=pd.concat(timelines, ignore_index=True),
-        note=note,
         headroom_px=theme.PANEL_TITLES_PX,
     )
 

@@ -10,7 +10,6 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import check_fields
 from wanbench.errors import CommandError
 from wanbench.measure.campaign import start
 from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, keep, links_of
@@ -49,14 +48,9 @@ def plan_for_links(
     `links` has both directions, as returned by `separate_pairs`; the rest is as in `wanbench.measure.plan.make_plan`.
     """
     forward = [pair for position, pair in enumerate(links) if pair[::-1] not in list(links)[:position]]
-    return make_plan(
-        pairs=forward,
-        rtt_ms={pair: links[pair].delay_ms + links[pair[::-1]].delay_ms for pair in forward},
-        rate_bps=max((link.rate_bps or 0 for link in links.values()), default=0) or None,
-        experiments=experiments,
-        batch=batch,
-        seed=seed,
-    )
+    rtt_ms = {pair: links[pair].delay_ms + links[pair[::-1]].delay_ms for pair in forward}
+    rate_bps = max((link.rate_bps or 0 for link in links.values()), default=0) or None
+    return make_plan(pairs=forward, rtt_ms=rtt_ms, rate_bps=rate_bps, experiments=experiments, batch=batch, seed=seed)
 
 
 def calibrate(
@@ -66,7 +60,7 @@ def calibrate(
     *,
     lab: str,
     batch: int | None = None,
-    seed: int = 0,
+    seed=0,
     **options,
 ) -> Run:
     """
@@ -144,15 +138,14 @@ class Cut(_PingMeanwhile):
     lab's confirmation. Read by `wanbench.read.ingest.cut`.
     """
 
-    before_s: float = 1.0
-    cut_s: float = 1.0
-    after_s: float = 1.0
+    before_s: float = bounded(1.0, 0.1, 3600)
+    cut_s: float = bounded(1.0, 0.1, 3600)
+    after_s: float = bounded(1.0, 0.1, 3600)
     interval_s: float = bounded(0.005, 0.001, 3600)
 
     name: ClassVar[str] = "cut"
 
     def __post_init__(self):
-        check_fields(self, *((name, 0.1, 3600) for name in ("before_s", "cut_s", "after_s")))
         check_declared(self)
         self._ping()
 
@@ -165,11 +158,17 @@ class Cut(_PingMeanwhile):
     @contextmanager
     def _change(self, source: Host, target: Host) -> Iterator[dict]:
         links, times = links_of(source), {}
+
+        def timed(command, event):
+            times[f"{event}_at_s"] = time.time()
+            command(source.region, target.region)
+            times[f"{event}_answered_at_s"] = time.time()
+
         try:
-            _timed(links.cut, "cut", source, target, times)
+            timed(links.cut, "cut")
             time.sleep(self.cut_s)
         finally:
-            _timed(links.heal, "healed", source, target, times)
+            timed(links.heal, "healed")
         yield times
 
 
@@ -204,17 +203,8 @@ class Shorten(_PingMeanwhile):
         ways = [(source.region, target.region), (target.region, source.region)]
         if not all(way in links.links for way in ways):
             raise ExperimentError(f"{source.name} and {target.name} are not linked both ways")
-        before_ms = {way: links.links[way].delay_ms for way in ways}
-        try:
+        with ExitStack() as undoing:
             for way in ways:
+                undoing.callback(links.set_link, *way, delay_ms=links.links[way].delay_ms)
                 links.set_link(*way, delay_ms=self.delay_ms)
             yield {}
-        finally:
-            for way in ways:
-                links.set_link(*way, delay_ms=before_ms[way])
-
-
-def _timed(command, event, source, target, times):
-    times[f"{event}_at_s"] = time.time()
-    command(source.region, target.region)
-    times[f"{event}_answered_at_s"] = time.time()

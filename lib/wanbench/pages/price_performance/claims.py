@@ -95,9 +95,8 @@ def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
     values = trials.messages_per_s[trials.setting == setting]
     about = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
     about |= {"method": "largest over smallest of the trials", "assumption": "none: it describes these trials"}
-    claim = f"The largest rate of a repeat of {setting} is {{}} the smallest"
-    ratio = float(values.max() / values.min())
-    return Estimate("largest rate over smallest of one size", claim, ratio, nan, nan, "times", len(values), **about)
+    texts = "largest rate over smallest of one size", f"The largest rate of a repeat of {setting} is {{}} the smallest"
+    return Estimate(*texts, float(values.max() / values.min()), nan, nan, "times", len(values), **about)
 
 
 def price_performance(**measured: Estimate | Result | None) -> Audit:
@@ -218,31 +217,23 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     spread, least = max(group.values()) / min(group.values()), min(group.values())
     ahead = ", ".join(name for name in INSTANCES if name not in group and rates[name] > least) or "none"
     no_network, times = "The source prints no throughput of the network.", f"{number(close, 2)} times the rate of"
+    intel = "Holds if the newer Intel is ahead of Graviton3 and the older at most a tenth behind Graviton2."
+    more = f"Holds if {LEADER} has the higher rate of messages in: {number(produced, 2)} times that of {RIVAL}."
+    apart = (
+        f"By messages these differ by {number(spread, 2)} times; and {LEADER} is said to send far more than {RIVAL}."
+    )
     return [
         (claim, holds, f"{working} {own}")
         for claim, holds, working in (
             ("ice-lake", first, f"Holds if {RIVAL} has the highest rate."),
             ("best", first, f"Holds if {RIVAL} has the highest rate."),
             ("graviton3-close", None, f"The source gives no bound. {RIVAL} has {times} {LEADER}."),
-            (
-                "intel-messages",
-                newer and rates[RIVAL] >= rates[LEADER],
-                "Holds if the newer Intel is ahead of Graviton3 and the older at most a tenth behind Graviton2.",
-            ),
+            ("intel-messages", newer and rates[RIVAL] >= rates[LEADER], intel),
             ("amd-messages", slower, "Holds if both AMD instances are behind the best others."),
             ("older-intel", rates["m5"] < rates[LEADER], f"Holds if m5 is behind {LEADER}."),
             ("amd-graviton2", None, f"The source gives no bound. Over Graviton2: {over}."),
-            (
-                "more-produced",
-                produced > 1,
-                f"Holds if {LEADER} has the higher rate of messages in: {number(produced, 2)} times that of {RIVAL}.",
-            ),
-            (
-                "same-throughput",
-                None,
-                f"{no_network} By messages these differ by {number(spread, 2)} times; and {LEADER} is said to send far "
-                f"more than {RIVAL}.",
-            ),
+            ("more-produced", produced > 1, more),
+            ("same-throughput", None, f"{no_network} {apart}"),
             ("other-bottlenecks", None, f"{no_network} By messages, ahead of the last of the former three: {ahead}."),
             ("merit", None, f"The best x86 has {times} the best ARM; of stability the source gives no numbers."),
         )
@@ -278,27 +269,20 @@ def _causes(audit: Audit) -> list[tuple[str, bool | None, str]]:
     throughputs = ", ".join(f"{name} {number(ebs[name])}" for name in (*named, *spared))
     bandwidths = ", ".join(f"{name} {number(network[name])}" for name in INSTANCES)
     rival, leader = (number(audit.number(f"{name}-network-bytes")) for name in better)
-    return [
-        (
-            "bottleneck",
-            max(ebs[name] for name in named) < min(ebs[name] for name in spared),
-            "Holds if the three have less EBS throughput than each of the others. Own numbers, in MB/s: "
-            f"{throughputs}.",
-        ),
-        (
-            "iowait-network",
-            min(network[name] for name in better) > max(network[name] for name in rest),
-            "Holds if both have a higher network bandwidth than each of the others. Own numbers, in Mbit/s: "
-            f"{bandwidths}. IOWait counts waiting for disks; both have the highest EBS throughput, "
-            f"{number(ebs[LEADER])} MB/s.",
-        ),
-        (
-            "outbound",
-            None if network[LEADER] > network[RIVAL] else False,
-            f"Own numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow it; as printed in "
-            f"bytes, {leader} against {rival} MB/s, they would not. That it was the limit is not shown.",
-        ),
-    ]
+    slower = max(ebs[name] for name in named) < min(ebs[name] for name in spared)
+    wider = min(network[name] for name in better) > max(network[name] for name in rest)
+    less = "Holds if the three have less EBS throughput than each of the others. Own numbers, in MB/s:"
+    more = (
+        f"Holds if both have a higher network bandwidth than each of the others. Own numbers, in Mbit/s: {bandwidths}. "
+        f"IOWait counts waiting for disks; both have the highest EBS throughput, {number(ebs[LEADER])} MB/s."
+    )
+    outbound = (
+        f"Own numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow it; as printed in "
+        f"bytes, {leader} against {rival} MB/s, they would not. That it was the limit is not shown."
+    )
+    allowed = None if network[LEADER] > network[RIVAL] else False
+    judged = ("bottleneck", slower, f"{less} {throughputs}."), ("iowait-network", wider, more)
+    return [*judged, ("outbound", allowed, outbound)]
 
 
 def _stability(audit: Audit) -> list[tuple[str, None, str]]:

@@ -77,7 +77,7 @@ class SizeCosts(Result):
     def price_that_ties(self, setting: str, other: str) -> Estimate:
         """The price of a setting, in USD per hour, at which a billion messages would cost as much as with the other."""
         now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
-        claim = f"{setting} would cost as much per message as {other} at {{}} (it has {now:g})"
+        claim = f"{setting} would cost as much per message as {other} at {{}} (its price is {now:g})"
         about = {"quantity": f"price at which {setting} ties with {other}", "claim": claim, "unit": "USD/hour"}
         return self.ratio(other, setting).transformed(lambda ratio: now * ratio, **about)
 

@@ -96,13 +96,9 @@ class Machine(RowsResult):
             )
         share, full = (short.used + short.others).max() / self.processors, FULL["machine_busy"][1]
         needs = ", ".join(f"{row.setting} {number(row.needed, 1)}" for row in short.itertuples())
-        so = (
-            f"But brokers used less, and at most {number(100 * share, 0)} % of the processors were busy: they were not "
-            "full."
-            if share < full
-            else "Such a size may carry no more messages here than one with a smaller quota, and then tie with it or "
-            "look dearer than it is."
-        )
+        busy = f"at most {number(100 * share, 0)} % of the processors were busy"
+        so = "Such a size may carry no more messages here than one with a smaller quota, and then tie with it or look"
+        so = f"But brokers used less, and {busy}: they were not full." if share < full else f"{so} dearer than it is."
         return (
             f"{there}, too few for every size to use its whole quota beside clients and all else, with "
             f"{number(100 * full, 0)} % of them busy at most. Processors needed: {needs}. {so}"
@@ -133,13 +129,11 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
     n, rows = len(subjects), []
     for name, part in trials.trials.groupby("setting", sort=False):
         quotas = [quota for quota in quotas_of(part.broker_sizes.iloc[0], brokers) if quota]
-        others = (n * part.machine_busy - part.brokers_used).clip(lower=0).mean()
-        seen = isfinite(others)
-        needed = float(sum(quotas) + (others if seen else 0.0))
+        others = float((n * part.machine_busy - part.brokers_used).clip(lower=0).mean())
+        row = {"setting": name, "quotas": float(sum(quotas)), "used": float(part.brokers_used.mean()), "others": others}
+        needed = row["quotas"] + (others if isfinite(others) else 0.0)
         # Full to the last processor, nothing is left for a burst: the limit of `FULL` holds here too.
         enough = needed <= n * FULL["machine_busy"][1]
         # Quotas alone can be too much, but without samples of all else never known to be enough.
-        enough = None if enough and not seen else enough
-        row = {"setting": name, "quotas": float(sum(quotas)), "used": float(part.brokers_used.mean())}
-        rows.append(row | {"others": float(others), "needed": needed, "enough": enough})
+        rows.append(row | {"needed": needed, "enough": enough if isfinite(others) or not enough else None})
     return Machine(pd.DataFrame(rows), n)

@@ -97,10 +97,8 @@ def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) ->
     >>> paid_over_listed("aws", ["m6i.2xlarge"], "on demand")
     {'m6i.2xlarge': 1.0}
     """
-    paid, listed = (
-        {item: price(provider, item, **more).value for item in items} for more in ({"term": term} | which, which)
-    )
-    return {item: paid[item] / listed[item] for item in paid}
+    paid = {item: price(provider, item, term=term, **which).value for item in items}
+    return {item: usd / price(provider, item, **which).value for item, usd in paid.items()}
 
 
 @dataclass(frozen=True, repr=False)

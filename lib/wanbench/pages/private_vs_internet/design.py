@@ -43,20 +43,15 @@ class Path:
     rtt_sd_ms: float
     correlation_s: float = 0.5
 
-    def link(self, rate_bps: float | None, loss: float = 0.0) -> LinkSettings:
+    def link(self, rate_bps: float | None) -> LinkSettings:
         """
         The link settings of one direction.
 
         >>> Path("private", 62.5, 0.7).link(2e8).jitter_ms.__round__(2)
         0.49
         """
-        return LinkSettings(
-            self.rtt_ms / 2,
-            jitter_ms=self.rtt_sd_ms / sqrt(2),
-            loss=loss,
-            rate_bps=rate_bps,
-            jitter_correlation_s=self.correlation_s,
-        )
+        jitter = {"jitter_ms": self.rtt_sd_ms / sqrt(2), "jitter_correlation_s": self.correlation_s}
+        return LinkSettings(self.rtt_ms / 2, rate_bps=rate_bps, **jitter)
 
 
 def two_paths(
@@ -92,7 +87,10 @@ def two_paths(
     are_real : bool
         Whether the settings are the names of real paths between the hosts.
     """
-    _check(scales, rate_bps, background_share)
+    if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
+        raise ParameterError(f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more.")
+    check_number("background_share", background_share, 0, 0.99)  # a full link leaves nothing to compare
+    check_number("rate_bps", rate_bps, 0, above=True)
     if load.duration_s is None:
         raise ParameterError("load counts records; allowed: one with duration_s, as pings and background have.")
     of = {path.setting: path for path in paths}
@@ -107,8 +105,7 @@ def two_paths(
                 size = filling_record_bytes(batch_bytes, load.record_bytes) if fit_records else load.record_bytes
                 at = replace(load, batch_bytes=batch_bytes, record_bytes=size)
                 one = _trial(at, of[setting].link(rate_bps / scale), background_share, alongside)
-                one = replace(one, path=setting) if are_real else one
-                trials.append(Trial(setting, (one,), number))
+                trials.append(Trial(setting, (replace(one, path=setting) if are_real else one,), number))
     return trials
 
 
@@ -123,9 +120,8 @@ def filling_record_bytes(batch_bytes: int, record_bytes: int) -> int:
     records = max(round(room / (record_bytes + RECORD_HEADER_BYTES)), 1)
     size = room // records - MOST_RECORD_HEADER_BYTES
     if size < 1:
-        raise ParameterError(
-            f"batch_bytes is {batch_bytes} at this scale; allowed: enough for one record, so scale down less."
-        )
+        allowed = "enough for one record, so scale down less"
+        raise ParameterError(f"batch_bytes is {batch_bytes} at this scale; allowed: {allowed}.")
     return size
 
 
@@ -165,14 +161,8 @@ def _trial(load, link, background_share, alongside):
     lasts_s = ceil(load.warmup_s + load.duration_s + OVERLAP_S)
     background = None
     if background_share:
-        background = Iperf3(
-            duration_s=lasts_s,
-            udp=True,
-            rate_bps=background_share * link.rate_bps,
-            omit_s=0,
-            block_bytes=1400,
-            window_bytes=BACKGROUND_WINDOW_BYTES,
-        )
+        sizes = {"block_bytes": 1400, "window_bytes": BACKGROUND_WINDOW_BYTES}
+        background = Iperf3(duration_s=lasts_s, udp=True, rate_bps=background_share * link.rate_bps, omit_s=0, **sizes)
     ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
     return KafkaTrial(load, link=link, background=background, ping=ping, alongside=alongside)
 
@@ -180,10 +170,3 @@ def _trial(load, link, background_share, alongside):
 def _plain(value):
     """A design's level in the type that settings use: whole numbers as int."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _check(scales, rate_bps, background_share):
-    if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
-        raise ParameterError(f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more.")
-    check_number("background_share", background_share, 0, 0.99)  # a full link leaves nothing to compare
-    check_number("rate_bps", rate_bps, 0, above=True)

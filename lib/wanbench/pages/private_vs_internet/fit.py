@@ -148,40 +148,23 @@ def fit_factorial(
     pooled = np.asarray(fit.cov_params())
     sums = _Combinations(fit.params, robust, pooled, freedom, level, basis, len(runs), cautions)
     elasticities, doublings, effects = _main_effects(sums, factors, response)
-    thesis = measured = grid = None
+    thesis = None
+    measured = grid = pd.DataFrame(columns=[*names, "gain", "low", "high", "verdict"])
     if {delay, rate} <= {*elasticities}:
-        thesis = sums.estimate(
-            -sums.unit(1 + names.index(delay)) - sums.unit(1 + names.index(rate)),
-            "halved delay over doubled rate",
-            f"On average between the levels halving {word(delay)} multiplies {word(response)} by {{}} what doubling "
-            f"{word(rate)} does",
-            _doubled,
-            "times",
-        )
+        gain = -sums.unit(1 + names.index(delay)) - sums.unit(1 + names.index(rate))
+        claim = f"halving {word(delay)} multiplies {word(response)} by {{}} what doubling {word(rate)} does"
+        claim = f"On average between the levels {claim}"
+        thesis = sums.estimate(gain, "halved delay over doubled rate", claim, _doubled, "times")
         covers = (robust.cover, pooled)
         gain_map = GainMap(factors, terms, delay, rate, fit.params, covers, freedom, level)
         measured, grid = runs[names].drop_duplicates().sort_values(names), gain_map.grid(runs)
         gain_map.hold_together_at(pd.concat([measured, grid], ignore_index=True))
         measured, grid = gain_map.gains(measured), gain_map.gains(grid)
-    empty = pd.DataFrame(columns=[*names, "gain", "low", "high", "verdict"])
-    return Factorial(
-        elasticities=elasticities,
-        interactions=_interactions(sums, terms, factors, response),
-        doublings=doublings,
-        effects=effects,
-        thesis=thesis,
-        combinations=empty if measured is None else measured,
-        grid=empty if grid is None else grid,
-        aliases=aliases,
-        response=response,
-        delay=delay,
-        rate=rate,
-        lack_of_fit_p=lack_p,
-        runs=runs.assign(fitted=np.exp(fit.fittedvalues), residual=fit.resid).rename(
-            columns={"_response": "response", "_block": "block"}
-        ),
-        left_out=left_out,
-    )
+    interactions = _interactions(sums, terms, factors, response)
+    runs = runs.assign(fitted=np.exp(fit.fittedvalues), residual=fit.resid)
+    runs = runs.rename(columns={"_response": "response", "_block": "block"})
+    estimates = (elasticities, interactions, doublings, effects, thesis)
+    return Factorial(*estimates, measured, grid, aliases, response, delay, rate, lack_p, runs, left_out)
 
 
 @dataclass(frozen=True)
@@ -206,14 +189,7 @@ class _Combinations:
         """Return the combination that is one coefficient."""
         return (np.arange(len(self.params)) == at).astype(float)
 
-    def estimate(
-        self,
-        combination: np.ndarray,
-        quantity: str,
-        claim: str,
-        change: Callable[[float], float] = float,
-        unit: str = "",
-    ) -> Estimate:
+    def estimate(self, combination: np.ndarray, quantity: str, claim: str, change: Callable = float, unit: str = ""):
         """Return the estimate of a combination, with `change` applied to it and to both ends of its interval."""
         freedom = self.robust.freedom(combination)
         value = float(combination @ self.params)
@@ -221,20 +197,10 @@ class _Combinations:
             sqrt(max(float(combination @ cover @ combination), 0.0)) * t_quantile(self.level, degrees)
             for cover, degrees in ((self.robust.cover, freedom), (self.pooled, self.pooled_freedom))
         )
-        return Estimate(
-            quantity=quantity,
-            claim=claim,
-            estimate=change(value),
-            low=change(value - half),
-            high=change(value + half),
-            unit=unit,
-            n=self.n,
-            basis=self.basis,
-            method=METHOD.format(number(freedom, 1)),
-            assumption=ASSUMPTION,
-            level=self.level,
-            warnings=self.cautions,
-        )
+        names = {"quantity": quantity, "claim": claim, "unit": unit, "method": METHOD.format(number(freedom, 1))}
+        shared = {"n": self.n, "basis": self.basis, "level": self.level, "warnings": self.cautions}
+        estimate, low, high = (change(end) for end in (value, value - half, value + half))
+        return Estimate(estimate=estimate, low=low, high=high, assumption=ASSUMPTION, **names, **shared)
 
 
 def _doubled(value: float) -> float:
@@ -286,18 +252,15 @@ def _interactions(
 def _check_design(design: np.ndarray, terms: Sequence[tuple[str, ...]], aliases: pd.DataFrame) -> None:
     n_runs, n_coefficients = design.shape
     if n_runs < n_coefficients + 2:
-        raise ParameterError(
-            f"{count(n_runs, 'run')} for {n_coefficients} coefficients; it takes 2 more runs than coefficients"
-        )
+        given = f"{count(n_runs, 'run')} for {n_coefficients} coefficients"
+        raise ParameterError(f"{given}; it takes 2 more runs than coefficients")
     if np.linalg.matrix_rank(design) == n_coefficients:
         return
     fitted = {":".join(term) for term in terms}
     alike = aliases[(aliases.aliased_with != "") & aliases.effect.isin(fitted)].head(3)
     listed = "; ".join(f"{row.effect} = {row.aliased_with}" for row in alike.itertuples())
-    raise ParameterError(
-        f"the runs cannot separate these effects{': ' if listed else ''}{listed}; drop an interaction, or "
-        "add combinations"
-    )
+    listed = f": {listed}" if listed else ""
+    raise ParameterError(f"the runs cannot separate these effects{listed}; drop an interaction, or add combinations")
 
 
 def _squares(codes: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -306,9 +269,7 @@ def _squares(codes: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.column_stack(squares) if squares else np.empty((len(next(iter(codes.values()))), 0))
 
 
-def _cautions(
-    left_out: pd.DataFrame, lack_p: float, against: str, freedom: int, aliases: pd.DataFrame
-) -> tuple[str, ...]:
+def _cautions(left_out: pd.DataFrame, lack_p: float, against: str, freedom: int, aliases: pd.DataFrame) -> tuple:
     cautions = []
     if len(left_out):
         cautions.append(f"{count(len(left_out), 'row')} left out ({reasons(left_out)})")
@@ -326,9 +287,8 @@ def _cautions(
         cautions.append("whether the model fits is not tested: it is saturated, or fits without residuals")
     mixed = aliases[(aliases.aliased_with != "") & ~aliases.effect.str.contains(":")]
     if len(mixed):
-        listed = "; ".join(
-            f"{effect_words(row.effect)} with {effect_words(row.aliased_with)}" for row in mixed.head(3).itertuples()
-        )
+        pairs = [(effect_words(row.effect), effect_words(row.aliased_with)) for row in mixed.head(3).itertuples()]
+        listed = "; ".join(f"{one} with {other}" for one, other in pairs)
         more = f" and {len(mixed) - 3} more" if len(mixed) > 3 else ""
         cautions.append(f"in this fraction main effects are confounded with interactions ({listed}{more})")
     if freedom < FEW_DEGREES:

@@ -62,14 +62,10 @@ class GainMap:
         variance = np.max([np.einsum("ij,jk,ik->i", weights, cover, weights) for cover in self.covers], axis=0)
         half = self.critical_value * np.sqrt(np.maximum(variance, 0.0))
         low, high = value - half, value + half
-        return points.reset_index(drop=True).assign(
-            elasticity_delay=along_delay @ self.params,
-            elasticity_rate=along_rate @ self.params,
-            gain=DOUBLING**value,
-            low=DOUBLING**low,
-            high=DOUBLING**high,
-            verdict=np.select([low > 0, high < 0], ["holds", "fails"], "undecided"),
-        )
+        slopes = {"elasticity_delay": along_delay @ self.params, "elasticity_rate": along_rate @ self.params}
+        gains = {"gain": DOUBLING**value, "low": DOUBLING**low, "high": DOUBLING**high}
+        verdict = np.select([low > 0, high < 0], ["holds", "fails"], "undecided")
+        return points.reset_index(drop=True).assign(**slopes, **gains, verdict=verdict)
 
     def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the coefficients' weights in both elasticities, and in the log2 gain (minus their sum)."""

@@ -92,19 +92,11 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str]) -> go.Fig
         means_of.append(f"{arm}: {means['rx_packets_per_s']:,.0f} received and {means['tx_packets_per_s']:,.0f} sent")
         for column, (value, way) in enumerate(panels.items(), 1):
             for nth, part in enumerate(tests):
-                figure.add_scatter(
-                    x=(part.start_s + part.end_s) / 2 - part.start_s.min(),
-                    y=part[value],
-                    mode="lines",
-                    line={"color": shade, "width": 1.5},
-                    opacity=0.75,
-                    name=theme.plain(f"{arm} ({count(len(tests), 'test')})"),
-                    legendgroup=arm,
-                    showlegend=column == 1 and nth == 0,
-                    hovertemplate=f"%{{y:,.0f}} packets/s {way}<extra></extra>",
-                    row=1,
-                    col=column,
-                )
+                x, where = (part.start_s + part.end_s) / 2 - part.start_s.min(), {"row": 1, "col": column}
+                style = {"mode": "lines", "line": {"color": shade, "width": 1.5}, "opacity": 0.75}
+                style |= {"hovertemplate": f"%{{y:,.0f}} packets/s {way}<extra></extra>", "legendgroup": arm}
+                name = theme.plain(f"{arm} ({count(len(tests), 'test')})")
+                figure.add_scatter(x=x, y=part[value], name=name, showlegend=column == 1 and nth == 0, **style, **where)
             line = {"color": shade, "dash": "dash", "width": 2}
             if isfinite(means[value]):
                 figure.add_hline(y=means[value], line=line, row=1, col=column)

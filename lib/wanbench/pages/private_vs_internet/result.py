@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, log2
 
@@ -28,11 +28,8 @@ PANEL_COLUMNS = 2
 COLOURS = [[0.0, theme.OUTSIDE], [0.5, "#FFFFFF"], [1.0, theme.WITHIN]]
 MIN_LOG2_GAIN = 0.25  # The colour scale reaches at least this far, so that small differences do not look large.
 ROW_PX = 300
-STYLES = {
-    "holds": (theme.WITHIN, "circle"),
-    "undecided": (theme.UNKNOWN, "diamond"),
-    "fails": (theme.OUTSIDE, "square"),
-}
+WITHIN, UNKNOWN, OUTSIDE = theme.WITHIN, theme.UNKNOWN, theme.OUTSIDE
+STYLES = {"holds": (WITHIN, "circle"), "undecided": (UNKNOWN, "diamond"), "fails": (OUTSIDE, "square")}
 HEADROOM_PX = 24  # Room for one line of panel titles.
 MAX_TICKS = 8
 # Path factors that are always best small: maps show their lowest level, shares average over them.
@@ -107,11 +104,8 @@ class Factorial(Result):
         two = [name for name in (self.delay, self.rate) if name in self.runs and self.runs[name].nunique() == 2]
         if self.thesis is None or not two:
             return super().cautions
-        line = (
-            f"two levels of {' and of '.join(map(word, two))} cannot show curvature, so if a limit lies "
-            "between them, gains are averages"
-        )
-        return (*super().cautions, line)
+        levels = f"two levels of {' and of '.join(map(word, two))} cannot show curvature"
+        return (*super().cautions, f"{levels}, so if a limit lies between them, gains are averages")
 
     def alias_table(self) -> pd.DataFrame:
         """Return the confounded effects; no rows if there are none."""
@@ -145,15 +139,11 @@ class Factorial(Result):
         counts = self.combinations.verdict.value_counts()
         holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
         total = count(len(self.combinations), "combination")
+        more = f"alving {word(self.delay)} gains more than doubling {word(self.rate)}"
+        together = f"({percent(self.thesis.level)} for all together)"
         if not holds and not fails:
-            return (
-                f"Whether halving {word(self.delay)} gains more than doubling {word(self.rate)} is undecided in all "
-                f"{total} of levels ({percent(self.thesis.level)} for all together)."
-            )
-        return (
-            f"Halving {word(self.delay)} gains more than doubling {word(self.rate)} in {holds} of {total} of levels, "
-            f"less in {fails}; {undecided} are undecided ({percent(self.thesis.level)} for all together)."
-        )
+            return f"Whether h{more} is undecided in all {total} of levels {together}."
+        return f"H{more} in {holds} of {total} of levels, less in {fails}; {undecided} are undecided {together}."
 
     def shares_sentence(self) -> str:
         """Return the shares of the factor space with each verdict, in a sentence; "" without a thesis."""
@@ -170,7 +160,7 @@ class Factorial(Result):
         failing = shares[shares.fails > 0].sort_values("fails", ascending=False)
         by = [name for name in self.others if name in shares]
         where = [
-            (", ".join(f"{word(name)} {level_label(name, getattr(row, name))}" for name in by) or "any levels")
+            (_levels((name, getattr(row, name)) for name in by) or "any levels")
             + (f" (in {_percent(row.fails)}: {row.fails_where})" if row.fails < 1 else " (throughout)")
             for row in failing.itertuples()
         ]
@@ -179,50 +169,29 @@ class Factorial(Result):
 
     def finding(self, name: str, page: str = "") -> Finding:
         """Return the finding on the thesis; its number is the share of the space where it holds."""
-        return Finding(
-            name=name,
-            sentence=" ".join([self.verdict(), self.shares_sentence()]).strip(),
-            cautions=self.cautions,
-            estimate=float((self.grid.verdict == "holds").mean()),
-            low=None,
-            high=None,
-            unit="fraction",
-            n=len(self.runs),
-            n_regions=None,
-            method=METHOD,
-            assumption=self.estimates[0].assumption,
-            page=page,
-        )
+        sentence = " ".join([self.verdict(), self.shares_sentence()]).strip()
+        share = {"estimate": float((self.grid.verdict == "holds").mean()), "low": None, "high": None}
+        about = {"sentence": sentence, "unit": "fraction", "n": len(self.runs), "method": METHOD}
+        return replace(super().finding(name, page), **about, **share)
 
     def figure(self) -> go.Figure:
         has_thesis = len(self.combinations) > 0
         titles = ["doubling a factor, or its high level over its low one"]
-        if has_thesis:
-            titles.append("halved delay over doubled rate, by combination")
+        titles += ["halved delay over doubled rate, by combination"] * has_thesis
         figure = make_subplots(rows=1, cols=len(titles), horizontal_spacing=0.12, subplot_titles=titles)
         estimates = [*self.doublings.values(), *self.effects.values()]
-        labels = [
-            *(f"2 × {word(name)}" for name in self.doublings),
-            *(effect.quantity for effect in self.effects.values()),
-        ]
-        table = pd.DataFrame([estimate.row() for estimate in estimates])
-        rows = list(range(len(estimates)))
-        marker, where = {"size": 11, "color": theme.FIT}, {"row": 1, "col": 1}
-        estimate_points(figure, rows, estimates, marker=marker, bar={"width": 5}, showlegend=False, **where)
-        figure.update_yaxes(
-            tickvals=rows, ticktext=[theme.plain(label) for label in labels], autorange="reversed", row=1, col=1
-        )
-        figure.update_xaxes(
-            title=f"multiplies {theme.plain(word(self.response))} by (log axis)",
-            **_ratio_axis([*table.low, *table.high]),
-            row=1,
-            col=1,
-        )
+        labels = [f"2 × {word(name)}" for name in self.doublings] + [one.quantity for one in self.effects.values()]
+        rows, where = list(range(len(estimates))), {"row": 1, "col": 1}
+        style = {"marker": {"size": 11, "color": theme.FIT}, "bar": {"width": 5}, "showlegend": False}
+        estimate_points(figure, rows, estimates, **style, **where)
+        ticks = {"tickvals": rows, "ticktext": [theme.plain(label) for label in labels]}
+        figure.update_yaxes(**ticks, autorange="reversed", **where)
+        axis = _ratio_axis([end for one in estimates for end in (one.low, one.high)])
+        figure.update_xaxes(title=f"multiplies {theme.plain(word(self.response))} by (log axis)", **axis, **where)
         level = percent(estimates[0].level)
-        right = ""
+        right = f" Right: one point per combination of levels; bars: {level} for all together." if has_thesis else ""
         if has_thesis:
             _add_thesis(figure, self)
-            right = f" Right: one point per combination of levels; bars: {level} for all together."
         reference_line(figure, x=1)
         return theme.finish(
             figure,
@@ -237,36 +206,32 @@ class Factorial(Result):
         )
 
 
+def _levels(levels) -> str:
+    """Levels by factor, as text."""
+    return ", ".join(f"{word(name)} {level_label(name, level)}" for name, level in levels)
+
+
 def _percent(share: float) -> str:
     return f"{number(100 * share, 0)} %"
 
 
 def _add_thesis(figure: go.Figure, fit: Factorial) -> None:
-    points = fit.combinations.sort_values("gain", ignore_index=True)
+    points, right = fit.combinations.sort_values("gain", ignore_index=True), {"row": 1, "col": 2}
     for verdict, (colour, symbol) in STYLES.items():
         part = points[points.verdict == verdict]
         if part.empty:
             continue
-        interval_points(
-            figure,
-            part.index,
-            part.gain,
-            part.low,
-            part.high,
-            name=f"{verdict} ({count(len(part), 'combination')})",
-            marker={"size": 8, "color": colour, "symbol": symbol},
-            bar={"width": 5},
-            text=[
-                "<br>".join(theme.plain(f"{word(name)} {level_label(name, level)}") for name, level in row.items())
-                for row in part[fit.factors].to_dict("records")
-            ],
-            hovertemplate="%{text}<br>%{x:.3g} times<extra></extra>",
-            row=1,
-            col=2,
-        )
-    figure.update_yaxes(showticklabels=False, title="combinations of levels, sorted", zeroline=False, row=1, col=2)
+        text = [
+            "<br>".join(theme.plain(f"{word(name)} {level_label(name, level)}") for name, level in row.items())
+            for row in part[fit.factors].to_dict("records")
+        ]
+        style = {"marker": {"size": 8, "color": colour, "symbol": symbol}, "bar": {"width": 5}, "text": text}
+        style |= {"hovertemplate": "%{text}<br>%{x:.3g} times<extra></extra>"} | right
+        name = f"{verdict} ({count(len(part), 'combination')})"
+        interval_points(figure, part.index, part.gain, part.low, part.high, name=name, **style)
+    figure.update_yaxes(showticklabels=False, title="combinations of levels, sorted", zeroline=False, **right)
     axis = _ratio_axis([*points.low, *points.high])
-    figure.update_xaxes(title="times (log axis); above 1 latency matters more", **axis, row=1, col=2)
+    figure.update_xaxes(title="times (log axis); above 1 latency matters more", **axis, **right)
 
 
 def _ratio_axis(values) -> dict:
@@ -295,21 +260,10 @@ def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None) -> go.
         raise ParameterError(f"{len(panels)} panels, more than {MAX_PANELS}; give levels of some of {', '.join(free)}")
     columns = min(PANEL_COLUMNS, len(panels))
     rows = ceil(len(panels) / columns)
-    titles = [
-        ", ".join(
-            theme.plain(f"{word(name)} {level_label(name, level)}") for name, level in zip(free, panel, strict=True)
-        )
-        for panel in panels
-    ]
-    figure = make_subplots(
-        rows=rows,
-        cols=columns,
-        subplot_titles=titles,
-        shared_xaxes=True,
-        shared_yaxes=True,
-        horizontal_spacing=0.06,
-        vertical_spacing=0.12 if rows > 1 else 0.0,
-    )
+    titles = [theme.plain(_levels(zip(free, panel, strict=True))) for panel in panels]
+    spacing = {"horizontal_spacing": 0.06, "vertical_spacing": 0.12 if rows > 1 else 0.0}
+    shared = {"shared_xaxes": True, "shared_yaxes": True}
+    figure = make_subplots(rows=rows, cols=columns, subplot_titles=titles, **shared, **spacing)
     reach = max(float(np.abs(np.log2(grid.gain)).max()), MIN_LOG2_GAIN)
     for k, panel in enumerate(panels):
         part = grid[(grid[free] == list(panel)).all(axis=1)]
@@ -319,7 +273,7 @@ def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None) -> go.
     figure.update_yaxes(**theme.log_axis(grid[fit.rate], UNITS.get(fit.rate, ""), 6))
     figure.update_yaxes(title=theme.plain(f"{word(fit.rate)} (log axis)"), col=1)
     figure.update_layout(height=160 + ROW_PX * rows)
-    shown = ", ".join(f"{word(name)} {level_label(name, level)}" for name, level in fixed.items())
+    shown = _levels(fixed.items())
     return theme.finish(
         figure,
         name="thesis-map",
@@ -329,35 +283,22 @@ def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None) -> go.
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
         caption=fit.shares_sentence(),
         table=grid,
-        headroom_px=24,
+        headroom_px=HEADROOM_PX,
     )
 
 
 def _add_panel(figure: go.Figure, fit: Factorial, part: pd.DataFrame, reach: float, *, bar: bool, **cell) -> None:
     gain, low, high = (part.pivot(index=fit.rate, columns=fit.delay, values=name) for name in ("gain", "low", "high"))
     powers = list(range(-ceil(reach), ceil(reach) + 1))
-    figure.add_heatmap(
-        x=gain.columns,
-        y=gain.index,
-        z=np.log2(gain.to_numpy()),
-        zmin=-reach,
-        zmax=reach,
-        colorscale=COLOURS,
-        showscale=bar,
-        colorbar={"title": "times", "tickvals": powers, "ticktext": [f"{2.0**power:.3g}" for power in powers]},
-        customdata=np.dstack([gain, low, high]),
-        hovertemplate="%{x:.4g}, %{y:.4g}: %{customdata[0]:.3g} times (%{customdata[1]:.3g} to %{customdata[2]:.3g})"
-        "<extra></extra>",
-        **cell,
-    )
+    ticks = {"title": "times", "tickvals": powers, "ticktext": [f"{2.0**power:.3g}" for power in powers]}
+    scale = {"zmin": -reach, "zmax": reach, "colorscale": COLOURS, "showscale": bar, "colorbar": ticks}
+    times = "%{customdata[0]:.3g} times (%{customdata[1]:.3g} to %{customdata[2]:.3g})"
+    hover = {
+        "customdata": np.dstack([gain, low, high]),
+        "hovertemplate": f"%{{x:.4g}}, %{{y:.4g}}: {times}<extra></extra>",
+    }
+    figure.add_heatmap(x=gain.columns, y=gain.index, z=np.log2(gain.to_numpy()), **scale, **hover, **cell)
     undecided = part[part.verdict == "undecided"]
-    figure.add_scatter(
-        x=undecided[fit.delay],
-        y=undecided[fit.rate],
-        mode="markers",
-        marker={"symbol": "x-thin", "size": 8, "line": {"width": 1.2, "color": theme.MUTED}},
-        hoverinfo="skip",
-        name="undecided",
-        showlegend=False,
-        **cell,
-    )
+    cross = {"symbol": "x-thin", "size": 8, "line": {"width": 1.2, "color": theme.MUTED}}
+    style = {"mode": "markers", "marker": cross, "hoverinfo": "skip", "name": "undecided", "showlegend": False}
+    figure.add_scatter(x=undecided[fit.delay], y=undecided[fit.rate], **style, **cell)

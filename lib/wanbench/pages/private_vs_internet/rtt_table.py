@@ -41,6 +41,10 @@ METHOD = "t over ping runs, with the run as the unit"
 ASSUMPTION = "Runs are independent and equally long; pings, sent at even intervals, see the same RTTs as the traffic"
 EXTREME = "min and max are extreme values: they are more extreme the more echoes a run has ({} here)"
 NAIVE = "echoes as independent"
+COLUMNS = [
+    *("setting", "statistic", "measured_ms", "low_ms", "high_ms"),
+    *("published_ms", "published_in_interval", "n_runs"),
+]
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,20 +85,10 @@ class RttTable(Result):
         rows = []
         for (setting, name), number in self.numbers.items():
             published = PUBLISHED.get(setting, {}).get(name, nan)
-            known = np.isfinite(published * number.low)
-            rows.append(
-                {
-                    "setting": setting,
-                    "statistic": name,
-                    "measured_ms": number.estimate,
-                    "low_ms": number.low,
-                    "high_ms": number.high,
-                    "published_ms": published,
-                    "published_in_interval": bool(number.low <= published <= number.high) if known else None,
-                    "n_runs": number.n,
-                }
-            )
-        return pd.DataFrame(rows)
+            inside = bool(number.low <= published <= number.high) if np.isfinite(published * number.low) else None
+            measured = (number.estimate, number.low, number.high)
+            rows.append((setting, name, *measured, published, inside, number.n))
+        return pd.DataFrame(rows, columns=COLUMNS)
 
     def formatted_table(self) -> pd.DataFrame:
         level = percent(self.estimates[0].level)
@@ -115,34 +109,20 @@ class RttTable(Result):
             runs = self.runs[self.runs.setting == setting]
             side = OFFSET * (2 * k - len(self.settings) + 1)
             for at, (statistic, (column, _)) in enumerate(STATISTICS.items()):
-                figure.add_scatter(
-                    x=at + side + 0.06 + theme.spread(len(runs), 0.06),
-                    y=runs[column],
-                    mode="markers",
-                    marker={"size": 5, "color": shade, "opacity": 0.45},
-                    hovertemplate="one run: %{y:.2f} ms<extra></extra>",
-                    showlegend=False,
-                )
+                small = {"mode": "markers", "marker": {"size": 5, "color": shade, "opacity": 0.45}, "showlegend": False}
+                hover = "one run: %{y:.2f} ms<extra></extra>"
+                x = at + side + 0.06 + theme.spread(len(runs), 0.06)
+                figure.add_scatter(x=x, y=runs[column], hovertemplate=hover, **small)
                 printed = PUBLISHED.get(setting, {}).get(statistic)
                 if printed:
-                    figure.add_scatter(
-                        x=[at + side - 0.09, at + side + 0.09],
-                        y=[printed] * 2,
-                        mode="lines",
-                        line={"color": shade, "width": 2, "dash": "dot"},
-                        name=f"{theme.plain(setting)}, as the source printed",
-                        showlegend=at == 0,
-                        hovertemplate="published: %{y} ms<extra></extra>",
-                    )
+                    line = {"mode": "lines", "line": {"color": shade, "width": 2, "dash": "dot"}}
+                    line |= {"hovertemplate": "published: %{y} ms<extra></extra>", "showlegend": at == 0}
+                    x, name = [at + side - 0.09, at + side + 0.09], f"{theme.plain(setting)}, as the source printed"
+                    figure.add_scatter(x=x, y=[printed] * 2, name=name, **line)
             numbers = [self.numbers[setting, name] for name in STATISTICS]
-            primitives.estimate_points(
-                figure,
-                [at + side for at in range(len(STATISTICS))],
-                numbers,
-                marker={"size": 11, "color": shade, "symbol": symbol},
-                vertical=True,
-                name=theme.plain(setting),
-            )
+            x = [at + side for at in range(len(STATISTICS))]
+            large = {"marker": {"size": 11, "color": shade, "symbol": symbol}, "name": theme.plain(setting)}
+            primitives.estimate_points(figure, x, numbers, vertical=True, **large)
         figure.update_xaxes(tickvals=list(range(len(STATISTICS))), ticktext=[f"RTT {name}" for name in STATISTICS])
         published = [value for name in self.settings for value in PUBLISHED.get(name, {}).values()]
         shown = self.runs[[column for column, _ in STATISTICS.values()]].to_numpy().ravel()
@@ -202,18 +182,13 @@ def _number(own, statistic: str, name: str, level: float, notes: tuple[str, ...]
         variance = float((own.mdev_rtt_ms**2 / answered).mean()) / len(values)
         half, mean = stats.norm.ppf((1 + level) / 2) * sqrt(variance), float(values.mean())
         naive = Interval(NAIVE, mean - half, mean + half)
-    return mean_of(
-        values,
-        level,
-        quantity=f"{statistic} of RTT, {name}",
-        claim=f"Over {name} the {label} is {{}}",
-        unit="ms",
-        basis=f"{count(len(values), 'run')} of {_range(own.n_echoes)} echoes",
-        method=METHOD,
-        assumption=ASSUMPTION,
-        naive=naive,
-        warnings=notes,
-    )
+    names = {"quantity": f"{statistic} of RTT, {name}", "claim": f"Over {name} the {label} is {{}}", "unit": "ms"}
+    about = {
+        "basis": f"{count(len(values), 'run')} of {_range(own.n_echoes)} echoes",
+        "naive": naive,
+        "warnings": notes,
+    }
+    return mean_of(values, level, method=METHOD, assumption=ASSUMPTION, **names, **about)
 
 
 def _range(counts: pd.Series) -> str:

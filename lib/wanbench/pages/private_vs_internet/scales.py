@@ -58,24 +58,17 @@ class Scales(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        ratios = [
-            replace(
-                links.ratio,
-                quantity=f"{links.ratio.quantity}, at {label(rate)}",
-                claim=f"At {label(rate)}: {links.ratio.claim}",
-            )
-            for rate, links in self.comparisons.items()
-        ]
-        return (*ratios, *self.changes.values())
+        ratios = [(label(rate), links.ratio) for rate, links in self.comparisons.items()]
+        named = [replace(one, quantity=f"{one.quantity}, at {at}", claim=f"At {at}: {one.claim}") for at, one in ratios]
+        return (*named, *self.changes.values())
 
     @property
     def sentence(self) -> str:
-        ratios = [
-            f"At {label(rate)} {links.names[1]} has {links.ratio.formatted} the {MEASURED[links.value][0]} of "
-            f"{links.names[0]} ({percent(links.ratio.level)} interval {links.ratio.formatted_interval or 'none'}; "
-            f"{links.ratio.basis})."
-            for rate, links in self.comparisons.items()
-        ]
+        ratios = []
+        for rate, links in self.comparisons.items():
+            (a, b), one, value = links.names, links.ratio, MEASURED[links.value][0]
+            ends = f"{percent(one.level)} interval {one.formatted_interval or 'none'}; {one.basis}"
+            ratios.append(f"At {label(rate)} {b} has {one.formatted} the {value} of {a} ({ends}).")
         return " ".join([*ratios, self.verdict, self.capacity_sentence])
 
     @property
@@ -100,16 +93,13 @@ class Scales(Result):
     @property
     def capacity_sentence(self) -> str:
         """At which scales links were at capacity."""
-        known = self.utilisation[self.utilisation.max_utilisation.notna()]
+        known = self.utilisation.dropna(subset="max_utilisation")
         if known.empty:
             return "Link utilisation was not measured."
         full = known[known.at_capacity]
         if full.empty:
-            most = quantity(known.max_utilisation.max(), "fraction")
-            return (
-                f"Links were never at capacity over a trial (at most {most} of the rate in any trial, and queues "
-                "dropped nothing)."
-            )
+            most = f"at most {quantity(known.max_utilisation.max(), 'fraction')} of the rate in any trial"
+            return f"Links were never at capacity over a trial ({most}, and queues dropped nothing)."
         listed = "; ".join(
             f"{row.link} at {label(row.rate_bps)} ({quantity(row.max_utilisation, 'fraction')}, "
             f"{count(int(row.queue_dropped_packets), 'packet')} dropped)"
@@ -124,32 +114,18 @@ class Scales(Result):
         labels = [label(rate) for rate in self.comparisons]
         ratios = [links.ratio for links in self.comparisons.values()]
         for k, links in enumerate(self.comparisons.values()):
-            figure.add_scatter(
-                x=k + 0.14 + theme.spread(len(links.pairs), 0.1),
-                y=links.pairs.ratio,
-                mode="markers",
-                marker={"size": 6, "color": theme.LIGHT, "opacity": 0.6},
-                hovertemplate="one pair: %{y:.3g} times<extra></extra>",
-                showlegend=False,
-                **left,
-            )
+            x, small = k + 0.14 + theme.spread(len(links.pairs), 0.1), {"size": 6, "color": theme.LIGHT, "opacity": 0.6}
+            hover = {"hovertemplate": "one pair: %{y:.3g} times<extra></extra>", "showlegend": False}
+            figure.add_scatter(x=x, y=links.pairs.ratio, mode="markers", marker=small, **hover, **left)
         marker, columns = {"size": 12, "color": theme.FIT}, range(len(ratios))
         primitives.estimate_points(figure, columns, ratios, marker=marker, vertical=True, showlegend=False, **left)
         marks = theme.arm_marks(self.utilisation.link)
         for k, (name, part) in enumerate(self.utilisation.groupby("link", sort=False)):
             shade, symbol = marks[str(name)]
-            mean = part.mean_utilisation
-            primitives.interval_points(
-                figure,
-                [list(self.comparisons).index(rate) + 0.08 * (2 * k - 1) for rate in part.rate_bps],
-                mean,
-                mean,
-                part.max_utilisation,
-                marker={"size": 11, "color": shade, "symbol": symbol},
-                vertical=True,
-                name=theme.plain(name),
-                **right,
-            )
+            mean, style = part.mean_utilisation, {"marker": {"size": 11, "color": shade, "symbol": symbol}, **right}
+            at = [list(self.comparisons).index(rate) + 0.08 * (2 * k - 1) for rate in part.rate_bps]
+            ends = (mean, mean, part.max_utilisation)
+            primitives.interval_points(figure, at, *ends, vertical=True, name=theme.plain(name), **style)
         for panel in (left, right):
             primitives.reference_line(figure, y=1, **panel)
         ticks = {"tickvals": list(range(len(labels))), "ticktext": labels, "range": [-0.5, len(labels) - 0.5]}
@@ -207,9 +183,8 @@ def compare_scales(
 def _change(links: dict[float, TwoLinks], rate: float, first: float, level: float) -> Estimate:
     """Return the ratio of the ratios at two rates, from the pairs at each."""
     here, there = label(rate), label(first)
-    both = (links[rate], links[first])
+    both, notes = (links[rate], links[first]), ()
     fills = [_fill(one) for one in both]
-    notes = ()
     if abs(fills[0] - fills[1]) > FILL_TOLERANCE:
         notes = (
             f"batches are {quantity(fills[0], 'fraction')} full at {here} and {quantity(fills[1], 'fraction')} at "
@@ -223,29 +198,18 @@ def _change(links: dict[float, TwoLinks], rate: float, first: float, level: floa
         half = welch_half_width(logs, level)
         if min(sizes) < MIN_PAIRS:
             method, assumption = POOLED, ASSUMPTION + ALIKE
-            half = _pooled_half_width(logs, level)
+            pooled = sum((n - 1) * own.var(ddof=1) for n, own in zip(sizes, logs, strict=True)) / (sum(sizes) - 2)
+            half = t_quantile(level, sum(sizes) - 2) * sqrt(sum(pooled / n for n in sizes))
     else:
         log = float(np.log(both[0].ratio.estimate / both[1].ratio.estimate))
         notes += ("no interval of the change: a scale with fewer than two pairs",)
-    return ratio_estimate(
-        log,
-        half,
-        quantity=f"ratio at {here} over ratio at {there}",
-        claim=f"The ratio at {here} is {{}} that at {there}",
-        n=sum(sizes),
-        basis=f"{count(sizes[0], 'pair')} against {sizes[1]}",
-        method=METHOD.format(method),
-        assumption=assumption,
-        level=level,
-        warnings=notes,
-    )
-
-
-def _pooled_half_width(sides: list[np.ndarray], level: float) -> float:
-    sizes = [len(side) for side in sides]
-    freedom = sum(sizes) - 2
-    pooled = sum((n - 1) * side.var(ddof=1) for n, side in zip(sizes, sides, strict=True)) / freedom
-    return t_quantile(level, freedom) * sqrt(sum(pooled / n for n in sizes))
+    names = {
+        "quantity": f"ratio at {here} over ratio at {there}",
+        "claim": f"The ratio at {here} is {{}} that at {there}",
+    }
+    about = {"n": sum(sizes), "basis": f"{count(sizes[0], 'pair')} against {sizes[1]}", "warnings": notes}
+    method = METHOD.format(method)
+    return ratio_estimate(log, half, **names, method=method, assumption=assumption, level=level, **about)
 
 
 def _fill(links: TwoLinks) -> float:
@@ -255,11 +219,8 @@ def _fill(links: TwoLinks) -> float:
 
 def _utilisation(links: dict[float, TwoLinks]) -> pd.DataFrame:
     groups = pd.concat([one.trials for one in links.values()]).groupby(["rate_bps", "link"], sort=False)
-    rows = groups.agg(
-        n_trials=("rx_utilisation", "size"),
-        mean_utilisation=("rx_utilisation", "mean"),
-        max_utilisation=("rx_utilisation", "max"),
-        queue_dropped_packets=("queue_dropped_packets", "sum"),
-    )
+    names = {"n_trials": "size", "mean_utilisation": "mean", "max_utilisation": "max"}
+    used = {name: ("rx_utilisation", how) for name, how in names.items()}
+    rows = groups.agg(**used, queue_dropped_packets=("queue_dropped_packets", "sum"))
     full = (rows.max_utilisation >= AT_CAPACITY) | (rows.queue_dropped_packets > 0)
     return rows.assign(at_capacity=full).reset_index()

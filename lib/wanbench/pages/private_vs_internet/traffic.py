@@ -51,17 +51,9 @@ def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: flo
         "kafka-traffic": ("Kafka's records", kafka),
         "total": ("both, with headers", whole),
     }
-    known = {name: (label, values.dropna()) for name, (label, values) in values.items()}
-    return {name: _mean(label, own, setting, level) for name, (label, own) in known.items() if len(own)}
-
-
-def _mean(label: str, values, setting: str, level: float) -> Estimate:
-    return mean_of(
-        values,
-        level,
-        quantity=f"{label} over {setting}",
-        claim=f"Scaled up to the full rate, {label} over {setting} make {{}}",
-        unit="Mbit/s",
-        method=METHOD,
-        assumption=ASSUMPTION,
-    )
+    about, estimates = {"unit": "Mbit/s", "method": METHOD, "assumption": ASSUMPTION}, {}
+    for name, (label, of_trials) in values.items():
+        if len(own := of_trials.dropna()):
+            claim = f"Scaled up to the full rate, {label} over {setting} make {{}}"
+            estimates[name] = mean_of(own, level, quantity=f"{label} over {setting}", claim=claim, **about)
+    return estimates

@@ -25,8 +25,7 @@ def article(
     """
     own = episodes.of(setting).with_fault().items
     rows = healed.rows[healed.rows.setting == setting]
-    outages = recovered.rows[recovered.rows.setting == setting]
-    outages = outages[outages.writes.notna()]
+    outages = recovered.rows[(recovered.rows.setting == setting) & recovered.rows.writes.notna()]
     shares = {
         "service": _share(~outages.writes_censored.astype(bool), "writes acknowledged again before healing"),
         "leaders": _share(map(_balanced, own), "brokers that all lead the same number of partitions"),

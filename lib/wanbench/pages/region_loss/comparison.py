@@ -45,7 +45,7 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        named = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
+        named = [name for k, name in enumerate(self.settings) if not k or name in self.losing]
         named = self.settings if len(named) == len(self.settings) - 1 else named
         parts = []
         for name in named:
@@ -116,7 +116,7 @@ class Comparison(Result):
         """Draw the median outage of each setting, with its interval, against the records lost per episode."""
         figure = go.Figure()
         keys = ["run_id", "test_id", "attempt", "setting"]
-        points = self.recovered.rows.merge(self.lost.rows[[*keys, "gone", "acknowledged", "acks"]], on=keys)
+        points = self.recovered.rows.merge(self.lost.rows[[*keys, "gone", "acknowledged"]], on=keys)
         for k, name in enumerate(self.settings):
             shade = theme.OUTSIDE if name in self.losing else theme.WITHIN
             own, estimate = points[points.setting == name], self.recovered.of(name, "writes")
@@ -148,10 +148,8 @@ class Comparison(Result):
 
 def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
     """Outages and losses of each setting with a fault, and how settings differ."""
-    rows = []
-    for name, own in episodes.with_fault().by_setting().items():
-        about = own[0].about
-        rows.append({"setting": name} | {key: _text(about.get(key)) for key in COLUMNS})
+    firsts = {name: own[0].about for name, own in episodes.with_fault().by_setting().items()}
+    rows = [{"setting": name} | {key: _text(about.get(key)) for key in COLUMNS} for name, about in firsts.items()]
     abouts = pd.DataFrame(rows)
     differing = [key for key in COLUMNS if abouts[key].nunique() > 1]
     return Comparison(lost, recovered, abouts[["setting", *differing]])
@@ -159,7 +157,7 @@ def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> C
 
 def _text(value) -> str:
     """Return a setting as text; JSON as a list of settings."""
-    if value is None or value is pd.NA or value != value:
+    if pd.isna(value):
         return ""
     if isinstance(value, str) and value.startswith("{"):
         return ", ".join(f"{name}={each}" for name, each in sorted(json.loads(value).items()))

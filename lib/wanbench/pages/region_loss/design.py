@@ -49,17 +49,15 @@ def fault_trials(
     first, plain = next(iter(episodes.items()))
     for changes in factors:
         changed = _changed(plain, changes)
-        label = ", ".join(f"{_name(key)} {value}" for key, value in changes.items() if value != "")
-        episodes[f"{first}, {label}"] = changed
+        shown = [f"{key.partition('.')[2] or key} {value}" for key, value in changes.items() if value != ""]
+        episodes[f"{first}, {', '.join(shown)}"] = changed
     short = {"fault": "none", "at": "", "before_s": 2.0, "fault_s": 1.0}
     trials = [Trial(f"planted: {each}", (replace(baseline, damage=each, **short),), 0) for each in damage]
     rng = random.Random(seed)
     for block in range(1, repeats + 1):
-        groups = {}
-        for setting in rng.sample(list(episodes), len(episodes)):
-            brokers = repr(getattr(episodes[setting], "broker_settings", None))
-            groups.setdefault(brokers, []).append(setting)
-        order = [setting for group in groups.values() for setting in group]
+        order = rng.sample(list(episodes), len(episodes))
+        brokers = [repr(episodes[setting].broker_settings) for setting in order]
+        order.sort(key=dict(zip(order, map(brokers.index, brokers), strict=True)).get)
         trials += [Trial(setting, (episodes[setting],), block) for setting in order]
     return trials
 
@@ -73,8 +71,3 @@ def _changed(episode, changes: Mapping[str, object]):
             value, key = kept | ({name: value} if value != "" else {}), group
         episode = replace(episode, **{key: value})
     return episode
-
-
-def _name(key: str) -> str:
-    group, _, name = key.partition(".")
-    return name or group

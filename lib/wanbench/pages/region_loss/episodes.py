@@ -91,8 +91,7 @@ class Episode:
     @cached_property
     def regions(self) -> dict[tuple[str, int], str]:
         """Region of each client: (role, number) to region."""
-        clients = self.tables["fault_clients"]
-        return {(row.role, int(row.client)): row.region for row in clients.itertuples()}
+        return {(row.role, int(row.client)): row.region for row in self.tables["fault_clients"].itertuples()}
 
     def side(self, region: str) -> str:
         """Tell whether a region was affected by the fault."""
@@ -199,9 +198,9 @@ class Episodes(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        reasons = self.left_out.groupby("reason").size() if len(self.left_out) else {}
         late = [each.on_time for each in self.items if each.has_fault and each.on_time < ON_TIME]
-        notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in dict(reasons).items()]
+        reasons = self.left_out.groupby("reason").size()
+        notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in reasons.items()]
         if late:
             acknowledged = f"{100 * min(late):.0f} % of the records due a second earlier had been acknowledged"
             behind = f"producers were behind before the fault in {count(len(late), 'episode')}"
@@ -214,8 +213,8 @@ class Episodes(Result):
             first = own[0].about
             regions = dict.fromkeys(", ".join(sorted(each.hit)) for each in own)
             row = {"Setting": name, "Fault": first.fault, "Regions that were hit": "; ".join(regions)}
-            row |= {"acks": first.acks, "Episodes": len(own)}
-            row["Acknowledged in time before the fault"] = f"{100 * min(each.on_time for each in own):.0f} %"
+            on_time = f"{100 * min(each.on_time for each in own):.0f} %"
+            row |= {"acks": first.acks, "Episodes": len(own), "Acknowledged in time before the fault": on_time}
             rows.append(row | {"Records due": sum(len(each.tables["fault_records"]) for each in own)})
         return pd.DataFrame(rows)
 
@@ -237,15 +236,13 @@ def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
     items, left_out = [], []
     for _, row in rows.iterrows():
         key = tuple(row[name] for name in KEY)
-        if row.outcome != "done" or pd.notna(row.error):
-            reason = row.error if pd.notna(row.error) else f"the test was {row.outcome}"
-        elif key not in parts["fault_records"]:
+        reason = row.error if pd.notna(row.error) else "" if row.outcome == "done" else f"the test was {row.outcome}"
+        if not reason and key not in parts["fault_records"]:
             reason = "no record was sent"
+        if reason:
+            left_out.append({"setting": row.setting, "reason": str(reason)})
         else:
-            found = {name: part.get(key, tables[name].iloc[:0]) for name, part in parts.items()}
-            items.append(Episode(row, found))
-            continue
-        left_out.append({"setting": row.setting, "reason": str(reason)})
+            items.append(Episode(row, {name: part.get(key, tables[name].iloc[:0]) for name, part in parts.items()}))
     if not items:
         raise MissingDataError("this run has no completed episode.")
     return Episodes(tuple(items), pd.DataFrame(left_out, columns=["setting", "reason"]))

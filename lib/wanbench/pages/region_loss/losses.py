@@ -120,10 +120,10 @@ class LostWhen(RowsResult):
 
     @property
     def sentence(self) -> str:
-        rows = self.rows
+        lost, replaced, hit = self.rows[["lost", "of_replaced_leaders", "to_hit_region"]].sum()
         return (
-            f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in "
-            f"partitions whose leader was replaced, and {int(rows.to_hit_region.sum()):,} had been sent from the hit region."
+            f"Of {count(int(lost), 'lost record')}, {replaced:,} were in partitions whose leader was replaced, and "
+            f"{hit:,} had been sent from the hit region."
         )
 
     def formatted_table(self) -> pd.DataFrame:

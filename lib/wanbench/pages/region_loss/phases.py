@@ -31,11 +31,9 @@ class Phases(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        parts = []
-        for name in self.settings:
-            three = [self.of(name, phase).formatted_with_interval for phase in self.QUANTITIES]
-            parts.append(f"“{name}”: detection {three[0]}, election {three[1]}, clients {three[2]}.")
-        return " ".join(parts)
+        text = "“{}”: detection {}, election {}, clients {}."
+        three = self.formatted_medians()
+        return " ".join(text.format(name, *three[name]) for name in self.settings)
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -63,7 +61,7 @@ class Phases(OverEpisodes):
         return theme.finish(
             figure,
             name="phases",
-            title="What the seconds consist of",
+            title="Where the time of an outage goes",
             subtitle="One bar per episode, to the end of the worst partition's outage; hatched: healing ended it. "
             + times,
             alt=f"Phases of outages. {self}",
@@ -80,14 +78,11 @@ def phases(episodes: Episodes, recovered: Recovery) -> Phases:
     Detection is when other regions' nodes first logged a broker as fenced or out of sync; without such logs, the first
     sample with a different leader. MissingDataError if no leader change was seen.
     """
-    rows, silent = [], 0
-    for each in episodes.with_fault():
-        split = _split(each, recovered)
-        silent += split is None
-        if split is not None:
-            rows.append(each.key | {"setting": each.setting} | split)
+    every = episodes.with_fault()
+    split = [(each, _split(each, recovered)) for each in every]
+    rows = [each.key | {"setting": each.setting} | parts for each, parts in split if parts is not None]
     if not rows:
-        raise MissingDataError(f"no leader change was seen in {count(silent, 'episode')}.")
+        raise MissingDataError(f"no leader change was seen in {count(len(every), 'episode')}.")
     return Phases(pd.DataFrame(rows))
 
 

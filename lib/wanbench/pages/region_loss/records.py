@@ -91,11 +91,13 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
     # a damaged receipt names its offset at least; the log says which record stands there
     places = kept.drop_duplicates(RECORD)[[*RECORD, *PLACE]]
     stand = acknowledged[RECORD].merge(places, on=RECORD, how="left")
-    spoilt_on_the_way = pd.Series(_among(stand, spoilt_receipts, PLACE).to_numpy(), index=acknowledged.index)
-    spoilt_on_the_way &= in_log & ~delivered
+    spoilt_on_the_way = _among(stand, spoilt_receipts, PLACE).to_numpy() & in_log & ~delivered
     at_its_place = _among(acknowledged, kept, [*RECORD, *PLACE])
     seen = pd.concat([kept[RECORD], received[RECORD]]).drop_duplicates()
     in_order = kept.sort_values(PLACE).drop_duplicates(RECORD)
+    # after a rebalance, receiving again is a duplicate, not out of order
+    first = received.sort_values("received_at_s", kind="stable").drop_duplicates(RECORD).index
+    first_receipts = received[received.index.isin(first)]
     return {
         "lost": acknowledged[~in_log & ~damaged_in_log],
         "undelivered": acknowledged[in_log & ~delivered & ~spoilt_on_the_way],
@@ -104,7 +106,7 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
         "duplicates_in_log": kept[kept.duplicated(RECORD)],
         "duplicates_in_delivery": received[received.duplicated(RECORD)],
         "order_in_log": _behind(in_order, ["producer", "partition"]),
-        "order_in_delivery": _behind(_first_receipts(received), ["consumer", "producer", "partition"]),
+        "order_in_delivery": _behind(first_receipts, ["consumer", "producer", "partition"]),
         "displaced": acknowledged[in_log & ~at_its_place & _among(acknowledged, kept, PLACE)],
         "unsent": seen[~_among(seen, records, RECORD)],
     }
@@ -123,12 +125,6 @@ def _behind(rows: pd.DataFrame, within: list[str]) -> pd.DataFrame:
         return rows
     sequence = rows.sequence.astype("int64")
     return rows[sequence < sequence.groupby([rows[name] for name in within]).cummax()]
-
-
-def _first_receipts(received: pd.DataFrame) -> pd.DataFrame:
-    """First receipts in each consumer's order: after a rebalance, receiving again is a duplicate, not out of order."""
-    first = received.sort_values("received_at_s", kind="stable").drop_duplicates(RECORD).index
-    return received[received.index.isin(first)]
 
 
 def _in_log(acknowledged: pd.DataFrame, kept: pd.DataFrame, spoilt: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
@@ -160,15 +156,13 @@ class Checked(RowsResult):
     @property
     def sentence(self) -> str:
         right, known = int(self.rows.right.sum()), int(self.rows.known.sum())
-        return (
-            f"{right} of {count(len(self.rows), 'planted fault')} reported once, under their own name and no other"
-            f"{f', {known} of them at the very record that the run names' if known else ''}."
-        )
+        at = f", {known} of them at the very record that the run names" if known else ""
+        planted = count(len(self.rows), "planted fault")
+        return f"{right} of {planted} reported once, under their own name and no other{at}."
 
     def formatted_table(self) -> pd.DataFrame:
-        verdict = self.rows.right.map({True: "yes", False: "no"})
-        shown = self.rows[["done", "found"]].assign(verdict=verdict)
-        return shown.set_axis(["Done to the notes", "Found", "Once, only under its own name"], axis=1)
+        cells = {"Done to the notes": self.rows.done, "Found": self.rows.found}
+        return pd.DataFrame(cells | {"Once, only under its own name": self.rows.right.map({True: "yes", False: "no"})})
 
 
 def check_checker(episodes: Episodes) -> Checked:
@@ -182,14 +176,14 @@ def check_checker(episodes: Episodes) -> Checked:
         damage = each.about.get("damage")
         if damage not in EXPECTED:
             continue
-        rows_found = faulty(*(each.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))
-        named = {name: part for name, part in rows_found.items() if len(part)}
-        text = ", ".join(f"{len(part)} {NAMES[name]}" for name, part in named.items()) or "nothing"
-        right = {name: len(part) for name, part in named.items()} == {EXPECTED[damage]: 1}
-        planted = [each.about.get(name) for name in ("damaged_producer", "damaged_sequence")]
+        faults = faulty(*(each.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))
+        named = {name: len(part) for name, part in faults.items() if len(part)}
+        text = ", ".join(f"{n} {NAMES[name]}" for name, n in named.items()) or "nothing"
+        right = named == {EXPECTED[damage]: 1}
+        planted = [each.about.get(f"damaged_{name}") for name in RECORD]
         known = right and not pd.isna(planted).any()
         if known:
-            right = named[EXPECTED[damage]][["producer", "sequence"]].iloc[0].tolist() == planted
+            right = faults[EXPECTED[damage]][RECORD].iloc[0].tolist() == planted
         rows.append({"done": damage, "found": text, "right": right, "known": known and right})
     if not rows:
         raise MissingDataError("no episode of this run has planted damage.")

@@ -63,9 +63,7 @@ class Recovery(OverEpisodes):
     def sentence(self) -> str:
         parts = []
         for name in self.settings:
-            whole, worst, reads = (
-                self.of(name, key).formatted_with_interval for key in ("writes", "writes_partition", "reads_partition")
-            )
+            whole, worst, reads = (self.of(name, key).formatted_with_interval for key in SHOWN)
             parts.append(
                 f"“{name}”: outside the hit region no write was acknowledged for {whole}, in the worst partition for "
                 f"{worst}; the worst partition was not read for {reads}."
@@ -77,8 +75,7 @@ class Recovery(OverEpisodes):
         figure, settings, rows = go.Figure(), self.settings, self.rows
         for k, name in enumerate(SHOWN):
             shade, offset = theme.SERIES_COLOURS[k], 0.24 * (k - 1)
-            censored = rows[f"{name}_censored"].astype("boolean").fillna(False)
-            symbols = ["triangle-right" if each else "circle" for each in censored]
+            symbols = rows[f"{name}_censored"].eq(True).map({True: "triangle-right", False: "circle"}).tolist()
             marker = {"size": 6, "color": shade, "opacity": 0.5, "symbol": symbols}
             y = rows.setting.map(settings.index) + offset + theme.spread(len(rows), 0.1)
             style = {"hovertemplate": "one episode: %{x:.2f} s<extra></extra>", "marker": marker}

@@ -32,6 +32,7 @@ MARKERS = {
     "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
     "not in sync": {"symbol": "x-thin", "size": 9, "line": {"width": 2, "color": theme.OUTSIDE}},
 }
+DASHES = ("solid", "dash", "dot")
 AT_ONCE = {"mode": "immediate", "transition": {"duration": 0}}
 
 
@@ -69,9 +70,46 @@ class Timeline(Result):
             f"{before}; {during}; {after}."
         )
 
-    def moments_figure(self, *, note: str = ""):
-        """Draw an animation of leaders, replicas in sync and assignment, with a frame for each change."""
-        return moments_figure(self, note=note)
+    def moments_figure(self, *, note: str = "") -> go.Figure:
+        """
+        Draw an animation of leaders, replicas in sync and assignment, with a frame for each change. On opening and in
+        print it shows the last change before healing.
+        """
+        states = moments(self)
+        replicas = _replicas(states)
+        brokers = sorted(set().union(*replicas.values()))
+        chosen = max(k for k, state in enumerate(states) if state.phase == DURING)
+        figure = make_subplots(1, 3, column_widths=(0.22, 0.33, 0.45), horizontal_spacing=0.12)
+        for trace, column in zip(_traces(states[chosen], replicas, brokers), (1, 2, 2, 2, 3), strict=True):
+            figure.add_trace(trace, row=1, col=column)
+        layouts = [_announced(state, self) for state in states]
+        figure.frames = [
+            go.Frame(name=str(k), data=_traces(state, replicas, brokers), layout=layout)
+            for k, (state, layout) in enumerate(zip(states, layouts, strict=True))
+        ]
+        names = [str(each) for each in brokers]
+        axis = {"type": "category", "categoryarray": names, "range": [-0.6, len(names) - 0.4], "title": "broker"}
+        for column in (1, 2):
+            figure.update_xaxes(col=column, **axis)
+        for title, column in (("partitions led", 1), ("partitions of the consumers", 3)):
+            figure.update_yaxes(title=title, range=[0, 1.08 * len(replicas)], col=column)
+        figure.update_yaxes(title="partition", range=[max(replicas) + 0.7, min(replicas) - 0.7], dtick=1, col=2)
+        legend = {"orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.25, "yanchor": "top"}
+        controls = {"sliders": [_slider(states, chosen)], "updatemenus": [_buttons()]}
+        figure.update_layout(**layouts[chosen], **controls, height=620, legend=legend)
+        spoken = _spoken(states, replicas)
+        return theme.finish(
+            figure,
+            name=f"three-tables-{stem(self.episode.setting)}",
+            title=f"The article's three tables during “{self.episode.setting}”",
+            subtitle="Leaders, replicas in sync and the consumers' partitions, whenever a sample showed a change. "
+            "Shaded: from the order to begin the fault to the order to heal it.",
+            alt=f"Three tables at {len(states)} moments, to be played or stepped through. {spoken}",
+            caption=spoken,
+            table=moments_table(states),
+            note=note,
+            headroom_px=theme.PANEL_TITLES_PX,
+        )
 
     def led(self) -> tuple[str, str, str]:
         """Partitions led per broker in the last sample before the fault, before healing, and overall."""
@@ -84,15 +122,12 @@ class Timeline(Result):
     def formatted_table(self) -> pd.DataFrame:
         rows = []
         for name, end in (("before the fault", 0.0), ("before healing", self.heal_s), ("at the end", float("inf"))):
+            leaders, group, replicas = (last_until(one, end) for one in (self.leaders, self.group, self.replicas))
             row = {"": name}
-            for title, frame, what in (("leader of", self.leaders, "broker"), ("reads", self.group, "region")):
-                own = last_until(frame, end)
-                for key, n in zip(own[what], own.partitions, strict=True):
-                    label = f"broker {key:.0f}" if what == "broker" else key
-                    row[f"{label} {title}"] = f"{n:.0f}"
-            own = self.replicas[self.replicas.at_s <= end]
-            row["partitions with all replicas in sync"] = f"{own.full.iloc[-1]:.0f}" if len(own) else ""
-            rows.append(row)
+            row |= {f"broker {one.broker:.0f} leader of": f"{one.partitions:.0f}" for one in leaders.itertuples()}
+            row |= {f"{one.region} reads": f"{one.partitions:.0f}" for one in group.itertuples()}
+            full = f"{replicas.full.iloc[-1]:.0f}" if len(replicas) else ""
+            rows.append(row | {"partitions with all replicas in sync": full})
         return pd.DataFrame(rows).fillna("0")
 
     def table(self) -> pd.DataFrame:
@@ -110,11 +145,7 @@ class Timeline(Result):
         regions = sorted(set(self.rates.region) | set(self.group.region))
         shades = {name: theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)] for k, name in enumerate(regions)}
         for k, (broker, own) in enumerate(self.leaders.groupby("broker")):
-            line = {
-                "color": theme.TEXT if k < 3 else theme.MUTED,
-                "dash": ("solid", "dash", "dot")[k % 3],
-                "shape": "hv",
-            }
+            line = {"color": theme.TEXT if k < 3 else theme.MUTED, "dash": DASHES[k % 3], "shape": "hv"}
             more = {"legendgroup": "brokers", "showlegend": True}
             _line(figure, 1, own.at_s, own.partitions, f"broker {broker:.0f}", line, **more)
         line = {"color": theme.TEXT, "shape": "hv"}
@@ -220,11 +251,14 @@ def moments(story: Timeline) -> list[Moment]:
         seen, members = last_until(story.partitions, at), last_until(story.group, at)
         leaders = dict(zip(seen.partition, seen.leader.fillna(-1).astype(int), strict=True))
         in_sync = dict(zip(seen.partition, map(_brokers, seen.isr), strict=True))
-        state = Moment(
-            at, phase, leaders, in_sync, dict(zip(members.region, map(int, members.partitions), strict=True))
-        )
-        if not states or at in orders or _tables(state) != _tables(states[-1]):
-            states.append(state)
+        group = dict(zip(members.region, map(int, members.partitions), strict=True))
+        before = states[-1] if states else None
+        if (
+            before is None
+            or at in orders
+            or (leaders, in_sync, group) != (before.leaders, before.in_sync, before.group)
+        ):
+            states.append(Moment(at, phase, leaders, in_sync, group))
     return states
 
 
@@ -240,51 +274,8 @@ def moments_table(states: list[Moment]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["at_s", "phase", "table", "of", "value"])
 
 
-def _tables(state: Moment) -> tuple:
-    return state.leaders, state.in_sync, state.group
-
-
 def _brokers(isr) -> frozenset[int]:
     return frozenset(int(each) for each in str(isr).split(",") if each) if pd.notna(isr) else frozenset()
-
-
-def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:
-    """Three panels, a frame per moment. On opening and in print it shows the last change before healing."""
-    states = moments(story)
-    replicas = _replicas(states)
-    brokers = sorted(set().union(*replicas.values()))
-    chosen = max(k for k, state in enumerate(states) if state.phase == DURING)
-    figure = make_subplots(1, 3, column_widths=(0.22, 0.33, 0.45), horizontal_spacing=0.12)
-    for trace, column in zip(_traces(states[chosen], replicas, brokers), (1, 2, 2, 2, 3), strict=True):
-        figure.add_trace(trace, row=1, col=column)
-    layouts = [_announced(state, story) for state in states]
-    figure.frames = [
-        go.Frame(name=str(k), data=_traces(state, replicas, brokers), layout=layout)
-        for k, (state, layout) in enumerate(zip(states, layouts, strict=True))
-    ]
-    names = [str(each) for each in brokers]
-    ends = [-0.6, len(names) - 0.4]
-    for column in (1, 2):
-        figure.update_xaxes(type="category", categoryarray=names, range=ends, title="broker", col=column)
-    for title, column in (("partitions led", 1), ("partitions of the consumers", 3)):
-        figure.update_yaxes(title=title, range=[0, 1.08 * len(replicas)], col=column)
-    figure.update_yaxes(title="partition", range=[max(replicas) + 0.7, min(replicas) - 0.7], dtick=1, col=2)
-    legend = {"orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.25, "yanchor": "top"}
-    controls = {"sliders": [_slider(states, chosen)], "updatemenus": [_buttons()]}
-    figure.update_layout(**layouts[chosen], **controls, height=620, legend=legend)
-    setting = story.episode.setting
-    return theme.finish(
-        figure,
-        name=f"three-tables-{stem(setting)}",
-        title=f"The article's three tables during “{setting}”",
-        subtitle="Leaders, replicas in sync and the consumers' partitions, whenever a sample showed a change. Shaded: "
-        "from the order to begin the fault to the order to heal it.",
-        alt=f"Three tables at {len(states)} moments, to be played or stepped through. {_spoken(states)}",
-        caption=_spoken(states),
-        table=moments_table(states),
-        note=note,
-        headroom_px=theme.PANEL_TITLES_PX,
-    )
 
 
 def _replicas(states: list[Moment]) -> dict[int, frozenset[int]]:
@@ -310,10 +301,9 @@ def _traces(state: Moment, replicas: dict[int, frozenset[int]], brokers: list[in
 
 
 def _marks(name: str, cells: list[tuple[str, int]]) -> go.Scatter:
-    cells = cells or [(None, None)]  # a trace without points leaves the legend
-    where = {"x": [broker for broker, _ in cells], "y": [partition for _, partition in cells]}
+    x, y = zip(*cells or [(None, None)], strict=True)  # a trace without points leaves the legend
     told = f"partition %{{y}}, broker %{{x}}: {name}<extra></extra>"
-    return go.Scatter(**where, name=name, mode="markers", marker=MARKERS[name], hovertemplate=told)
+    return go.Scatter(x=x, y=y, name=name, mode="markers", marker=MARKERS[name], hovertemplate=told)
 
 
 def _bars(names: list[str], counts: list[int], colour: str) -> go.Bar:
@@ -333,14 +323,15 @@ def _announced(state: Moment, story: Timeline) -> dict:
     on = state.phase == DURING
     font = {"size": 13, "color": theme.OUTSIDE if on else theme.TEXT}
     place = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "yshift": 4, "showarrow": False}
-    told = place | {"xref": "paper", "yref": "paper", "text": text, "font": font}
-    return {"annotations": [told], "plot_bgcolor": SHADE if on else "white"}
+    place |= {"xref": "paper", "yref": "paper"}
+    return {"annotations": [place | {"text": text, "font": font}], "plot_bgcolor": SHADE if on else "white"}
 
 
 def _slider(states: list[Moment], chosen: int) -> dict:
-    at_once = AT_ONCE | {"frame": {"duration": 0}}
-    each = [(f"{state.at_s:.1f}", [[str(k)], at_once]) for k, state in enumerate(states)]
-    steps = [{"label": label, "method": "animate", "args": arguments} for label, arguments in each]
+    args = [[[str(k)], AT_ONCE | {"frame": {"duration": 0}}] for k in range(len(states))]
+    steps = [
+        {"label": f"{one.at_s:.1f}", "method": "animate", "args": to} for one, to in zip(states, args, strict=True)
+    ]
     shown = {"prefix": "time since the fault was ordered: ", "suffix": " s", "font": {"size": 13}}
     return {"active": chosen, "steps": steps, "currentvalue": shown, "y": -0.36, "pad": {"t": 0}}
 
@@ -352,9 +343,8 @@ def _buttons() -> dict:
     return place | {"type": "buttons", "direction": "left", "showactive": False, "buttons": [play, pause]}
 
 
-def _spoken(states: list[Moment]) -> str:
+def _spoken(states: list[Moment], replicas: dict[int, frozenset[int]]) -> str:
     """Show how many partitions are fully in sync and how many brokers lead, before, during and at the end."""
-    replicas = _replicas(states)
     chosen = [states[0], [each for each in states if each.phase == DURING][-1], states[-1]]
     parts = []
     for state in chosen:

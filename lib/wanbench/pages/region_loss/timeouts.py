@@ -151,9 +151,8 @@ class Planned(RowsResult):
         n, inside, longer, healed = (int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed"))
         left_out = f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
         return (
-            f"{inside} of {count(n, 'measured outage')} lie within the bounds that time-outs and "
-            f"round trips imply, given the place of the controller; {longer} lasted "
-            f"longer.{left_out}"
+            f"{inside} of {count(n, 'measured outage')} lie within the bounds that time-outs and round trips imply, "
+            f"given the place of the controller; {longer} lasted longer.{left_out}"
         )
 
     @property

@@ -107,18 +107,15 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     worst = float(rows.worst_ms.max() / 1e3)
     forced = rows.leaders_moved.dropna().astype(float) > 0
     beyond, slowest = "p99 beyond its earlier interval", "slowest record of all controlled restarts"
-    claims = {
-        "spikes": "p99 was beyond its earlier interval in {} of the controlled restarts",
-        "worst": "The slowest record of all controlled restarts took {}",
-    }
-    about = {"quantity": f"controlled restarts with {beyond}", "claim": claims["spikes"]}
+    claim = "p99 was beyond its earlier interval in {} of the controlled restarts"
+    about = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
     most = {"method": "maximum: a lower limit of what restarts can reach", "assumption": "none: it was seen"}
-    most["basis"] = count(len(rows), "restart")
+    most |= {"claim": "The slowest record of all controlled restarts took {}", "basis": count(len(rows), "restart")}
     return {
         "roll": _of_trials(rows, "p99_ms", "undisturbed_p99_ms", "p99 of a controlled restart"),
-        "roll_spikes": share_of(int((rows.back_s > 0).sum()), len(rows), unit_name="restart", **about),
+        "roll_spikes": share_of(int((rows.back_s > 0).sum()), len(rows), **about),
         "roll_errors": _share(forced, "restarts that forced clients to find other leaders"),
-        "roll_worst_s": Estimate(slowest, claims["worst"], worst, worst, inf, "s", len(rows), **most),
+        "roll_worst_s": Estimate(slowest, estimate=worst, low=worst, high=inf, unit="s", n=len(rows), **most),
     }
 
 
@@ -192,22 +189,18 @@ def _own_numbers(audit: Audit, per_topic: float, steady: dict[str, float]) -> No
     start, end = audit.number("onset"), audit.number("mitigated")
     demoted = PER_HOUR + audit.number("restored") - end
     audit.note("restored", f"It is {number(demoted)} minutes after the demotion.")
+    bound = f"Holds if it took less than {number(MINUTES)} minutes."
     audit.judge(
-        "within-minutes",
-        0 < end - start < MINUTES,
-        f"Holds if it took less than {number(MINUTES)} minutes. Own numbers: about {number(end - start)} minutes.",
+        "within-minutes", 0 < end - start < MINUTES, f"{bound} Own numbers: about {number(end - start)} minutes."
     )
-    audit.compare("roll-version", steady["version"], "Own numbers: as in the steady-state benchmark.")
-    audit.compare("roll-partitions", steady["cku2-partitions"], "Own numbers: as in the steady-state benchmark.")
+    for claim, value in (("roll-version", steady["version"]), ("roll-partitions", steady["cku2-partitions"])):
+        audit.compare(claim, value, "Own numbers: as in the steady-state benchmark.")
     partitions, topics = audit.number("roll-partitions"), audit.number("roll-topics")
     shape = (
         f"{number(partitions / topics)} partitions per topic, against {number(per_topic)} in "
         f"{number(steady['t1-2cku-topics'])} topics of the steady-state benchmark"
     )
     audit.note("roll-topics", f"Own numbers: {shape}.")
-    audit.judge(
-        "roll-same",
-        None,
-        f"Own numbers: {shape}; with one producer per topic that is {number(topics)} producers. So the workload was "
-        "another one, and its throughput, number of brokers and warm-up are not given.",
-    )
+    producers = f"{shape}; with one producer per topic that is {number(topics)} producers"
+    other = "the workload was another one, and its throughput, number of brokers and warm-up are not given."
+    audit.judge("roll-same", None, f"Own numbers: {producers}. So {other}")

@@ -16,7 +16,7 @@ from wanbench.formatting import count, number, quantity
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import Median, half_width, median_of, ratio_estimate
 
-from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s
+from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s, rows_of
 
 KINDS = ("slow", "link")
 PHASES = {"early": "first half of it", "late": "second half of it", "return": "just after it", "after": "after that"}
@@ -79,32 +79,26 @@ class Degraded(RowsResult):
         By kind: p99 undisturbed and in the second half without demotion, and the effect of demotion then and before and
         after, or that it was not tested. In how many episodes a healthy broker was named.
         """
-        effects = []
-        for name, demotes in self.arms:
-            own = self.arm(name, demotes)
-            if not demotes:
-                before, late = (self.of(name, demotes, phase).formatted for phase in ("before", "late"))
-                effects.append(
-                    f"Without demotion, p99 goes from {before}, undisturbed, to {late} in the second half of “{name}”."
-                )
-            elif name in self.demotions:
-                on, off = ([self.of(name, arm, each).formatted for each in PRICE] for arm in (True, False))
-                effects.append(
-                    f"{self.demotions[name].sentence} In the first half it is {on[0]} against {off[0]}, just after the "
-                    f"slowness {on[1]} against {off[1]}."
-                )
-            elif (name, False) not in self.arms:
-                effects.append(f"Demotion was not tested under “{name}”: every episode was with it.")
-            else:
-                effects.append(
-                    f"Demotion was not tested under “{name}”: it was in force for "
-                    f"{number(100 * own.late_demoted.mean(), 0)} % of the second half of the slowness "
-                    f"(brokers were demoted in {int(own.demoted_s.notna().sum())} of {count(len(own), 'episode')})."
-                )
+        effects = [self._effect(name, demotes) for name, demotes in self.arms]
         if wrong := int(self.rows.misnamed.sum()):
             named = f"In {wrong} of {count(len(self.rows), 'episode')}"
             effects.append(f"{named} the detector named a broker that was not slow.")
         return " ".join(effects)
+
+    def _effect(self, name: str, demotes: bool) -> str:
+        own, not_tested = self.arm(name, demotes), f"Demotion was not tested under “{name}”"
+        if not demotes:
+            before, late = (self.of(name, demotes, phase).formatted for phase in ("before", "late"))
+            return f"Without demotion, p99 goes from {before}, undisturbed, to {late} in the second half of “{name}”."
+        if name in self.demotions:
+            on, off = ([self.of(name, arm, each).formatted for each in PRICE] for arm in (True, False))
+            first = f"{self.demotions[name].sentence} In the first half it is {on[0]} against {off[0]}"
+            return f"{first}, just after the slowness {on[1]} against {off[1]}."
+        if (name, False) not in self.arms:
+            return f"{not_tested}: every episode was with it."
+        share = f"{number(100 * own.late_demoted.mean(), 0)} % of the second half of the slowness"
+        demoted = f"brokers were demoted in {int(own.demoted_s.notna().sum())} of {count(len(own), 'episode')}"
+        return f"{not_tested}: it was in force for {share} ({demoted})."
 
     def formatted_table(self) -> pd.DataFrame:
         columns = {}
@@ -128,15 +122,13 @@ class Degraded(RowsResult):
         for k, (system, demotes) in enumerate(self.arms):
             own, name = self.arm(system, demotes), theme.plain(label(system, demotes))
             colour = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
-            at = places + 0.06 * (k - (len(self.arms) - 1) / 2)
+            at, p99 = places + 0.06 * (k - (len(self.arms) - 1) / 2), own[list(STEPS)].astype(float)
             both, hover = {"x": at, "mode": "lines+markers", "legendgroup": name}, f"%{{y:.4g}} ms<extra>{name}</extra>"
             thin = {"line": {"color": colour, "width": 1}, "marker": {"size": 5}, "opacity": 0.45, "showlegend": False}
             thick = {"line": {"color": colour, "width": 4}, "marker": {"size": 10}, "name": name}
-            for values in own[list(STEPS)].to_numpy(dtype=float):
-                shown = np.where(np.isfinite(values), values, np.nan)
-                figure.add_scatter(y=shown, hovertemplate=hover, **thin, **both)
-            middle = own[list(STEPS)].median().to_numpy(dtype=float)
-            figure.add_scatter(y=middle, hovertemplate=f"median {hover}", **thick, **both)
+            for values in p99.where(np.isfinite(p99)).to_numpy():
+                figure.add_scatter(y=values, hovertemplate=hover, **thin, **both)
+            figure.add_scatter(y=p99.median().to_numpy(), hovertemplate=f"median {hover}", **thick, **both)
         primitives.reference_line(figure, y=self.limit_ms)
         values = np.append(self.rows[list(STEPS)].to_numpy(dtype=float).ravel(), self.limit_ms)
         figure.update_yaxes(title="p99, due to received", **theme.log_axis(values, "ms"))
@@ -184,15 +176,19 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
     slow = slow[slow.in_force_at_s < trial.end_s]
     starts = np.append(slow.began_at_s.astype(float), trial.end_s)
     restored = actions[(actions.kind == "restore") & actions.done_at_s.notna()]
-    alarms = _alarms(trial, detections)
+    alarms = pd.DataFrame(columns=["node_id", "at_s", "demoted_at_s"], dtype=float)
+    if detections is not None and len(detections):
+        alarms = rows_of(detections, trial.about)
     for action in slow.itertuples():
         begin_s, end_s = float(action.in_force_at_s), float(action.done_at_s)
         middle_s, next_s = (begin_s + end_s) / 2, float(starts[starts > begin_s].min())
         again = restored[(restored.began_at_s >= end_s) & (restored.began_at_s < next_s)].done_at_s
         well_s = float(max([end_s, *again.astype(float)])) + SETTLE_S
-        p99 = {"before_ms": trial.undisturbed_ms(0.99), "early_ms": _p99(trial, begin_s, middle_s)}
-        p99 |= {"late_ms": _p99(trial, middle_s, end_s), "return_ms": _p99(trial, end_s, well_s, whole=False)}
-        p99["after_ms"] = _p99(trial, well_s, next_s)
+        ends = {"early": (begin_s, middle_s), "late": (middle_s, end_s), "return": (end_s, well_s)}
+        ends["after"] = (well_s, next_s)
+        tails = {name: trial.tail(*both, whole=name != "return") for name, both in ends.items()}
+        p99 = {f"{name}_ms": nan if tail is None else tail.quantile(0.99) for name, tail in tails.items()}
+        p99 = {"before_ms": trial.undisturbed_ms(0.99)} | p99
         back_s, censored = back_after_s(trial.by_second(begin_s, end_s), begin_s, measured.limit_ms)
         own, named = alarms[alarms.node_id == action.node_id], alarms[alarms.at_s.between(begin_s, end_s)]
         alarm, demoted = named[named.node_id == action.node_id], own[own.demoted_at_s.between(begin_s, end_s)]
@@ -210,37 +206,21 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
     return rows
 
 
-def _p99(trial: DisturbedTrial, from_s: float, to_s: float, *, whole: bool = True) -> float:
-    tail = trial.tail(from_s, to_s, whole=whole)
-    return nan if tail is None else tail.quantile(0.99)
-
-
 def _how(action) -> str:
     how = json.loads(action.detail) if isinstance(action.detail, str) else {}
     return ", ".join(f"{name} {how[name]}" for name in ("by", "share", "delay_ms", "loss", "rate_bps") if name in how)
 
 
-def _alarms(trial: DisturbedTrial, detections) -> pd.DataFrame:
-    columns = ["test_id", "attempt", "node_id", "at_s", "demoted_at_s"]
-    if detections is None or detections.empty:
-        return pd.DataFrame(columns=columns, dtype=float)
-    mine = (detections.test_id == trial.about.test_id) & (detections.attempt == trial.about.attempt)
-    return detections[mine][columns]
-
-
 def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     """Late p99 with demotion over that without, over pairs of episodes."""
-    sides = {on: part.groupby(["block", "node_id"]).late_ms.first() for on, part in rows.groupby("demotes")}
-    both = pd.DataFrame(sides).dropna() if len(sides) == 2 else pd.DataFrame({False: [], True: []})
+    sides = rows.astype({"late_ms": float}).groupby(["block", "node_id", "demotes"]).late_ms.first()
+    both = sides.unstack().reindex(columns=[False, True])
     both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]
     logs = np.log(both[True] / both[False]).to_numpy(dtype=float)
     half = float(half_width(logs, LEVEL))
-    about = {
-        "quantity": f"p99 in the second half of “{system}”, with demotion over without",
-        "claim": f"With demotion, p99 in the second half of “{system}” is {{}} that without",
-        "basis": count(len(logs), "pair of episodes", "pairs of episodes"),
-        "assumption": "Pairs of episodes are independent and alike; log ratios scatter about symmetrically",
-        "warnings": () if isfinite(half) else ("no interval: fewer than two pairs of episodes",),
-    }
-    mean = float(logs.mean()) if len(logs) else nan
-    return ratio_estimate(mean, half, n=len(logs), method=METHOD, level=LEVEL, **about)
+    late = f"p99 in the second half of “{system}”"
+    about = {"quantity": f"{late}, with demotion over without", "claim": f"With demotion, {late} is {{}} that without"}
+    about |= {"basis": count(len(logs), "pair of episodes", "pairs of episodes"), "method": METHOD, "level": LEVEL}
+    about["assumption"] = "Pairs of episodes are independent and alike; log ratios scatter about symmetrically"
+    about["warnings"] = () if isfinite(half) else ("no interval: fewer than two pairs of episodes",)
+    return ratio_estimate(float(logs.mean()) if len(logs) else nan, half, n=len(logs), **about)

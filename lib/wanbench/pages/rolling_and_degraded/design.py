@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
 from typing import ClassVar
 
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
@@ -14,98 +12,11 @@ from wanbench.checks import check_fields, check_number, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, cluster_of
-from wanbench.measure.experiments.session import LOOK_S, ConcurrentSession, Program, client_command
+from wanbench.measure.experiments.session import LOOK_S, Concurrent, ConcurrentSession, Program, client_command
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.programs import detection_probe
-from wanbench.measure.labs.base import Host
 from wanbench.measure.plan import Trial
 from wanbench.measure.plan.plan import check_keys
-from wanbench.runs import RawFile
-
-
-@dataclass(frozen=True)
-class Detection:
-    """
-    A probe of every broker, an online detector, and, if asked, demotion of the broker it names.
-
-    The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
-    So the latency of a partition reflects one broker and the path to it. `wanbench.change_detection` says how the
-    detector works. A record that is unanswered after the detector's `limit_ms` counts with that latency at once.
-
-    A named broker is demoted if at most half of the brokers are in alarm: otherwise the cause is hardly one broker. It
-    becomes the last replica of all partitions it leads, of all topics, and the first in-sync replica leads; at the end
-    the earlier order and preferred leaders are restored, also after `BrokerActions` that change the same order.
-
-    Every latency is stored, so that other detectors can be tried (`wanbench.pages.rolling_and_degraded.detection`).
-
-    Parameters
-    ----------
-    interval_s : float
-        Interval between two records to a broker.
-    take_out : bool, optional
-        Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica:
-        then no record waits for it, and it copies nothing until it is restored. None: it continues to follow.
-    settle_s : float
-        Duration of the load before the detector begins to learn.
-    duration_s : float
-        Duration of `run`, without a load: an undisturbed hour shows the rate of false alarms.
-
-    Examples
-    --------
-    >>> print(Detection(demote_on_alarm=True))
-    detection by cusum on 10 records/s to each broker, who is then demoted
-    """
-
-    detector: DetectorSettings = field(default_factory=DetectorSettings)
-    interval_s: float = 0.1
-    record_bytes: int = bounded(100, 1, 100_000)
-    demote_on_alarm: bool = False
-    settle_s: float = 5.0
-    duration_s: float = 300.0
-    take_out: bool | None = None
-
-    name: ClassVar[str] = "detection"
-    waits_for_load: ClassVar[bool] = True
-
-    def __post_init__(self):
-        if isinstance(self.detector, dict):  # as a manifest holds it
-            object.__setattr__(self, "detector", DetectorSettings(**self.detector))
-        if not isinstance(self.detector, DetectorSettings):
-            raise refusal("Detection detector", self.detector, "DetectorSettings")
-        check_declared(self)
-        check_fields(
-            self, ("interval_s", 0.01, self.detector.window_s), ("settle_s", 0, 3600), ("duration_s", 1, 86_400)
-        )
-
-    def __str__(self) -> str:
-        then = ", who is then demoted" if self.demote_on_alarm else ""
-        return f"detection by {self.detector.method} on {1 / self.interval_s:g} records/s to each broker{then}"
-
-    def concurrently(
-        self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
-    ) -> AbstractContextManager[list[RawFile]]:
-        """
-        Probe and detect while the block runs; the yielded list holds the raw files once the block is left:
-        detection/<stem>.detection.json, which names <stem>.probe-0.jsonl.gz.
-
-        `sending` returns True once the load sends, or False if it never will; None: learning begins at the start.
-        Raises ExperimentError if it cannot start, or could not undo something; never in place of an exception of the
-        block.
-        """
-        return DetectionSession(self, source, folder, stem, sending).beside()
-
-    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
-        """Probe and detect for `duration_s`. Errors as in `concurrently`."""
-        return DetectionSession(self, source, folder, stem).run()
-
-    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration of `run`."""
-        return self.duration_s + 5.0
-
-    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Approximate bytes that the source sends to three brokers, two of them elsewhere, with headers."""
-        return 2 * self.duration_s / self.interval_s * (self.record_bytes + 150)
-
 
 READY_S = 120.0
 END_S = 30.0
@@ -132,16 +43,10 @@ class DetectionSession(ConcurrentSession):
         self._cluster.ask(self.host, "create_topic", name=self._topic, placement=[[node] for node in self.nodes])
         self._made = True
         self._stop_file = f"{self.host.scratch}/{self._topic}.stop"
-        command = client_command(
-            self.host,
-            detection_probe,
-            topic=self._topic,
-            nodes=",".join(map(str, self.nodes)),
-            stop_file=self._stop_file,
-            interval_us=round(self.settings.interval_s * 1e6),
-            limit_us=round(self.settings.detector.limit_ms * 1e3),
-            record_bytes=self.settings.record_bytes,
-        )
+        times = {"interval_us": self.settings.interval_s * 1e6, "limit_us": self.settings.detector.limit_ms * 1e3}
+        options = {name: round(us) for name, us in times.items()} | {"record_bytes": self.settings.record_bytes}
+        options |= {"topic": self._topic, "nodes": ",".join(map(str, self.nodes)), "stop_file": self._stop_file}
+        command = client_command(self.host, detection_probe, **options)
         self._probe = Program("probe", 0, self.host, self.host.start(command))
         try:
             self._probe.process.wait_for_output('"ready"', READY_S)
@@ -157,10 +62,8 @@ class DetectionSession(ConcurrentSession):
         self._began_at_s = time.time() + (0 if self.sending is None else self.settings.settle_s)
         while not self._over.wait(LOOK_S):
             for known_at_s, node_id, value_ms in fed(self._probe, self.nodes, self.settings.detector):
-                if known_at_s >= self._began_at_s:
-                    alarm = self.detector.update(known_at_s, node_id, value_ms)
-                    if alarm is not None:
-                        self._alarm(alarm)
+                if known_at_s >= self._began_at_s and (alarm := self.detector.update(known_at_s, node_id, value_ms)):
+                    self._alarm(alarm)
 
     def _alarm(self, alarm: Alarm) -> None:
         row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(self.detector.baseline(alarm.broker))}
@@ -222,10 +125,74 @@ def fed(probe: Program, nodes: Sequence[int], settings):
         yield probe.unix_s(due + us), nodes[partition], us / 1e3
 
 
+@dataclass(frozen=True)
+class Detection(Concurrent):
+    """
+    A probe of every broker, an online detector, and, if asked, demotion of the broker it names.
+
+    The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
+    So the latency of a partition reflects one broker and the path to it. `wanbench.change_detection` says how the
+    detector works. A record that is unanswered after the detector's `limit_ms` counts with that latency at once.
+
+    A named broker is demoted if at most half of the brokers are in alarm: otherwise the cause is hardly one broker. It
+    becomes the last replica of all partitions it leads, of all topics, and the first in-sync replica leads; at the end
+    the earlier order and preferred leaders are restored, also after `BrokerActions` that change the same order.
+
+    It leaves detection/<stem>.detection.json, which names <stem>.probe-0.jsonl.gz. Every latency is stored, so that
+    other detectors can be tried (`wanbench.pages.rolling_and_degraded.detection`).
+
+    Parameters
+    ----------
+    interval_s : float
+        Interval between two records to a broker.
+    take_out : bool, optional
+        Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica:
+        then no record waits for it, and it copies nothing until it is restored. None: it continues to follow.
+    settle_s : float
+        Duration of the load before the detector begins to learn.
+    duration_s : float
+        Duration of `run`, without a load: an undisturbed hour shows the rate of false alarms.
+
+    Examples
+    --------
+    >>> print(Detection(demote_on_alarm=True))
+    detection by cusum on 10 records/s to each broker, who is then demoted
+    """
+
+    detector: DetectorSettings = field(default_factory=DetectorSettings)
+    interval_s: float = 0.1
+    record_bytes: int = bounded(100, 1, 100_000)
+    demote_on_alarm: bool = False
+    settle_s: float = bounded(5.0, 0, 3600)
+    duration_s: float = bounded(300.0, 1, 86_400)
+    take_out: bool | None = None
+
+    name: ClassVar[str] = "detection"
+    session: ClassVar = DetectionSession
+
+    def __post_init__(self):
+        if isinstance(self.detector, dict):  # as a manifest holds it
+            object.__setattr__(self, "detector", DetectorSettings(**self.detector))
+        if not isinstance(self.detector, DetectorSettings):
+            raise refusal("Detection detector", self.detector, "DetectorSettings")
+        check_declared(self)
+        check_fields(self, ("interval_s", 0.01, self.detector.window_s))
+
+    def __str__(self) -> str:
+        then = ", who is then demoted" if self.demote_on_alarm else ""
+        return f"detection by {self.detector.method} on {1 / self.interval_s:g} records/s to each broker{then}"
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Expected duration of `run`."""
+        return self.duration_s + 5.0
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Approximate bytes that the source sends to three brokers, two of them elsewhere, with headers."""
+        return 2 * self.duration_s / self.interval_s * (self.record_bytes + 150)
+
+
 TO_RESTORE_S = 1.0
 """Delay before a broker at full speed leads again: the command that ends its slowness has finished by then."""
-_OF_ROLL = ("load", "broker_settings")
-_OF_SLOWNESS = "take_out"
 
 
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
@@ -245,17 +212,13 @@ def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, *
     """
     made = {}
     for name, given in kinds.items():
-        own = _changed(name, load, given.get("load", {}))
-        action = _action(
-            name,
-            {key: value for key, value in given.items() if key not in _OF_ROLL},
-            at_s=calm_s + own.warmup_s - load.warmup_s,
-        )
-        made[name] = KafkaTrial(
-            own,
-            broker_settings=given.get("broker_settings"),
-            **trial | {"alongside": (*trial.get("alongside", ()), BrokerActions((action,), rolling=True, pause_s=0))},
-        )
+        given = dict(given)
+        changes, broker_settings = given.pop("load", {}), given.pop("broker_settings", None)
+        check_keys(f"the load of “{name}”", changes, type(load))
+        own = replace(load, **changes)
+        action = _action(name, given, at_s=calm_s + own.warmup_s - load.warmup_s)
+        actions = BrokerActions((action,), rolling=True, pause_s=0)
+        made[name] = KafkaTrial(own, broker_settings=broker_settings, **_alongside(trial, actions))
     return made
 
 
@@ -289,21 +252,22 @@ def slowed(
     """
     check_number("brokers", brokers, 1, 9, whole=True)
     made, turn_s = {}, slow_s + calm_s
+    starts = {turn + 1: first_s + turn * turn_s for turn in range(brokers)}
+    load = replace(load, duration_s=first_s + brokers * turn_s - load.warmup_s)
+    restored = [BrokerAction("restore", at_s=at_s + slow_s + TO_RESTORE_S) for at_s in starts.values()]
     for name, given in kinds.items():
-        slow, restored, given = [], [], dict(given)
-        take_out = given.pop(_OF_SLOWNESS, None)
-        for turn in range(brokers):
-            at_s = first_s + turn * turn_s
-            slow.append(_action(name, given, node_id=turn + 1, at_s=at_s, for_s=slow_s))
-            restored.append(BrokerAction("restore", at_s=at_s + slow_s + TO_RESTORE_S))
+        given = dict(given)
+        take_out = given.pop("take_out", None)
+        slow = [_action(name, given, node_id=node_id, at_s=at_s, for_s=slow_s) for node_id, at_s in starts.items()]
         for label, demotes, actions in ((name, False, slow), (f"{name}, demoted", True, slow + restored)):
             watched = replace(detection, demote_on_alarm=demotes, take_out=take_out if demotes else None)
-            made[label] = KafkaTrial(
-                replace(load, duration_s=first_s + brokers * turn_s - load.warmup_s),
-                system=name,
-                **trial | {"alongside": (*trial.get("alongside", ()), watched, BrokerActions(tuple(actions)))},
-            )
+            concurrent = _alongside(trial, watched, BrokerActions(tuple(actions)))
+            made[label] = KafkaTrial(load, system=name, **concurrent)
     return made
+
+
+def _alongside(trial: Mapping, *more) -> dict:
+    return {**trial, "alongside": (*trial.get("alongside", ()), *more)}
 
 
 def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial) -> KafkaTrial:
@@ -312,10 +276,8 @@ def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s
     continues for the same time after it.
     """
     actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + skew_s)
-    return KafkaTrial(
-        replace(load, duration_s=first_s + 2 * skew_s - load.warmup_s),
-        **trial | {"alongside": (*trial.get("alongside", ()), BrokerActions(actions))},
-    )
+    load = replace(load, duration_s=first_s + 2 * skew_s - load.warmup_s)
+    return KafkaTrial(load, **_alongside(trial, BrokerActions(actions)))
 
 
 def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
@@ -325,17 +287,12 @@ def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
     """
     made = [warm_up]
     for trial in trials:
-        if _starts_brokers(made[-1]):
+        before = made[-1].experiments
+        actions = [part for one in before for part in one.alongside if isinstance(part, BrokerActions)]
+        if any(one.broker_settings for one in before) or any(part.rolling for part in actions):
             made.append(warm_up)
         made.append(trial)
     return made
-
-
-def _starts_brokers(trial: Trial) -> bool:
-    return any(
-        each.broker_settings or any(isinstance(one, BrokerActions) and one.rolling for one in each.alongside)
-        for each in trial.experiments
-    )
 
 
 def _action(name: str, given: Mapping, **more) -> BrokerAction:
@@ -344,8 +301,3 @@ def _action(name: str, given: Mapping, **more) -> BrokerAction:
     if "kind" not in given:
         raise ParameterError(f"“{name}” has no kind; allowed: restart, kill, slow, link.")
     return BrokerAction(**{**given, **more})
-
-
-def _changed(name: str, load: KafkaOpenLoop, changes: Mapping) -> KafkaOpenLoop:
-    check_keys(f"the load of “{name}”", changes, type(load))
-    return replace(load, **changes)

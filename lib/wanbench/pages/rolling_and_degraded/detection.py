@@ -81,7 +81,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     broker come in groups, the interval of their rate is too narrow.
     """
     runs = check_table("detection_runs", tables)
-    actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s"]))
+    actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s", "in_force_at_s"]))
     episodes, alarms, hours, left_out, agreed, short = [], [], 0.0, 0, [], {}
     for run in runs[runs.began_at_s.notna()].to_dict("records"):
         own = {name: rows_of(frame, run) for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
@@ -97,7 +97,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
         demoted = [one["demoted_at_s"] for one in online if pd.notna(one.get("demoted_at_s"))]
         quiet = undisturbed(acted, begin_s, run["ended_at_s"], RECOVERY_S, demoted)
         hours += sum(b - a for a, b in quiet) / 3600 * len(run["brokers"].split(","))
-        alarms += [_key(run) | _judged(one, mine, quiet) for one in online]
+        alarms += [{name: run[name] for name in KEY} | _judged(one, mine, quiet) for one in online]
     frame = pd.DataFrame(alarms, columns=[*KEY, "node_id", "at_s", "ratio", "what"])
     columns = [*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored", "others"]
     rows = pd.DataFrame(episodes, columns=columns)
@@ -127,13 +127,9 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
     rows = latencies[latencies.latency_ms.notna() | latencies.late]
     node, known = rows.node_id.to_numpy(int), rows.known_at_s.to_numpy(float)
     value = np.where(rows.late.to_numpy(bool), settings.limit_ms, rows.latency_ms.astype(float).fillna(np.inf))
-    detector = Detector(settings)
-    found = (
-        detector.update(at_s, int(broker), one)
-        for at_s, broker, one in zip(known, node, value, strict=True)
-        if at_s >= began_at_s
-    )
-    return [alarm for alarm in found if alarm is not None]
+    detector, started = Detector(settings), known >= began_at_s
+    updates = map(detector.update, known[started], node[started].tolist(), value[started])
+    return [alarm for alarm in updates if alarm is not None]
 
 
 def same_alarms(online: list[dict], offline: list[Alarm]) -> bool:
@@ -179,34 +175,28 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     low = float(stats.chi2.ppf(tail, 2 * events)) / 2 / hours if events and known else 0.0 if known else nan
     high = float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if known else nan
     watched = f"{number(hours, 2)} broker-hours" if hours >= 0.1 else f"{number(3600 * hours, 0)} broker-seconds"
-    about = {
-        "quantity": "false alarms per hour and broker",
-        "claim": "In undisturbed time each broker had false alarms at a rate of {}",
-        "basis": f"{count(events, 'alarm')} in {watched}",
-        "method": "exact Poisson (Garwood 1936)",
-        "assumption": "False alarms come independently, at one rate",
-    }
+    about = {"quantity": "false alarms per hour and broker", "basis": f"{count(events, 'alarm')} in {watched}"}
+    about |= {"claim": "In undisturbed time each broker had false alarms at a rate of {}", "unit": "per hour"}
+    about |= {"method": "exact Poisson (Garwood 1936)", "assumption": "False alarms come independently, at one rate"}
     estimate, n = events / hours if known else nan, int(hours >= LEAST_H)
-    return Estimate(estimate=estimate, low=low, high=high, unit="per hour", n=n, level=level, **about)
+    return Estimate(estimate=estimate, low=low, high=high, n=n, level=level, **about)
 
 
 def _episodes(actions, found, run, begin_s) -> tuple[list[dict], int]:
-    rows, left_out = [], 0
-    for row in actions[actions.kind.isin(EPISODES)].to_dict("records"):
-        if pd.isna(row["in_force_at_s"]):
-            continue
-        if row["in_force_at_s"] < begin_s:
-            left_out += 1
-            continue
+    rows, acted = [], actions[actions.kind.isin(EPISODES) & actions.in_force_at_s.notna()]
+    early = acted.in_force_at_s < begin_s
+    for row in acted[~early].to_dict("records"):
         force_s = row["in_force_at_s"]
         end_s = row["done_at_s"] if pd.notna(row["done_at_s"]) else run["ended_at_s"]
         during = [one for one in found if force_s <= one["at_s"] <= end_s]
         own = [one["at_s"] for one in during if one["node_id"] == row["node_id"]]
         first = min(own, default=None)
-        row = _key(run) | {name: row[name] for name in ("number", "node_id", "kind", "in_force_at_s")}
+        row = {name: run[name] for name in KEY} | {
+            name: row[name] for name in ("number", "node_id", "kind", "in_force_at_s")
+        }
         row |= {"delay_s": (end_s if first is None else first) - force_s, "censored": first is None, "end_s": end_s}
         rows.append(row | {"others": len(during) - len(own)})
-    return rows, left_out
+    return rows, int(early.sum())
 
 
 def _judged(alarm: dict, episodes: list[dict], quiet: list[tuple[float, float]]) -> dict:
@@ -215,7 +205,3 @@ def _judged(alarm: dict, episodes: list[dict], quiet: list[tuple[float, float]])
     false = any(first <= at_s <= last for first, last in quiet)
     what = "episode" if hit else "false" if false else "other"
     return {name: alarm[name] for name in ("node_id", "at_s", "ratio")} | {"what": what}
-
-
-def _key(run: Mapping) -> dict:
-    return {name: run[name] for name in KEY}

@@ -68,14 +68,11 @@ class Restarts(OverEpisodes):
     @property
     def cautions(self) -> tuple[str, ...]:
         level = min(each.level for each in self.estimates)
-        notes = [
-            f"few restarts: intervals from the smallest to the largest hold {percent(level)}; restarts of a trial "
-            "share its undisturbed p99, whose error is not included"
-        ][: level < self.level]
+        few = f"few restarts: intervals from the smallest to the largest hold {percent(level)}; restarts of a trial"
+        notes = [f"{few} share its undisturbed p99, whose error is not included"] if level < self.level else []
         if gone := int(np.isinf(self.rows.worst_ms.astype(float)).sum()):
-            notes.append(
-                f"records were never received in {count(gone, 'restart')}: they count as slower than all others"
-            )
+            late = f"records were never received in {count(gone, 'restart')}"
+            notes.append(f"{late}: they count as slower than all others")
         for name, title in self.QUANTITIES.items():
             if missing := int(np.isnan(floats(self.rows[name])).sum()):
                 notes.append(f"{title}: without {count(missing, 'restart')} in which it was not seen")
@@ -195,9 +192,9 @@ def leader_skew(measured: DisturbedTrials) -> LeaderSkew:
             continue
         skew, spread = done.loc["skew"], done.loc["rebalance"]
         ends = [trial.start_s, skew.began_at_s, skew.done_at_s, spread.began_at_s, spread.done_at_s, trial.end_s]
-        moved = {"moving to one": skew.leaders_moved, "spreading": spread.leaders_moved}
-        for phase, from_s, to_s in zip(PHASES, ends, ends[1:], strict=False):
-            rows.append(_skew_row(trial, phase, float(from_s), float(to_s)) | {"moved": moved.get(phase, 0)})
+        moved = (0, skew.leaders_moved, 0, spread.leaders_moved, 0)
+        for phase, from_s, to_s, n in zip(PHASES, ends, ends[1:], moved, strict=False):
+            rows.append(_skew_row(trial, phase, float(from_s), float(to_s)) | {"moved": n})
     return LeaderSkew(pd.DataFrame(rows))
 
 

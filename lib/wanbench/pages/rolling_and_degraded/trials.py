@@ -186,16 +186,15 @@ class DisturbedTrials(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        over = self.rows[self.rows.p99_ms >= OVERLOADED_MS]
-        if over.empty:
-            return ()
-        counted, worst = count(int(self.rows.counts.sum()), "trial"), over.p99_ms.max()
+        over = self.rows.p99_ms[self.rows.p99_ms >= OVERLOADED_MS]
+        counted, worst = count(int(self.rows.counts.sum()), "trial"), over.max()
         most = f"up to {quantity(worst, 'ms')}" if isfinite(worst) else "or records were never received"
-        return (
+        text = (
             f"overloaded: in {len(over)} of {counted} p99 of undisturbed seconds is {OVERLOADED_MS / 1_000:g} s or "
             f"more, {most}, so the rate is too high for this machine or its links, and what an action adds cannot be "
-            "told from that",
+            "told from that"
         )
+        return (text,) if len(over) else ()
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
@@ -233,7 +232,7 @@ class DisturbedTrials(RowsResult):
             figure.add_hline(y=self.limit_ms, line={"color": theme.LIGHT, "dash": "dash", "width": 1}, row=row, col=1)
             tables += [seconds.assign(trial=trial.about.setting), _shade(figure, trial, row)]
             values = np.concatenate([seconds[name] for name in LINES])
-            figure.update_yaxes(title=titles[row - 1], row=row, col=1, **theme.log_axis(values, "ms", 6))
+            figure.update_yaxes(title=titles[row - 1], **place, **theme.log_axis(values, "ms", 6))
         figure.update_xaxes(title="second of the schedule, after the warm-up", row=len(shown), col=1)
         figure.update_annotations(font_size=13)
         figure.update_layout(height=ABOVE_PX + PANEL_PX * len(shown), legend=theme.LEGEND_ON_TOP)
@@ -369,12 +368,9 @@ def by_second(trial: DisturbedTrial) -> pd.DataFrame:
 
 def _shade(figure, trial: DisturbedTrial, row: int) -> pd.DataFrame:
     """Shade the actions of a trial; returns them as rows."""
-    rows = []
-    for action in trial.actions[trial.actions.began_at_s.notna()].itertuples():
-        done_s, healthy_s = (
-            trial.end_s if pd.isna(each) else float(each) for each in (action.done_at_s, action.healthy_at_s)
-        )
-        begin, done, healthy = (each - trial.start_s for each in (float(action.began_at_s), done_s, healthy_s))
+    rows, begun = [], trial.actions[trial.actions.began_at_s.notna()]
+    times = begun[["began_at_s", "done_at_s", "healthy_at_s"]].astype(float).fillna(trial.end_s) - trial.start_s
+    for action, (begin, done, healthy) in zip(begun.itertuples(), times.to_numpy().tolist(), strict=True):
         whom = "" if pd.isna(action.node_id) else f" {int(action.node_id)}"
         style = {"fillcolor": theme.OUTSIDE, "line_width": 0, "row": row, "col": 1}
         if action.kind != "restore":

@@ -55,15 +55,15 @@ class Allowed(Result):
 
     def _too_high(self, system: str) -> str:
         own = self.trials[self.trials.system == system]
-        late = own[~own.kept_up]
-        if late.empty:
+        rate = own[RATE][~own.kept_up].min()
+        if pd.isna(rate):
             return ""
-        late = late[late[RATE] == late[RATE].min()]
-        tried = count(int((own[RATE] == late[RATE].iloc[0]).sum()), "trial")
+        at_rate = own[own[RATE] == rate]
+        late, tried = at_rate[~at_rate.kept_up], count(len(at_rate), "trial")
         busy = late.busy_percent.mean()
         processors = f" and processors were {number(busy, 0)} % busy" if isfinite(busy) else ""
         return (
-            f" In {len(late)} of {tried} at {number(late[RATE].iloc[0])} records/s it fell behind: the fullest "
+            f" In {len(late)} of {tried} at {number(rate)} records/s it fell behind: the fullest "
             f"link then carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
         )
 
@@ -75,8 +75,8 @@ class Allowed(Result):
         for (system, rate, partitions), part in self.trials.groupby(["system", RATE, "partitions"], sort=False):
             busy = part.busy_percent.mean()
             row = {"system": system, "records/s": number(rate, 0), "partitions": number(partitions, 0)}
-            row |= {"fullest link": part.link.mode().iloc[0]}
-            row |= {"carried of its rate": quantity(part.utilisation.mean(), "fraction")}
+            row["fullest link"] = part.link.mode().iloc[0]
+            row["carried of its rate"] = quantity(part.utilisation.mean(), "fraction")
             rows.append(row | {"processors busy": f"{number(busy, 0)} %" if isfinite(busy) else ""})
         return pd.DataFrame(rows)
 
@@ -88,10 +88,8 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> A
     `tables` has link_samples of all links, and metrics if processors were sampled. MissingDataError if no link with a
     rate was sampled, as on clusters outside the lab.
     """
-    own = trials.matching(**at)
-    own = own[own.counts].copy()
-    own["from_s"] = own.start_s + own.warmup_s
-    own["until_s"] = own.from_s + own.duration_s
+    own = trials.matching(**at).query("counts")
+    own = own.assign(from_s=own.start_s + own.warmup_s, until_s=own.start_s + own.warmup_s + own.duration_s)
     fullest = _fullest_links(own, tables.get("link_samples"))
     rows = own.merge(fullest, on=KEY).merge(_busy(own, tables.get("metrics")), on=KEY, how="left")
     if rows.empty:
@@ -103,15 +101,14 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> A
         if part.empty:
             continue
         about = {"quantity": f"rate that the links allow {name}", "unit": "records/s", "method": METHOD}
-        about["claim"] = f"The links allow {name} {{}}: then that from {part.link.mode().iloc[0]} is full"
+        about["claim"] = f"The links allow {name} {{}}: at that rate the link from {part.link.mode().iloc[0]} is full"
         rates[name] = geometric_mean(part.allowed_records_per_s, 0.95, assumption=ASSUMPTION, **about)
     if not rates:
         raise MissingDataError("in no trial did the system keep up, so bytes per record are unknown.")
-    order = {name: k for k, name in enumerate(trials.systems)}
-    rows = rows.sort_values("system", key=lambda names: names.map(order), kind="stable")
-    rows = rows.sort_values(["partitions", RATE], kind="stable")
+    rows["place"] = rows.system.map(trials.systems.index)
+    rows = rows.sort_values(["partitions", RATE, "place"], kind="stable", ignore_index=True)
     columns = [*KEY, "system", RATE, "partitions", "link", "utilisation", "busy_percent", "kept_up"]
-    return Allowed(rates, rows[[*columns, "allowed_records_per_s"]].reset_index(drop=True))
+    return Allowed(rates, rows[[*columns, "allowed_records_per_s"]])
 
 
 def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:

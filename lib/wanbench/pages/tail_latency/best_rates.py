@@ -12,7 +12,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, inf, isfinite, isnan, log, nan
 
@@ -74,9 +74,8 @@ def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
     value, error = curve.jackknife(lambda logs: crossing(x, logs, goal))
     notes = curve.notes
     if curve.lost:
-        at = ", ".join(number(rate, 0) for rate in curve.lost)
-        slowest = "which counts as the slowest that arrived in any trial"
-        notes += (f"{p} of a trial at {at} records/s is that of a lost record, {slowest}",)
+        of = f"{p} of a trial at {_listed(curve.lost)} records/s"
+        notes += (f"{of} is that of a lost record, which counts as the slowest that arrived in any trial",)
     early = curve.rates[(curve.mean - half > goal) & (x < value)]
     low, high = ends(value, student(LEVEL, r) * error) if isfinite(value) and not len(early) else (nan, nan)
     if isfinite(low):
@@ -90,8 +89,7 @@ def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
         bounds = [f"at least {number(low, 0)}"] * (low > 0) + [f"below {number(high, 0)}"] * isfinite(high)
         bound = f"is {' and '.join(bounds)} records/s" if bounds else "has no limit"
         if len(early):
-            at = ", ".join(number(rate, 0) for rate in early)
-            why = f"at {at} records/s {p} exceeds the objective, though not at a higher rate"
+            why = f"at {_listed(early)} records/s {p} exceeds the objective, though not at a higher rate"
         elif isfinite(value):
             why = "without one of the blocks, the curve does not cross the objective within the steps"
         else:
@@ -106,6 +104,10 @@ def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
     last = float(curve.rates[met].max()) if met.any() else 0.0
     above = curve.rates[~met & (curve.rates > last)]
     return BestRate(rate, (last, float(above.min()) if len(above) else inf if met.all() else nan), len(x))
+
+
+def _listed(rates: Iterable[float]) -> str:
+    return ", ".join(number(rate, 0) for rate in rates)
 
 
 def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:
@@ -147,7 +149,7 @@ def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> 
     closed = (lows > 0) & np.isfinite(highs)
     notes, value, low, high = (), nan, nan, nan
     if not closed.all():
-        low, high = float(lows.min()) if (lows > 0).all() else 0.0, float(highs.max())
+        low, high = float(lows.min()), float(highs.max())
         # half of all searches end above the typical rate, so all of them do so with this probability (sign test)
         level = min(level, 1 - 0.5**n)
         notes = (
@@ -201,18 +203,17 @@ class BestRates(Result):
         for name, steps in self.stepped.items():
             rate = steps.rate
             if isfinite(rate.estimate):
-                text = f"{name}, by its steps: {rate.sentence[:-1]}; the steps around it: {steps.formatted_bracket}."
+                around = f"the steps around it: {steps.formatted_bracket}"
+                parts.append(f"{name}, by its steps: {rate.sentence[:-1]}; {around}.")
             else:
                 ends = f"{rate.formatted_interval} records/s" if rate.formatted_interval else "no limit"
-                text = f"{name}: the {rate.quantity} is not established by its steps ({ends})."
-            if name in self.searched:
-                search = self.searched[name]
+                parts.append(f"{name}: the {rate.quantity} is not established by its steps ({ends}).")
+            if search := self.searched.get(name):
                 both = "both agree" if self.agree(name) else "both do not agree"
-                text += f" By search: {search.rate.formatted} ({search.formatted_bracket}), {both}."
+                parts.append(f"By search: {search.rate.formatted} ({search.formatted_bracket}), {both}.")
             elif name in self.silent:
                 searches = count(self.silent[name], "search", "searches")
-                text += f" By search: not known, as the generator was late in each ({searches})."
-            parts.append(text)
+                parts.append(f"By search: not known, as the generator was late in each ({searches}).")
         return " ".join(parts)
 
     def agree(self, name: str) -> bool:
@@ -241,18 +242,16 @@ def best_rates(
     `tables` has rate_search_steps, if there were searches; `at` fixes other settings of the stepped trials
     (partitions=...). MissingDataError if a system has too few steps or blocks.
     """
-    stepped, searched, silent = {}, {}, {}
-    steps = tables.get("rate_search_steps", pd.DataFrame())
-    if len(steps):
-        systems = tables["trials"][["run_id", "test_id", "system"]]
-        steps = steps.merge(systems, on=["run_id", "test_id"]).assign(search=lambda rows: rows.test_id)
+    stepped, searched, silent, keys = {}, {}, {}, ["run_id", "test_id"]
+    steps = tables.get("rate_search_steps", pd.DataFrame(columns=[*keys, "met"]))
+    steps = steps.merge(tables["trials"][[*keys, "system"]], on=keys).assign(search=lambda rows: rows.test_id)
     for name in trials.systems:
         try:
             stepped[name] = best_rate(step_curve(trials.stepped(name, **at), q), objective_ms)
         except ParameterError as error:
             raise MissingDataError(f"no highest rate of {name}: {error}") from error
-        own = steps[steps.system == name] if len(steps) else steps
-        if len(own) and own.met.notna().any():
+        own = steps[steps.system == name]
+        if own.met.notna().any():
             searched[name] = searched_rate(own, objective_ms, q)
         elif len(own):
             silent[name] = own.search.nunique()

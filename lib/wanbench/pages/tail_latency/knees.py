@@ -72,8 +72,8 @@ class Knee:
             return self.knee.sentence
         name, rates = order.name(self.curve.q), [f"{rate:,.0f}" for rate in self.curve.rates]
         if self.where == "unknown":
-            known = ", ".join(rates) or "none"
-            return f"{name} is known at too few steps to have a knee: {known} records/s; it takes {MIN_STEPS}."
+            known = f"{', '.join(rates) or 'none'} records/s"
+            return f"{name} is known at too few steps to have a knee: {known}; it takes {MIN_STEPS}."
         if self.where == "before the first step":
             below = f"a knee would lie below {rates[0]} records/s (no interval; {self.knee.basis})"
             return f"{name} rises from the first step on, so {below}."
@@ -97,40 +97,37 @@ def knee_of(curve: StepCurve) -> Knee:
     about |= {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": METHOD, "assumption": ASSUMPTION}
     where, second = _where(x, curve), "knee of a second run"
     if where in WITHOUT:
-        about |= {
-            "warnings": (f"no knee of {name}: {WITHOUT[where]}", *notes),
-            "estimate": nan,
-            "low": nan,
-            "high": nan,
-        }
+        about |= dict.fromkeys(("estimate", "low", "high"), nan)
+        about["warnings"] = (f"no knee of {name}: {WITHOUT[where]}", *notes)
         return Knee(curve, Estimate("knee", **about), Estimate(second, **about), where)
     value, error = curve.jackknife(lambda logs: broken_line(x, logs)[0])
-    last, halfway, estimates = curve.rates[-2:].tolist(), _halfway(x, value), []
+    last, around, estimates = curve.rates[-2:].tolist(), _halfway(x, value), []
     if where == "between the last two steps":
+        around.append(last)
         notes += (
             f"only the last step lies clearly above the level, so the knee may be as high as {last[1]:,.0f} records/s; "
             f"the fit gives about the lowest rate that agrees with the steps: add some from {last[0]:,.0f} on",
         )
     for what, factor in (("knee", 1.0), (second, sqrt(2.0))):
         low, high = ends(value, factor * student(LEVEL, r) * error)
-        for least, most in ([halfway] if halfway else []) + ([last] if where == "between the last two steps" else []):
+        for least, most in around:
             low, high = min(low, least), max(high, most)
         estimates.append(Estimate(what, estimate=exp(value), low=low, high=high, warnings=notes, **about))
     level_ms = exp(broken_line(x, curve.mean)[1])
     return Knee(curve, *estimates, where, kneedle(curve.rates, curve.mean), level_ms)
 
 
-def _halfway(x: np.ndarray, value: float) -> tuple[float, float] | None:
+def _halfway(x: np.ndarray, value: float) -> list[tuple[float, float]]:
     """
-    Give the rates halfway (in logarithms) to the steps beside a knee that lies at a step; None if it lies elsewhere.
+    Give the rates halfway (in logarithms) to the steps beside a knee that lies at a step; none if it lies elsewhere.
 
     A rising part that is not straight can hold the fitted knee at a step, whichever block is left out: the jackknife
     then gives a width of zero, although trials only tell that the knee is nearer to this step than to the next.
     """
     step = int(np.abs(x - value).argmin())
     if not 0 < step < len(x) - 1 or abs(x[step] - value) > 2 * (x[-1] - x[0]) / POINTS:
-        return None
-    return exp((x[step - 1] + x[step]) / 2), exp((x[step] + x[step + 1]) / 2)
+        return []
+    return [(exp((x[step - 1] + x[step]) / 2), exp((x[step] + x[step + 1]) / 2))]
 
 
 def broken_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
@@ -208,11 +205,8 @@ class Knees(Result):
 
     @property
     def sentence(self) -> str:
-        parts = []
-        for name, one in self.knees.items():
-            links = f" The links allow it {self.links[name].formatted}." if name in self.links else ""
-            parts.append(f"{name}: {one.sentence}{links}")
-        return " ".join(parts)
+        links = {name: f" The links allow it {one.formatted}." for name, one in self.links.items()}
+        return " ".join(f"{name}: {one.sentence}{links.get(name, '')}" for name, one in self.knees.items())
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -226,8 +220,7 @@ class Knees(Result):
             row["a second run's"] = one.second_run.formatted_interval
             row["by Kneedle"] = quantity(one.kneedle, "records/s") if isfinite(one.kneedle) else ""
             row["level before it"] = quantity(one.level_ms, "ms") if isfinite(one.level_ms) else ""
-            row["links allow"] = self.links[name].formatted if name in self.links else ""
-            rows.append(row)
+            rows.append(row | {"links allow": self.links[name].formatted if name in self.links else ""})
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
@@ -245,13 +238,13 @@ class Knees(Result):
                 label = theme.plain(f"knee of {name}")
                 primitives.estimate_points(figure, [one.level_ms], [one.knee], marker=marker, name=label)
             if name in self.links:
-                label = {"annotation_text": theme.plain(f"links: {name}"), "annotation_font_size": 11}
-                line = {"color": shade, "dash": "dot", "width": 2}
-                primitives.reference_line(figure, x=self.links[name].estimate, line=line, **label)
+                more = {"annotation_text": theme.plain(f"links: {name}"), "annotation_font_size": 11}
+                more["line"] = {"color": shade, "dash": "dot", "width": 2}
+                primitives.reference_line(figure, x=self.links[name].estimate, **more)
         values = np.concatenate([table.latency_ms for table in tables])
-        figure.update_yaxes(**theme.log_axis(values[np.isfinite(values)], "ms"))
         p = order.name(next(iter(self.knees.values())).curve.q)
-        figure.update_yaxes(title=f"{p} of a typical trial (ms, log axis)")
+        axis = theme.log_axis(values[np.isfinite(values)], "ms")
+        figure.update_yaxes(title=f"{p} of a typical trial (ms, log axis)", **axis)
         figure.update_xaxes(title="requested records/s, all producers together", rangemode="tozero")
         figure.update_layout(legend={"orientation": "h", "y": -0.2})
         return theme.finish(

@@ -83,9 +83,9 @@ def _below_in_windows(sizes: np.ndarray, curves: list[tuple[np.ndarray, np.ndarr
 
 def _curve(rows: pd.DataFrame, maximum: float | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the latencies that a window reports, and the share of its records up to each."""
-    latencies, shares = [0.0, *rows.latency_ms], [0.0, *rows["quantile"]]
-    if maximum is not None and not np.isnan(maximum):
-        latencies, shares = [*latencies, maximum], [*shares, 1.0]
+    known = maximum is not None and not np.isnan(maximum)
+    latencies = [0.0, *rows.latency_ms, *([maximum] if known else [])]
+    shares = [0.0, *rows["quantile"], *([1.0] if known else [])]
     # interpolation takes strictly increasing latencies
     steps = np.arange(len(latencies)) * 1e-9
     return np.maximum.accumulate(np.array(latencies)) + steps, np.maximum.accumulate(np.array(shares))
@@ -107,16 +107,16 @@ def of_open_loop(frame: pd.DataFrame, *, what: str = "end to end", name: str = "
         raise ParameterError(f"{name}: no histogram for {what!r}.")
     keys = [key for key in LOAD if key in rows]
     loads = [part for _, part in rows.groupby(keys, dropna=False, sort=False)] if keys else [rows]
-    run, seconds, n_lost, n_cut = [], [], [], 0
+    run, kept, n_cut = [], [], 0
     for k, load in enumerate(loads):
         merged = [_second(part) for _, part in load.groupby("window", sort=True)]
         first = load[load.warm_up].window.nunique()
         n_cut += sum(round(counts.sum()) + lost for (_, counts), lost in merged[:first])
         run += [k] * len(merged[first:])
-        seconds += [second for second, _ in merged[first:]]
-        n_lost += [lost for _, lost in merged[first:]]
-    if not seconds:
+        kept += merged[first:]
+    if not kept:
         raise ParameterError(f"{name}: all seconds are warm-up.")
+    seconds, n_lost = zip(*kept, strict=True)
     values_us, counts = distribution.summed(seconds)
     sizes = np.array([counts.sum() for _, counts in seconds]) + n_lost
     used = np.flatnonzero(sizes > 0)
@@ -137,12 +137,9 @@ def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:
 
 
 def _cautions(loads: list[pd.DataFrame], values_us, counts, error_ms: float) -> tuple[str, ...]:
-    cautions, behind = [], sum(bool(load.fell_behind.any()) for load in loads)
-    if behind:
-        late = f"the generator itself was late in {behind} of {count(len(loads), 'load')} (fell_behind)"
-        cautions.append(f"{late}: that is in the latency")
+    behind = sum(bool(load.fell_behind.any()) for load in loads)
+    late = f"the generator itself was late in {behind} of {count(len(loads), 'load')} (fell_behind)"
     below = counts[values_us <= error_ms * 1_000].sum() / max(counts.sum(), 1.0) if error_ms else 0.0
-    if below > CLOCK_LIMITED:
-        share = f"{number(100 * below, 0)} % of the latencies are below the uncertainty of the clocks"
-        cautions.append(f"{share}, {number(error_ms)} ms")
-    return tuple(cautions)
+    share = f"{number(100 * below, 0)} % of the latencies are below the uncertainty of the clocks"
+    coarse = (f"{share}, {number(error_ms)} ms",) if below > CLOCK_LIMITED else ()
+    return ((f"{late}: that is in the latency",) if behind else ()) + coarse

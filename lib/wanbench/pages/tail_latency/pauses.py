@@ -23,12 +23,11 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, p_value
 from wanbench.methods.result import Estimate, Interval, Result, exact_binomial
-from wanbench.methods.tails import quantile_intervals as order
-from wanbench.methods.tails.distribution import decoded
+from wanbench.methods.tails.distribution import Tail, decoded
 
 from .quantiles import difference
 
-QUANTILES = {"p50_ms": 0.5, "p99_ms": 0.99, "max_ms": 1.0}
+QUANTILES = {"p50_ms": 0.5, "p99_ms": 0.99, "max_ms": 1 - 1e-9}
 NAMES = ("median", "p99", "maximum")
 KINDS = ("gc", "safepoint", "roll", "snapshot")
 SLOWEST = 0.1
@@ -79,7 +78,7 @@ class Causes(Result):
 
     @property
     def sentence(self) -> str:
-        verdict = "more often than by chance" if self.beyond_chance else "not shown to be more often than by chance"
+        verdict = f"{'' if self.beyond_chance else 'not shown to be '}more often than by chance"
         return (
             f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} have a pause of at least "
             f"{number(LEAST_MS)} ms in them, against {self.others.formatted} of the {count(self.others.n, 'other')}"
@@ -98,8 +97,8 @@ class Causes(Result):
         for column, name, colour, dash in styles:
             y, line = seconds[column].where(np.isfinite(seconds[column])), {"color": colour, "dash": dash, "width": 2}
             figure.add_scatter(x=middle, y=y, mode="lines+markers", name=name, line=line, marker={"size": 4})
-        highest = seconds.loc[seconds.max_ms.where(np.isfinite(seconds.max_ms), -1).idxmax()]
-        lost = int((~np.isfinite(seconds.max_ms)).sum())
+        arrived = np.isfinite(seconds.max_ms)
+        highest, lost = seconds.loc[seconds.max_ms.where(arrived, -1).idxmax()], int((~arrived).sum())
         gone = f"; {count(lost, 'second')} with lost records without a maximum" if lost else ""
         counted = f"{count(len(seconds), 'second')}, {count(int(seconds.n.sum()), 'record')}{gone}"
         slowest = f"the slowest record took {number(highest.max_ms)} ms, in second {highest.start_s - start_s:.0f}"
@@ -151,8 +150,7 @@ def _draw_marks(figure: go.Figure, marks: pd.DataFrame) -> None:
         figure.add_scatter(x=part.pause_at_s, y=[k] * len(part), **about, **where)
     below = ROW_PX * max(1, len(rows)) + 40
     share = below / (theme.HEIGHT_PX - 100 + below)
-    domains = {"yaxis": {"domain": [share + 0.04, 1]}, "yaxis2": {"domain": [0, share]}}
-    figure.update_layout(height=theme.HEIGHT_PX + below, **domains)
+    figure.update_layout(height=theme.HEIGHT_PX + below, yaxis_domain=[share + 0.04, 1], yaxis2_domain=[0, share])
     primitives.label_rows(figure, rows or ["no pause"], row=2, col=1)
     figure.update_xaxes(title="intended send time (s since the first)", row=2, col=1)
 
@@ -169,12 +167,10 @@ def per_second(frame: pd.DataFrame) -> pd.DataFrame:
     kept = (frame.what == "end to end") & ~frame.warm_up.astype(bool) & (frame.group == 0).fillna(False).astype(bool)
     names, found = [*_trial_keys(frame), "start_s", "length_s"], []
     for row in frame[kept].to_dict("records"):
-        values_us, counts = decoded(row["histogram"])
-        values_ms, below = np.append(values_us / 1_000, inf), np.cumsum(np.append(counts, row["n_lost"]))
-        if below[-1]:
-            ranks = {name: order.rank(below[-1], q) for name, q in QUANTILES.items()}
-            values = {name: float(values_ms[np.searchsorted(below, rank - 1e-6)]) for name, rank in ranks.items()}
-            found.append({name: row[name] for name in names} | {"n": int(below[-1])} | values)
+        tail = Tail("", *decoded(row["histogram"]), row["n_lost"])
+        if tail.n:
+            values = {name: tail.quantile(q) / 1_000 for name, q in QUANTILES.items()}
+            found.append({name: row[name] for name in names} | {"n": tail.n} | values)
     if not found:
         raise MissingDataError("no second has an end-to-end latency of group 0.")
     return pd.DataFrame(found).sort_values(names[:-1], ignore_index=True)
@@ -199,15 +195,14 @@ def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: n
     ends = np.minimum(at + length, size)
     at = np.maximum(at, 0.0)
     at, length = at[ends > at], (ends - at)[ends > at]
-    starts = (at[None, :] + shifts[:, None]) % size
+    starts = (at + shifts[:, None]) % size
     first = np.minimum(np.floor(starts).astype(int), size - 1)
     last = np.maximum(np.ceil(starts + length).astype(int) - 1, first)
     # +1 where a pause begins to cover seconds and -1 after, over two turns of the circle
-    width = 2 * size + 1
-    rows = np.arange(len(shifts))[:, None] * width
-    steps = np.bincount((rows + first).ravel(), minlength=len(shifts) * width)
-    steps = steps - np.bincount((rows + last + 1).ravel(), minlength=len(shifts) * width)
-    covered = np.cumsum(steps.reshape(len(shifts), width), axis=1) > 0
+    steps, rows = np.zeros((len(shifts), 2 * size + 1), dtype=int), np.arange(len(shifts))[:, None]
+    np.add.at(steps, (rows, first), 1)
+    np.add.at(steps, (rows, last + 1), -1)
+    covered = steps.cumsum(axis=1) > 0
     return (covered[:, :size] | covered[:, size : 2 * size])[:, second]
 
 
@@ -290,13 +285,13 @@ def _estimates(shares: np.ndarray, sizes: tuple[int, int], n_trials: int, warnin
 
     both, name, more = sum(sizes), "{} seconds with a pause", "slow seconds contain a pause"
     claim = "the share of {} seconds with a pause is {{}}"
-    ratio = f"{more} {{}} times as often as others"
     excess = (f"{more} more often than others by {{}}", difference(others, slow), "fraction", both)
+    ratio = (f"{more} {{}} times as often as others", _ratio(slow, others), "", both, _ratio(*bare))
     return [
         estimate(f"excess of {name.format('slow')}", *excess, difference(bare[1], bare[0]), warnings),
         estimate(name.format("slow"), claim.format("slow"), slow, "fraction", sizes[0], bare[0]),
         estimate(name.format("other"), claim.format("other"), others, "fraction", sizes[1], bare[1]),
-        estimate("ratio of the shares", ratio, _ratio(slow, others), "", both, _ratio(*bare)),
+        estimate("ratio of the shares", *ratio),
     ]
 
 

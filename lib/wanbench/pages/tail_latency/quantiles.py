@@ -92,11 +92,10 @@ class TailComparison(Result):
 
     @property
     def sentence(self) -> str:
-        agree, parts = self.agree, []
-        for word, verb in ((True, "agree within the intervals of both"), (False, "differ")):
-            names = [order.name(q) for q, one in zip(self.a.quantiles, agree, strict=True) if one == word]
-            parts += [f"{verb} at {', '.join(names)}"] if names else []
-        unknown = agree.count(None)
+        named = pd.Series(list(map(order.name, self.a.quantiles)))
+        same, unknown = pd.Series(self.agree, dtype=object), self.agree.count(None)
+        verbs = (("agree within the intervals of both", True), ("differ", False))
+        parts = [f"{verb} at {', '.join(named[same == word])}" for verb, word in verbs if (same == word).any()]
         parts += [f"cannot be compared at {count(unknown, 'quantile')}"] if unknown else []
         return f"{self.b.tail.name} and {self.a.tail.name} {'; '.join(parts)}."
 
@@ -118,16 +117,17 @@ def compare_tails(
     for q, one, other in zip(both[0].quantiles, both[0].estimates, both[1].estimates, strict=True):
         value, low, high = difference(*((e.estimate, e.low, e.high) for e in (one, other)))
         naive = difference(*((tail.quantile(q), *tail.independent_interval(q, level)) for tail in (a, b)))
-        about = {
-            "quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}",
-            "claim": f"{order.name(q)} of latency of {b.name} minus that of {a.name} is {{}}",
+        about = {"quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}", "unit": "ms"}
+        about |= {"claim": f"{order.name(q)} of latency of {b.name} minus that of {a.name} is {{}}", "n": a.n + b.n}
+        about |= {
             "basis": f"{_basis(other, b)} against {_basis(one, a)}",
             "method": METHOD.format(one.method),
-            "assumption": f"{one.assumption}; the two are measured independently of each other",
-            "warnings": tuple(dict.fromkeys([*one.warnings, *other.warnings])),
-            "standard_error": hypot(one.standard_error, other.standard_error),
+            "level": level,
         }
-        about |= {"estimate": value, "low": low, "high": high, "unit": "ms", "n": a.n + b.n, "level": level}
+        about["assumption"] = f"{one.assumption}; the two are measured independently of each other"
+        about["warnings"] = tuple(dict.fromkeys([*one.warnings, *other.warnings]))
+        about["standard_error"] = hypot(one.standard_error, other.standard_error)
+        about |= {"estimate": value, "low": low, "high": high}
         differences.append(Estimate(naive=Interval(NAIVE, *naive[1:]), ends=partial(_ends, one, other), **about))
     return TailComparison(*both, tuple(differences))
 
@@ -199,7 +199,7 @@ class Percentiles(Result):
                 parts.append(f"{name}: no percentile has an interval with two ends")
                 continue
             q, one = pairs[closed[-1]]
-            lacking = [pair[1].warnings[0] for pair in pairs[closed[-1] + 1 :][:1] if pair[1].warnings]
+            lacking = [next_.warnings[0] for _, next_ in pairs[closed[-1] + 1 :][:1] if next_.warnings]
             text = f"{name}: up to {order.name(q)}, {one.formatted} ({one.formatted_interval})"
             parts.append("; ".join([text, *lacking]))
         return f"Percentiles with an interval that has two ends. {'. '.join(parts)}."
@@ -214,10 +214,9 @@ class Percentiles(Result):
             row = {"percentile": order.name(q), "records needed": f"{order.min_values(q, level):,}"}
             for side in self.sides:
                 one, name, n = side[q], side.tail.name, side.tail.n
-                enough = n * (1 - q) >= FEW_BEYOND
+                worth = number(side.tail.effective_n(q, level), 0) if n * (1 - q) >= FEW_BEYOND else "unknown"
                 row |= {name: one.formatted, f"{name}: {one.formatted_level} interval": one.formatted_interval}
-                worth = number(side.tail.effective_n(q, level), 0) if enough else "unknown"
-                row[f"{name}: {n:,} records are worth"] = worth
+                row |= {f"{name}: {n:,} records are worth": worth}
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -243,10 +242,9 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     figure, frames = go.Figure(), []
     for k, result in enumerate(drawn):
         colour, dash = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)], DASHES[k % len(DASHES)]
-        name, group = theme.plain(result.tail.name), {"legendgroup": str(k)}
-        x, y = _curve(result.tail)
+        group, (x, y) = {"legendgroup": str(k)}, _curve(result.tail)
         line = {"color": colour, "dash": dash, "width": 2, "shape": "hv"}
-        label = f"{name} ({count(result.tail.n, 'record')})"
+        label = f"{theme.plain(result.tail.name)} ({count(result.tail.n, 'record')})"
         figure.add_scatter(x=x, y=y, mode="lines", name=label, line=line, **group)
         finite = [(q, e) for q, e in zip(result.quantiles, result.estimates, strict=True) if isfinite(e.estimate)]
         rows = [(result.tail.name, q, e.estimate, e.low, e.high) for q, e in finite]

@@ -74,33 +74,30 @@ class SideBySide(Result):
 
     @property
     def sentence(self) -> str:
-        of_word: dict[str, list[str]] = {}
+        p, (a, b), of_word = order.name(self.q), self.names, {}
         for step in self.steps:
             decided = step.verdict in ("better", "worse")
             ratio = f" ({_bound(step.ratio)}{step.ratio.formatted})" if decided else ""
             of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
         verdicts = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items())
-        over = f" (in brackets: {self.names[0]} over {self.names[1]})" if {"better", "worse"} & set(of_word) else ""
-        text = f"{order.name(self.q)} of {self.names[1]} by {self.unit}, against {self.names[0]}{over}: {verdicts}."
+        over = f" (in brackets: {a} over {b})" if {"better", "worse"} & set(of_word) else ""
+        text = f"{p} of {b} by {self.unit}, against {a}{over}: {verdicts}."
         if set(of_word) == {VERDICTS[-1]}:
             most = max(len(each.tails) for step in self.steps for each in step.tails)
-            text = (
-                f"{order.name(self.q)} of {self.names[1]} and of {self.names[0]} cannot be compared at any number of "
-                f"{self.unit}: too few or too short trials ({most} of each at most)."
-            )
+            few = f"too few or too short trials ({most} of each at most)"
+            text = f"{p} of {b} and of {a} cannot be compared at any number of {self.unit}: {few}."
         if len(self.steps) > 1:
-            first, last, (a, b) = self.steps[0], self.steps[-1], self.names
             grown = [
                 f"{name} goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}"
                 for name, *ones in ((a, *(step.a for step in self.steps)), (b, *(step.b for step in self.steps)))
             ]
-            span = f"{number(first.step)} to {number(last.step)} {self.unit}"
+            span = f"{number(self.steps[0].step)} to {number(self.steps[-1].step)} {self.unit}"
             text += f" From {span} that of {' and that of '.join(grown)}."
         return text
 
     def _lowest(self, ones: list[Estimate]) -> str:
         """Return the lowest step, if it is neither the first nor the last."""
-        low = min(range(len(ones)), key=lambda k: ones[k].estimate if isfinite(ones[k].estimate) else inf)
+        low = int(np.argmin([one.estimate if isfinite(one.estimate) else inf for one in ones]))
         inside = 0 < low < len(ones) - 1
         return f", lowest at {number(self.steps[low].step)} ({ones[low].formatted})" if inside else ""
 
@@ -111,22 +108,18 @@ class SideBySide(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        over = []
+        gone = f"no trial of both systems counts at {', '.join(map(number, self.missing))} {self.unit}"
+        cautions = [gone] if self.missing else []
         for k, name in enumerate(self.names):
             if behind := [number(step.step) for step in self.steps if not step.kept_up[k]]:
                 at = f"{name} fell behind in at least one trial at {', '.join(behind)} {self.unit}"
-                over.append(f"{at}: its latency then grows as long as the trial lasts")
-        gone = f"no trial of both systems counts at {', '.join(map(number, self.missing))} {self.unit}"
+                cautions.append(f"{at}: its latency then grows as long as the trial lasts")
         notes: dict[str, list[str]] = {}
         for step in self.steps:
             for note in step.ratio.warnings:
                 if not (step.reason and step.reason in note):  # the table has it
                     notes.setdefault(note, []).append(number(step.step))
-        return (
-            *((gone,) if self.missing else ()),
-            *over,
-            *(f"{note} (at {', '.join(at)} {self.unit})" for note, at in notes.items()),
-        )
+        return (*cautions, *(f"{note} (at {', '.join(at)} {self.unit})" for note, at in notes.items()))
 
     def table(self) -> pd.DataFrame:
         rows = []
@@ -177,18 +170,16 @@ class SideBySide(Result):
         p = order.name(self.q)
         figure.update_yaxes(title=f"{p} end to end (ms, log axis)")
         title = "records/s asked for, all producers together" if along_rate else "partitions of all topics"
-        figure.update_xaxes(title=title, tickvals=[step.step for step in self.steps])
-        if not along_rate:
-            ticks = [step.step for step in self.steps]
-            figure.update_xaxes(type="log", ticktext=[number(tick) for tick in ticks])
+        log_axis = {} if along_rate else {"type": "log", "ticktext": [number(step.step) for step in self.steps]}
+        figure.update_xaxes(title=title, tickvals=[step.step for step in self.steps], **log_axis)
         figure.update_layout(legend=theme.LEGEND_ON_TOP)
         level = percent(self.steps[0].a.level)
         return theme.finish(
             figure,
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
             title=f"{self.name}, two systems",
-            subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: it did not keep "
-            "up. Not drawn: beyond the time waited.",
+            subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: fell behind. "
+            "Not drawn: beyond the time waited.",
             alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
             caption=str(self),
             table=self.table(),

@@ -70,8 +70,8 @@ class StepCurve:
         half = student(LEVEL, r) * self.logs.std(axis=0, ddof=1) / r**0.5 if r > 1 else np.full(len(self.rates), nan)
         mean = np.where(np.isin(self.rates, self.lost), nan, self.mean)
         with np.errstate(over="ignore"):
-            ends = {"low_ms": np.exp(mean - half), "high_ms": np.exp(mean + half)}
-        return pd.DataFrame({RATE: self.rates, "latency_ms": np.exp(mean)} | ends)
+            latencies = {"latency_ms": np.exp(mean), "low_ms": np.exp(mean - half), "high_ms": np.exp(mean + half)}
+        return pd.DataFrame({RATE: self.rates} | latencies)
 
     def jackknife(self, statistic: Callable[[np.ndarray], float]) -> tuple[float, float]:
         """
@@ -95,26 +95,22 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     order.check_quantile(q)
     values = np.array([tail.quantile(q) for tail in trials["tail"]], dtype=float)
     lost = ~np.isfinite(values)
-    if lost.any():
-        if lost.all():
-            raise ParameterError(f"{order.name(q)} of every trial is that of a lost record.")
-        values[lost] = max(float(tail.values_ms[-1]) for tail in trials["tail"] if len(tail.values_ms))
+    if len(lost) and lost.all():
+        raise ParameterError(f"{order.name(q)} of every trial is that of a lost record.")
+    values[lost] = max((tail.values_ms[-1] for tail in trials["tail"] if len(tail.values_ms)), default=nan)
     if not (values > 0).all():
         nothing = count(int((values <= 0).sum()), "trial")
         raise ParameterError(f"{order.name(q)} of {nothing} is not above 0 ms; allowed: latencies above 0.")
     frame = trials.assign(log=np.log(values))
     wide = frame.pivot_table(index="block", columns=RATE, values="log", aggfunc="mean", sort=True)
     if wide.shape[1] < MIN_STEPS or wide.shape[0] < MIN_BLOCKS:
-        raise ParameterError(
-            f"trials has {count(wide.shape[1], 'step')} and {count(wide.shape[0], 'block')}; allowed: at least "
-            f"{MIN_STEPS} steps and {MIN_BLOCKS} blocks."
-        )
+        shape = f"{count(wide.shape[1], 'step')} and {count(wide.shape[0], 'block')}"
+        raise ParameterError(f"trials has {shape}; allowed: at least {MIN_STEPS} steps and {MIN_BLOCKS} blocks.")
     missing = int(wide.isna().sum().sum())
     note = f"{count(missing, 'trial')} missing, filled in from the other trials of its block and step"
-    logs = filled(wide.to_numpy(dtype=float))
-    rates, notes = wide.columns.to_numpy(dtype=float), (note,) if missing else ()
+    logs, rates = filled(wide.to_numpy(dtype=float)), wide.columns.to_numpy(dtype=float)
     lost_at = tuple(sorted(set(trials[RATE][lost].astype(float))))
-    return StepCurve(q, rates, tuple(wide.index), logs, len(trials), notes, lost_at)
+    return StepCurve(q, rates, tuple(wide.index), logs, len(trials), (note,) if missing else (), lost_at)
 
 
 def filled(logs: np.ndarray) -> np.ndarray:

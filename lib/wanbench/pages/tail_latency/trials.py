@@ -128,9 +128,6 @@ class SystemTrials(RowsResult):
 
     TITLE = "Trials by system and step"
 
-    def table(self) -> pd.DataFrame:
-        return self.rows.drop(columns="tail")
-
     @property
     def sentence(self) -> str:
         out = self.rows[~self.rows.counts]

@@ -96,9 +96,7 @@ def verdicts(
     table = pd.DataFrame([row for row, _ in judged])
     alone = {name: table[name].copy() for name in ("p_differs", "p_tied")}
     for name, p in alone.items():
-        known = p.notna()
-        if known.any():
-            table.loc[known, name] = holm(p[known].to_numpy())
+        table.loc[p.notna(), name] = holm(p.dropna().to_numpy())
     table["verdict"] = list(map(_verdict, table.ratio, table.p_differs, table.p_tied))
     table["verdict_alone"] = list(map(_verdict, table.ratio, alone["p_differs"], alone["p_tied"]))
     undecided = (table.verdict == VERDICTS[-1]) & (table.reason == "")
@@ -115,10 +113,9 @@ def holm(p: np.ndarray) -> np.ndarray:
     >>> holm(np.array([0.04, 0.01, 0.03])).round(3).tolist()
     [0.06, 0.03, 0.06]
     """
-    order_ = np.argsort(p)
-    adjusted = np.empty(len(p))
-    adjusted[order_] = np.minimum(np.maximum.accumulate(p[order_] * np.arange(len(p), 0, -1)), 1.0)
-    return adjusted
+    smallest_first = np.argsort(p)
+    adjusted = np.maximum.accumulate(p[smallest_first] * np.arange(len(p), 0, -1))
+    return np.minimum(adjusted, 1.0)[np.argsort(smallest_first)]
 
 
 def _verdict(ratio: float, p_differs: float, p_tied: float) -> str:
@@ -145,13 +142,11 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
     if (lost_a or lost_b) and np.isfinite(mean):
         notes += ("the ratio is a bound, as one system lost records",)
     name = order.name(q)
-    about = {
-        "quantity": f"{name}{f', {label}' if label != '' else ''}, {b.name} over {a.name}",
-        "claim": f"{name} of a trial of {b.name} is {{}} that of {a.name}",
-        "basis": count(len(logs), "block"),
-        "warnings": (*notes, *((f"not enough data: {reason}",) if reason else ())),
-    }
-    estimate = ratio_estimate(mean, half, n=len(logs), method=METHOD, assumption=ASSUMPTION, level=1 - ALPHA, **about)
+    at = f"{name}, {label}" if label != "" else name
+    about = {"quantity": f"{at}, {b.name} over {a.name}", "n": len(logs), "basis": count(len(logs), "block")}
+    about |= {"claim": f"{name} of a trial of {b.name} is {{}} that of {a.name}", "level": 1 - ALPHA}
+    about |= {"warnings": (*notes, f"not enough data: {reason}") if reason else notes}
+    estimate = ratio_estimate(mean, half, method=METHOD, assumption=ASSUMPTION, **about)
     if not reason:
         estimate = replace(estimate, low=0.0 if lost_a else estimate.low, high=inf if lost_b else estimate.high)
     differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + MARGIN), coarse)
@@ -159,8 +154,7 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
         differs, tied = nan if (lost_a and mean > 0) or (lost_b and mean < 0) else differs, nan
     row = {"row": label, "quantile": q, "a_ms": a.pooled.quantile(q), "b_ms": b.pooled.quantile(q)}
     row |= {"ratio": estimate.estimate, "low": estimate.low, "high": estimate.high, "n_blocks": len(logs)}
-    row |= {"p_differs": differs, "p_tied": tied, "verdict": "", "verdict_alone": ""}
-    return row | {"reason": reason}, estimate
+    return row | {"p_differs": differs, "p_tied": tied, "reason": reason}, estimate
 
 
 def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:

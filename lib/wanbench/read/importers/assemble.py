@@ -14,7 +14,6 @@ from wanbench.errors import ParameterError
 from .sheet import Sheet
 
 # The tables of every import; empty where the source has nothing for them.
-# The tables of every import; empty where the source has nothing for them.
 ALWAYS = ("tests", "pings", "echoes", "transfers", "sources", "unread")
 NULLS = {"number": np.nan, "count": pd.NA, "flag": pd.NA, "text": None, "time": pd.NaT}
 

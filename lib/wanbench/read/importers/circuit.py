@@ -62,16 +62,15 @@ def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
         table = pd.DataFrame({name: points for name, points, _ in series}).sort_index()
         distances_s = np.diff(table.index.as_unit("ns").asi8) / 1e9
         if not len(distances_s):
-            expected = "two data points or more, as their distance is the period"
-            raise RawDataError(path, None, f"{len(table)}", expected)
+            raise RawDataError(path, None, f"{len(table)}", "two data points or more, as their distance is the period")
         period_s = float(np.quantile(distances_s, 0.5, method="lower"))
         for name, _, unit in series:
             if unit == "Bytes":
                 table[name] = table[name].astype("float64") * 8 / period_s
         times = (table.index + pd.Timedelta(seconds=period_s)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    except RawDataError:
+        raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        if isinstance(error, RawDataError):
-            raise
         raise RawDataError(path, None, formatted(repr(error)), EXPECTED) from None
     cells = {name: ["" if pd.isna(value) else str(value) for value in table[name]] for name in names}
     return Sheet(path, source_of_bytes(path, data, about), {"time": times, **cells}, range(1, len(table) + 1))
@@ -173,7 +172,9 @@ def read_circuit(
     missing value, and each gap at the row after it. Nothing is put into a gap.
     `methods.lab.utilisation.circuit_capacity` says how full the circuit was.
     """
-    columns = _checked(columns)
+    columns = dict(columns or {})
+    if unknown := [str(column) for column in columns if column not in NAMES]:
+        raise ParameterError(f"columns has {', '.join(unknown)}; allowed: {', '.join(NAMES)}.")
     check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)
     check_choice("decimal", decimal, (".", ","), optional=True)
     name = Path(path).name.partition(".")[0] if circuit is None else check_name("circuit", circuit)
@@ -193,13 +194,6 @@ def read_circuit(
         for line in sheet.lines[value.isna() & sheet.good]:
             sheet.refuse_line(int(line), "nothing", f"a value of {way}: what the circuit carried then is unknown")
     return _tables(sheet, at, names, interval_s, {**values, "capacity": (capacity, "bit/s")})
-
-
-def _checked(columns):
-    columns = dict(columns or {})
-    if unknown := [str(column) for column in columns if column not in NAMES]:
-        raise ParameterError(f"columns has {', '.join(unknown)}; allowed: {', '.join(NAMES)}.")
-    return columns
 
 
 def _sheet(path, about) -> tuple[Sheet, bool]:
@@ -245,14 +239,10 @@ def _listed(path, data, text, about) -> Sheet:
 
 
 def _check_columns(sheet, columns, there):
-    for column in columns:
-        sheet.need(columns[column])
-    alike = [
-        name
-        for name in sheet.names
-        if name.lower().startswith(("in_", "out_", "capacity_")) and name not in there.values()
-    ]
-    if alike:
+    for name in columns.values():
+        sheet.need(name)
+    others = [name for name in sheet.names if name not in there.values()]
+    if alike := [name for name in others if name.lower().startswith(("in_", "out_", "capacity_"))]:
         allowed = f"columns {', '.join(NAMES)}; others by the parameter columns"
         raise RawDataError(sheet.path, sheet.header_line, f"column {', '.join(alike)}", allowed)
     sheet.need(columns.get("time", "time"))
@@ -279,10 +269,8 @@ def _times(sheet, name, time_zone):
 
 def _first_of(sheet, there, what, decimal):
     """The column of this quantity in bits per second; None without one."""
-    for unit in RATES:
-        if f"{what}_{unit}" in there:
-            return sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
-    return None
+    unit = next((unit for unit in RATES if f"{what}_{unit}" in there), None)
+    return unit and sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
 
 
 def _way(sheet, there, way, capacity, decimal):
@@ -320,17 +308,12 @@ def _intervals(sheet, at, names):
 
 
 def _tables(sheet, at, names, interval_s, values):
-    unread = sheet.unread()
+    rows = {"sources": [sheet.source], "unread": sheet.unread()}
     every = {"source_file": sheet.path, "source": "circuit", "cumulative": False, "at_utc": at, "subject": names}
     every |= {"statistic": "Average", "interval_s": interval_s}
     parts = []
     for name, (value, unit) in values.items():
         row = every | {"metric": name, "value": value, "unit": pd.Series(unit, index=at.index)}
         parts.append(table_of("metrics", row, sheet.good & value.notna()))
-    return finished(
-        {
-            "metrics": pd.concat(parts, ignore_index=True),
-            "sources": tables.from_rows("sources", [sheet.source]),
-            "unread": tables.from_rows("unread", unread),
-        }
-    )
+    made = {name: tables.from_rows(name, values) for name, values in rows.items()}
+    return finished(made | {"metrics": pd.concat(parts, ignore_index=True)})

@@ -172,23 +172,13 @@ def read_locations(path, *, about=None) -> dict[str, pd.DataFrame]:
     longitude = sheet.number(sheet.first("longitude", "long"), minimum=-180, maximum=180)
     sheet.refuse(latitude.isna() | longitude.isna(), names, "both coordinates")
     sheet.refuse(names.duplicated(), names, "a region not given before")
-    precision = _precision_km(sheet, latitude)
     source = sheet.text("source")
-    columns = {
-        "name": names,
-        "cloud": clouds,
-        "code": codes,
-        "latitude_deg": latitude,
-        "longitude_deg": longitude,
-        "precision_km": precision,
-        "source": (Path(sheet.path).name + ": " + source).where(source != "", Path(sheet.path).name),
-    }
-    unread = sheet.unread()
-    return {
-        "regions": table_of("regions", columns, sheet.good),
-        "sources": tables.from_rows("sources", [sheet.source]),
-        "unread": tables.from_rows("unread", unread),
-    }
+    columns = {"name": names, "cloud": clouds, "code": codes, "latitude_deg": latitude, "longitude_deg": longitude}
+    columns |= {"precision_km": _precision_km(sheet, latitude)}
+    columns["source"] = (Path(sheet.path).name + ": " + source).where(source != "", Path(sheet.path).name)
+    rows = {"sources": [sheet.source], "unread": sheet.unread()}
+    made = {name: tables.from_rows(name, values) for name, values in rows.items()}
+    return {"regions": table_of("regions", columns, sheet.good)} | made
 
 
 def _precision_km(sheet, latitude):

@@ -121,10 +121,10 @@ class Reading:
 
 def load_mapping(mapping, path="") -> Reading:
     """
-    A mapping from a YAML file, or a dict, checked.
+    Load and check a mapping, from a YAML file or a dict.
 
-    `path` is the table to read: its ending gives `format` where the mapping does not, and its names `columns`. Raises
-    ParameterError for every fault; for an unknown key, column or unit it lists those allowed.
+    If it omits `format` or `columns`, they follow from the extension and the column names of `path`, the table to read.
+    Raises ParameterError for every fault; for an unknown key, column or unit it lists those allowed.
     """
     where = "mapping"
     mapping = {} if mapping is None else mapping
@@ -141,8 +141,7 @@ def load_mapping(mapping, path="") -> Reading:
         where += f" (not given for the columns {', '.join(names)[:200]})"
     _check_names(f"{where}, columns", texts["columns"], COLUMNS)
     _check_names(f"{where}, constants", texts["constants"], COLUMNS)
-    both = sorted(set(texts["columns"]) & set(texts["constants"]))
-    if both:
+    if both := sorted(set(texts["columns"]) & set(texts["constants"])):
         raise ParameterError(f"{where}: {', '.join(both)} is both a column and a constant; choose one.")
     mapped = {**texts["columns"], **texts["constants"]}
     values = (*RTTS, *RATES, "lost")
@@ -184,8 +183,7 @@ def _yaml(path):
 
 
 def _check_names(where, given, allowed):
-    unknown = sorted(str(key) for key in given if key not in allowed)
-    if unknown:
+    if unknown := sorted(str(key) for key in given if key not in allowed):
         raise ParameterError(f"{where} holds unknown {', '.join(unknown)}; allowed: {', '.join(allowed)}.")
 
 
@@ -230,14 +228,16 @@ def _layout(mapping, path, where):
     if not isinstance(comment, str) or not comment:
         raise refusal(f"{where}: comment", comment, "the text that begins a comment")
     header = layout.get("header")
-    if header is not None and (
-        not isinstance(header, list) or not all(isinstance(name, str) and name for name in header)
-    ):
+    if header is not None and not _are_texts(header, allow_empty=False):
         raise refusal(f"{where}: header", header, "a list of names, for a file whose first line is data")
     missing = mapping.get("missing", [])
-    if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
+    if not _are_texts(missing):
         raise refusal(f"{where}: missing", missing, "a list of texts")
     return layout | {"missing": tuple(text.strip().lower() for text in missing)} | _times(mapping, where)
+
+
+def _are_texts(values, allow_empty=True):
+    return isinstance(values, list) and all(isinstance(text, str) and (text or allow_empty) for text in values)
 
 
 def _times(mapping, where):
@@ -358,10 +358,9 @@ class _MappedSheet:
         rates |= {name: counts[name] for name in ("streams", "retransmits")}
         rates |= {"protocol": self._protocol(rates), "direction": "forward"}
         echoes = {"n_sent": counts["sent"], "n_lost": counts["lost"]}
-        if counts["sent"] is not None and counts["lost"] is not None:
-            self.sheet.refuse(
-                counts["lost"] > counts["sent"], counts["lost"], f"{self.column('lost')}: at most the number sent"
-            )
+        sent, lost = counts["sent"], counts["lost"]
+        if sent is not None and lost is not None:
+            self.sheet.refuse(lost > sent, lost, f"{self.column('lost')}: at most the number sent")
         replied = self._any([column for name, column in rtts.items() if name != "sd_rtt_ms"] + [counts["lost"]])
         carried = self._any([rates["throughput_bps"], rates["sent_throughput_bps"]])
         runs, setting = self.text("run"), self.text("setting")
@@ -375,10 +374,8 @@ class _MappedSheet:
         if rates["throughput_bps"] is None and rates["sent_throughput_bps"] is None:
             return None
         if not self.has("protocol"):
-            raise ParameterError(
-                "mapping lacks the protocol of its throughputs, a column or a constant; allowed: "
-                f"{', '.join(PROTOCOLS)}."
-            )
+            lacking = "mapping lacks the protocol of its throughputs, a column or a constant"
+            raise ParameterError(f"{lacking}; allowed: {', '.join(PROTOCOLS)}.")
         return self.sheet.matching(self.column("protocol"), "|".join(PROTOCOLS), ", ".join(PROTOCOLS))
 
     def _any(self, columns):

@@ -134,10 +134,8 @@ def _of_json(path, text):
     tops = list(dict.fromkeys(top for row in cells.values() for top in row))
     if len(tops) >= MAX_COLUMNS or len(cells) >= MAX_ROWS:
         raise RawDataError(path, 1, "more", f"at most {MAX_ROWS} rows and {MAX_COLUMNS} columns")
-    rows = [
-        ["", *tops],
-        *([side, *("" if row.get(top) is None else str(row[top]) for top in tops)] for side, row in cells.items()),
-    ]
+    rows = [["", *tops]]
+    rows += [[side, *("" if row.get(top) is None else str(row[top]) for top in tops)] for side, row in cells.items()]
     about = found.get("metadata")
     texts = about.values() if isinstance(about, dict) else ()
     above = " ".join(f"({value.replace('_', '')})" for value in texts if isinstance(value, str))
@@ -181,9 +179,10 @@ def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], sett
     given = {frozenset(time["ends"]) for matrix in matrices for time in matrix.times}
     blank = set().union(*(matrix.blank for matrix in matrices)) - given
     if not given:
-        first = unread[0] if unread else {"line_number": None, "found": "no time between two regions"}
-        found = f"{first['found']} (and no time between two regions)" if unread else first["found"]
-        raise RawDataError(path, first["line_number"], found, first.get("expected", "a latency matrix"))
+        if not unread:
+            raise RawDataError(path, None, "no time between two regions", "a latency matrix")
+        found = f"{unread[0]['found']} (and no time between two regions)"
+        raise RawDataError(path, unread[0]["line_number"], found, unread[0]["expected"])
     if within:
         found = f"values from a region to itself: {len(within)}, {min(within):g} to {max(within):g} ms"
         unread.append({"path": str(path), "found": found, "expected": "two regions: these are not pairs"})
@@ -266,13 +265,9 @@ def read_markdown(
         parts.append((column, matrix))
         settings.append("; ".join(filter(None, [*headings[-2:], grid.above])))
     if not parts:
-        lines = ", ".join(str(row["line_number"]) for row in skipped.unread[:20])
-        raise RawDataError(
-            path,
-            skipped.unread[0]["line_number"] if skipped.unread else None,
-            f"{len(grids)} other tables, at lines {lines}" if grids else "no table",
-            f"a Markdown table with {MATRIX}",
-        )
+        lines = [row["line_number"] for row in skipped.unread]
+        found = f"{len(grids)} other tables, at lines {', '.join(map(str, lines[:20]))}" if grids else "no table"
+        raise RawDataError(path, next(iter(lines), None), found, f"a Markdown table with {MATRIX}")
     return tables_of(path, source, [*parts, ("mean_rtt_ms", skipped)], [*settings, ""])
 
 

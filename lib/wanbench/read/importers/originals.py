@@ -63,7 +63,7 @@ def original_files() -> pd.DataFrame:
     ['intercloud-2022-02', 'intercloud-locations']
     """
     columns = ["name", "title", "version", "licence", "bytes", "address", "sha256"]
-    return pd.DataFrame([asdict(original) for original in registry().values()])[columns]
+    return pd.DataFrame(map(asdict, registry().values()))[columns]
 
 
 MAX_BYTES = 1 << 29  # 512 MiB: a larger file would not fit into memory several times over, as bytes, text and columns.

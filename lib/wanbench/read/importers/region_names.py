@@ -26,6 +26,7 @@ KINDS = ("display", "old", "short", "place", "area")
 REGION = re.compile(r"[a-z0-9]+:[a-z0-9]+(?:[-_.][a-z0-9]+)*")
 MAX_SUGGESTIONS = 4  # Maximum number of similar names in an error: more would hide the message.
 MAX_LENGTH = 200  # A longer text does not name a region.
+AS_WRITTEN = "codes and names as the cloud writes them"
 MAX_LISTED = 8  # Regions that an error message lists.
 
 _RANKS = {"code": 0, "area": 0, "display": 1, "old": 1, "short": 2, "zone": 2, "place": 3}
@@ -89,15 +90,12 @@ def region_from(text: str, cloud: str | None = None) -> str:
         advice = "; name the cloud." if len(clouds) == len(regions) else "."
         raise ParameterError(f"region is {_shortened(text)}: {' or '.join(listed)}{advice}")
     if two := _two_regions(text, cloud):
-        raise ParameterError(
-            f"region is {_shortened(text)}, which names two regions: {two[0]!r} and {two[1]!r} are not the same."
-        )
+        named = f"{two[0]!r} and {two[1]!r}"
+        raise ParameterError(f"region is {_shortened(text)}, which names two regions: {named} are not the same.")
     its_cloud = f" of {cloud}" if cloud else ""
     similar = _similar(text, cloud)
-    hint = ", ".join(similar) if similar else "codes and names as the cloud writes them"
-    raise ParameterError(
-        f"region is {_shortened(text)}, which is unknown; {'similar' if similar else 'allowed'}{its_cloud}: {hint}."
-    )
+    hint = f"similar{its_cloud}: {', '.join(similar)}" if similar else f"allowed{its_cloud}: {AS_WRITTEN}"
+    raise ParameterError(f"region is {_shortened(text)}, which is unknown; {hint}.")
 
 
 def cloud_from(text: str) -> str | None:
@@ -168,7 +166,7 @@ def _two_regions(text, cloud):
 
 @lru_cache(maxsize=8192)
 def _meanings(text, cloud) -> frozenset[_Meaning]:
-    """The meanings of a text as one name: as spelled or, failing that, without its dashes."""
+    """Return what a text means as one name: as spelled or, if that matches nothing, with dashes ignored."""
     spelled = _spelled(text)
     named = _by_name()
     meanings = named.get(text.lower().strip(), set()) | named.get(spelled, set()) | _zones(spelled)
@@ -202,11 +200,6 @@ def _zones(spelled):
 
 
 @cache
-def _rows() -> list[tuple[str, str, str, str]]:
-    return list(region_names().itertuples(index=False, name=None))
-
-
-@cache
 def _by_name() -> dict[str, set[_Meaning]]:
     meanings: dict[str, set[_Meaning]] = {}
 
@@ -216,8 +209,9 @@ def _by_name() -> dict[str, set[_Meaning]]:
     for region in catalogue()["name"]:
         add(region, region, "code")
         add(region.partition(":")[2], region, "code")
-    metros = {name for region, name, kind, _ in _rows() if region.startswith("ibm:") and kind == "short"}
-    for region, name, kind, _ in _rows():
+    rows = list(region_names().itertuples(index=False, name=None))
+    metros = {name for region, name, kind, _ in rows if region.startswith("ibm:") and kind == "short"}
+    for region, name, kind, _ in rows:
         add(_spelled(name), region, kind)
         if kind == "place" and region.startswith("ibm:") and region[-2:].isdigit():
             number = int(region[-2:])
@@ -254,9 +248,8 @@ def _similar(text, cloud):
     if len(text) > MAX_LENGTH:
         return []
     named = _by_name()
-    names = [
-        name for name, meanings in named.items() if any(cloud in (None, one.region.split(":")[0]) for one in meanings)
-    ]
+    own = f"{cloud}:" if cloud else ""
+    names = [name for name, meanings in named.items() if any(one.region.startswith(own) for one in meanings)]
     like = difflib.get_close_matches(_spelled(text), names, n=MAX_SUGGESTIONS, cutoff=0.7)
-    regions = [one.region for name in like for one in sorted(named[name])]
-    return list(dict.fromkeys(r for r in regions if cloud is None or r.startswith(f"{cloud}:")))[:MAX_SUGGESTIONS]
+    regions = dict.fromkeys(one.region for name in like for one in sorted(named[name]))
+    return [region for region in regions if region.startswith(own)][:MAX_SUGGESTIONS]

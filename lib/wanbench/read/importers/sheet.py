@@ -193,13 +193,9 @@ def _sheet(path, data, header, header_line, kept, bad, about):
     places: dict[str, list[int]] = {}
     for place, name in enumerate(header):
         places.setdefault(name, []).append(place)
-    sheet = Sheet(
-        path,
-        source_of_bytes(path, data, about),
-        {name: columns[where[0]] for name, where in places.items() if name},
-        [number for number, _ in kept],
-        header_line,
-    )
+    named = {name: columns[where[0]] for name, where in places.items() if name}
+    lines = [number for number, _ in kept]
+    sheet = Sheet(path, source_of_bytes(path, data, about), named, lines, header_line)
     for number, line, expected in bad:
         sheet.refuse_line(number, line, expected)
     for name, (one, *others) in places.items():

@@ -45,9 +45,9 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
     sheet = read_csv(path, about=about)
     sheet.need(*ENDS)
     regions = [sheet.matching(end, REGION, "a region, such as aws:us-east-1").map(region_of) for end in ENDS]
-    ends = []
-    for end in ("src", "dst"):
-        ends.append((sheet.text(f"{end}_tier") + " " + sheet.text(f"{end}_instance_class")).str.strip())
+    ends = [
+        (sheet.text(f"{end}_tier") + " " + sheet.text(f"{end}_instance_class")).str.strip() for end in ("src", "dst")
+    ]
     test = {"from_region": regions[0].astype("str"), "to_region": regions[1].astype("str")}
     if sheet.first(*LATENCY):
         kind, columns, done, reason = _pings(sheet)

@@ -89,15 +89,10 @@ def read_folder(
         expected = f"{first['expected']} (no file of {len(unread):,} can be read)"
         raise RawDataError(first["path"], None, first["found"], expected)
     whole = {name: _with_context(name, frame, files) for name, frame in frames.items()}
-    sources = [
-        source(file["path"], file["sha256"], file["bytes"], about) for file in files if str(file["path"]) not in broken
-    ]
-    rest = {
-        "tests": tables.from_rows("tests", _tests(files, broken, whole)),
-        "sources": tables.from_rows("sources", sources),
-        "unread": tables.from_rows("unread", unread),
-    }
-    return finished(whole | rest)
+    good = [file for file in files if str(file["path"]) not in broken]
+    sources = [source(file["path"], file["sha256"], file["bytes"], about) for file in good]
+    rows = {"tests": _tests(files, broken, whole), "sources": sources, "unread": unread}
+    return finished(whole | {name: tables.from_rows(name, values) for name, values in rows.items()})
 
 
 @cache
@@ -140,7 +135,7 @@ def _file(folder, name, pattern, regions, kind):
     """A file's pair, test and hash, before it is read; RawDataError if its name does not give them."""
     path = folder / name
     match = _expression(pattern).fullmatch(name)
-    if not _is_text(name):
+    if name != name.encode("utf-8", "replace").decode():
         raise RawDataError(path, None, name, "a name in UTF-8")
     if match is None:
         raise RawDataError(path, None, name, f"a name like {pattern}")
@@ -156,13 +151,6 @@ def _file(folder, name, pattern, regions, kind):
     file |= {"test_id": test, "run_id": groups.get("run") or folder.resolve().name, "attempt": 1}
     kind = kind or _kind(path, groups.get("kind"))
     return file | ends | {"kind": kind, "setting": groups.get("setting") or None}
-
-
-def _is_text(name):
-    try:
-        return name.encode() is not None
-    except UnicodeEncodeError:
-        return False
 
 
 def _kind(path, stated):
@@ -211,16 +199,13 @@ def _with_context(name, frame, files):
 
 
 def _tests(files, broken, whole):
-    failed, started = {}, {}
     transfers, echoes = whole["transfers"], whole["echoes"]
     wrong = transfers[transfers.error.notna() & transfers.throughput_bps.isna()]
-    failed |= dict(zip(wrong.source_file, wrong.error, strict=True))
+    failed = dict(zip(wrong.source_file, wrong.error, strict=True))
     failed |= dict.fromkeys(broken, "the file could not be read")
-    started |= transfers.groupby("source_file").started_at_utc.min().dropna().to_dict()
-    times = pd.to_datetime(
-        echoes.groupby("source_file").received_at_s.min().dropna() * 1e6, unit="us", utc=True, errors="coerce"
-    )
-    started |= times.dropna().to_dict()
+    times_us = echoes.groupby("source_file").received_at_s.min().dropna() * 1e6
+    started = transfers.groupby("source_file").started_at_utc.min().dropna().to_dict()
+    started |= pd.to_datetime(times_us, unit="us", utc=True, errors="coerce").dropna().to_dict()
     rows = {}
     for file in files:
         path = str(file["path"])

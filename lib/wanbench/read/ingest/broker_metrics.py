@@ -46,17 +46,16 @@ def read(path) -> dict[str, pd.DataFrame]:
         del data
         samples.feed(text)
         if not samples.n:
-            found = text.strip() and "no sample"
-            raise RawDataError(path, None, found or "nothing", "the answer of an exporter, or of several scrapes")
+            found = "no sample" if text.strip() else "nothing"
+            raise RawDataError(path, None, found, "the answer of an exporter, or of several scrapes")
     found = {"metrics": fitting(path, "metrics", _columns(samples) | about)}
     return found | ({"unread": samples.repeated} if samples.repeated else {})
 
 
 def _columns(samples: Samples) -> dict:
     columns = samples.columns()
-    times_us = np.frombuffer(samples.times_us, np.int64) if len(samples.values) else np.array([], np.int64)
+    times_us, values = np.frombuffer(samples.times_us, np.int64), np.frombuffer(samples.values)
     at = np.where(times_us == NO_TIME, np.datetime64("NaT", "us"), times_us.astype("datetime64[us]"))
-    values = np.frombuffer(samples.values) if len(samples.values) else np.array([])
     at_utc = pd.Series(at).dt.tz_localize("UTC")
     return dict(columns.assign(value=values, at_utc=at_utc, source="prometheus").drop(samples.ambiguous))
 
@@ -74,13 +73,14 @@ def _scrapes(path, data: bytes, samples: Samples) -> dict:
         if not end:
             raise RawDataError(path, line_number, data[at : at + 200].decode("utf-8", "replace"), NEXT)
         scrape = _members(path, line_number, data[at:end], b"#scrape ", NEXT)
-        size, at_s, took_s, error = _of_scrape(scrape)
+        size, at_s = scrape.count("bytes"), scrape.number("at_s", most=2**33)
+        took_s, error = scrape.number("took_s", most=2**20), scrape.text("error")
+        if None in (size, at_s, took_s):
+            scrape.refuse(json.dumps(scrape.values)[:100], "at_s, took_s and bytes")
         answer = data[end : end + size]
         at = end + size + 1
         if len(answer) < size or data[at - 1 : at] != b"\n":
-            raise RawDataError(
-                path, line_number, f"{len(answer)} bytes after {scrape.values}", f"{size}, and a line's end"
-            )
+            scrape.refuse(f"{len(answer)} bytes after {scrape.values}", f"{size}, and a line's end")
         at_us = round((at_s + took_s / 2) * 1_000_000)
         samples.add("up", 0.0 if error else 1.0, at_us)
         samples.add("scrape_duration_seconds", took_s, at_us)
@@ -96,14 +96,6 @@ def _text(path, answer: bytes, line_number: int) -> str:
     except UnicodeDecodeError as error:
         at = line_number + answer.count(b"\n", 0, error.start)
         raise RawDataError(path, at, error, "text in UTF-8") from None
-
-
-def _of_scrape(scrape: Members) -> tuple[int, float, float, str | None]:
-    size, at_s = scrape.count("bytes"), scrape.number("at_s", most=2**33)
-    took_s = scrape.number("took_s", most=2**20)
-    if None in (size, at_s, took_s):
-        scrape.refuse(json.dumps(scrape.values)[:100], "at_s, took_s and bytes")
-    return size, at_s, took_s, scrape.text("error")
 
 
 def _members(path, line_number, line, word, expected) -> Members:
@@ -244,7 +236,7 @@ class Samples:
     def columns(self) -> pd.DataFrame:
         """Columns metric, subject, unit and cumulative; `values` and `times_us` are separate."""
         series = pd.DataFrame(self._rows, columns=["metric", "subject", "unit", "cumulative"])
-        return series.take(np.frombuffer(self._codes, np.int32) if self._codes else []).reset_index(drop=True)
+        return series.take(np.frombuffer(self._codes, np.int32)).reset_index(drop=True)
 
     def _begin(self, series, text, at, line_number) -> int:
         metric, labels = _of_series(series)

@@ -79,8 +79,7 @@ def _of_jvm(path, lines: list[str]) -> Iterator[dict]:
             raise RawDataError(path, number, line[:SHOWN], "a collection with its duration in ms")
         else:
             continue
-        text = found[1]
-        yield _row(path, number, line, time.replace(",", "."), duration_ms, tag, text)
+        yield _row(path, number, line, time.replace(",", "."), duration_ms, tag, found[1])
 
 
 def _of_kafka(path, lines: list[str]) -> Iterator[dict]:

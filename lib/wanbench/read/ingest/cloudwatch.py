@@ -37,15 +37,10 @@ def _of_resource(resource: Members):
     for series in resource.list("series"):
         metric = _known(series, series.text("metric"), "metric")
         period_s = _known(series, series.number("period_s", unknown=0, most=86_400), "period_s")
-        row = {
-            "source": "cloudwatch",
-            "host": name if kind == "instance" else None,
-            "node_id": series.count("node_id"),
-            "subject": name,
-            "cumulative": False,
-        }
+        row = {"source": "cloudwatch", "host": name if kind == "instance" else None, "cumulative": False}
+        row |= {"node_id": series.count("node_id"), "subject": name}
         what = {"metric": metric, "statistic": series.text("statistic"), "unit": series.text("unit") or ""}
-        what |= {"interval_s": period_s}
+        what["interval_s"] = period_s
         for at_s, value in _points(series):
             yield row | what | {"at_utc": datetime.fromtimestamp(at_s + period_s, UTC), "value": value}
         missing = _known(series, series.count("missing"), "missing")

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .json_values import Members
-from .programs import LATEST_S, Program, is_count, is_us, open_document, programs, text
+from .programs import LATEST_S, Program, is_count, is_text, is_us, open_document, programs, text
 from .rows import fitting
 
 _EXPECTED = "partition, time and latency of a record"
@@ -23,10 +23,9 @@ def read(path) -> dict[str, pd.DataFrame]:
     path = Path(path)
     top = open_document(path, "a detection in JSON")
     nodes, faults = top.values.get("nodes"), top.values.get("faults") or []
-    if not isinstance(nodes, list) or not all(map(is_count, nodes)):
-        top.refuse(f"nodes = {str(nodes)[:80]}", "a list of node_ids")
-    if not isinstance(faults, list) or not all(isinstance(fault, str) for fault in faults):
-        top.refuse(f"faults = {str(faults)[:80]}", "a list of text")
+    for name, values, kind, fits in (("nodes", nodes, "node_ids", is_count), ("faults", faults, "text", is_text)):
+        if not isinstance(values, list) or not all(map(fits, values)):
+            top.refuse(f"{name} = {str(values)[:80]}", f"a list of {kind}")
     settings = top.members("settings")
     detector = settings.members("detector")
     limit_ms = detector.number("limit_ms")
@@ -89,7 +88,7 @@ def _latencies(program: Program, nodes: list[int], limit_ms: float) -> tuple[lis
             continue
         partition, due, latency, *why = line
         well = is_count(partition) and partition < len(nodes) and is_us(due) and (latency is None or is_us(latency))
-        well = well and len(why) <= 1 and all(isinstance(word, str) for word in why)
+        well = well and len(why) <= 1 and all(map(is_text, why))
         program.check(number, line, well and (latency is not None or bool(why)), _EXPECTED)
         latency_ms = None if latency is None else latency / 1e3
         if row := rows.get((partition, due)):  # late: the detector has read it as such

@@ -61,12 +61,9 @@ def _ping(series: dict, values: np.ndarray) -> dict:
         return {}
     if series.get("RUNNER") not in SINGLE:
         return {"mean_rtt_ms": series.get("MEAN_VALUE")}
-    quantiles = np.percentile(values, [0, 50, 90, 95, 99, 100])
-    names = ("min_rtt_ms", "median_rtt_ms", "p90_rtt_ms", "p95_rtt_ms", "p99_rtt_ms", "max_rtt_ms")
-    return dict(zip(names, map(float, quantiles), strict=True)) | {
-        "mean_rtt_ms": float(values.mean()),
-        "sd_rtt_ms": float(values.std()),
-    }
+    ranks = {"min": 0, "median": 50, "p90": 90, "p95": 95, "p99": 99, "max": 100}
+    row = {f"{name}_rtt_ms": float(np.percentile(values, rank)) for name, rank in ranks.items()}
+    return row | {"mean_rtt_ms": float(values.mean()), "sd_rtt_ms": float(values.std())}
 
 
 def _transfer(name: str, series: dict, values: np.ndarray) -> dict:

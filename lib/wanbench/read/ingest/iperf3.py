@@ -50,7 +50,7 @@ def read(source) -> dict[str, list[dict]]:
     for line_number, document in (text_documents if printed_as_text else json_documents)(path, text):
         test = _Test(Members(path, line_number, document), printed_as_text)
         more = test.intervals(first_stream)
-        transfers += test.transfers(more)
+        transfers += [test.transfer(direction, more) for direction in test.directions]
         intervals += more
         first_stream = max((row["stream"] + 1 for row in more), default=first_stream)
     if not transfers:
@@ -82,9 +82,6 @@ class _Test:
         else:
             self.directions = (None,)
 
-    def transfers(self, intervals: list[dict]) -> list[dict]:
-        return [self._transfer(direction, intervals) for direction in self.directions]
-
     def intervals(self, first_stream: int) -> list[dict]:
         """A row per interval and stream; streams are counted from `first_stream`."""
         numbers = {part.count("socket"): n for n, part in enumerate(self.start.list("connected"))}
@@ -95,7 +92,7 @@ class _Test:
                 rows.append(self._interval(stream) | {"stream": first_stream + number})
         return rows
 
-    def _transfer(self, direction, intervals):
+    def transfer(self, direction: str | None, intervals: list[dict]) -> dict:
         suffix = REVERSE if len(self.directions) == 2 and direction == "reverse" else ""
         sent, received, both = (self.end.members(name + suffix) for name in ("sum_sent", "sum_received", "sum"))
         times = [time for time in (sent.number("seconds"), *self._sender_seconds()) if time]
@@ -118,11 +115,9 @@ class _Test:
             sent = Members.none(self.top)
         if row["error"] and not remote:
             row["cpu_remote_percent"] = None
-        row["bytes"] = received.count("bytes")
-        row["throughput_bps"] = _rate(received)
-        row["sent_throughput_bps"] = _rate(sent)
-        row["duration_s"] = received.number("seconds") if received.values else sent.number("seconds")
-        row["retransmits"] = sent.count("retransmits", unknown=-1)
+        row |= {"bytes": received.count("bytes"), "retransmits": sent.count("retransmits", unknown=-1)}
+        row |= {"throughput_bps": _rate(received), "sent_throughput_bps": _rate(sent)}
+        row["duration_s"] = (received if received.values else sent).number("seconds")
         return row | (self._path(intervals) if direction == "forward" else {})
 
     def _about(self):
@@ -144,10 +139,8 @@ class _Test:
 
     def _started(self):
         stamp = self.start.members("timestamp")
-        seconds = stamp.number("timesecs", most=2**33)
-        milliseconds = stamp.number("timemillisecs", most=2**43)
-        if milliseconds is not None:
-            seconds = milliseconds / 1000
+        seconds, milliseconds = stamp.number("timesecs", most=2**33), stamp.number("timemillisecs", most=2**43)
+        seconds = seconds if milliseconds is None else milliseconds / 1000
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
     def _ends(self, part):
@@ -167,20 +160,13 @@ class _Test:
 
     def _path(self, intervals):
         senders = [part for part in self._ends("sender") if part.flag("sender") is not False]
-        rtts = {
-            name: [rtt for part in senders if (rtt := part.number(f"{name}_rtt", unknown=0))]
-            for name in ("min", "mean", "max")
-        }
-        mean = sum(rtts["mean"]) / len(rtts["mean"]) / 1000 if rtts["mean"] else None
+        path = {}
+        for name, summary in (("min", min), ("mean", lambda rtts: sum(rtts) / len(rtts)), ("max", max)):
+            rtts = [rtt for part in senders if (rtt := part.number(f"{name}_rtt", unknown=0))]
+            path[f"{name}_rtt_ms"] = summary(rtts) / 1000 if rtts else None
         windows = [size for part in senders if (size := part.count("max_snd_cwnd", unknown=0))]
-        if not windows:
-            windows = [row["cwnd_bytes"] for row in intervals if row["cwnd_bytes"] and not row["omitted"]]
-        return {
-            "min_rtt_ms": min(rtts["min"]) / 1000 if rtts["min"] else None,
-            "mean_rtt_ms": mean,
-            "max_rtt_ms": max(rtts["max"]) / 1000 if rtts["max"] else None,
-            "max_cwnd_bytes": max(windows, default=None),
-        }
+        windows = windows or [row["cwnd_bytes"] for row in intervals if row["cwnd_bytes"] and not row["omitted"]]
+        return path | {"max_cwnd_bytes": max(windows, default=None)}
 
     def _interval(self, stream):
         _check_rate(stream, [], self.is_text)
@@ -192,12 +178,8 @@ class _Test:
             direction = "reverse" if stream.flag("sender") is False else "forward"
         sends = direction == "forward"
         rtt, rttvar = (stream.number(name, unknown=0) if sends else None for name in ("rtt", "rttvar"))
-        return {
-            "direction": direction,
-            "start_s": start,
-            "end_s": end,
-            "bytes": size,
-            "throughput_bps": _rate(stream),
+        row = {"direction": direction, "start_s": start, "end_s": end, "bytes": size, "throughput_bps": _rate(stream)}
+        return row | {
             "retransmits": stream.count("retransmits", unknown=-1),
             "cwnd_bytes": stream.count("snd_cwnd", unknown=0) if sends else None,
             "rtt_ms": None if rtt is None else rtt / 1000,
@@ -211,15 +193,10 @@ class _Test:
 
 def _udp_counts(sent, received, both):
     """Datagrams sent and lost, and jitter; with two summaries the receiver's loss."""
-    packets = (
-        sent.count("packets", unknown=0) or received.count("packets", unknown=0) or both.count("packets", unknown=0)
-    )
+    packets = [n for part in (sent, received, both) if (n := part.count("packets", unknown=0))]
     receiver = received if received.values else both
-    return {
-        "packets": packets,
-        "lost_packets": receiver.count("lost_packets", minimum=None),
-        "jitter_ms": receiver.number("jitter_ms"),
-    }
+    counts = {"packets": next(iter(packets), None), "lost_packets": receiver.count("lost_packets", minimum=None)}
+    return counts | {"jitter_ms": receiver.number("jitter_ms")}
 
 
 def _rate(summary):

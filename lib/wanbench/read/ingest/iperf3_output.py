@@ -131,8 +131,7 @@ class _Stream:
             self.document[event] = data
 
     def break_off(self, text: str) -> None:
-        if self.torn_in is None:
-            self.torn_in = text
+        self.torn_in = text if self.torn_in is None else self.torn_in
 
     def whole(self) -> tuple[int, dict]:
         """The document; its error says so if the stream breaks off or lacks its end event."""
@@ -319,8 +318,7 @@ class _TextTest:
         n = max(len(self.sockets) // (1 + self.is_bidir), 1)
         sums = {name: row for name, row in self.sums.items() if n == 1 or row["is_sum"]}
         test = {"protocol": about.get("protocol", "UDP" if self.is_udp else "TCP"), "num_streams": n}
-        test |= {"reverse": int(self.is_reverse), "bidir": int(self.is_bidir)}
-        test["blksize"] = int(about.get("block", 0))
+        test |= {"reverse": int(self.is_reverse), "bidir": int(self.is_bidir), "blksize": int(about.get("block", 0))}
         start = {"connected": [{"socket": socket} for socket in self.sockets], "test_start": test}
         start |= {"version": about.get("version"), "target_bitrate": int(about.get("target", 0))}
         start |= {"tcp_mss": int(about.get("mss", 0)), "timestamp": {"timesecs": _unix_s(about.get("time"))}}

@@ -32,6 +32,11 @@ def check_values(path, text: str, bytes_per_value: int) -> None:
         raise RawDataError(path, None, found, f"at most {most:,} values in a file of this size")
 
 
+def text(value: str) -> str:
+    """Text with characters invalid in UTF-8 replaced."""
+    return value.encode("utf-8", "replace").decode()
+
+
 def is_time(value) -> bool:
     """Whether it is a Unix time in seconds."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -60,18 +65,18 @@ def read_json(path, kind: type, expected: str):
 
 def read_objects(source, expected: str, *, bytes_per_value: int = 6) -> list[Members]:
     """The objects in a file of another program: one, a list of them, or one per line; else a RawDataError."""
-    path, text = read_text(source, most_bytes=LARGEST_BYTES)
-    check_values(path, text, bytes_per_value)
+    path, content = read_text(source, most_bytes=LARGEST_BYTES)
+    check_values(path, content, bytes_per_value)
     try:
-        values = json.loads(text)
+        values = json.loads(content)
     except (ValueError, RecursionError) as error:
         try:
-            values = [json.loads(line) for line in text.splitlines() if line.strip()]
+            values = [json.loads(line) for line in content.splitlines() if line.strip()]
         except (ValueError, RecursionError):
             raise RawDataError(path, getattr(error, "lineno", None), error, expected) from None
     values = values if isinstance(values, list) else [values]
     if not values or not all(isinstance(value, dict) for value in values):
-        raise RawDataError(path, None, text.strip()[:80] or "an empty file", expected)
+        raise RawDataError(path, None, content.strip()[:80] or "an empty file", expected)
     return [Members(path, None, value) for value in values]
 
 
@@ -130,7 +135,7 @@ class Members:
         value = self._typed(name, str, "text")
         if allowed and value is not None and value not in allowed:
             self._refuse(name, value, " or ".join(allowed))
-        return None if value is None else value.encode("utf-8", "replace").decode()
+        return None if value is None else text(value)
 
     def flag(self, name: str) -> bool | None:
         """True or false."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from .programs import (
     Program,
     is_count,
     is_number,
+    is_text,
     is_us,
     named_file,
     open_document,
@@ -87,28 +89,25 @@ def read(path) -> dict[str, pd.DataFrame]:
     rows |= {name: [] for name in COLUMNS} | {"group_samples": []}
     for program in named:
         if program.role in ("producer", "consumer"):
-            about = {n: getattr(program, n) for n in ("region", "host", "started_at_s", "ended_at_s", "killed")}
-            rows["fault_clients"].append({"role": program.role, "client": program.number, **about})
+            rows["fault_clients"].append(asdict(program) | {"client": program.number})
     for program in of_role["producer"]:
         _read_producer(program, partitions, rows)
     for program in consumers:
         _read_consumer(program, partitions, rows)
-    for program in of_role["log"]:
-        rows["fault_log"] += _log(program, partitions)
-    for program in of_role["watch"]:
-        rows["cluster_samples"] += program.cluster_samples(partitions)
+    rows["fault_log"] = [row for program in of_role["log"] for row in _log(program, partitions)]
+    rows["cluster_samples"] = [row for program in of_role["watch"] for row in program.cluster_samples(partitions)]
     regions = {program.number: program.region for program in consumers}
     rows["group_samples"] = [row for program in of_role["groups"] for row in _group_samples(program, regions)]
     rows["controller_events"] = _controller_events(top, path)
-    frames = {name: pd.DataFrame(rows[name], columns=columns, dtype=object) for name, columns in COLUMNS.items()}
-    return {name: fitting(path, name, data) for name, data in (rows | frames).items()}
+    rows |= {name: pd.DataFrame(rows[name], columns=columns, dtype=object) for name, columns in COLUMNS.items()}
+    return {name: fitting(path, name, data) for name, data in rows.items()}
 
 
 def _fault(top: Members, settings: Members) -> dict:
     times, planted = top.members("times"), top.members("damage")
     topic, client, broker = (_pairs(settings, f"{kind}_settings") for kind in ("topic", "client", "broker"))
     hit = top.values.get("hit")
-    if not isinstance(hit, list) or not all(isinstance(region, str) for region in hit):
+    if not isinstance(hit, list) or not all(map(is_text, hit)):
         top.refuse(f"hit = {str(hit)[:80]}", "a list of regions")
     unclean = topic.get("unclean.leader.election.enable")
     return {
@@ -132,13 +131,12 @@ def _fault(top: Members, settings: Members) -> dict:
 
 def _pairs(settings: Members, name: str) -> dict[str, str]:
     value = settings.values.get(name)
-    well = value is None or (
-        isinstance(value, list)
-        and all(isinstance(pair, list) and len(pair) == 2 and all(isinstance(x, str) for x in pair) for pair in value)
-    )
-    if not well:
+    pairs = [] if value is None else value
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, list) and list(map(type, pair)) == [str, str] for pair in pairs
+    ):
         settings.refuse(f"settings.{name} = {str(value)[:80]}", "a list of pairs of text")
-    return dict(value or ())
+    return dict(pairs)
 
 
 def _number(settings: Members, pairs: dict[str, str], name: str) -> int | None:
@@ -187,12 +185,10 @@ def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> 
     due = max([due, *(1 + sequence for answers in happened.values() for sequence in answers)])
     sent, acknowledged, failed = happened.values()
     for n in range(due):
-        sent_at_s = sent[n][0] if n in sent else None
-        at_s, _, offset = acknowledged.get(n, (None, None, None))
-        offset = None if offset is None or offset < 0 else offset
+        at_s, _, offset = acknowledged.get(n, (None, None, -1))
+        row = (program.number, n, n % partitions, (start_ns + n * interval_ns) / 1e9, sent.get(n, [None])[0], at_s)
         error = text(failed[n][1]) if n in failed else None
-        due_at_s = (start_ns + n * interval_ns) / 1e9
-        rows["fault_records"].append((program.number, n, n % partitions, due_at_s, sent_at_s, at_s, offset, error))
+        rows["fault_records"].append((*row, offset if offset >= 0 else None, error))
 
 
 def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> None:
@@ -210,12 +206,17 @@ def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> 
             row = {"consumer": program.number, "at_s": origin_ns / 1e9 + line[1] / 1e6, "kind": line[0]}
             rows["fault_assignments"].append(row | {"partitions": ",".join(map(str, line[2]))})
         else:
-            well = isinstance(line, list) and len(line) == 7 and line[0] == "received" and isinstance(line[6], bool)
-            well = well and all(map(is_count, line[3:5])) and line[3] < partitions and is_us(line[5])
-            well = well and (line[1:3] == [None, None] if line[6] else all(map(is_count, line[1:3])))
+            well = isinstance(line, list) and len(line) == 7 and line[0] == "received" and is_us(line[5])
+            well = well and _is_record(line[3:5], line[1:3], line[6], partitions)
             program.check(number, line, well, "a line of a fault consumer")
             *where, at, damaged = line[1:]
             rows["fault_receipts"].append((program.number, *where, origin_ns / 1e9 + at / 1e6, damaged))
+
+
+def _is_record(place: list, source: list, damaged, partitions: int) -> bool:
+    """Whether a record has a partition and an offset and, unless it is damaged, a producer and a sequence."""
+    well = isinstance(damaged, bool) and all(map(is_count, place)) and place[0] < partitions
+    return well and (source == [None, None] if damaged else all(map(is_count, source)))
 
 
 def _log(program: Program, partitions: int) -> list[list]:
@@ -223,9 +224,7 @@ def _log(program: Program, partitions: int) -> list[list]:
     for number, line in program.events("log reader")[1]:
         if isinstance(line, dict):
             continue
-        well = isinstance(line, list) and len(line) == 5 and isinstance(line[4], bool)
-        well = well and is_count(line[0]) and line[0] < partitions and is_count(line[1])
-        well = well and (line[2:4] == [None, None] if line[4] else all(map(is_count, line[2:4])))
+        well = isinstance(line, list) and len(line) == 5 and _is_record(line[:2], line[2:4], line[4], partitions)
         program.check(number, line, well, "partition, offset, producer, sequence and whether it is damaged")
         rows.append(line)
     return rows
@@ -239,8 +238,7 @@ def _group_samples(program: Program, regions: dict[int, str]) -> list[dict]:
     rows = []
     for number, line in program.lines():
         well = isinstance(line, list) and len(line) == 4 and is_number(line[0])
-        well = well and all(isinstance(word, str) for word in line[1:3])
-        program.check(number, line, well, "a sample of a group")
+        program.check(number, line, well and all(map(is_text, line[1:3])), "a sample of a group")
         at_s, group, state, members = line
         row = {"region": program.region, "at_s": at_s, "group": text(group)}
         if isinstance(members, str):

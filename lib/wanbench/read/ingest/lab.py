@@ -79,11 +79,8 @@ def read_samples(path) -> dict[str, pd.DataFrame]:
     lines = read_bytes(path, most_bytes=LARGEST_BYTES)[1].split(b"\n")
     if lines.pop():
         raise RawDataError(path, len(lines) + 1, "a line without an end", SAMPLE)
-    rows, line_numbers = [], []
-    for line_number, line in enumerate(lines, 1):
-        found = _sample(path, line_number, line)
-        rows += found
-        line_numbers += [line_number] * len(found)
+    numbered = [(n, row) for n, line in enumerate(lines, 1) for row in _sample(path, n, line)]
+    line_numbers, rows = [n for n, _ in numbered], [row for _, row in numbered]
     typed = {c.name: _typed(path, c, [row[c.name] for row in rows], line_numbers) for c in COLUMNS}
     frame = pd.DataFrame(typed)
     _check_growth(path, frame, line_numbers)

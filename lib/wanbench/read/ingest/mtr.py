@@ -14,7 +14,7 @@ import pandas as pd
 
 from wanbench.errors import RawDataError
 
-from .content import decoded, read_bytes
+from .content import read_text
 from .json_values import LARGEST_BYTES, read_objects
 from .kafka_load.lines import lines_of
 from .rows import fitting
@@ -27,8 +27,7 @@ RTTS = {"min_rtt_ms": "Best", "mean_rtt_ms": "Avg", "max_rtt_ms": "Wrst", "sd_rt
 
 def read(source) -> dict[str, pd.DataFrame]:
     """Table pings, with its regions. RawDataError if there is no report with a hop, or a hop cannot be read."""
-    path, data = read_bytes(source, most_bytes=LARGEST_BYTES)
-    text = decoded(path, data)
+    path, text = read_text(source, most_bytes=LARGEST_BYTES)
     rows = _of_json(source) if text.lstrip()[:1] in ("{", "[") else _of_report(path, text)
     if not rows:
         raise RawDataError(path, None, text.strip()[:80] or "an empty file", WANTED)

@@ -17,7 +17,8 @@ from wanbench.regions import distance_km, geodesic_km, light_rtt_ms, region
 
 PAIR = ["from_region", "to_region"]
 TEST = [*PAIR, "run_id", "test_id", "attempt"]
-RTT = ("min", "mean", "median")
+KEY = ["run_id", "test_id"]
+RTT_COLUMNS = {name: f"{name}_rtt_ms" for name in ("min", "mean", "median")}
 FROM_RUN = ("tests", "echoes", "transfers")
 
 
@@ -55,7 +56,7 @@ def summarise_pairs(
     ParameterError
         If a table is missing or has rows without regions, if a source of pings lacks this RTT, or no test the setting.
     """
-    check_choice("rtt", rtt, RTT)
+    check_choice("rtt", rtt, RTT_COLUMNS)
     found = {name: _of_pairs(run, name) for name in (*FROM_RUN, "pings")}
     if setting is not None:
         found = selected(found, setting)
@@ -64,12 +65,11 @@ def summarise_pairs(
     tests, echoes, pings = found["tests"], found["echoes"], found["pings"]
     echoes = echoes[~_disturbed(echoes, run.get("sources")) & ~echoes.duplicate]
     transfers = _by_sender(found["transfers"])
-    names = [frame[PAIR] for frame in (tests, echoes, pings, transfers)]
-    pairs = pd.concat(names).drop_duplicates().sort_values(PAIR)
+    pairs = pd.concat([frame[PAIR] for frame in (tests, echoes, pings, transfers)]).drop_duplicates().sort_values(PAIR)
     if pairs.empty:
         return tables.from_rows("pairs", [])
-    pairs["from_cloud"] = pairs.from_region.str.partition(":")[0]
-    pairs["to_cloud"] = pairs.to_region.str.partition(":")[0]
+    for end in ("from", "to"):
+        pairs[f"{end}_cloud"] = pairs[f"{end}_region"].str.partition(":")[0]
     pairs = pairs.set_index(PAIR)
     points = _points(regions)
     pairs["distance_km"] = [_distance_km(*pair, points) for pair in pairs.index]
@@ -84,9 +84,7 @@ def summarise_pairs(
     pairs["n_transfers"] = transfers.groupby(PAIR).size()
     retransmits = transfers.retransmits.astype("float64").groupby([transfers[name] for name in PAIR])
     pairs["retransmits"] = retransmits.sum(min_count=1)
-    counts = ["n_tests", "n_transfers"]
-    pairs[counts] = pairs[counts].fillna(0)
-    return tables.validate("pairs", pairs.reset_index())
+    return tables.validate("pairs", pairs.fillna({"n_tests": 0, "n_transfers": 0}).reset_index())
 
 
 def _of_pairs(run, name):
@@ -136,14 +134,13 @@ def _rtt_ms(echoes, pings, rtt):
 
 def _statistic(pings, rtt):
     """The column of pings for this statistic; each source must have it."""
-    columns = {name: f"{name}_rtt_ms" for name in RTT}
-    has = pings[list(columns.values())].notna().groupby(pings.source_file).any()
-    lacking = has[~has[columns[rtt]] & has.any(axis=1)]
+    has = pings[list(RTT_COLUMNS.values())].notna().groupby(pings.source_file).any()
+    lacking = has[~has[RTT_COLUMNS[rtt]] & has.any(axis=1)]
     if len(lacking):
-        there = [name for name, column in columns.items() if lacking[column].all()]
+        there = [name for name, column in RTT_COLUMNS.items() if lacking[column].all()]
         allowed = ", ".join(there) or "another for each source"
         raise ParameterError(f"rtt is {rtt!r}; allowed with the pings of {', '.join(lacking.index)}: {allowed}.")
-    return pings[columns[rtt]]
+    return pings[RTT_COLUMNS[rtt]]
 
 
 def _points(regions):
@@ -169,9 +166,6 @@ def _distance_km(a, b, points):
 
 SHOWN = 8
 """Maximum number of settings named in an error."""
-
-PAIR = ["from_region", "to_region"]
-KEY = ["run_id", "test_id"]
 
 
 class MixedSettings(UserWarning):
@@ -206,11 +200,9 @@ def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str])
     """Select imported tests whose setting matches a pattern, with their data and flags, and all flags beyond rows."""
     by_test = {name: frame for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
     chosen = selected(by_test, setting)
-    kept = dict(tables) | chosen
-    if "flags" in tables:
-        flags = tables["flags"]
-        kept["flags"] = flags[(flags.scope != "row") | flags.row.isin(chosen["tests"].test_id)]
-    return kept
+    if (flags := tables.get("flags")) is not None:
+        chosen["flags"] = flags[(flags.scope != "row") | flags.row.isin(chosen["tests"].test_id)]
+    return dict(tables) | chosen
 
 
 def selected(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
@@ -227,16 +219,8 @@ def selected(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -
         raise refusal("setting", setting, f"{listed}{more}")
     tests = tests[tests.setting.isin(chosen)]
     keys = pd.MultiIndex.from_frame(tests[KEY])
-    kept = {
-        name: frame[pd.MultiIndex.from_frame(frame[KEY]).isin(keys)]
-        for name, frame in tables.items()
-        if name != "tests"
-    }
-    return {"tests": tests, **kept}
-
-
-KEY = ["run_id", "test_id"]
-STATISTICS = {name: f"{name}_rtt_ms" for name in ("min", "mean", "median")}
+    kept = {name: frame[pd.MultiIndex.from_frame(frame[KEY]).isin(keys)] for name, frame in tables.items()}
+    return kept | {"tests": tests}
 
 
 def per_test(
@@ -249,7 +233,7 @@ def per_test(
     catalogue's, as `distance_catalogue_km` always is; null where a region has no coordinates. Further columns: run_id,
     test_id, from_region, to_region, from_cloud, to_cloud, started_at_utc, rtt_ms, throughput_bps, bytes.
     """
-    check_choice("rtt", rtt, STATISTICS)
+    check_choice("rtt", rtt, RTT_COLUMNS)
     missing = [name for name in ("pings", "transfers") if name not in tables]
     if missing:
         raise ParameterError(f"per_test needs the tables pings and transfers; missing: {', '.join(missing)}.")
@@ -257,14 +241,14 @@ def per_test(
     for name, table in (("pings", pings), ("transfers", transfers)):
         if table.duplicated(KEY).any():
             raise ParameterError(f"table {name} has more than one row of a test.")
-    joined = pings[[*KEY, *PAIR, "started_at_utc", STATISTICS[rtt]]].merge(
+    joined = pings[[*KEY, *PAIR, "started_at_utc", RTT_COLUMNS[rtt]]].merge(
         transfers[[*KEY, *PAIR, "started_at_utc", "throughput_bps", "bytes"]],
         on=[*KEY, *PAIR],
         how="outer",
         suffixes=("", "_transfer"),
     )
     joined["started_at_utc"] = joined.started_at_utc.fillna(joined.pop("started_at_utc_transfer"))
-    joined = joined.rename(columns={STATISTICS[rtt]: "rtt_ms"})
+    joined = joined.rename(columns={RTT_COLUMNS[rtt]: "rtt_ms"})
     for end in ("from", "to"):
         joined[f"{end}_cloud"] = joined[f"{end}_region"].str.partition(":")[0]
     for name, coordinates in (("distance_km", regions), ("distance_catalogue_km", None)):

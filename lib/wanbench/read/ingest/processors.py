@@ -60,7 +60,7 @@ def read_brokers(path) -> dict[str, pd.DataFrame]:
 
 
 def read_machines(path) -> dict[str, pd.DataFrame]:
-    """The samples of a machine, without context; RawDataError names an invalid line."""
+    """Read a machine's samples, without run and test. Raises RawDataError, which names an invalid line."""
     path = Path(path)
     first, samples = _samples(path, *OF_MACHINE)
     rows, origin = [], None
@@ -72,9 +72,8 @@ def read_machines(path) -> dict[str, pd.DataFrame]:
             sample.refuse(str(sample.values)[:100], OF_MACHINE[1])
         origin = origin or machine
         grown = [now - then for now, then in zip(machine, origin, strict=True)]
-        used[ALL] = sum(grown)
-        used[BUSY] = sum(n for at, n in enumerate(grown) if at not in _IDLE)
-        used[INTERRUPTS] = sum(grown[at] for at in _INTERRUPTS)
+        idle, interrupts = (sum(grown[at] for at in which) for which in (_IDLE, _INTERRUPTS))
+        used |= {ALL: sum(grown), BUSY: sum(grown) - idle, INTERRUPTS: interrupts}
         rows += [(at_s, name, max(ticks, 0) / first.number("ticks_per_s")) for name, ticks in used.items()]
     driver = path.with_name(f"{path.name.partition('.processors.jsonl')[0]}.driver.json")
     rows += _driver(driver) if driver.exists() else []

@@ -11,7 +11,7 @@ from pathlib import Path
 from wanbench.errors import RawDataError
 
 from .content import unpacked
-from .json_values import Members, read_json
+from .json_values import Members, read_json, text
 
 LARGEST_BYTES = 2_000_000_000
 LATEST_S = 4_102_444_800
@@ -60,10 +60,9 @@ class Program:
 
     def error(self, origin_ns: int, number: int, line: list) -> dict:
         """A row of table fault_errors."""
-        well = len(line) == 4 and is_us(line[1]) and all(isinstance(word, str) for word in line[2:])
+        well = len(line) == 4 and is_us(line[1]) and all(map(is_text, line[2:]))
         self.check(number, line, well, "time, name and text of an error")
-        at_s = origin_ns / 1e9 + line[1] / 1e6
-        about = {"role": self.role, "client": self.number, "at_s": at_s}
+        about = {"role": self.role, "client": self.number, "at_s": origin_ns / 1e9 + line[1] / 1e6}
         return about | {"kind": text(line[2]), "message": text(line[3])}
 
     def cluster_samples(self, partitions: int | None = None) -> list[tuple]:
@@ -102,13 +101,12 @@ class Program:
 def _are_states(states, most: int | None) -> bool:
     return (
         isinstance(states, list)
-        and (most is None or len(states) <= most)
+        and len(states) <= (len(states) if most is None else most)
         and all(
             isinstance(state, list)
             and len(state) == 2
-            and (state[0] is None or is_count(state[0]))
             and isinstance(state[1], list)
-            and all(map(is_count, state[1]))
+            and all(map(is_count, state[1] if state[0] is None else [state[0], *state[1]]))
             for state in states
         )
     )
@@ -162,7 +160,7 @@ def programs(top: Members, path: Path) -> list[Program]:
         file, sha256 = named_file(one, path)
         values = {"role": one.text("role", ROLES), "number": one.count("number"), "killed": one.flag("killed")}
         values |= {"region": one.text("region"), "host": one.text("host")}
-        values |= {"started_at_s": one.number("started_at_s", most=LATEST_S)}
+        values["started_at_s"] = one.number("started_at_s", most=LATEST_S)
         if None in values.values():
             one.refuse(str(one.values)[:80], "role, number, region, host, started_at_s and killed of a program")
         ended_at_s = one.number("ended_at_s", most=LATEST_S)
@@ -175,6 +173,10 @@ def is_count(value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
+def is_text(value) -> bool:
+    return isinstance(value, str)
+
+
 def is_us(value) -> bool:
     """Whether it is a time in a program's line: microseconds since its origin."""
     return is_count(value) and value < LONGEST_US
@@ -183,11 +185,6 @@ def is_us(value) -> bool:
 def is_number(value) -> bool:
     """Whether it is a number in the range of Unix s."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST_S
-
-
-def text(value: str) -> str:
-    """Text with characters invalid in UTF-8 replaced."""
-    return value.encode("utf-8", "replace").decode()
 
 
 def _refuse_constant(name):

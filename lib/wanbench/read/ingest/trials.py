@@ -20,7 +20,7 @@ LOAD = (
 
 
 def trials(run: Run) -> dict[str, pd.DataFrame]:
-    """Table trials of a run, by name; no table if its plan has none. RawDataError if the plan is malformed."""
+    """Return table trials under its name, or {} if the plan has no trials. Raises RawDataError for a malformed plan."""
     planned = run.plan.get("tests")
     try:
         rows = [

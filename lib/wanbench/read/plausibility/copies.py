@@ -174,7 +174,7 @@ MAX_EQUAL_DIRECTIONS = 0.5  # Where more pairs have equal values in both directi
 
 
 def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flag the rows of pings and transfers that repeat another time, and the table per such copy."""
+    """Flag rows of pings and transfers that repeat values of an earlier time, and the table once per copied period."""
     flags = []
     for table in VALUES:
         if table in tables and len(tables[table]) >= 2 * MIN_ROWS:

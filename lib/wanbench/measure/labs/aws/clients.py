@@ -65,9 +65,8 @@ class Aws:
         """Collect what all pages of an answer have under `key`; CloudError if a page is missing."""
 
         def all_of(client):
-            return [
-                item for page in client.get_paginator(operation).paginate(**arguments) for item in page.get(key, [])
-            ]
+            pages = client.get_paginator(operation).paginate(**arguments)
+            return [item for page in pages for item in page.get(key, [])]
 
         return self._ask(service, region, operation, all_of)
 

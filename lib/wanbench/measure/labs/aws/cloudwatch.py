@@ -35,10 +35,10 @@ class Kind:
     period_s: int
     metrics: str
 
-    def rows(self) -> list[tuple[str, str, str]]:
+    def rows(self) -> list[dict[str, str]]:
         """Metric, statistic and unit of each."""
         rows = [(*line.split(), "") for line in self.metrics.strip().splitlines()]
-        return [(metric, statistic, unit) for statistic, metric, unit, *_ in rows]
+        return [dict(zip(("statistic", "metric", "unit"), row, strict=False)) for row in rows]
 
 
 MSK = """
@@ -106,19 +106,11 @@ class Watched:
         name = "TunnelIpAddress" if self.kind == "vpn" and _ADDRESS.fullmatch(self.id) else kind.dimension
         nodes = range(1, self.brokers + 1) if self.kind == "msk" else (None,)
         of_node = {node: {name: self.id} | ({"Broker ID": str(node)} if node else {}) for node in nodes}
-        period_s = self.period_s or kind.period_s
+        of_kind = {"period_s": self.period_s or kind.period_s, "namespace": kind.namespace}
         return [
-            {
-                "metric": metric,
-                "statistic": statistic,
-                "unit": unit,
-                "period_s": period_s,
-                "node_id": node,
-                "namespace": kind.namespace,
-                "dimensions": dimensions,
-            }
+            {**row, **of_kind, "node_id": node, "dimensions": dimensions}
             for node, dimensions in of_node.items()
-            for metric, statistic, unit in kind.rows()
+            for row in kind.rows()
         ]
 
 
@@ -158,24 +150,20 @@ class CloudWatch:
             if missing or each["error"]:
                 why = f": {each['error']}" if each["error"] else ""
                 print(f"wanbench: CloudWatch lacks {missing} data points of {each['name']}{why}", file=sys.stderr)
-        return [
-            write_raw(
-                folder, "cloudwatch", f"{stem}-{n}.cloudwatch.json", json.dumps(each, indent=1).encode() + b"\n", **ends
-            )
-            for n, each in enumerate(told, 1)
-        ]
+        contents = [json.dumps(each, indent=1).encode() + b"\n" for each in told]
+        named = {f"{stem}-{n}.cloudwatch.json": content for n, content in enumerate(contents, 1)}
+        return [write_raw(folder, "cloudwatch", name, content, **ends) for name, content in named.items()]
 
     def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float, leaving: Event) -> dict:
         """What a resource's file entry holds: no id, no dimension."""
-        series, error = watched.series(), None
+        series, points, error = watched.series(), {}, None
         period_s = series[0]["period_s"]
         first = math.floor(start.timestamp() / period_s) * period_s
         # A period that has not ended has no data point yet.
         expected = [first + n * period_s for n in range(int((end.timestamp() - first) // period_s))]
         while expected:
             try:
-                points = self._points(watched.region, series, expected)
-                error = None
+                points, error = self._points(watched.region, series, expected), None
             except CloudError as refused:
                 points, error = {}, str(refused)
                 if refused.code not in THROTTLED:
@@ -184,11 +172,9 @@ class CloudWatch:
                 break
             if time.monotonic() + POLL_S > deadline or leaving.wait(POLL_S):
                 break
-        else:
-            points = {}
         written = []
         for number, each in enumerate(series):
-            found = points.get(number, {}) if expected else {}
+            found = points.get(number, {})
             kept = {key: each[key] for key in ("metric", "statistic", "unit", "period_s", "node_id")}
             kept |= {"missing": len(set(expected) - set(found)), "points": sorted(found.items())}
             written.append(kept)
@@ -200,17 +186,9 @@ class CloudWatch:
         found: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}
         for begin in range(0, len(series), MOST_QUERIES):
             queries = [_query(number, series[number]) for number in found if begin <= number < begin + MOST_QUERIES]
-            pages = self._aws.pages(
-                "cloudwatch",
-                region,
-                "get_metric_data",
-                "MetricDataResults",
-                MetricDataQueries=queries,
-                StartTime=start,
-                EndTime=end + timedelta(seconds=series[0]["period_s"]),
-                ScanBy="TimestampAscending",
-            )
-            for each in pages:
+            asked = {"MetricDataQueries": queries, "StartTime": start, "ScanBy": "TimestampAscending"}
+            asked["EndTime"] = end + timedelta(seconds=series[0]["period_s"])
+            for each in self._aws.pages("cloudwatch", region, "get_metric_data", "MetricDataResults", **asked):
                 if each.get("StatusCode") in ("InternalError", "Forbidden"):
                     texts = [text.get("Value", "") for text in each.get("Messages", [])]
                     told = without_identities("; ".join([each["StatusCode"], *texts]))

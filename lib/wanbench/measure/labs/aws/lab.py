@@ -8,7 +8,7 @@ from functools import partial
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError
 from wanbench.measure.labs.rented.costs import Costs
-from wanbench.measure.labs.rented.hosts import Instance, Order, in_first_zone, once_running, user_data
+from wanbench.measure.labs.rented.hosts import Instance, Order, in_first_zone, once_running
 from wanbench.measure.labs.rented.lab import RentedLab
 from wanbench.measure.labs.rented.resources import RUN, Tags, everywhere
 
@@ -17,12 +17,8 @@ from .preflight import Site, costs, survey
 from .teardown import AwsResources
 
 # Answers of `run_instances` after which another zone may have what this one lacks.
-NO_CAPACITY = (
-    "InsufficientInstanceCapacity",
-    "InsufficientHostCapacity",
-    "InsufficientFreeAddressesInSubnet",
-    "Unsupported",
-)
+NO_CAPACITY = ("InsufficientInstanceCapacity", "InsufficientHostCapacity")
+NO_CAPACITY += ("InsufficientFreeAddressesInSubnet", "Unsupported")
 POLL_S = 2.0
 VOLUME_DEVICE = "/dev/sdf"
 
@@ -35,30 +31,13 @@ class AwsLab(RentedLab):
     """
 
     kind, user = "aws", "ec2-user"
-    packages = (
-        "iperf3",
-        "iputils",
-        "nftables",
-        "sysstat",
-        "java-21-amazon-corretto-headless",
-        "python3.11",
-        "python3.11-pip",
-    )
     python = "python3.11"
-    takes_subnets = True
-    client_class, resources_class = Aws, AwsResources
-
-    def survey(self) -> tuple[list[Site], list[str]]:
-        return survey(self.client, list(self.wanted.values()), self.alongside)
+    packages = ("iperf3", "iputils", "nftables", "sysstat", "java-21-amazon-corretto-headless", python, f"{python}-pip")
+    takes_subnets, volume_device = True, VOLUME_DEVICE
+    client_class, resources_class, survey = Aws, AwsResources, staticmethod(survey)
 
     def costs(self, **wanted) -> Costs:
         return costs(self.client, **wanted)
-
-    def first_start(self, *, volume: bool, **given) -> str:
-        """
-        See `RentedLab.first_start`; launched with instance-initiated shutdown = terminate, powered off means gone.
-        """
-        return user_data(volume_device=VOLUME_DEVICE if volume else None, **given)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:
         group = prepare_region(self.client, site, order.tags, order.public_key, self.operator)
@@ -94,8 +73,8 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
 
 def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tags: Tags) -> str:
     """Make the run's security group, closed to all, unless it is there; its id."""
-    named = {"GroupName": name, "Description": description, "VpcId": vpc}
-    named["TagSpecifications"] = specifications(tags, "security-group")
+    marks = specifications(tags, "security-group")
+    named = {"GroupName": name, "Description": description, "VpcId": vpc, "TagSpecifications": marks}
     made = unless_there("InvalidGroup.Duplicate", lambda: aws.call("ec2", region, "create_security_group", **named))
     if made:
         return made["GroupId"]
@@ -105,12 +84,10 @@ def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tag
 
 def allow(aws: Aws, region: str, group: str, *rules: dict) -> None:
     """Open a security group further, one rule after the other; rules that are there already are left."""
+    there = "InvalidPermission.Duplicate"
     for rule in rules:
         given = {"GroupId": group, "IpPermissions": [rule]}
-        unless_there(
-            "InvalidPermission.Duplicate",
-            lambda given=given: aws.call("ec2", region, "authorize_security_group_ingress", **given),
-        )
+        unless_there(there, lambda given=given: aws.call("ec2", region, "authorize_security_group_ingress", **given))
 
 
 def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
@@ -125,23 +102,21 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
     subnets = dict(site.subnets)
 
     def launch_in(zone):
-        aws.call(
-            "ec2",
-            wanted.region,
-            "run_instances",
-            ImageId=site.image,
-            InstanceType=wanted.instance_type,
-            MinCount=wanted.count,
-            MaxCount=wanted.count,
-            ClientToken=f"{tags.run}-{zone}",
-            KeyName=f"wanbench-{tags.run}",
-            UserData=user_data,
-            InstanceInitiatedShutdownBehavior="terminate",
-            MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
-            NetworkInterfaces=[interface | {"SubnetId": subnets[zone]}],
-            BlockDeviceMappings=[{"DeviceName": VOLUME_DEVICE, "Ebs": disk}] if wanted.volume_gb else [],
-            TagSpecifications=specifications(tags, "instance", "volume", "network-interface"),
-        )
+        wish = {
+            "ImageId": site.image,
+            "InstanceType": wanted.instance_type,
+            "MinCount": wanted.count,
+            "MaxCount": wanted.count,
+            "ClientToken": f"{tags.run}-{zone}",
+            "KeyName": f"wanbench-{tags.run}",
+            "UserData": user_data,
+            "InstanceInitiatedShutdownBehavior": "terminate",  # powered off means gone
+            "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+            "NetworkInterfaces": [interface | {"SubnetId": subnets[zone]}],
+            "BlockDeviceMappings": [{"DeviceName": VOLUME_DEVICE, "Ebs": disk}] if wanted.volume_gb else [],
+            "TagSpecifications": specifications(tags, "instance", "volume", "network-interface"),
+        }
+        aws.call("ec2", wanted.region, "run_instances", **wish)
 
     return in_first_zone(subnets, launch_in, wanted, NO_CAPACITY)
 
@@ -154,16 +129,11 @@ def _running(aws, region, run) -> list[Instance]:
         if (state := host["State"]["Name"]) not in ("pending", "running"):
             reason = without_identities(host.get("StateReason", {}).get("Message", "no reason given"))
             raise LabError(f"A host in {region} is {state}: {reason}")
+    up = [host for host in hosts if host["State"]["Name"] == "running" and host.get("PublicIpAddress")]
+    zones = [host["Placement"]["AvailabilityZone"] for host in up]
     return [
-        Instance(
-            host["InstanceId"],
-            region,
-            host["Placement"]["AvailabilityZone"],
-            host["PublicIpAddress"],
-            host["PrivateIpAddress"],
-        )
-        for host in hosts
-        if host["State"]["Name"] == "running" and host.get("PublicIpAddress")
+        Instance(host["InstanceId"], region, zone, host["PublicIpAddress"], host["PrivateIpAddress"])
+        for host, zone in zip(up, zones, strict=True)
     ]
 
 

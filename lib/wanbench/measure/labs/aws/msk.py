@@ -79,13 +79,9 @@ class MskCluster:
             check_number(name, getattr(self, name), low, high, whole=True)
         check_number("budget_usd", self.budget_usd, 0, optional=True)
         check_flag("yes", self.yes)
-        self._costs = Costs(
-            [self.region],
-            instance_type=self.instance_type,
-            hosts_per_region=self.brokers,
-            overrides=self.price_overrides or {},
-            per_host_hour={VOLUME: self.volume_gb / HOURS_PER_MONTH},
-        )
+        brokers = {"instance_type": self.instance_type, "hosts_per_region": self.brokers}
+        hourly = {VOLUME: self.volume_gb / HOURS_PER_MONTH}
+        self._costs = Costs([self.region], **brokers, overrides=self.price_overrides or {}, per_host_hour=hourly)
         kept = ("region", "instance_type", "brokers", "volume_gb", "kafka_version")
         self.settings = {"kind": "msk"} | {name: getattr(self, name) for name in kept}
         self._code, self._aws = self.region.removeprefix("aws:"), self.aws or Aws()
@@ -131,15 +127,13 @@ class MskCluster:
         ranges = [{"CidrIp": network, "Description": "clients"} for network in self.client_networks]
         rule = {"IpProtocol": "tcp", "FromPort": TLS_PORT, "ToPort": TLS_PORT, "IpRanges": ranges}
         allow(self._aws, self._code, group, rule)
+        nodes = {"ClientSubnets": [subnet["SubnetId"] for subnet in subnets], "SecurityGroups": [group]}
+        storage = {"EbsStorageInfo": {"VolumeSize": self.volume_gb}}
+        nodes |= {"InstanceType": self.instance_type, "StorageInfo": storage}
         wish = {
             "KafkaVersion": self.kafka_version,
             "NumberOfBrokerNodes": self.brokers,
-            "BrokerNodeGroupInfo": {
-                "ClientSubnets": [each["SubnetId"] for each in subnets],
-                "SecurityGroups": [group],
-                "InstanceType": self.instance_type,
-                "StorageInfo": {"EbsStorageInfo": {"VolumeSize": self.volume_gb}},
-            },
+            "BrokerNodeGroupInfo": nodes,
             "ClientAuthentication": {"Unauthenticated": {"Enabled": True}},
             "EncryptionInfo": {"EncryptionInTransit": {"ClientBroker": "TLS", "InCluster": True}},
         }

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, too_small
-from wanbench.measure.labs.rented.costs import Costs
+from wanbench.measure.labs.rented.costs import BETWEEN_REGIONS, Costs
 from wanbench.measure.labs.rented.hosts import Wanted
 from wanbench.measure.labs.rented.resources import everywhere
-from wanbench.measure.plan.cost import BETWEEN_REGIONS
 
 from .clients import Aws
 
@@ -90,7 +89,7 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
     if not subnets:
         what = wanted.subnet or "default subnet"
         raise LabError(f"{region} has no {what} in {wanted.zone or ', '.join(zones)}.")
-    architecture = _type(aws, wanted)["architecture"]
+    architecture, _ = _type(aws, wanted)
     image = aws.call("ssm", region, "get_parameter", Name=IMAGE.format(architecture))["Parameter"]["Value"]
     return Site(wanted, image, there[0]["VpcId"], subnets)
 
@@ -104,14 +103,15 @@ def default_subnets(aws: Aws, region: str) -> list[dict]:
     return aws.pages("ec2", region, "describe_subnets", "Subnets", Filters=filters)
 
 
-def _type(aws: Aws, wanted: Wanted) -> Mapping:
+def _type(aws: Aws, wanted: Wanted) -> tuple[str, int]:
+    """Architecture and vCPUs of an instance type."""
     names = [wanted.instance_type]
     [kind] = aws.pages("ec2", wanted.region, "describe_instance_types", "InstanceTypes", InstanceTypes=names)
     supported = kind["ProcessorInfo"]["SupportedArchitectures"]
     architecture = next((name for name in ARCHITECTURES if name in supported), None)
     if architecture is None:
         raise LabError(f"{wanted.instance_type} is {', '.join(supported)}; allowed: {', '.join(ARCHITECTURES)}.")
-    return {"architecture": architecture, "vcpus": kind["VCpuInfo"]["DefaultVCpus"]}
+    return architecture, kind["VCpuInfo"]["DefaultVCpus"]
 
 
 def _quotas(aws: Aws, wanted: Wanted, of_lab: Sequence[Wanted]) -> tuple[list[str], list[str]]:
@@ -119,16 +119,13 @@ def _quotas(aws: Aws, wanted: Wanted, of_lab: Sequence[Wanted]) -> tuple[list[st
     problems, notes, region, rules = [], [], wanted.region, sum(hosts.count for hosts in of_lab) + 2
     if code := VCPU_QUOTAS.get(family := _family(wanted.instance_type)):
         here = [hosts for hosts in of_lab if hosts.region == region and _quota_of(hosts.instance_type) == code]
-        needed = {
-            f"vCPUs of {', '.join(hosts.instance_type for hosts in here)}": sum(
-                hosts.count * _type(aws, hosts)["vcpus"] for hosts in here
-            )
-        }
+        what = f"vCPUs of {', '.join(hosts.instance_type for hosts in here)}"
         if (quota := _quota(aws, region, "ec2", code)) is None:
             notes.append(f"The quota of vCPUs in {region} cannot be read.")
         else:
-            quotas = dict.fromkeys(needed, (_vcpus_running(aws, region, code), quota))
-            problems += too_small(region, needed, quotas, f"Service Quotas > EC2 ({code})")
+            needed = {what: sum(hosts.count * _type(aws, hosts)[1] for hosts in here)}
+            used = {what: (_vcpus_running(aws, region, code), quota)}
+            problems += too_small(region, needed, used, f"Service Quotas > EC2 ({code})")
     else:
         notes.append(f"No quota is known for instances of family {family}.")
     if rules > USUAL_RULES and rules > (quota := _quota(aws, region, "vpc", RULES_QUOTA) or USUAL_RULES):
@@ -175,7 +172,7 @@ def costs(aws: Aws, regions: Sequence[str], *, instance_type: str, **options) ->
 
 def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[str, tuple[float, float]]:
     """
-    Lowest and highest on-demand price over these regions (AWS's own names) by item, for `wanbench.measure.plan.prices`.
+    Lowest and highest on-demand price over these regions (AWS's own names) by item, for `Costs`.
 
     Items that the price list does not answer for all of the regions are left out: the dated tables have them.
     """
@@ -197,10 +194,6 @@ def _usd(aws: Aws, service: str, **fields: str) -> list[float]:
     """Every positive price of the products with these fields."""
     filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in fields.items()]
     products = aws.pages("pricing", PRICE_REGION, "get_products", "PriceList", ServiceCode=service, Filters=filters)
-    return [usd for product in products for usd in _on_demand(json.loads(product)) if usd > 0]
-
-
-def _on_demand(product: dict) -> Iterable[float]:
-    for term in product.get("terms", {}).get("OnDemand", {}).values():
-        for dimension in term["priceDimensions"].values():
-            yield float(dimension["pricePerUnit"].get("USD", 0))
+    terms = [term for text in products for term in json.loads(text).get("terms", {}).get("OnDemand", {}).values()]
+    units = [dimension["pricePerUnit"] for term in terms for dimension in term["priceDimensions"].values()]
+    return [usd for unit in units if (usd := float(unit.get("USD", 0))) > 0]

@@ -40,11 +40,12 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
         run.verify()
     elif not (folder / "index.html").is_file():
         raise refusal("folder", str(folder), "the folder of a finished run, or of the site")
-    paths = sorted(each for each in folder.rglob("*") if each.is_file() and not _is_hidden(each, folder))
-    for path in paths:
+    names = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    # Hidden files, and those of hidden folders such as `.git`, may hold passwords.
+    names = [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
+    for path in map(folder.joinpath, names):
         if path.is_symlink() or path.stat().st_size > LARGEST_BYTES or _SECRET.search(path.read_bytes()):
             raise ParameterError(f"{path} is a link, larger than {LARGEST_BYTES:,} bytes, or holds a key.")
-    names = [path.relative_to(folder).as_posix() for path in paths]
     aws = aws or Aws()
     region = aws.home()
 
@@ -100,11 +101,6 @@ def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
             Run.open(whole).verify()
         whole.rename(folder)
     return len(listed)
-
-
-def _is_hidden(path: Path, folder: Path) -> bool:
-    """Whether a path in a folder has a hidden part, such as `.git`, whose files may hold passwords."""
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _parts(address: str) -> tuple[str, str]:

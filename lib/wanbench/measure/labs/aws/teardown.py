@@ -38,18 +38,15 @@ class AwsResources(Resources):
         volumes = aws.pages("ec2", region, "describe_volumes", "Volumes", Filters=[named])
         groups = aws.pages("ec2", region, "describe_security_groups", "SecurityGroups", Filters=[named])
         keys = aws.call("ec2", region, "describe_key_pairs", Filters=[named])["KeyPairs"]
-        instances = [
-            (INSTANCE, host["InstanceId"], host["State"]["Name"], host)
-            for reservation in reservations
-            for host in reservation["Instances"]
-            if host["State"]["Name"] != "terminated"
-        ]
-        others = [
+        hosts = [host for reservation in reservations for host in reservation["Instances"]]
+        there = [
+            *((INSTANCE, host["InstanceId"], host["State"]["Name"], host) for host in hosts),
             *((VOLUME, volume["VolumeId"], volume["State"], volume) for volume in volumes),
             *((GROUP, group["GroupId"], "", group) for group in groups),
             *((KEY_PAIR, key["KeyName"], "", key) for key in keys),
         ]
-        return [Resource(kind, id_, region, state, _tags_of(of)) for kind, id_, state, of in [*instances, *others]]
+        listed = [Resource(kind, id_, region, state, _tags_of(of)) for kind, id_, state, of in there]
+        return [resource for resource in listed if resource.state != "terminated"]
 
     def ask_to_delete(self, resource: Resource) -> None:
         aws, region = self.client, resource.region
@@ -77,14 +74,10 @@ class MskResources(AwsResources):
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         named = [{"Name": "tag-key", "Values": [RUN]}, {"Name": "group-name", "Values": [f"{MSK_PREFIX}{run or '*'}"]}]
         groups = self.client.pages("ec2", region, "describe_security_groups", "SecurityGroups", Filters=named)
-        found = [
-            *(
-                Resource(CLUSTER, at["ClusterName"], region, at["State"], at.get("Tags", {}))
-                for at in self.clusters(region)
-            ),
-            *(Resource(GROUP, group["GroupId"], region, tags=_tags_of(group)) for group in groups),
-        ]
-        return [resource for resource in found if resource.run and run in (None, resource.run)]
+        clusters = [(at["ClusterName"], region, at["State"], at.get("Tags", {})) for at in self.clusters(region)]
+        listed = [Resource(CLUSTER, *about) for about in clusters]
+        listed += [Resource(GROUP, group["GroupId"], region, tags=_tags_of(group)) for group in groups]
+        return [resource for resource in listed if resource.run and run in (None, resource.run)]
 
     def ask_to_delete(self, resource: Resource) -> None:
         if resource.kind != CLUSTER:

@@ -138,15 +138,10 @@ class Azure:
                     self._credential = import_module("azure.identity").DefaultAzureCredential()
                 room, kind = _ROOMS[service]
                 _complete_models(room)
-                self._clients[service] = getattr(import_module(room), kind)(
-                    self._credential,
-                    subscription,
-                    retry_total=RETRIES,
-                    retry_backoff_factor=self.pause_s,
-                    connection_timeout=TIMEOUT_S,
-                    read_timeout=TIMEOUT_S,
-                    **self._how,
-                )
+                how = {"retry_total": RETRIES, "retry_backoff_factor": self.pause_s, **self._how}
+                timeouts = {"connection_timeout": TIMEOUT_S, "read_timeout": TIMEOUT_S}
+                client = getattr(import_module(room), kind)
+                self._clients[service] = client(self._credential, subscription, **how, **timeouts)
             return self._clients[service]
 
 

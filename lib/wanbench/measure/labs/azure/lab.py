@@ -13,32 +13,25 @@ from wanbench.checks import refusal
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, too_small
 from wanbench.measure.labs.rented.costs import Costs
-from wanbench.measure.labs.rented.hosts import Instance, Order, Wanted, in_first_zone, user_data
+from wanbench.measure.labs.rented.hosts import Instance, Order, Wanted, in_first_zone
 from wanbench.measure.labs.rented.lab import RentedLab
 from wanbench.measure.labs.rented.resources import everywhere
 
 from .clients import Azure
-from .teardown import SUBSCRIPTION, AzureResources
+from .teardown import AzureResources
 
 PUBLISHER, OFFER = "Canonical", "ubuntu-24_04-lts"
 BOOT_GB = 30  # Size of the disk from which a host starts: that of the image; Azure charges for 32 GB.
 ENDS_HOSTS = "Microsoft.DevTestLab"  # The provider whose schedules stop hosts so that Azure no longer charges for them.
 PROVIDERS = ("Microsoft.Compute", "Microsoft.Network", ENDS_HOSTS)
 # Errors after which another zone may have what this one lacks.
-NO_CAPACITY = (
-    "AllocationFailed",
-    "OverconstrainedAllocationRequest",
-    "OverconstrainedZonalAllocationRequest",
-    "SkuNotAvailable",
-    "ZonalAllocationFailed",
-)
+NO_CAPACITY = ("AllocationFailed", "ZonalAllocationFailed", "SkuNotAvailable")
+NO_CAPACITY += ("OverconstrainedAllocationRequest", "OverconstrainedZonalAllocationRequest")
 # Azure stops a host this long before the host's own timer would power it off. Azure charges for a host that powered
 # itself off as if it ran, but for one that Azure stopped only its disks and its address.
 AHEAD_S = 120
-SCHEDULES_VERSION = "2018-09-15"
 DISK_TYPE = "StandardSSD_LRS"
 NETWORK, RULES, SUBNET = "wanbench", "wanbench", "hosts"  # Names inside a resource group.
-VOLUME_DEVICE = "/dev/disk/azure/scsi1/lun0"
 
 
 @dataclass(frozen=True)
@@ -62,54 +55,6 @@ class Site:
     def image(self) -> str:
         """The image's name."""
         return f"{PUBLISHER}:{OFFER}:{self.image_sku}:{self.image_version}"
-
-
-class AzureLab(RentedLab):
-    """
-    Hosts on Azure; parameters and what else holds are those of `RentedLab`.
-
-    Its images are of Ubuntu 24.04, its volumes standard SSDs, its zones "1", "2" and "3". A subnet that exists is named
-    "GROUP/NETWORK/SUBNET", so that no id of a subscription is in a manifest. A run has a resource group in each region,
-    and with `private_addresses` its networks are peered. Azure stops a host when its time is over. LabError if the
-    extra azure is not installed.
-    """
-
-    kind, user = "azure", "wanbench"
-    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
-    takes_subnets = True
-    client_class, resources_class = Azure, AzureResources
-
-    def __init__(self, *arguments, **options):
-        for subnet in (options.get("subnets") or {}).values():
-            if subnet.count("/") != 2:
-                raise refusal("subnets", subnet, "GROUP/NETWORK/SUBNET")
-        super().__init__(*arguments, **options)
-
-    def survey(self) -> tuple[list[Site], list[str]]:
-        return survey(self.client, list(self.wanted.values()), self.alongside)
-
-    def places(self) -> list[str]:
-        return [SUBSCRIPTION]
-
-    def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
-        """See `RentedLab.costs`; the disk from which a host starts is paid for like a volume."""
-        return Costs(volume_gb=charged_gb(BOOT_GB) + (charged_gb(volume_gb) if volume_gb else 0), **wanted)
-
-    def first_start(self, *, volume: bool, **given) -> str:
-        return user_data(volume_device=VOLUME_DEVICE if volume else None, **given)
-
-    def launch(self, site: Site, order: Order) -> list[Instance]:
-        make_group(self.client, site, order, self.operator)
-        return launch(self.client, site, order, self.user)
-
-    def let_in(self, order: Order, addresses: Sequence[str]) -> None:
-        def work(site):
-            let_in(self.client, site, order.tags.run, addresses)
-            for other in self.sites if self.private_addresses else ():
-                if other != site:
-                    peer(self.client, site, other, order.tags.run)
-
-        everywhere(work, self.sites)
 
 
 def charged_gb(size_gb: int) -> int:
@@ -209,10 +154,8 @@ def _subnet_problem(azure: Azure, wanted: Wanted) -> str | None:
 def _zones(sku: Any) -> list[str]:
     """Zones that offer a size to this subscription."""
     zones = {zone for info in sku.location_info or [] for zone in info.zones or []}
-    for limit in sku.restrictions or []:
-        if limit.type == "Zone":
-            zones -= set(limit.restriction_info.zones or [])
-    return sorted(zones)
+    limits = [limit.restriction_info.zones or [] for limit in sku.restrictions or [] if limit.type == "Zone"]
+    return sorted(zones.difference(*limits))
 
 
 def _image_sku(able: Mapping[str, str]) -> str:
@@ -229,8 +172,8 @@ def _quotas_too_small(azure: Azure, here: Sequence[Wanted], sizes: Mapping[str, 
         needed += Counter({"cores": cpus, sizes[hosts.instance_type].family: cpus})
     # Hosts of each size have a network of their own.
     needed += Counter({"VirtualNetworks": len(here), "NetworkSecurityGroups": len(here)})
-    for name in ("virtualMachines", "NetworkInterfaces", "PublicIPAddresses", "StandardSkuPublicIpAddresses"):
-        needed[name] = count
+    of_host = ("virtualMachines", "NetworkInterfaces", "PublicIPAddresses", "StandardSkuPublicIpAddresses")
+    needed.update(dict.fromkeys(of_host, count))
     usages = [*azure.pages("compute", "usage", "list", region), *azure.pages("network", "usages", "list", region)]
     used = {usage.name.value.lower(): (usage.current_value, usage.limit) for usage in usages}
     quotas = {name: used[name.lower()] for name in needed if name.lower() in used}
@@ -253,17 +196,16 @@ def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
     azure.call("resource", "resource_groups", "create_or_update", group, place)
     # Azure's own last rules let in all of the network and what is joined to it; this one comes before them.
     nobody = _rule(4096, ["0.0.0.0/0"], "*", "*") | {"access": "Deny"}
-    named = {"operator": _rule(100, [operator], "Tcp", "22"), "nobody-else": nobody}
-    listed = [{"name": name, "properties": rule} for name, rule in named.items()]
-    rules = {**place, "properties": {"securityRules": listed}}
+    ssh = {"name": "operator", "properties": _rule(100, [operator], "Tcp", "22")}
+    rules = {**place, "properties": {"securityRules": [ssh, {"name": "nobody-else", "properties": nobody}]}}
     azure.call("network", "network_security_groups", "begin_create_or_update", group, RULES, rules)
     if site.wanted.subnet:
         return
     rules_id = azure.path(group, "Microsoft.Network/networkSecurityGroups", RULES)
     subnet = {"addressPrefix": site.cidr, "networkSecurityGroup": {"id": rules_id}}
     network = {"addressSpace": {"addressPrefixes": [site.cidr]}, "subnets": [{"name": SUBNET, "properties": subnet}]}
-    whole = {**place, "properties": network}
-    azure.call("network", "virtual_networks", "begin_create_or_update", group, NETWORK, whole)
+    network = {**place, "properties": network}
+    azure.call("network", "virtual_networks", "begin_create_or_update", group, NETWORK, network)
 
 
 def launch(azure: Azure, site: Site, order: Order, user: str) -> list[Instance]:
@@ -341,8 +283,8 @@ def _stop_later(azure: Azure, site: Site, order: Order, group: str, name: str) -
     }
     path = azure.path(group, "Microsoft.DevTestLab/schedules", f"shutdown-computevm-{name}")
     schedule = {**_place(site, order), "properties": properties}
-    version = SCHEDULES_VERSION
-    azure.call("resource", "resources", "begin_create_or_update_by_id", path, schedule, api_version=version)
+    how = {"api_version": "2018-09-15"}
+    azure.call("resource", "resources", "begin_create_or_update_by_id", path, schedule, **how)
 
 
 def _drop_host(azure: Azure, group: str, name: str) -> None:
@@ -381,13 +323,45 @@ def _disk(made: str, size_gb: int) -> dict:
 
 
 def _rule(priority: int, sources: Sequence[str], protocol: str, ports: str) -> dict:
-    return {
-        "priority": priority,
-        "direction": "Inbound",
-        "access": "Allow",
-        "protocol": protocol,
-        "sourceAddressPrefixes": list(sources),
-        "sourcePortRange": "*",
-        "destinationAddressPrefix": "*",
-        "destinationPortRange": ports,
-    }
+    source = {"sourceAddressPrefixes": list(sources), "sourcePortRange": "*"}
+    target = {"destinationAddressPrefix": "*", "destinationPortRange": ports}
+    return {"priority": priority, "direction": "Inbound", "access": "Allow", "protocol": protocol, **source, **target}
+
+
+class AzureLab(RentedLab):
+    """
+    Hosts on Azure; parameters and what else holds are those of `RentedLab`.
+
+    Its images are of Ubuntu 24.04, its volumes standard SSDs, its zones "1", "2" and "3". A subnet that exists is named
+    "GROUP/NETWORK/SUBNET", so that no id of a subscription is in a manifest. A run has a resource group in each region,
+    and with `private_addresses` its networks are peered. Azure stops a host when its time is over. LabError if the
+    extra azure is not installed.
+    """
+
+    kind, user = "azure", "wanbench"
+    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
+    takes_subnets, volume_device = True, "/dev/disk/azure/scsi1/lun0"
+    client_class, resources_class, survey = Azure, AzureResources, staticmethod(survey)
+
+    def __init__(self, *arguments, **options):
+        for subnet in (options.get("subnets") or {}).values():
+            if subnet.count("/") != 2:
+                raise refusal("subnets", subnet, "GROUP/NETWORK/SUBNET")
+        super().__init__(*arguments, **options)
+
+    def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
+        """See `RentedLab.costs`; the disk from which a host starts is paid for like a volume."""
+        return Costs(volume_gb=charged_gb(BOOT_GB) + (charged_gb(volume_gb) if volume_gb else 0), **wanted)
+
+    def launch(self, site: Site, order: Order) -> list[Instance]:
+        make_group(self.client, site, order, self.operator)
+        return launch(self.client, site, order, self.user)
+
+    def let_in(self, order: Order, addresses: Sequence[str]) -> None:
+        def work(site):
+            let_in(self.client, site, order.tags.run, addresses)
+            for other in self.sites if self.private_addresses else ():
+                if other != site:
+                    peer(self.client, site, other, order.tags.run)
+
+        everywhere(work, self.sites)

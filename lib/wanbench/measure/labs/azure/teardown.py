@@ -19,7 +19,7 @@ SUBSCRIPTION = "the subscription"  # One list shows the groups of all regions: s
 class AzureResources(Resources):
     """A run's groups; Azure deletes a group only with all that is in it. See `Resources`."""
 
-    cloud, title, client_class = "azure", "Azure", Azure
+    cloud, title, client_class, place = "azure", "Azure", Azure, SUBSCRIPTION
     timeout_s = 1200.0  # A group is listed until all that was in it is gone, which takes minutes.
 
     def account(self) -> str:
@@ -27,9 +27,6 @@ class AzureResources(Resources):
 
     def now(self) -> datetime | None:
         return clock_at(self.client.endpoint)
-
-    def regions(self) -> list[str]:
-        return [SUBSCRIPTION]
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """

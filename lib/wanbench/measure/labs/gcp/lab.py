@@ -13,12 +13,12 @@ from typing import Any
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, too_small
 from wanbench.measure.labs.rented.costs import Costs
-from wanbench.measure.labs.rented.hosts import Instance, Order, Wanted, in_first_zone, once_running, user_data
+from wanbench.measure.labs.rented.hosts import Instance, Order, Wanted, in_first_zone, once_running
 from wanbench.measure.labs.rented.lab import RentedLab
 from wanbench.measure.labs.rented.resources import Tags
 
 from .clients import LABEL, Gcp, description, last, name
-from .teardown import PROJECT, GcpResources
+from .teardown import GcpResources
 
 IMAGE_PROJECT = "ubuntu-os-cloud"
 # Google's own name for the newest image of Ubuntu 24.04 by the architecture of a machine type.
@@ -45,60 +45,6 @@ class Site:
     image_link: str
     zones: tuple[str, ...]
     cidr: str
-
-
-class GcpLab(RentedLab):
-    """
-    Hosts on Google Cloud; parameters and what else holds are those of `RentedLab`.
-
-    Its images are of Ubuntu 24.04, its volumes pd-balanced. A run has a network of its own, over which hosts also reach
-    each other's private addresses. Google deletes a host when its time is over (maxRunDuration). LabError if the extra
-    gcp is not installed.
-    """
-
-    kind, user = "gcp", "ubuntu"
-    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
-    client_class, resources_class = Gcp, GcpResources
-
-    def survey(self) -> tuple[list[Site], list[str]]:
-        return survey(self.client, list(self.wanted.values()), self.alongside)
-
-    def places(self) -> list[str]:
-        return [PROJECT]
-
-    def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
-        """See `RentedLab.costs`; the disk from which a host starts is paid for like a volume."""
-        return Costs(volume_gb=BOOT_GB + (volume_gb or 0), **wanted)
-
-    def first_start(self, *, volume: bool, **given) -> str:
-        device = f"/dev/disk/by-id/google-{VOLUME_NAME}" if volume else None
-        return user_data(volume_device=device, files=GUEST_AGENT, **given)
-
-    def prepare(self, order: Order) -> None:
-        """Make the run's own network, closed to all but SSH from the operator: the default one lets everybody in."""
-        routing = {"auto_create_subnetworks": False, "routing_config": {"routing_mode": "REGIONAL"}}
-        network = _named(order.tags) | routing
-        make(self.client, "networks", "insert_unary", order.tags, network_resource=network)
-        self._admit(order.tags, "operator", [self.operator], {"I_p_protocol": "tcp", "ports": ["22"]})
-
-    def launch(self, site: Site, order: Order) -> list[Instance]:
-        gcp, tags, region = self.client, order.tags, site.wanted.region
-        subnet = _named(tags) | {"network": _network(gcp, tags), "ip_cidr_range": site.cidr}
-        make(gcp, "subnetworks", "insert_unary", tags, region, region=region, subnetwork_resource=subnet)
-        zone = launch(gcp, site, order, self.user)
-        return once_running(partial(_running, gcp, region, tags.run, zone), site.wanted, gcp.poll_s)
-
-    def let_in(self, order: Order, addresses: Sequence[str]) -> None:
-        self._admit(order.tags, "hosts", [f"{address}/32" for address in addresses], {"I_p_protocol": "all"})
-
-    def _admit(self, tags, who, ranges, allowed):
-        rule = _named(tags, who) | {
-            "network": _network(self.client, tags),
-            "direction": "INGRESS",
-            "source_ranges": ranges,
-            "allowed": [allowed],
-        }
-        make(self.client, "firewalls", "insert_unary", tags, who, firewall_resource=rule)
 
 
 def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
@@ -132,8 +78,8 @@ def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ())
                 all_cpus += cpus
         problems += too_small(region, needed, quotas, "IAM & Admin > Quotas")
     # Hosts of each type have networks of their own.
-    of_project = {"NETWORKS": len(types), "SUBNETWORKS": len(of_lab), "FIREWALLS": 2 * len(types)}
-    of_project["CPUS_ALL_REGIONS"] = all_cpus
+    networks = {"NETWORKS": len(types), "SUBNETWORKS": len(of_lab), "FIREWALLS": 2 * len(types)}
+    of_project = networks | {"CPUS_ALL_REGIONS": all_cpus}
     problems += too_small("the project", of_project, _quotas(gcp.call("projects", "get")), "IAM & Admin > Quotas")
     if problems:
         raise LabError(f"Nothing was launched: {' '.join(problems)}")
@@ -189,8 +135,7 @@ def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
 
     def launch_in(zone):
         wish = {**count, "name_pattern": name(tags.run, zone, "##"), "instance_properties": properties}
-        asked = {"zone": zone, "bulk_insert_instance_resource_resource": wish}
-        make(gcp, "instances", "bulk_insert_unary", tags, zone, **asked)
+        make(gcp, "instances", "bulk_insert_unary", tags, zone, zone=zone, bulk_insert_instance_resource_resource=wish)
 
     return in_first_zone(site.zones, launch_in, wanted, NO_CAPACITY)
 
@@ -237,16 +182,13 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
         "block-project-ssh-keys": "TRUE",
         "enable-oslogin": "FALSE",
     }
+    public = {"type_": "ONE_TO_ONE_NAT", "name": "external", "network_tier": "PREMIUM"}
+    subnet = f"projects/{gcp.project}/regions/{wanted.region}/subnetworks/{name(tags.run)}"
     return {
         "machine_type": wanted.instance_type,
         **marks,
         "disks": disks,
-        "network_interfaces": [
-            {
-                "subnetwork": f"projects/{gcp.project}/regions/{wanted.region}/subnetworks/{name(tags.run)}",
-                "access_configs": [{"type_": "ONE_TO_ONE_NAT", "name": "external", "network_tier": "PREMIUM"}],
-            }
-        ],
+        "network_interfaces": [{"subnetwork": subnet, "access_configs": [public]}],
         "scheduling": {
             "automatic_restart": False,
             "instance_termination_action": "DELETE",
@@ -258,11 +200,8 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
 
 def _disk(marks, size_gb, *, boot=False, device_name="boot", **source) -> dict:
     how = {"auto_delete": True, "mode": "READ_WRITE", "type_": "PERSISTENT", "device_name": device_name}
-    return {
-        "boot": boot,
-        **how,
-        "initialize_params": {"disk_size_gb": size_gb, "disk_type": DISK_TYPE, **marks, **source},
-    }
+    disk = {"disk_size_gb": size_gb, "disk_type": DISK_TYPE, **marks, **source}
+    return {"boot": boot, **how, "initialize_params": disk}
 
 
 def _named(tags: Tags, *parts: str) -> dict:
@@ -275,3 +214,44 @@ def _network(gcp: Gcp, tags: Tags) -> str:
 
 def _public(host) -> str:
     return next((access.nat_i_p for interface in host.network_interfaces for access in interface.access_configs), "")
+
+
+class GcpLab(RentedLab):
+    """
+    Hosts on Google Cloud; parameters and what else holds are those of `RentedLab`.
+
+    Its images are of Ubuntu 24.04, its volumes pd-balanced. A run has a network of its own, over which hosts also reach
+    each other's private addresses. Google deletes a host when its time is over (maxRunDuration). LabError if the extra
+    gcp is not installed.
+    """
+
+    kind, user = "gcp", "ubuntu"
+    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
+    volume_device, files = f"/dev/disk/by-id/google-{VOLUME_NAME}", GUEST_AGENT
+    client_class, resources_class, survey = Gcp, GcpResources, staticmethod(survey)
+
+    def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
+        """See `RentedLab.costs`; the disk from which a host starts is paid for like a volume."""
+        return Costs(volume_gb=BOOT_GB + (volume_gb or 0), **wanted)
+
+    def prepare(self, order: Order) -> None:
+        """Make the run's own network, closed to all but SSH from the operator: the default one lets everybody in."""
+        routing = {"auto_create_subnetworks": False, "routing_config": {"routing_mode": "REGIONAL"}}
+        network = _named(order.tags) | routing
+        make(self.client, "networks", "insert_unary", order.tags, network_resource=network)
+        self._admit(order.tags, "operator", [self.operator], {"I_p_protocol": "tcp", "ports": ["22"]})
+
+    def launch(self, site: Site, order: Order) -> list[Instance]:
+        gcp, tags, region = self.client, order.tags, site.wanted.region
+        subnet = _named(tags) | {"network": _network(gcp, tags), "ip_cidr_range": site.cidr}
+        make(gcp, "subnetworks", "insert_unary", tags, region, region=region, subnetwork_resource=subnet)
+        zone = launch(gcp, site, order, self.user)
+        return once_running(partial(_running, gcp, region, tags.run, zone), site.wanted, gcp.poll_s)
+
+    def let_in(self, order: Order, addresses: Sequence[str]) -> None:
+        self._admit(order.tags, "hosts", [f"{address}/32" for address in addresses], {"I_p_protocol": "all"})
+
+    def _admit(self, tags, who, ranges, allowed):
+        rule = _named(tags, who) | {"network": _network(self.client, tags), "direction": "INGRESS"}
+        rule |= {"source_ranges": ranges, "allowed": [allowed]}
+        make(self.client, "firewalls", "insert_unary", tags, who, firewall_resource=rule)

@@ -21,16 +21,13 @@ VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT")
 class GcpResources(Resources):
     """Everything of a run, in all regions; see `Resources`."""
 
-    cloud, title, client_class = "gcp", "Google Cloud", Gcp
+    cloud, title, client_class, place = "gcp", "Google Cloud", Gcp, PROJECT
 
     def account(self) -> str:
         return self.client.project
 
     def now(self) -> datetime | None:
         return clock_at(self.client.endpoint)
-
-    def regions(self) -> list[str]:
-        return [PROJECT]
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """See `Resources.listed`; the region is `PROJECT`, those of what is listed are Google's."""

@@ -3,20 +3,8 @@
 from .hosts import Instance, Order, Wanted
 from .lab import RentedLab
 from .resources import Resource, Resources, Tags, everywhere, take_down
-from .several import SeveralClouds, on_clouds
+from .several import on_clouds, several_clouds
 from .sweep import sweep
 
-__all__ = [
-    "Instance",
-    "Order",
-    "RentedLab",
-    "Resource",
-    "Resources",
-    "SeveralClouds",
-    "Tags",
-    "Wanted",
-    "everywhere",
-    "on_clouds",
-    "sweep",
-    "take_down",
-]
+__all__ = ["Instance", "Order", "RentedLab", "Resource", "Resources", "Tags", "Wanted", "everywhere", "on_clouds"]
+__all__ += ["several_clouds", "sweep", "take_down"]

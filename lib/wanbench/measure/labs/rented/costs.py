@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 import pandas as pd
 
-from wanbench.errors import LabError
+from wanbench.errors import LabError, ParameterError
+from wanbench.folders import published_folder
 from wanbench.measure.labs.base import Host
-from wanbench.measure.plan import cost as costing
 
 from .resources import everywhere, tell
 
@@ -27,6 +30,56 @@ COSTS = "lab_cost"
 # Prefix of files there with the maximum cost of a session; a file stays only if its session was killed.
 IF_KILLED = "if-killed-"
 
+BETWEEN_REGIONS = "egress between regions"
+TO_INTERNET = "egress to internet"
+UNITS = {BETWEEN_REGIONS: "GB", TO_INTERNET: "GB", "volume": "GB-month", "MSK volume": "GB-month"}
+"""Units of prices; instances and other time-based items are priced per hour."""
+SET_UP_S = 300.0
+"""
+Assumed time that an instance is paid for besides measuring: starting, installing tools, stopping.
+"""
+
+
+@cache
+def _price_list() -> pd.DataFrame:
+    with (files(__package__) / "prices.csv").open() as file:
+        own = pd.read_csv(file)
+    published = pd.read_csv(published_folder() / "prices" / "list-prices.csv")
+    is_type = (published.unit == "hour") & ~published["item"].str.contains(" ")
+    chosen = published[(is_type | (published["item"] == BETWEEN_REGIONS)) & (published.term == "on demand")]
+    ranges = chosen.rename(columns={"provider": "cloud"}).groupby(["cloud", "item"], sort=False, as_index=False)
+    listed = ranges.agg(
+        low_usd=("price_usd", "min"),
+        high_usd=("price_usd", "max"),
+        unit=("unit", "last"),
+        source=("source", "last"),
+        as_of=("as_of", "last"),
+    )
+    return pd.concat([own, listed[own.columns]], ignore_index=True)
+
+
+def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.DataFrame:
+    """
+    Prices in US dollars, as ranges over the regions of a cloud: columns cloud, item, low_usd, high_usd, unit, source,
+    as_of.
+
+    The package's list, and instance types and egress between regions in `data/published/prices`, are for a first
+    estimate. Missing prices are
+    unknown unless `overrides` gives them: {cloud: {item: price}}, where a price is a number, or (lowest, highest).
+    Items are instance types and "public address" (per hour), "volume" (per GB-month), "egress between regions" and
+    "egress to internet" (per GB of 10^9 bytes).
+    """
+    listed = {(row["cloud"], row["item"]): row for row in _price_list().to_dict("records")}
+    for cloud, items in (overrides or {}).items():
+        for item, given in items.items():
+            low, high = given if isinstance(given, list | tuple) else (given, given)
+            if not 0 <= low <= high < math.inf:
+                allowed = "a number of at least 0, or two in order"
+                raise ParameterError(f"price of {item!r} on {cloud!r} is {given!r}; allowed: {allowed}.")
+            row = {"cloud": cloud, "item": item, "low_usd": float(low), "high_usd": float(high)}
+            listed[cloud, item] = row | {"unit": UNITS.get(item, "hour"), "source": "parameters", "as_of": ""}
+    return pd.DataFrame(list(listed.values()), columns=_price_list().columns)
+
 
 class BudgetError(LabError):
     """What is asked for would cost more than its budget allows, or what it costs is not agreed to."""
@@ -37,7 +90,7 @@ class Estimate:
     """
     What a lab is going to cost, or has cost, with `hours` of each host.
 
-    `table` has cloud, item, amount, unit, low_usd, high_usd, as `wanbench.measure.plan.cost.cost` makes it.
+    `table` has cloud, item, amount, unit, low_usd, high_usd, as `Costs.of` makes it.
     """
 
     table: pd.DataFrame
@@ -123,17 +176,14 @@ def spent_before_usd(folder: Path) -> float:
     A session that was killed counts as if its hosts had run until they ended themselves; an item of unknown price does
     not count.
     """
-    items = (
-        item
-        for path in sorted(folder.glob(f"{COSTS}/*.json"))
-        for item in json.loads(path.read_text())["spent"]["items"]
-    )
+    paths = sorted(folder.glob(f"{COSTS}/*.json"))
+    items = (item for path in paths for item in json.loads(path.read_text())["spent"]["items"])
     return float(sum(item["high_usd"] or 0.0 for item in items))
 
 
-def check_budget(spent_usd: float, next_usd: float, budget_usd: float | None) -> None:
+def check_budget(spent_usd: float, next_usd: float, budget_usd: float) -> None:
     """BudgetError if what comes next would exceed the budget; what is done is kept, and the next call goes on."""
-    if budget_usd is not None and spent_usd + next_usd > budget_usd:
+    if spent_usd + next_usd > budget_usd:
         raise BudgetError(
             f"About {spent_usd:.2f} USD are spent, the next round takes up to {next_usd:.2f}, and the budget is "
             f"{budget_usd:.2f} USD: stopped here. What is measured is kept."
@@ -161,26 +211,36 @@ class Costs:
         notes: Sequence[str] = (),
         per_host_hour: Mapping[str, float] | None = None,
     ):
-        cloud = regions[0].partition(":")[0]
+        self._cloud = regions[0].partition(":")[0]
         self.notes = list(notes)
-        self.prices = costing.prices({cloud: {**(listed or {}), **overrides}})
+        self.prices = prices({self._cloud: {**(listed or {}), **overrides}})
         self._n_hosts = hosts_per_region * len(regions)
         if per_host_hour is None:
             per_host_hour = {"public address": 1.0} | ({"volume": volume_gb / HOURS_PER_MONTH} if volume_gb else {})
-        self._of = {
-            "regions": list(regions),
-            "instance_types": {cloud: instance_type},
-            "price_list": self.prices,
-            "hosts_per_region": hosts_per_region,
-            "per_host_hour": per_host_hour,
-        }
+        self._per_hour = {instance_type: 1.0} | dict(per_host_hour)
 
     def of(
         self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float, *, set_up_s: float = 0.0
     ) -> Estimate:
-        """The cost of so much traffic and time; see `wanbench.measure.plan.cost.cost`."""
-        table = costing.cost(sent_bytes=sent_bytes, measuring_s=measuring_s, set_up_s=set_up_s, **self._of)
-        return Estimate(table, self._n_hosts, (measuring_s + set_up_s) / 3600)
+        """
+        Cost of each host for `measuring_s` plus `set_up_s`, and of traffic by (sending region, receiving region), None
+        if unknown: the cloud charges for what leaves a region of its own, within the cloud or to the internet.
+        """
+        hours = (measuring_s + set_up_s) / 3600
+        within = to_internet = math.nan
+        if sent_bytes is not None:
+            own = f"{self._cloud}:"
+            leaving = {ends: n for ends, n in sent_bytes.items() if ends[0].startswith(own) and ends[0] != ends[1]}
+            within = sum(n for (_, to), n in leaving.items() if to.startswith(own)) / 1e9
+            to_internet = sum(leaving.values()) / 1e9 - within
+        amounts = {item: self._n_hosts * hours * n for item, n in self._per_hour.items()}
+        amounts |= {BETWEEN_REGIONS: within, TO_INTERNET: to_internet}
+        table = pd.DataFrame({"cloud": self._cloud, "item": list(amounts), "amount": list(amounts.values())})
+        table["unit"] = [UNITS.get(item, "hour") for item in amounts]
+        listed = self.prices[self.prices["cloud"] == self._cloud].set_index("item").reindex(table["item"])
+        for end in ("low_usd", "high_usd"):
+            table[end] = table["amount"] * listed[end].reset_index(drop=True).where(table["amount"] != 0, 0.0)
+        return Estimate(table, self._n_hosts, hours)
 
 
 class Meter:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from threading import Event
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import yaml
 from cryptography.hazmat.primitives import serialization as form
@@ -96,13 +96,6 @@ class Wanted:
     subnet: str | None = None
 
 
-class Site(Protocol):
-    """Where the hosts of a region can be launched, and from which image; a cloud adds what else its launch needs."""
-
-    wanted: Wanted
-    image: str
-
-
 @dataclass(frozen=True)
 class Order:
     """What is the same for all hosts of a run; `first_start` is the cloud-config document, see `user_data`."""
@@ -144,9 +137,8 @@ def once_running(running: Callable[[], list[Instance]], wanted: Wanted, poll_s: 
     deadline = time.monotonic() + START_TIMEOUT_S
     while len(instances := running()) < wanted.count:
         if time.monotonic() > deadline:
-            raise LabError(
-                f"{len(instances)} of {wanted.count} hosts in {wanted.region} run after {START_TIMEOUT_S:g} s."
-            )
+            few = f"{len(instances)} of {wanted.count} hosts"
+            raise LabError(f"{few} in {wanted.region} run after {START_TIMEOUT_S:g} s.")
         time.sleep(poll_s)
     return sorted(instances, key=lambda instance: instance.id)
 
@@ -159,11 +151,8 @@ def operator(address: str | None) -> str:
     except ValueError:
         network = None
     if network is None or network.prefixlen < 24 or any(map(network.subnet_of, INSIDE)):
-        raise refusal(
-            f"operator_address (or {OPERATOR_VARIABLE})",
-            given,
-            "the public IPv4 address that logs in, or a network of at most 256 addresses",
-        )
+        allowed = "the public IPv4 address that logs in, or a network of at most 256 addresses"
+        raise refusal(f"operator_address (or {OPERATOR_VARIABLE})", given, allowed)
     return str(network)
 
 

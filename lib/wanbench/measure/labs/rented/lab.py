@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
+from types import MappingProxyType
 from typing import Any
 
 from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.rented.costs import Costs, Estimate, Meter
+from wanbench.measure.labs.rented.costs import SET_UP_S, Costs, Estimate, Meter
 from wanbench.measure.labs.ssh import Login, SshHost
-from wanbench.measure.plan.cost import SET_UP_S
 from wanbench.measure.plan.plan import Plan
 from wanbench.regions import cloud_title
 
@@ -23,7 +23,6 @@ from .hosts import (
     PATHS,
     Instance,
     Order,
-    Site,
     Wanted,
     close,
     key_pair,
@@ -31,6 +30,7 @@ from .hosts import (
     not_launched,
     operator,
     own_public_address,
+    user_data,
 )
 from .leases import Lease
 from .resources import SETTLE_S, Resources, Tags, everywhere, take_down, tell
@@ -72,7 +72,7 @@ class RentedLab(Tenancy):
     budget_usd : float, optional
         Refuse or stop a run that would exceed it, from opening to closing the lab, at the highest prices.
     price_overrides : {item: price}, optional
-        Prices in place of the cloud's price list and the dated tables; see `wanbench.measure.plan.prices`.
+        Prices in place of the cloud's price list and the dated tables; see `wanbench.measure.labs.rented.costs.prices`.
     packages : sequence of str, optional
         Packages to install on the hosts; by default those of the class.
     subnets : {region: id}, optional
@@ -87,10 +87,15 @@ class RentedLab(Tenancy):
 
     Attributes
     ----------
-    kind, user, packages, takes_subnets, python
+    survey(client, wanted, alongside)
+        Supplied by a cloud, as all in the next line: finds where everything can be launched, in the order of `wanted`,
+        and notes on what is not known. Makes nothing. LabError names every region that is off, every type that a region
+        or zone lacks, and every quota that is too small.
+    kind, user, packages, takes_subnets, python, volume_device, files
         Supplied by a cloud: its name in regions; who logs in to the hosts, and may use sudo; packages that measure
         paths, give a host its public address, watch it, and run Kafka; whether hosts can be in subnets that exist; the
-        hosts' Python from which `HOST_PYTHON` is made (see `user_data`).
+        hosts' Python from which `HOST_PYTHON` is made, the device of a volume, and files written at first (see
+        `user_data`).
     sends_to : str
         Assumed destination of all bytes that hosts send, which are not counted by target: within the cloud.
     is_charged : bool
@@ -105,6 +110,9 @@ class RentedLab(Tenancy):
     packages: tuple[str, ...] = ()
     takes_subnets = False
     python = "python3"
+    volume_device: str
+    files: Mapping[str, str] = MappingProxyType({})
+    survey: Callable[..., tuple[list, list[str]]]
     client_class: Callable[[], Any]
     resources_class: Callable[[Any], Resources]
 
@@ -147,6 +155,7 @@ class RentedLab(Tenancy):
         count = check_number("hosts_per_region", hosts_per_region, 1, 50, whole=True)
         volume_gb = check_number("volume_gb", volume_gb, 1, 16_384, whole=True, optional=True)
         self.instance_type = check_name("instance_type", instance_type)
+        self.has_volume = volume_gb is not None
         self.wanted = {
             name: Wanted(name.partition(":")[2], instance_type, count, zones.get(name), volume_gb, subnets.get(name))
             for name in regions
@@ -156,39 +165,21 @@ class RentedLab(Tenancy):
         self.operator = operator(operator_address)
         self.owner = check_name("owner", owner or getpass.getuser())
         self.ttl_s = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
-        self.budget_usd = check_number("budget_usd", budget_usd, 0, optional=True)
         self.price_overrides = dict(price_overrides or {})
         if packages is not None:
             self.packages = tuple(check_name("packages", name) for name in packages)
         self.private_addresses = check_flag("private_addresses", private_addresses)
-        self.yes = check_flag("yes", yes)
-        self.settings = {
-            "instance_type": instance_type,
-            "zones": zones,
-            "volume_gb": volume_gb,
-            "private_addresses": private_addresses,
-        } | ({"subnets": subnets} if subnets else {})
+        settings = {"instance_type": instance_type, "zones": zones, "volume_gb": volume_gb}
+        settings |= {"private_addresses": private_addresses} | ({"subnets": subnets} if subnets else {})
+        super().__init__([self], self.kind, settings, budget_usd, yes)
         self.is_charged, self.instances, self.alongside = True, {}, []
         self.number_from(0)
         self._settle_s, self._connect, self.client = settle_s, connect or SshHost, client or self.client_class()
-        self.sites = self._lease = self._order = self._meter = None
+        self.sites = self._lease = self.order = self._meter = None
         self._leaving = Event()
 
     @abstractmethod
-    def survey(self) -> tuple[list[Site], list[str]]:
-        """
-        Find where everything can be launched, in the order of `wanted`, and notes on what is not known.
-
-        Called before anyone is asked, so it makes nothing. LabError names every region that is off, every type that a
-        region or zone lacks, and every quota that is too small.
-        """
-
-    @abstractmethod
-    def first_start(self, **given) -> str:
-        """The cloud-config document: `user_data`, with `volume` (whether there is one) in place of its device."""
-
-    @abstractmethod
-    def launch(self, site: Site, order: Order) -> list[Instance]:
+    def launch(self, site: Any, order: Order) -> list[Instance]:
         """
         Launch a region's hosts, closed to all but the operator's SSH, and return them once they run.
 
@@ -207,18 +198,8 @@ class RentedLab(Tenancy):
         """The costs of what is wanted, given as `Costs` takes it; with the cloud's own price list, if it has one."""
         return Costs(**wanted)
 
-    def resources(self) -> Resources:
-        """What runs have made in the account."""
-        return self.resources_class(self.client)
-
-    def places(self) -> list[str]:
-        """
-        Where a run's resources are, as `Resources.listed` takes them: the lab's regions, by the cloud's own names.
-        """
-        return [hosts.region for hosts in self.wanted.values()]
-
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
-        self.sites, notes = self.survey()
+        self.sites, notes = self.survey(self.client, list(self.wanted.values()), self.alongside)
         self._campaign = campaign
         needed_s = 0.0 if plan is None else plan.expected_s() + SET_UP_S
         if plan is not None and self.ttl_s is None:
@@ -228,13 +209,8 @@ class RentedLab(Tenancy):
             allowed = f"at least the {needed_s:.0f} s that the plan takes, at most {MAX_TTL_S}"
             raise refusal("ttl_s, after which hosts end themselves,", self.ttl_s, allowed)
         one = next(iter(self.wanted.values()))
-        self._costs = self.costs(
-            regions=list(self.wanted),
-            instance_type=one.instance_type,
-            hosts_per_region=one.count,
-            volume_gb=one.volume_gb,
-            overrides=self.price_overrides,
-        )
+        wanted = {"instance_type": one.instance_type, "hosts_per_region": one.count, "volume_gb": one.volume_gb}
+        self._costs = self.costs(regions=list(self.wanted), overrides=self.price_overrides, **wanted)
         if plan is None:
             expected = self._at_most = self._costs.of(None, self.ttl_s)
         else:
@@ -256,7 +232,7 @@ class RentedLab(Tenancy):
     def spent(self) -> Estimate:
         if self._meter is None:
             return self._costs.of({}, 0.0)
-        sent = self._meter.sent(self._hosts(), self.sends_to)
+        sent = self._meter.sent(self.all_hosts(), self.sends_to)
         return self._costs.of(sent, self._meter.running_s())
 
     def at_most(self) -> Estimate:
@@ -266,7 +242,8 @@ class RentedLab(Tenancy):
         return self._costs.prices.query("cloud == @self.kind").to_dict("records")
 
     def rent(self) -> None:
-        self._lease, self._leaving, self._meter = Lease(self.kind, self.resources().account()), Event(), Meter()
+        self._leaving, self._meter = Event(), Meter()
+        self._lease = Lease(self.kind, self.resources_class(self.client).account())
         operator_key, operator_public = key_pair()
         host_key, self._host_public = key_pair()
         key_file = self._lease.folder / "operator"
@@ -274,54 +251,47 @@ class RentedLab(Tenancy):
         key_file.write_text(operator_key)
         expires_at = datetime.now(UTC) + timedelta(seconds=self.ttl_s)
         tags = Tags(self._lease.run, self._campaign, self.owner, expires_at)
-        document = self.first_start(
+        document = user_data(
             expires_at=expires_at,
             host_key=host_key,
             host_key_public=self._host_public,
             packages=self.packages,
             python=self.python,
-            volume=any(each.volume_gb for each in self.wanted.values()),
+            volume_device=self.volume_device if self.has_volume else None,
+            files=self.files,
         )
-        self._order = Order(tags, operator_public, document)
-        self.prepare(self._order)
-        started = everywhere(lambda site: self.launch(site, self._order), self.sites, hurry=self.leave)
+        self.order = Order(tags, operator_public, document)
+        self.prepare(self.order)
+        started = everywhere(lambda site: self.launch(site, self.order), self.sites)
         self.instances = dict(zip(self.wanted, started, strict=True))
 
     def addresses(self) -> list[str]:
         private = [each.private_address for each in self._launched()] if self.path_names else []
         return [self._address(each) for each in self._launched()] + private
 
-    def private_hosts(self) -> list[tuple[Host, str]]:
-        launched = zip(self._hosts(), self._launched(), strict=True)
-        return [(host, instance.private_address) for host, instance in launched]
-
-    def admit(self, addresses: Sequence[str]) -> None:
-        self.let_in(self._order, addresses)
-
     def reach(self) -> None:
         lines = [f"{instance.public_address} {self._host_public}\n" for instance in self._launched()]
         (self._lease.folder / "known_hosts").write_text("".join(lines))
         for name, instances in self.instances.items():
             numbered = enumerate(instances, self._first)
-            self.hosts[name] = [self._host(name, number, instance) for number, instance in numbered]
-        started = list(zip(self._hosts(), self._launched(), strict=True))
-        everywhere(self._prepare_host, started, hurry=self.leave)
+            self.own_hosts[name] = [self._host(name, number, instance) for number, instance in numbered]
+        everywhere(self._prepare_host, self.pairs())
 
     def leave(self) -> None:
         """Stop waiting for hosts that start, because somebody interrupted."""
         tell(f"wanbench: what was begun on {self.title} is waited for, then taken down.")
         self._leaving.set()
-        everywhere(close, self._hosts())
+        everywhere(close, self.all_hosts())
 
-    def _hosts(self) -> list[Host]:
-        return [host for hosts in self.hosts.values() for host in hosts]
+    def pairs(self) -> list[tuple[Host, Instance]]:
+        return list(zip(self.all_hosts(), self._launched(), strict=True))
 
     def _launched(self) -> list[Instance]:
         return [instance for instances in self.instances.values() for instance in instances]
 
     def number_from(self, first: int) -> None:
         """Name the hosts of each region by numbers from this on, where they are not the first of a lab."""
-        self._first, self.hosts = first, not_launched(self.wanted, first)
+        self._first, self.own_hosts = first, not_launched(self.wanted, first)
 
     def _host(self, region: str, number: int, instance: Instance) -> Host:
         keys = self._lease.folder
@@ -335,8 +305,7 @@ class RentedLab(Tenancy):
     def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:
         """Wait until a host is ready, and give it its address."""
         host, instance = host_and_instance
-        has_volume = any(each.volume_gb for each in self.wanted.values())
-        make_ready(host, sysctls=self.sysctls, has_volume=has_volume, leaving=self._leaving)
+        make_ready(host, sysctls=self.sysctls, has_volume=self.has_volume, leaving=self._leaving)
         if not self.private_addresses:
             own_public_address(host, instance.private_address, instance.public_address)
 
@@ -345,9 +314,11 @@ class RentedLab(Tenancy):
         return [] if lease is None else lease.end(self._take_down)
 
     def _take_down(self, run: str) -> list[str]:
-        everywhere(close, self._hosts())
-        self.hosts, self.instances = not_launched(self.wanted, self._first), {}
-        left = take_down(self.resources(), self.places(), run=run, settle_s=self._settle_s)
+        everywhere(close, self.all_hosts())
+        self.own_hosts, self.instances = not_launched(self.wanted, self._first), {}
+        resources = self.resources_class(self.client)
+        places = [resources.place] if resources.place else [hosts.region for hosts in self.wanted.values()]
+        left = take_down(resources, places, run=run, settle_s=self._settle_s)
         self._meter.stop()
         return left
 

@@ -83,7 +83,8 @@ class Resources(ABC):
     What runs have made in one account of a `cloud` (as in the names of regions), whose usual name is `title`.
 
     After `timeout_s` everything in one region must be deleted: hosts take about a minute to end, and only then can the
-    resources that they use be deleted. `poll_s` is the pause between a request to delete and the next listing.
+    resources that they use be deleted. `poll_s` is the pause between a request to delete and the next listing. `place`
+    is the only "region", where one list shows what is in all.
     """
 
     cloud: str
@@ -91,6 +92,7 @@ class Resources(ABC):
     client_class: Callable[[], Any]
     timeout_s = 300.0
     poll_s = 2.0
+    place: str | None = None
 
     def __init__(self, client: Any = None):
         self.client = client or self.client_class()
@@ -103,9 +105,9 @@ class Resources(ABC):
     def now(self) -> datetime | None:
         """The time there, by which resources expire; None if that cannot be found out."""
 
-    @abstractmethod
     def regions(self) -> list[str]:
         """Everywhere that something may be, by the cloud's own names; LabError if that cannot be found out."""
+        return [self.place]
 
     @abstractmethod
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
@@ -156,14 +158,8 @@ def take_down(
 
     Returns what remains, and the regions that could not be listed: what is not known is not gone. Empty if all is well.
     """
-
-    def work(region):
-        try:
-            return _take_down_in(resources, region, which, run, settle_s)
-        except LabError as error:
-            return [f"unknown in {region}: {error}"]
-
-    return [text for texts in everywhere(work, list(regions)) for text in texts]
+    left = everywhere(lambda region: _take_down_in(resources, region, which, run, settle_s), list(regions))
+    return [text for texts in left for text in texts]
 
 
 def uninterrupted(work: Callable, title: str):
@@ -203,9 +199,9 @@ def _take_down_in(resources, region, which, run, settle_s):
     while True:
         try:
             left = [resource for resource in resources.listed(region, run) if which(resource)]
-        except LabError:
+        except LabError as error:
             if time.monotonic() > deadline:
-                raise
+                return [f"unknown in {region}: {error}"]
             time.sleep(resources.poll_s)
             continue
         if not left and was_empty:

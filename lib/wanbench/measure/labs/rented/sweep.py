@@ -11,7 +11,7 @@ from wanbench.errors import LabError
 from wanbench.formatting import count
 from wanbench.measure.labs import CLOUDS
 
-from .leases import FREE, HELD, UNKNOWN, forget, free_leases, is_of, lease_state
+from .leases import FREE, UNKNOWN, forget, free_leases, is_of, lease_state
 from .resources import (
     CAMPAIGN,
     EXPIRES,
@@ -25,6 +25,7 @@ from .resources import (
     take_down,
 )
 
+TO_GO = ("orphaned", "expired", "asked for")
 CLOCKS_DIFFER = timedelta(minutes=5)  # A larger difference between clocks is reported.
 
 
@@ -55,33 +56,26 @@ def sweep(
     # The time decides only about resources that another machine may be using.
     now = _now(resources) if any(lease_state(resource.run) == UNKNOWN for resource in there) else None
 
-    def why(resource: Resource) -> str | None:
-        """Why a resource is to go; None if it stays."""
+    def state_of(resource: Resource) -> str:
         state = lease_state(resource.run)
-        if state == HELD:
-            return None
-        if state == FREE:
-            return "orphaned"
+        if state != UNKNOWN:
+            return "orphaned" if state == FREE else "in use"
         if now is not None and is_expired(resource.tags, now):
             return "expired"
         # Not resources of runs that began during the sweep: nobody was shown these.
-        return "asked for" if everything and resource.run in seen else None
+        if everything and resource.run in seen:
+            return "asked for"
+        return "in use" if expiry(resource.tags) else "unclear"
 
-    unclear = [
-        resource
-        for resource in there
-        if not why(resource) and lease_state(resource.run) == UNKNOWN and not expiry(resource.tags)
-    ]
-    if unclear:
-        number = count(len(unclear), "resource")
+    if unclear := sum(state_of(resource) == "unclear" for resource in there):
+        number = count(unclear, "resource")
         others.append(f"{number} without a readable expiry: `wanbench sweep --all` deletes them.")
     for resource in sorted(there, key=lambda it: (it.run, it.region, it.kind, it.id)):
         campaign, owner, expires = (resource.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES))
-        state = why(resource) or ("unclear" if resource in unclear else "in use")
-        print(f"{state:<9} {resource}, campaign {campaign}, owner {owner}, expires {expires}")
+        print(f"{state_of(resource):<9} {resource}, campaign {campaign}, owner {owner}, expires {expires}")
     for text in (*unknown, *others):
         print(text)
-    to_go = [resource for resource in there if why(resource)]
+    to_go = [resource for resource in there if state_of(resource) in TO_GO]
     # A run that ended a moment ago may have asked for something that no listing shows yet.
     if not to_go and not ended:
         print(f"{resources.title}: nothing to delete in {where}.")
@@ -89,7 +83,7 @@ def sweep(
     if to_go and not yes and not _confirmed(ask, len(to_go), resources.title):
         print("Nothing was deleted.")
         return 1
-    left = take_down(resources, regions, lambda resource: bool(why(resource)), settle_s=settle_s)
+    left = take_down(resources, regions, lambda resource: state_of(resource) in TO_GO, settle_s=settle_s)
     for text in left:
         print(f"REMAINS on {resources.title}: {text}", file=sys.stderr)
     if not left:

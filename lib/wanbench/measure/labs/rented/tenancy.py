@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from wanbench.checks import check_flag, check_number, refusal
 from wanbench.errors import LabError
-from wanbench.measure.labs.base import Lab
+from wanbench.measure.labs.base import Host, Lab
 from wanbench.measure.labs.rented.costs import COSTS, IF_KILLED, Estimate, agree, check_budget, spent_before_usd
 from wanbench.measure.labs.ssh import SshLab
 from wanbench.measure.labs.ssh.inventory import Entry, Inventory
@@ -18,26 +23,20 @@ from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
 from .hosts import Paths
-from .resources import uninterrupted
+from .resources import everywhere, uninterrupted
+
+if TYPE_CHECKING:
+    from .lab import RentedLab
 
 
 class Tenancy(Lab):
     """
-    Hosts that are rented on entering and given back on leaving, whatever happened.
+    Hosts that are rented on entering and given back on leaving, whatever happened: those of all `parts` as one lab,
+    under one consent and one budget. A `RentedLab` is its own only part.
 
-    `title` names the cloud, or clouds; `budget_usd` refuses or stops what would exceed it; `yes` agrees to the costs.
-
-    Subclasses supply, in the order in which they are called:
-
-    - `estimate(plan, campaign)`: check that all is available; returns its `Estimate`, and notes for whoever is asked
-    - `at_most()`: its highest cost, that of hosts that nobody takes down before they end themselves
-    - `rent()`: launch all hosts, closed to all but the operator's SSH
-    - `addresses()`, `admit(addresses)`: how the hosts reach each other; open all hosts to these addresses
-    - `reach()`: log in to all hosts once they are ready; `private_hosts()` then gives them with their private addresses
-    - `rented_as()`: zone, type and image of the hosts of each region; no account and no id of an instance
-    - `cost_of(sent_bytes, measuring_s)`, `spent()`, `prices()`: what so much traffic and time costs, what the lab has
-      cost so far, and the prices of both
-    - `give_back()`: take down everything that this lab made; returns what remains. Safe to call twice.
+    Parts launch side by side, and all their hosts admit each other and the operator. If one fails, the others are taken
+    down as soon as they have launched; what remains anywhere is said. `budget_usd` refuses or stops what would exceed
+    it; `yes` agrees to the costs.
 
     Raises
     ------
@@ -47,24 +46,47 @@ class Tenancy(Lab):
         On entering, if hosts cannot be had. On leaving, if anything remains; it lists what.
     """
 
-    title: str
-    budget_usd: float | None
-    yes: bool
     _ssh = _estimate = _folder = _if_killed = None
     _campaign = "by-hand"
     _spent_before_usd = 0.0
+
+    def __init__(self, parts: Sequence[RentedLab], kind: str, settings: Mapping, budget_usd: float | None, yes: bool):
+        self.parts, self.kind, self.settings = list(parts), kind, settings
+        self.title = " and ".join(dict.fromkeys(part.title for part in parts))
+        if len(ways := {part.path_names for part in parts}) > 1:
+            raise refusal("subnets", ways, "for all parts of a lab, or for none")
+        [self.path_names] = ways
+        self.sysctls = parts[0].sysctls
+        self.budget_usd = check_number("budget_usd", budget_usd, 0, optional=True)
+        self.yes = check_flag("yes", yes)
+
+    @property
+    def hosts(self) -> dict[str, list[Host]]:
+        return by_region(part.own_hosts for part in self.parts)
+
+    def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
+        """Check that all is available; what the plan costs (None: until hosts end themselves), and notes on that."""
+        estimates, notes = zip(*everywhere(lambda part: part.estimate(plan, campaign), self.parts), strict=True)
+        return together(estimates), list(dict.fromkeys(chain(*notes)))
+
+    def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
+        """The cost of so much traffic and time."""
+        return together([part.cost_of(sent_bytes, measuring_s) for part in self.parts])
+
+    def spent(self) -> Estimate:
+        """The cost so far."""
+        return together(everywhere(lambda part: part.spent(), self.parts))
+
+    def at_most(self) -> Estimate:
+        """The highest cost: that of hosts that nobody takes down before they end themselves."""
+        return together([part.at_most() for part in self.parts])
 
     def agree_to(self, plan: Plan | None, campaign: str, folder: Path | None = None) -> None:
         self._campaign, self._folder = campaign, folder
         self._spent_before_usd = spent_before_usd(folder) if folder else 0.0
         self._estimate, notes = self.estimate(plan, campaign)
-        agree(
-            self._estimate,
-            budget_usd=self.budget_usd,
-            spent_before_usd=self._spent_before_usd,
-            yes=self.yes,
-            notes=notes,
-        )
+        given = {"budget_usd": self.budget_usd, "spent_before_usd": self._spent_before_usd, "yes": self.yes}
+        agree(self._estimate, notes=notes, **given)
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
         if self.budget_usd is not None:
@@ -79,20 +101,18 @@ class Tenancy(Lab):
             self.agree_to(None, self._campaign)
         try:
             self._say_what_it_costs_if_killed()
-            self.rent()
-            self.admit(self.addresses())
-            self.reach()
-            entries = [Entry(host, None, None) for hosts in self.hosts.values() for host in hosts]
-            self._ssh = SshLab(
-                list(self.hosts),
-                hosts_per_region=None,
-                sysctls=self.sysctls,
-                inventory=Inventory(f"the hosts on {self.title}", tuple(entries)),
-            )
+            everywhere(lambda part: part.rent(), self.parts, hurry=self._leave)
+            addresses = [address for part in self.parts for address in part.addresses()]
+            everywhere(lambda part: part.let_in(part.order, addresses), self.parts)
+            everywhere(lambda part: part.reach(), self.parts, hurry=self._leave)
+            entries = [Entry(host, None, None) for host in self.all_hosts()]
+            inventory = Inventory(f"the hosts on {self.title}", tuple(entries))
+            self._ssh = SshLab(list(self.hosts), hosts_per_region=None, sysctls=self.sysctls, inventory=inventory)
             self._ssh.__enter__()
             if self.path_names:
-                paths = Paths(self.private_hosts())
-                for host, _ in self.private_hosts():
+                pairs = [pair for part in self.parts for pair in part.pairs()]
+                paths = Paths([(host, instance.private_address) for host, instance in pairs])
+                for host, _ in pairs:
                     host.paths = paths
         except BaseException:
             self.__exit__(*sys.exc_info())
@@ -101,10 +121,23 @@ class Tenancy(Lab):
 
     def __exit__(self, *exception) -> None:
         self._ssh = None
-        if left := uninterrupted(self.give_back, self.title):
+        if left := uninterrupted(self._give_back, self.title):
             raise LabError(
                 f"REMAINS on {self.title}, and costs money: {'; '.join(left)}. `wanbench sweep` tries again."
             )
+
+    def _leave(self) -> None:
+        everywhere(lambda part: part.leave(), self.parts)
+
+    def _give_back(self) -> list[str]:
+        def work(part):
+            where = f"{part.title}: " if len(self.parts) > 1 else ""
+            try:
+                return [where + text for text in part.give_back()]
+            except Exception as error:  # the other cloud's answer must not be lost
+                return [f"{where}not known: {error}"]
+
+        return list(chain(*everywhere(work, self.parts)))
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
         return self.keep_costs(folder, stem)
@@ -129,21 +162,28 @@ class Tenancy(Lab):
             self._if_killed = self._costs_file(self._folder, f"{IF_KILLED}{number}", self.at_most(), opened=True)
 
     def _costs_file(self, folder: Path, stem: str, spent: Estimate, *, opened: bool) -> RawFile:
-        costs = {
-            "expected": self._estimate.as_dict() | ({} if opened else {"items": []}),
-            "spent": spent.as_dict(),
-            "prices": self.prices(),
-        }
+        expected = self._estimate.as_dict() | ({} if opened else {"items": []})
+        prices = [price for part in self.parts for price in part.prices()]
+        costs = {"expected": expected, "spent": spent.as_dict(), "prices": prices}
         content = json.dumps(costs, indent=1).encode() + b"\n"
-        ends = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
-        return write_raw(folder, COSTS, f"{stem}.json", content, **ends)
+        return write_raw(folder, COSTS, f"{stem}.json", content, started_at_utc=now_utc(), ended_at_utc=now_utc())
 
     def describe(self) -> dict:
         facts = self._ssh.describe()
-        rented = [about for region in self.rented_as().values() for about in region]
+        rented = chain(*by_region(part.rented_as() for part in self.parts).values())
         hosts = [host | more for host, more in zip(facts["hosts"], rented, strict=True)]
         return {**facts, **self.settings, "kind": self.kind, "hosts": hosts}
 
 
-# Assumed destination of all bytes if hosts are on several clouds: the internet, the more expensive case.
-ELSEWHERE = "another cloud:"
+def by_region(mappings: Iterable[Mapping[str, list]]) -> dict[str, list]:
+    """One mapping, whose lists are those of all mappings in order."""
+    merged: dict[str, list] = {}
+    for region, items in chain(*(mapping.items() for mapping in mappings)):
+        merged.setdefault(region, []).extend(items)
+    return merged
+
+
+def together(estimates: Sequence[Estimate]) -> Estimate:
+    """The cost of all; hours are those of the cloud whose hosts run longest."""
+    table = pd.concat([estimate.table for estimate in estimates], ignore_index=True)
+    return Estimate(table, sum(one.hosts for one in estimates), max(one.hours for one in estimates))

@@ -18,14 +18,7 @@ from .host import PATIENCE_S, SshHost
 _LOGIN = ("user", "key_file", "known_hosts_file", "port")
 _HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address")
 _OTHER = ("jump", "proxy_command", "python", "sudo", "patience_s")
-_DEFAULTS = {
-    "port": 22,
-    "python": "python3",
-    "sudo": False,
-    "jump": None,
-    "proxy_command": None,
-    "patience_s": PATIENCE_S,
-}
+_DEFAULTS = {"port": 22, "python": "python3", "sudo": False, "patience_s": PATIENCE_S}
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
 _IPV4 = re.compile(r"(\d{1,3}\.){3}\d{1,3}")
 
@@ -128,21 +121,16 @@ class _Reader:
         address = given.get("address", login.address)
         if not _IPV4.fullmatch(str(address)):
             raise refusal(f"{place}: address", address, "an IPv4 address of the host itself")
-        jump, proxy = given["jump"], given["proxy_command"]
+        jump, proxy = given.get("jump"), given.get("proxy_command")
         if jump is not None and jump not in jumps:
             raise refusal(f"{place}: jump", jump, f"one of the jumps: {', '.join(jumps) or 'there are none'}")
         if jump is not None and proxy:
             raise ParameterError(f"{place}: it has both jump and proxy_command; allowed: one of them.")
-        words = _words(f"{place}: proxy_command", proxy)
-        host = SshHost(
-            name,
-            region,
-            str(address),
-            replace(login, jump=jumps.get(jump), proxy_command=words),
-            python=_word(f"{place}: python", given["python"]),
-            sudo=check_flag(f"{place}: sudo", given["sudo"]),
-            patience_s=check_number(f"{place}: patience_s", given["patience_s"], 2, 3600),
-        )
+        login = replace(login, jump=jumps.get(jump), proxy_command=_words(f"{place}: proxy_command", proxy))
+        python = _word(f"{place}: python", given["python"])
+        sudo = check_flag(f"{place}: sudo", given["sudo"])
+        patience_s = check_number(f"{place}: patience_s", given["patience_s"], 2, 3600)
+        host = SshHost(name, region, str(address), login, python=python, sudo=sudo, patience_s=patience_s)
         return Entry(host, latitude, longitude)
 
     def _login(self, place, given, name) -> Login:
@@ -158,7 +146,7 @@ class _Reader:
         )
 
     def _file(self, place, given, private=False) -> Path:
-        """A path that begins at the inventory's folder; a private one that nobody else may read."""
+        """Return the path of a file, given relative to the inventory; if `private`, only its owner may read it."""
         check_name(place, given)
         path = Path(self.path.parent, Path(given).expanduser()).absolute()
         if '"' in str(path) or not path.is_file():

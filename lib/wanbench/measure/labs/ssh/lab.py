@@ -1,4 +1,4 @@
-"""The lab of hosts that one already has, reached by SSH."""
+"""A lab of hosts that you already have, reached by SSH."""
 
 from __future__ import annotations
 
@@ -121,7 +121,8 @@ class SshLab(Lab):
 
     def __enter__(self) -> SshLab:
         try:
-            self._facts = dict(zip(self._names(), self._at_once(self._prepare), strict=True))
+            names = [entry.host.name for entry in self._entries]
+            self._facts = dict(zip(names, self._at_once(self._prepare), strict=True))
         except BaseException:
             self.__exit__()
             raise
@@ -136,11 +137,10 @@ class SshLab(Lab):
             raise LabError("the lab is not open; use it in a with statement.")
         self._at_once(SshHost.check)
         clocks = self._at_once(lambda host: clock_of(host).as_dict())
-        hosts = []
-        for entry, clock in zip(self._entries, clocks, strict=True):
-            facts = self._facts[entry.host.name]
-            known = {name: facts[name] for name in facts if name not in ("manager", "has_address")}
-            hosts.append({**entry.as_dict(), **known, "clock": clock})
+        hosts = [
+            entry.as_dict() | self._facts[entry.host.name] | {"clock": clock}
+            for entry, clock in zip(self._entries, clocks, strict=True)
+        ]
         used = {host["congestion_control"] or "not known" for host in hosts}
         return {
             "kind": self.kind,
@@ -163,6 +163,7 @@ class SshLab(Lab):
                 f"{host.name} has no address {host.address} of its own, so no server can listen on it. Behind an "
                 "address translation, give the inner address, and a network that joins the hosts' inner addresses."
             )
+        del found["has_address"], found["manager"]
         for name, value in self.sysctls.items():
             if found["sysctls"][name] != value:
                 raise LabError(
@@ -170,9 +171,6 @@ class SshLab(Lab):
                     f"sudo sysctl -w {name}='{value}'"
                 )
         return found
-
-    def _names(self):
-        return [entry.host.name for entry in self._entries]
 
     def _at_once(self, function: Callable) -> list:
         """The results for all hosts, in order; an error is raised after all have ended."""

@@ -73,9 +73,8 @@ class KafkaRateSearch(ClientLoad):
         check_declared(self)
         check_number("KafkaRateSearch quantile", self.quantile, 0, 1, above=True)
         if not self.quantile < 1:
-            raise refusal(
-                "KafkaRateSearch quantile", self.quantile, "below 1: no run contains the slowest possible record"
-            )
+            allowed = "below 1: no run contains the slowest possible record"
+            raise refusal("KafkaRateSearch quantile", self.quantile, allowed)
         if not self.lowest_records_per_s < self.highest_records_per_s:
             raise ParameterError(
                 f"KafkaRateSearch lowest_records_per_s is {self.lowest_records_per_s:g}; allowed: less than "
@@ -177,21 +176,15 @@ def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) 
     fell_behind, and met: null if the generator fell behind.
     """
     seconds = range(ceil(load.warmup_s - 1e-9), ceil(load.length_s - 1e-9))
-    sent, received = (
-        [line for lines in programs for line in lines if line["second"] in seconds] for programs in (producers, groups)
-    )
-    late, published = _counts(sent, "late"), _counts(sent, "publish")
-    n = sum(line["n_due"] for line in sent)
-    latency = published
-    if search.what != PUBLISH:
-        latency, n = _counts(received, "latency"), n * load.groups
+    sent, received = ([line for each in of for line in each if line["second"] in seconds] for of in (producers, groups))
+    published, latency = _counts(sent, "publish"), _counts(received, "latency")
+    n = sum(line["n_due"] for line in sent) * (1 if search.what == PUBLISH else load.groups)
+    latency = published if search.what == PUBLISH else latency
     n_lost = max(n - sum(latency.values()), 0)
     value_us = open_loop.quantile(latency, search.quantile, n_lost)
-    backlog = Counter()
-    for line in sent:
-        backlog[line["second"]] += line["backlog"] or 0
-    fell_behind = open_loop.fell_behind(late, published)
-    backlog_grew = open_loop.backlog_grew([backlog[second] for second in seconds], load.rate_records_per_s)
+    backlog = [sum(line["backlog"] or 0 for line in sent if line["second"] == second) for second in seconds]
+    fell_behind = open_loop.fell_behind(_counts(sent, "late"), published)
+    backlog_grew = open_loop.backlog_grew(backlog, load.rate_records_per_s)
     within = value_us is not None and value_us <= 1_000 * search.objective_ms
     return {
         "value_ms": None if value_us is None else value_us / 1_000,
@@ -237,11 +230,9 @@ def rate_searches(
     if replicates == 0:
         return []
     one_step = {"rate_records_per_s": [load.rate_records_per_s]}
-    planned = systems_by_steps(systems, load, one_step, replicates, seed, **options)
-    lowest, highest = rates
     searches = []
-    for trial in planned:
-        (one,) = trial.experiments
-        search = KafkaRateSearch(one.load, objective_ms, lowest, highest, steps=steps)
+    for trial in systems_by_steps(systems, load, one_step, replicates, seed, **options):
+        [one] = trial.experiments
+        search = KafkaRateSearch(one.load, objective_ms, *rates, steps=steps)
         searches.append(Trial(f"{one.system}, search", (replace(one, load=search),), trial.block))
     return searches

@@ -7,9 +7,11 @@ import re
 import tempfile
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
@@ -86,11 +88,8 @@ class OpenMessaging(ClientLoad):
     name: ClassVar[str] = "openmessaging"
 
     def __post_init__(self):
-        if (
-            not isinstance(self.distribution, str)
-            or not self.distribution.startswith("/")
-            or not self.distribution.isprintable()
-        ):
+        path = self.distribution if isinstance(self.distribution, str) else ""
+        if not path.startswith("/") or not path.isprintable():
             raise refusal("OpenMessaging distribution", self.distribution, "an absolute path on the hosts")
         object.__setattr__(self, "distribution", self.distribution.rstrip("/") or "/")
         for name, kind, read in (("workload", Workload, read_workload), ("driver", Driver, read_driver)):
@@ -102,9 +101,8 @@ class OpenMessaging(ClientLoad):
         if self.workers is not None:
             workers = () if isinstance(self.workers, str) else tuple(self.workers)
             if len(workers) < 2 or not all(isinstance(region, str) and region for region in workers):
-                raise refusal(
-                    "OpenMessaging workers", self.workers, "two regions or more, or None for the source alone"
-                )
+                allowed = "two regions or more, or None for the source alone"
+                raise refusal("OpenMessaging workers", self.workers, allowed)
             object.__setattr__(self, "workers", workers)
 
     def _objections(self) -> Iterator[str]:
@@ -184,10 +182,8 @@ class OpenMessaging(ClientLoad):
                 "name them as workers"
             )
         hosts = cluster.lab.hosts
-        if missing := [region for region in self.workers or () if not hosts.get(region)]:
-            raise ExperimentError(
-                f"OpenMessaging workers has {', '.join(missing)}; the lab has {', '.join(sorted(hosts))}"
-            )
+        if missing := ", ".join(region for region in self.workers or () if not hosts.get(region)):
+            raise ExperimentError(f"OpenMessaging workers has {missing}; the lab has {', '.join(sorted(hosts))}")
         workers = [cluster.lab.host(region) for region in self.workers or ()]
         return OpenMessagingSession(self, cluster, producers[:1], workers, *where)
 
@@ -212,15 +208,12 @@ class OpenMessaging(ClientLoad):
 def _given(value, kind, read):
     if isinstance(value, kind):
         return value
-    return kind.of_mapping(value) if isinstance(value, Mapping) else read(_path(value, kind))
-
-
-def _path(value, kind):
+    if isinstance(value, Mapping):
+        return kind.of_mapping(value)
     if isinstance(value, str | Path):
-        return value
-    raise refusal(
-        f"OpenMessaging {kind.__name__.lower()}", value, f"a {kind.__name__}, a mapping of its fields or a path"
-    )
+        return read(value)
+    allowed = f"a {kind.__name__}, a mapping of its fields or a path"
+    raise refusal(f"OpenMessaging {kind.__name__.lower()}", value, allowed)
 
 
 TOPIC_PREFIX = "test-topic"  # Prefix of the Kafka driver's topics, in all forks.
@@ -281,24 +274,18 @@ class OpenMessagingSession(ClientSession):
 
     def _addresses(self) -> list[str]:
         """Each worker uses a port for its commands and the next for its statistics."""
-        taken: dict[str, int] = {}
-        addresses = []
-        for worker in self.workers:
-            number = taken[worker.host.name] = taken.get(worker.host.name, -1) + 1
-            addresses.append(f"http://{worker.host.address}:{self.settings.port + 2 * number}")
-        return addresses
+        ports: defaultdict[str, count] = defaultdict(lambda: count(self.settings.port, 2))
+        return [f"http://{worker.host.address}:{next(ports[worker.host.name])}" for worker in self.workers]
 
     def _check_hosts(self) -> None:
-        path, hosts = self.settings.distribution, {}
-        for program in self._programs():
-            script = f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}"
-            hosts.setdefault(program.host.name, (program.host, {}))[1][script] = None
-        for host, scripts in hosts.values():
+        path, hosts = self.settings.distribution, {program.host.name: program.host for program in self._programs()}
+        for host in hosts.values():
+            on_host = [program for program in self._programs() if program.host.name == host.name]
+            scripts = [f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}" for program in on_host]
             if not self._is(host, "-d", path):
                 raise ExperimentError(f"OpenMessaging distribution is {path!r}; {host.name} has no such folder")
-            for script in scripts:
-                if not self._is(host, "-f", script):
-                    raise ExperimentError(f"OpenMessaging distribution {path} on {host.name} has no {script}")
+            if missing := [script for script in scripts if not self._is(host, "-f", script)]:
+                raise ExperimentError(f"OpenMessaging distribution {path} on {host.name} has no {missing[0]}")
             find = ["find", f"{path}/lib", "-maxdepth", "1", "-name", "*benchmark-framework*.jar"]
             if not host.run(find, timeout_s=_RUN_S, ok=None).stdout.strip():
                 raise ExperimentError(
@@ -409,20 +396,20 @@ class OpenMessagingSession(ClientSession):
                 raise ExperimentError(self._why(benchmark, f"did not end within {limit_s:g} s and was stopped"))
 
     def _written_result(self) -> bytes:
-        path, content = f"{self.benchmark.folder}/result.json", b""
+        path, host = f"{self.benchmark.folder}/result.json", self.benchmark.host
+        with tempfile.TemporaryDirectory() as temporary:
+            copy = Path(temporary, "result.json")
 
-        def is_whole():
-            nonlocal content
-            with tempfile.TemporaryDirectory() as temporary, suppress(ValueError):
-                if self._is(self.benchmark.host, "-f", path):
-                    self.benchmark.host.get(path, Path(temporary, "result.json"))
-                    content = Path(temporary, "result.json").read_bytes()
-                    return json.loads(content) is not None
-            return False
+            def is_whole():
+                with suppress(ValueError):
+                    if self._is(host, "-f", path):
+                        host.get(path, copy)
+                        return json.loads(copy.read_bytes()) is not None
+                return False
 
-        if not self._until(is_whole, _RUN_S):
-            raise ExperimentError(self._why(self.benchmark, "left no whole result"))
-        return content
+            if not self._until(is_whole, _RUN_S):
+                raise ExperimentError(self._why(self.benchmark, "left no whole result"))
+            return copy.read_bytes()
 
     def _why(self, program: _Program, what: str) -> str:
         """The failure, with the first error in the output and its cause."""

@@ -37,7 +37,7 @@ Plain scalars that all parsers read alike. Octal, hexadecimal and sexagesimal nu
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers = {}
+    yaml_implicit_resolvers = {}  # noqa: RUF012  # PyYAML's own form
 
     def compose_node(self, parent, index):
         if self.check_event(yaml.AliasEvent):
@@ -311,22 +311,19 @@ def _check_value(cls, each, value):
     if kind == "rows":
         if not all(isinstance(row, list | tuple) and len(row) in (2, 3) for row in value):
             raise refusal(label, value, "a list of [minutes, rate] or [hour, minute, rate]")
-        return tuple(tuple(_whole(label, number) for number in row) for row in value)
-    return tuple(_whole(label, number) for number in value)
+        return tuple(_wholes(label, row) for row in value)
+    return _wholes(label, value)
 
 
-def _whole(label, number):
-    return check_number(f"a number in {label}", number, 0, LARGEST_INT, whole=True)
+def _wholes(label, numbers):
+    return tuple(check_number(f"a number in {label}", number, 0, LARGEST_INT, whole=True) for number in numbers)
 
 
 def _check_properties(label, value):
     """Check for printable characters, tabs and line ends; errors do not show the text."""
-    fault = None
-    if not isinstance(value, str):
-        fault = f"a {type(value).__name__}"
-    elif not value.replace("\n", "").replace("\t", "").isprintable():
-        fault = "text with characters that cannot be printed"
-    if fault:
+    is_text = isinstance(value, str)
+    if not is_text or not value.replace("\n", "").replace("\t", "").isprintable():
+        fault = "text with characters that cannot be printed" if is_text else f"a {type(value).__name__}"
         raise ParameterError(f"{label} is {fault}; allowed: the text of a Java properties file.")
     try:
         read_properties(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import NamedTuple
 
@@ -41,14 +41,9 @@ _KERNEL_DECIDES = {"socket.receive.buffer.bytes": ("-1", "0"), "socket.send.buff
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
 _JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Default of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
-_OVERRULED = (
-    "bootstrap.servers",
-    "group.id",
-    "key.serializer",
-    "value.serializer",
-    "key.deserializer",
-    "value.deserializer",
-)
+_OVERRULED = {"bootstrap.servers", "group.id"} | {
+    f"{part}.{what}" for part in ("key", "value") for what in ("serializer", "deserializer")
+}
 """Set by the lab (the address) or by the benchmark, overriding the driver."""
 
 
@@ -142,39 +137,32 @@ _WORKLOAD_FIELDS = {
 """Fields of KafkaOpenLoop to those of Workload."""
 WARMUP_MINUTES = 1  # The benchmark's default; Redpanda's fork has 30, and Confluent's always 1.
 POOL_BYTES = 1 << 20  # Limit of the random payloads that the benchmark sends to its workers before the run.
-_LOST: tuple[tuple[Callable, Lost], ...] = (
-    (
-        lambda w: w.keyDistributor not in (None, "NO_KEY"),
-        Lost("keyDistributor", "records of an open-loop load have no key"),
-    ),
-    (
-        lambda w: w.producerRate == 0 and w.producerRateList is None,
-        Lost("producerRate", "0 makes the benchmark search the highest rate", "rate_records_per_s"),
-    ),
-    (
-        lambda w: w.payloadFile is not None and not w.useRandomizedPayloads,
-        Lost("payloadFile", "an open-loop load makes its payload itself", "payload"),
-    ),
-    (
-        lambda w: bool(w.useRandomizedPayloads) and w.randomBytesRatio != 1.0,
-        Lost("randomBytesRatio", "payloads of an open-loop load are not partly zeros", "payload"),
-    ),
-    (lambda w: w.testDurationMinutes == 0, Lost("testDurationMinutes", "0 never ends", "duration_s")),
-    *(
-        (lambda w, name=name: bool(getattr(w, name)), Lost(name, why, *instead))
-        for name, why, *instead in (
-            ("producerRateList", "the rate of an open-loop load does not change", "rate_records_per_s"),
-            ("consumerBacklogSizeGB", "consumers of an open-loop load never pause to build a backlog"),
-            ("consumerOnly", "an open-loop load always produces"),
-            ("partitionsPerTopicList", "all topics of an open-loop load have as many partitions", "partitions"),
-            ("producersPerTopicList", "all topics of an open-loop load have as many producers", "producers"),
-            ("existingTopicList", "an open-loop load makes its own topics"),
-            ("existingProduceTopicList", "an open-loop load makes its own topics"),
-            ("existingConsumeTopicList", "an open-loop load makes its own topics"),
-        )
-    ),
+_LOST = (
+    Lost("producerRateList", "the rate of an open-loop load does not change", "rate_records_per_s"),
+    Lost("consumerBacklogSizeGB", "consumers of an open-loop load never pause to build a backlog"),
+    Lost("consumerOnly", "an open-loop load always produces"),
+    Lost("partitionsPerTopicList", "all topics of an open-loop load have as many partitions", "partitions"),
+    Lost("producersPerTopicList", "all topics of an open-loop load have as many producers", "producers"),
+    Lost("existingTopicList", "an open-loop load makes its own topics"),
+    Lost("existingProduceTopicList", "an open-loop load makes its own topics"),
+    Lost("existingConsumeTopicList", "an open-loop load makes its own topics"),
 )
-"""Whether a workload has what an open-loop load cannot carry."""
+"""Fields of a workload that an open-loop load cannot carry if they are set."""
+
+
+def _of_workload(workload: Workload) -> Iterator[Lost]:
+    """What a workload has that an open-loop load cannot carry."""
+    if workload.keyDistributor not in (None, "NO_KEY"):
+        yield Lost("keyDistributor", "records of an open-loop load have no key")
+    if workload.producerRate == 0 and workload.producerRateList is None:
+        yield Lost("producerRate", "0 makes the benchmark search the highest rate", "rate_records_per_s")
+    if workload.payloadFile is not None and not workload.useRandomizedPayloads:
+        yield Lost("payloadFile", "an open-loop load makes its payload itself", "payload")
+    if workload.useRandomizedPayloads and workload.randomBytesRatio != 1.0:
+        yield Lost("randomBytesRatio", "payloads of an open-loop load are not partly zeros", "payload")
+    if workload.testDurationMinutes == 0:
+        yield Lost("testDurationMinutes", "0 never ends", "duration_s")
+    yield from (lost for lost in _LOST if getattr(workload, lost.name))
 
 
 def to_open_loop(
@@ -194,12 +182,12 @@ def to_open_loop(
     if isinstance(ignoring, str):
         raise refusal("ignoring", ignoring, "a list of names of fields and settings")
     ignoring, allowed = set(ignoring), {each.name for each in fields(KafkaOpenLoop)}
-    for name in changes:
-        if name not in allowed:
-            raise refusal("changes", name, f"fields of KafkaOpenLoop: {', '.join(sorted(allowed))}")
-    lost = [lost for is_lost, lost in _LOST if is_lost(workload)]
+    if unknown := [name for name in changes if name not in allowed]:
+        raise refusal("changes", unknown[0], f"fields of KafkaOpenLoop: {', '.join(sorted(allowed))}")
     by_driver, more = ({}, []) if driver is None else of_driver(driver)
-    if lost := [one for one in lost + more if one.name not in ignoring and one.instead not in changes]:
+    if lost := [
+        one for one in [*_of_workload(workload), *more] if one.name not in ignoring and one.instead not in changes
+    ]:
         reasons = "; ".join(f"{one.name} ({one.why}{f'; or give {one.instead}' * bool(one.instead)})" for one in lost)
         raise ParameterError(
             f"the workload {workload.name or ''!r} has fields that a KafkaOpenLoop cannot carry: {reasons}. Name these "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 
@@ -82,8 +83,7 @@ def read_systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
     made = tuple(
         one if isinstance(one, System) else _made(f"systems[{at}]", one, System, "name") for at, one in enumerate(given)
     )
-    names = [system.name for system in made]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    if twice := sorted(name for name, n in Counter(system.name for system in made).items() if n > 1):
         raise ParameterError(f"systems has {twice[0]!r} twice; allowed: each name once.")
     return made
 
@@ -96,8 +96,9 @@ def link_of(where: str, given) -> LinkSettings | None:
 
 
 def _made(where: str, given, kind: type, required: str):
-    given = _mapping(where, given, f"{kind.__name__} or a mapping of {', '.join(field.name for field in fields(kind))}")
-    check_keys(where, given, [field.name for field in fields(kind)])
+    names = [field.name for field in fields(kind)]
+    given = _mapping(where, given, f"{kind.__name__} or a mapping of {', '.join(names)}")
+    check_keys(where, given, names)
     if required not in given:
         raise ParameterError(f"{where} has no {required}; it has {', '.join(given) or 'nothing'}.")
     try:
@@ -220,9 +221,8 @@ def _levels(load, steps):
             if name in levels:
                 raise ParameterError(f"steps of {field} have {_text(level)} twice; allowed: each level once.")
             is_own = getattr(load, field) == level
-            if not (is_own and has_own):
-                levels[name] = {field: level}
-            has_own = has_own or is_own
+            levels |= {} if is_own and has_own else {name: {field: level}}
+            has_own |= is_own
     return levels
 
 

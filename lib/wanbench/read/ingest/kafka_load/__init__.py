@@ -14,6 +14,7 @@ identifies the tool, as here, a tool without output is a row too.
 from __future__ import annotations
 
 import re
+from math import isfinite
 
 import pandas as pd
 
@@ -176,8 +177,7 @@ class OutputReader:
 
     def feed(self, line: Line) -> None:
         """Process one line, which may have figures, a message, or both if two outputs were written at once."""
-        if self._first is None and line.text.strip():
-            self._first = line
+        self._first = self._first or (line if line.text.strip() else None)
         if event := producer.alone(line.text, line.whole):
             self._take("producer", event, line)
             self._has_figures, self._after = True, None
@@ -201,10 +201,10 @@ class OutputReader:
         """Finish after the last line; RawDataError if nothing of these tools was in the file."""
         if self._has_figures or (self.outputs and self.may_be_silent):
             return
-        if self._first is None and self.may_be_silent:
-            self._begin(self.expected).complaints.silent = True
-            return
         if self._first is None:
+            if self.may_be_silent:
+                self._begin(self.expected).complaints.silent = True
+                return
             raise RawDataError(self.path, None, "an empty file", WANTED)
         tool = self.expected or self._spoke
         enough = 1 if self.may_be_silent else max(1, self._n_unknown)
@@ -215,11 +215,9 @@ class OutputReader:
 
     def _weigh(self, tool: str | None, *, spoken: bool) -> None:
         """Count a line without figures as a tool's, or as unknown."""
-        if spoken:
-            self._n_spoken += 1
-            self._spoke = self._spoke or tool
-        else:
-            self._n_unknown += 1
+        self._n_spoken += spoken
+        self._n_unknown += not spoken
+        self._spoke = self._spoke or (tool if spoken else None)
 
     def _find(self, line, at, matches):
         """The earliest figures of any tool from `at` on: start, end, tool, event; `matches` caches later ones."""
@@ -229,18 +227,14 @@ class OutputReader:
         if matches["producer"] and matches["producer"][0] == at:  # nothing can come before it
             start, end, event = matches["producer"]
             return start, end, "producer", event
-        by_tool = {"producer": matches["producer"]}
-        by_tool["consumer"] = consumer.find(text, at, self._header, matches)
+        by_tool = {"producer": matches["producer"], "consumer": consumer.find(text, at, self._header, matches)}
         if must_search(matches, "round trip", at):
             matches["round trip"] = producer.find_round_trip(text, at, line.whole)
         if must_search(matches, "metric", at):
             matches["metric"] = self._metric(text, at)
         by_tool |= {tool: matches[tool] for tool in ("round trip", "metric")}
-        present = [(*match, tool) for tool, match in by_tool.items() if match is not None]
-        if not present:
-            return None
-        start, end, event, tool = min(present, key=lambda match: match[0])
-        return start, end, tool, event
+        present = [(match[0], match[1], tool, match[2]) for tool, match in by_tool.items() if match]
+        return min(present, key=lambda match: match[0], default=None)
 
     def _metric(self, text, at):
         if ":{" not in text:
@@ -328,8 +322,8 @@ _METRIC_VALUE = re.compile(r"-?\d{1,30}(?:[.,]\d+)?(?:E-?\d+)?")
 def source_of(group: str, labels: str) -> str | None:
     """Whether a metric is a "producer" or "consumer" one, by its group or else its labels; None if unknown."""
     tools = ("producer", "consumer")
-    by_group = (name for name in tools if group.startswith(name))
-    return next(by_group, None) or next((name for name in tools if name in labels), None)
+    named = [name for name in tools if group.startswith(name)] + [name for name in tools if name in labels]
+    return next(iter(named), None)
 
 
 def metric_row(line: re.Match, source: str) -> dict | None:
@@ -349,14 +343,7 @@ def metric_row(line: re.Match, source: str) -> dict | None:
         value = float(text) if "E" in text else real(text, METRIC_DECIMALS)
     except ValueError:
         return None
-    if value is None or not abs(value) < float("inf"):
+    if value is None or not isfinite(value):
         return None
-    return {
-        "source": source,
-        "host": None,
-        "subject": line["labels"],
-        "metric": metric,
-        "value": value,
-        "unit": "",
-        "cumulative": line["name"].endswith("-total"),
-    }
+    about = {"source": source, "host": None, "subject": line["labels"], "metric": metric, "unit": ""}
+    return about | {"value": value, "cumulative": line["name"].endswith("-total")}

@@ -70,7 +70,7 @@ _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
 
 def find(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> tuple[int, int, dict] | None:
-    """Find the next figures of this tool from `at` on: start, end and event; `matches` caches those of this line."""
+    """Find the tool's next output from `at` on: its start, end and event. `matches` caches searches of this line."""
     if must_search(matches, "two figures", at):
         two = _TWO_FIGURES.search(text, at)
         matches["two figures"] = two and two.span()
@@ -132,11 +132,9 @@ def _dates(text: str, n: int) -> tuple[str, ...] | None:
 
 def _event(names, fields) -> dict | None:
     """The values of a line of figures; None if one is impossible."""
-    values: dict = {}
+    parse = {None: str, int: whole, float: lambda text: real(text, _DECIMALS)}
     try:
-        for name, text in zip(names, fields, strict=True):
-            kind = FIELDS[name]
-            values[name] = text if kind is None else whole(text) if kind is int else real(text, _DECIMALS)
+        values = {name: parse[FIELDS[name]](text) for name, text in zip(names, fields, strict=True)}
     except ValueError:
         return None
     if any((values.get(name) or 0) < 0 for name in (*FIGURES, THREAD)):
@@ -188,8 +186,8 @@ class ConsumerOutput:
         for consumer, thread in enumerate(sorted(self.windows), start=number):
             last = self.windows[thread][-1]
             row = {"ended_at": last["at"], "bytes": last["bytes"], "records": last["records"]}
-            if self.consumed is not None and len(self.windows) == 1 and self.consumed > last["records"]:
-                row |= {"bytes": None, "records": self.consumed, "ended_at": None}
+            if len(self.windows) == 1 and (self.consumed or 0) > last["records"]:
+                row = {"records": self.consumed}
             rows.append(row | self._about(consumer, error))
             for window, row in enumerate(self.windows[thread]):
                 row.update(consumer=consumer, window=window)
@@ -216,15 +214,13 @@ def _summary(values: dict) -> tuple[dict, str | None]:
     fetch_only = rebalance is None and fetch is not None and 0 <= fetch < EPOCH_MS
     duration, contradiction = _duration_s(values)
     fetch_rate = values.get(FETCH_MB_S) if both else None
-    row = _figures(values) | {
-        "started_at": values.get(START),
-        "ended_at": values.get(END),
-        "duration_s": duration,
+    row = {"started_at": values.get(START), "ended_at": values.get(END), "duration_s": duration}
+    row |= {
         "rebalance_ms": float(rebalance) if both else None,
         "fetch_ms": float(fetch) if both or fetch_only else None,
-        "fetch_throughput_bps": None if fetch_rate is None or fetch_rate < 0 else 8 * MIB * fetch_rate,
     }
-    return row, contradiction
+    row["fetch_throughput_bps"] = None if fetch_rate is None or fetch_rate < 0 else 8 * MIB * fetch_rate
+    return _figures(values) | row, contradiction
 
 
 def _figures(values: dict) -> dict:
@@ -239,9 +235,7 @@ def _figures(values: dict) -> dict:
 
 def _duration_s(values: dict) -> tuple[float | None, str | None]:
     """The duration, or the fault if no printed time fits records and rate."""
-    times = []
-    if REBALANCE in values and FETCH in values:
-        times.append((values[REBALANCE] + values[FETCH]) / 1000)
+    times = [(values[REBALANCE] + values[FETCH]) / 1000] if REBALANCE in values and FETCH in values else []
     try:
         start, end = (datetime.strptime(values[name], DATE_FORM) for name in (START, END))
         times.append((end - start).total_seconds())

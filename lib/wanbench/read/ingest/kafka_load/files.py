@@ -7,6 +7,7 @@ logs and the placement of replicas (tables batches and placements).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -44,10 +45,9 @@ def read_times(path) -> dict[str, pd.DataFrame]:
     if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
         raise RawDataError(path, None, missing, "missing: a list of texts")
     unfinished = content.get("unfinished")
-    if unfinished is not None and not isinstance(unfinished, str):
+    if not isinstance(unfinished, str | None):
         raise RawDataError(path, None, unfinished, "unfinished: a text or null")
-    row = {name: content[name] for name in TIMES} | {"unfinished": unfinished}
-    return {"loads": fitting(path, "loads", [row | {"missing": "; ".join(missing) or None}])}
+    return {"loads": fitting(path, "loads", [content | {"missing": "; ".join(missing) or None}])}
 
 
 class LoadTimes(NamedTuple):
@@ -88,12 +88,11 @@ class LoadTimes(NamedTuple):
         """
         if self.target_records_per_s is None:
             return [None] * len(windows)
-        behind_s: dict[int, float] = {}
+        behind_s: Counter = Counter()
         by_window: list[float | None] = []
         for window in windows:
             due_s = window["records"] / self.target_records_per_s
-            more_s = (window["length_s"] or 0.0) - due_s
-            behind_s[window["producer"]] = behind_s.get(window["producer"], 0.0) + more_s
+            behind_s[window["producer"]] += (window["length_s"] or 0.0) - due_s
             by_window.append(behind_s[window["producer"]])
         return by_window
 

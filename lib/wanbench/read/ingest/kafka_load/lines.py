@@ -178,13 +178,11 @@ def real(text: str, decimals: int) -> float | None:
 
 
 def _ends_in_decimals(text, groups, marks, decimals) -> bool:
-    if not marks or marks[-1] not in ".,":
+    if not marks or marks[-1] not in ".," or marks[-1] in marks[:-1]:
         return False
-    if marks[-1] in marks[:-1]:
-        return False
-    if len(groups[-1]) == decimals or len(groups[-1]) != 3:
+    if len(groups[-1]) in (decimals, 1, 2) or len(groups[-1]) > 3 or len(marks) > 1 or marks == ".":
         return True
-    if len(marks) > 1 or len(groups[0]) > 3 or groups[0] == "0" or marks == ".":
+    if len(groups[0]) > 3 or groups[0] == "0":
         return True
     raise ValueError(f"{text!r} may be a decimal number or one in groups of three")
 
@@ -310,12 +308,8 @@ class Complaints:
 
     def __init__(self):
         self.n = 0
-        self.first: str | None = None
-        self.last: str | None = None
-        self.other: str | None = None
-        self.torn: str | None = None
-        self.stopped = self.silent = False
-        self._grave = False
+        self.first = self.last = self.other = self.torn = None
+        self.stopped = self.silent = self._grave = False
 
     def add(self, text: str, kind: str) -> None:
         """Add a line."""
@@ -326,9 +320,8 @@ class Complaints:
             return
         self.n += 1
         self.first = self.first or formatted(text)
-        grave = kind == ERROR
-        if grave or not self._grave:
-            self.last, self._grave = formatted(text), grave
+        if kind == ERROR or not self._grave:
+            self.last, self._grave = formatted(text), kind == ERROR
 
     def cell(self, missing: str | None) -> str | None:
         """
@@ -337,13 +330,15 @@ class Complaints:
         """
         if missing is None:
             return self.first
-        why = ["the tool was stopped at its scheduled end"] if self.stopped else []
-        why += ["the tool printed nothing"] if self.silent else []
-        why += [f"the output breaks off in {self.torn!r}"] if self.torn else []
-        why += [self.last or self.other] if self.last or self.other else []
-        if not why and missing == NO_SUMMARY:
+        why = [
+            self.stopped and "the tool was stopped at its scheduled end",
+            self.silent and "the tool printed nothing",
+            self.torn and f"the output breaks off in {self.torn!r}",
+            self.last or self.other,
+        ]
+        if not any(why) and missing == NO_SUMMARY:
             why = ["the output ends before it"]
-        return ": ".join([missing, *why])
+        return ": ".join([missing, *filter(None, why)])
 
 
 def formatted(text: str) -> str:

@@ -41,12 +41,10 @@ def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
     found = None
     if (line := _LINE.match(text, at)) and (event := _event(line, whole_line or line.end() < len(text))):
         return line.start(), line.end(), event
-    if " records sent, " in text:
-        for line in _LINE.finditer(text, at):
-            event = _event(line, whole_line or line.end() < len(text))
-            if event is not None:
-                found = (line.start(), line.end(), event)
-                break
+    for line in _LINE.finditer(text, at) if " records sent, " in text else ():
+        if event := _event(line, whole_line or line.end() < len(text)):
+            found = line.start(), line.end(), event
+            break
     for pattern, word, kind in ((_WARMUP, "Warmup", "warm-up"), (_STEADY, "In steady", "steady state")):
         if word in text and (line := pattern.search(text, at)) and (found is None or line.start() < found[0]):
             found = (line.start(), line.end(), {"kind": kind})
@@ -61,7 +59,7 @@ def alone(text: str, whole_line: bool) -> dict | None:
 
 def _event(line: re.Match, ended: bool) -> dict | None:
     """The values of a line of figures; None if truncated or impossible."""
-    summary = line["p50"] is not None or line["steady"] is not None or _six_decimals(line["rate"])
+    summary = bool(line["p50"] or line["steady"] or re.search(r"[.,]\d{6}$", line["rate"]))
     if line["p50"] is None and not line["end"] and not ended:
         return None
     try:
@@ -87,10 +85,6 @@ def _event(line: re.Match, ended: bool) -> dict | None:
 def _amount(text: str, decimals: int, unit: float = 1.0) -> float | None:
     value = real(text.replace(" ", "\u00a0"), decimals)
     return None if value is None or value < 0 else value * unit
-
-
-def _six_decimals(rate: str) -> bool:
-    return re.search(r"[.,]\d{6}$", rate) is not None
 
 
 def _in_order(row: dict) -> bool:
@@ -143,16 +137,15 @@ class ProducerOutput:
     def rows(self, number: int) -> dict[str, list[dict]]:
         """Rows of the tables, without context; `number` is the producer's in its test."""
         for window, row in enumerate(self.windows):
-            row.update(producer=number, window=window, length_s=_length_s(row))
+            length_s = row["records"] / row["records_per_s"] if row["records_per_s"] else None
+            row.update(producer=number, window=window, length_s=length_s)
         same = {"producer": number, "n_errors": self.complaints.n}
         rows = []
         with_warmup = self.steady is not None or self.warmup or self.in_steady_state
         if with_warmup and self.summary is not None:
             rows.append(self.summary | same | {"warmup": True, "error": self._error(None)})
         figures = self.steady if with_warmup else self.summary
-        missing = None
-        if figures is None:
-            missing = "no summary of the steady state" if rows else NO_SUMMARY
+        missing = None if figures else "no summary of the steady state" if rows else NO_SUMMARY
         rows.append((figures or {}) | same | {"warmup": False, "error": self._error(missing)})
         return {"producers": rows, "producer_windows": self.windows}
 
@@ -162,10 +155,6 @@ class ProducerOutput:
         if missing is None and self.complaints.n == 0 and n > total["records"]:
             return f"the windows have {n} records, the summary {total['records']}: two outputs are mixed"
         return self.complaints.cell(missing)
-
-
-def _length_s(window: dict) -> float | None:
-    return window["records"] / window["records_per_s"] if window["records_per_s"] else None
 
 
 ROUND_TRIP = "round trip"

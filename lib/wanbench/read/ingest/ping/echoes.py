@@ -1,8 +1,8 @@
 """
 Combine events, single lines of ping, into one row per echo, in bounded memory.
 
-Sequences are 16 bits on the wire and are unwrapped past 65,535; a reply may be `WINDOW` echoes late. Echoes between the
-first and the newest without a line are lost; so are echoes that only the footer counts.
+Sequences are 16 bits on the wire and are unwrapped past 65,535; a reply may be `WINDOW` echoes late. An echo
+between the first and the newest that has no line is lost; so is one that only the footer counts.
 """
 
 from __future__ import annotations

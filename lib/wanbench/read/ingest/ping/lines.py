@@ -381,10 +381,8 @@ class LineReader:
             return Event(line_number, SILENCE, int(line["seq"]), number(line["at"]), error=line["message"])
         if line := REPORT_LINE.fullmatch(text):
             sequence = self._in_range(line_number, text, line["seq"], 65535)
-            who = line["who"] or line["bare"]
-            return Event(
-                line_number, REPORT, sequence, number(line["at"]), responder=who, error=line["message"].strip()
-            )
+            who, message = line["who"] or line["bare"], line["message"].strip()
+            return Event(line_number, REPORT, sequence, number(line["at"]), responder=who, error=message)
         if DAMAGE_LINE.fullmatch(text) and self.last_reply[0]:
             return Event(line_number, REPORT, self.last_reply[1], error=text)
         return None
@@ -398,18 +396,13 @@ class LineReader:
             rtt_ms, marks = None, f"time={line['time']} ms {marks}".strip()
         elif rtt_ms and self.ping.dialect == "iputils" and WITHOUT_CARRY.fullmatch(line["time"]):
             rtt_ms, marks = self._resolved(line["time"], marks)
-        return Event(
-            line_number,
+        kind, ttl = (
             REPORT if "BAD CHECKSUM" in marks else REPLY,
-            sequence,
-            number(line["at"]),
-            rtt_ms,
             self._in_range(line_number, text, line["ttl"] or -1, 255),
-            int(line["size"]),
-            line["who"] or line["bare"],
-            marks or None,
-            "(DUP!)" in line["marks"],
         )
+        who, is_again = line["who"] or line["bare"], "(DUP!)" in line["marks"]
+        about = (number(line["at"]), rtt_ms, ttl, int(line["size"]), who, marks or None, is_again)
+        return Event(line_number, kind, sequence, *about)
 
     def _resolved(self, digits, marks):
         """A doubtful time, as far as the footer resolves it, and a remark."""
@@ -426,17 +419,10 @@ class LineReader:
         if line := WINDOWS_REPLY_LINE.fullmatch(text):
             exact = line["sign"] == "=" and int(line["time"]) > 0
             self.ping.counted += 1
-            return Event(
-                line_number,
-                REPLY,
-                self.ping.counted,
-                None,
-                float(line["time"]) if exact else None,
-                self._in_range(line_number, text, line["ttl"] or -1, 255),
-                int(line["size"] or -1),
-                line["who"],
-                None if exact else f"time{line['sign']}{line['time']}ms",
-            )
+            ttl = self._in_range(line_number, text, line["ttl"] or -1, 255)
+            rtt_ms, remark = (float(line["time"]), None) if exact else (None, f"time{line['sign']}{line['time']}ms")
+            about = (None, rtt_ms, ttl, int(line["size"] or -1), line["who"], remark)
+            return Event(line_number, REPLY, self.ping.counted, *about)
         if line := WINDOWS_REPORT_LINE.fullmatch(text):
             self.ping.counted += 1
             self.ping.reported += 1

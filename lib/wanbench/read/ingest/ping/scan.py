@@ -17,8 +17,8 @@ import numpy as np
 
 from wanbench.errors import RawDataError
 
-from .echoes import EVENT, as_events, code, joined
-from .lines import LONGEST_LINE, REPLY, REPLY_LINE, SILENCE, SILENCE_LINE, LineReader, Ping
+from .echoes import NO_ROWS, as_events, joined
+from .lines import LONGEST_LINE, REPLY, REPLY_LINE, SILENCE, SILENCE_LINE, Event, LineReader, Ping
 
 MOST_KINDS = 8
 """
@@ -331,23 +331,10 @@ def _feed(reader, chunk, starts, place, lines_before):
 
 def _merged(plain, others, lines_before, texts):
     kinds = [
-        (
-            0,
-            kind.kind,
-            0,
-            0,
-            0,
-            kind.ttl,
-            kind.reply_bytes,
-            code(texts, kind.responder),
-            code(texts, kind.error),
-            0,
-            0,
-            0,
-        )
+        Event(0, kind.kind, 0, ttl=kind.ttl, reply_bytes=kind.reply_bytes, responder=kind.responder, error=kind.error)
         for kind in plain.kinds
     ]
-    events = np.array(kinds, EVENT).take(plain.kind) if kinds else np.empty(0, EVENT)
+    events = as_events(kinds, texts).take(plain.kind) if kinds else NO_ROWS.copy()
     events["line_number"] = plain.places + lines_before + 1
     for name in ("sequence", "received_at_s", "rtt_ms"):
         events[name] = getattr(plain, name)

@@ -20,14 +20,20 @@ MODULES = ("kafka", "confluent_kafka", "wanbench")
 MANAGERS = ("apt-get", "dnf", "yum")
 
 
-def version(tool):
+def version(tool, option):
     """The first line that a tool prints about its version; None if it is not there or cannot be asked."""
     try:
-        done = subprocess.run([tool, TOOLS[tool]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+        done = subprocess.run([tool, option], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
     lines = done.stdout.decode(errors="replace").strip().splitlines()
     return lines[0] if lines else tool
+
+
+def machine():
+    """System, kernel, architecture, and processors that may be used."""
+    about = {"system": platform.system(), "kernel": platform.release(), "architecture": platform.machine()}
+    return dict(about, processors=len(os.sched_getaffinity(0)))
 
 
 def sysctl(name):
@@ -50,7 +56,7 @@ def is_own(address):
 
 
 def congestion_control(address, peer):
-    """What a connection to the peer would use: its route may say other than the sysctl. The peer need not answer."""
+    """Return what a connection to the peer would use: its route may override the sysctl. The peer need not answer."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
         tried.setblocking(False)
         try:
@@ -65,15 +71,12 @@ def main(address, peer, *sysctls):
     """Print everything."""
     sys.path = [folder for folder in sys.path if folder]
     facts = {
-        "system": platform.system(),
-        "kernel": platform.release(),
-        "architecture": platform.machine(),
-        "processors": len(os.sched_getaffinity(0)),
+        **machine(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "python": platform.python_version(),
         "congestion_control": congestion_control(address, peer),
         "sysctls": {name: sysctl(name) for name in sysctls},
-        "tools": {tool: said for tool in TOOLS for said in [version(tool)] if said},
+        "tools": {tool: said for tool, option in TOOLS.items() for said in [version(tool, option)] if said},
         "modules": [name for name in MODULES if importlib.util.find_spec(name)],
         "manager": next((name for name in MANAGERS if shutil.which(name)), None),
         "has_address": is_own(address),

@@ -50,16 +50,9 @@ class Command:
         self.stderr = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self.process, self.status, self.started_at_utc, self.ended_at_utc = None, None, now(), None
         try:
-            self.process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=self.stdout,
-                stderr=self.stderr,
-                cwd=folder,
-                env=environment,
-                start_new_session=True,
-                preexec_fn=die_with_parent,
-            )
+            files = {"stdin": subprocess.DEVNULL, "stdout": self.stdout, "stderr": self.stderr}
+            own = {"start_new_session": True, "preexec_fn": die_with_parent}
+            self.process = subprocess.Popen(words, cwd=folder, env=environment, **files, **own)
         except OSError as error:  # as a shell would say it
             self.stderr.write(f"{words[0]}: {error.strerror or error}\n".encode(errors="replace"))
             self.stderr.flush()

@@ -1,0 +1,36 @@
+"""The library stays thin: `make size` prints what these tests bound."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import size  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def total():
+    return [sum(column) for column in zip(*map(size.lines, size.PATHS), strict=True)]
+
+
+def test_the_library_has_at_most_45_000_lines_of_code_in_420_files(total):
+    assert total[0] <= 45_000 and len(size.PATHS) <= 420
+
+
+def test_docstrings_are_at_most_a_fifth_of_its_lines(total):
+    assert total[1] <= 0.2 * sum(len(path.read_text().splitlines()) for path in size.PATHS.values())
+
+
+def test_what_one_notebook_alone_reaches_stands_in_its_room():
+    assert size.reached_by_one() == {}
+
+
+def test_lines_of_code_are_counted_without_docstrings_comments_and_blank_lines(monkeypatch, tmp_path):
+    path = tmp_path / "one.py"
+    path.write_text('"""Two\nlines."""\n\n# a comment\nX = 1\n\n\ndef f():\n    """Return it."""\n    return X\n')
+    monkeypatch.setitem(size.PATHS, "one", path)
+    monkeypatch.setitem(size.TREES, "one", size.ast.parse(path.read_text()))
+    assert size.lines("one") == (3, 3)

@@ -1,0 +1,125 @@
+"""Messages per second, latency and size of a message by codec and level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from wanbench.checks import check_choice
+from wanbench.errors import ParameterError
+from wanbench.figures import theme
+from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result.means import geometric_mean
+from wanbench.methods.trials.rates import TrialRates
+
+MEASURES = {
+    "records_per_s": ("messages per second", "messages/s"),
+    "mean_latency_ms": ("mean time to acknowledgement", "ms"),
+    "bytes_per_record": ("bytes of a message in the log", "bytes"),
+}
+FAST, SMALL = "records_per_s", "bytes_per_record"
+METHOD = "geometric mean of the ratios within blocks, with Student's t"
+ASSUMPTION = "Blocks are independent, and what disturbs a block disturbs all of its trials alike"
+
+
+@dataclass(frozen=True, repr=False)
+class Levels(RowsResult):
+    """
+    Means of every codec and level, and ratios between two of them.
+
+    `rows` has a row per setting: `setting`, `codec`, `level`, `n` (trials), and the geometric means of `MEASURES`;
+    `trials` has a row per trial.
+    """
+
+    trials: pd.DataFrame
+
+    TITLE = "Geometric means by codec and level"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Return the ratio of the lowest over the highest level of every codec, in messages per second and in size."""
+        return tuple(
+            self.ratio(part.setting.iloc[0], part.setting.iloc[-1], of)
+            for _, part in self.rows.groupby("codec", sort=False)
+            if len(part) > 1
+            for of in (FAST, SMALL)
+        )
+
+    @property
+    def sentence(self) -> str:
+        """Say what the lowest level of every codec gains in speed and loses in size against its highest."""
+        return " ".join(one.sentence for one in self.estimates) or "No codec has two levels."
+
+    def ratio(self, setting: str, over: str, of: str = FAST) -> Estimate:
+        """
+        Estimate the ratio of one setting over another in a measure, from the blocks that have both.
+
+        Raises
+        ------
+        ParameterError
+            There is no such setting or measure.
+        """
+        label, _ = MEASURES[check_choice("measure", of, MEASURES)]
+        for name in (setting, over):
+            check_choice("setting", name, self.rows.setting)
+        pairs = self.trials.pivot_table(index="block", columns="setting", values=of)[[setting, over]].dropna()
+        return geometric_mean(
+            pairs[setting] / pairs[over],
+            0.95,
+            quantity=f"{label}: {setting} over {over}",
+            claim=f"In {label}, {setting} is {{}} {over}",
+            method=METHOD,
+            assumption=ASSUMPTION,
+        )
+
+    def figure(self, *, note: str = "") -> go.Figure:
+        """Draw the size of a message against messages per second, a line per codec, a point per level."""
+        figure = go.Figure()
+        for shade, (codec, part) in zip(theme.SERIES_COLOURS, self.rows.groupby("codec", sort=False), strict=False):
+            figure.add_scatter(
+                x=part[FAST],
+                y=part[SMALL],
+                mode="lines+markers+text",
+                text=part.level,
+                textposition="top center",
+                name=codec,
+                line={"color": shade},
+                marker={"size": 9},
+                hovertemplate=codec + " %{text}: %{x:,.0f} messages/s, %{y:,.0f} bytes<extra></extra>",
+            )
+        figure.update_xaxes(title="messages per second (log axis)", **theme.log_axis(self.rows[FAST], ""))
+        figure.update_yaxes(title="bytes of a message in the log (log axis)", **theme.log_axis(self.rows[SMALL], ""))
+        return theme.finish(
+            figure,
+            name="size-against-rate",
+            title="What a compression level costs and saves",
+            subtitle="Right and below is better. Numbers are levels; each point is the geometric mean of its trials.",
+            alt=f"Size of a message against messages per second, by codec and level. {self.sentence}",
+            caption=str(self),
+            table=self.rows,
+            note=note,
+        )
+
+
+def by_level(rates: TrialRates) -> Levels:
+    """
+    Summarise trials whose settings are named after codec and level, such as "gzip 6"; "none" has no level.
+
+    Raises
+    ------
+    ParameterError
+        No trial was measured.
+    """
+    trials = rates.rates.copy()
+    if trials.empty:
+        raise ParameterError("rates has no trial; allowed: at least one that was measured.")
+    trials[SMALL] = trials.log_bytes_per_s / trials.records_per_s
+    trials[["codec", "level"]] = trials.setting.str.partition(" ")[[0, 2]].to_numpy()
+    groups = trials.groupby(["codec", "level", "setting"], as_index=False)
+    rows = groups.agg(n=("test_id", "size"), **{name: (name, lambda v: np.exp(np.log(v).mean())) for name in MEASURES})
+    order = pd.to_numeric(rows.level, errors="coerce").fillna(0)
+    rows = rows.assign(order=order).sort_values(["codec", "order"]).drop(columns="order").reset_index(drop=True)
+    return Levels(rows=rows, trials=trials)
