@@ -37,8 +37,6 @@ MOST_PHI = 0.9  # a larger autocorrelation cannot be learned from a baseline of 
 # Minimum spread of logarithms, 2 %: a quieter baseline would raise alarms for irrelevant changes.
 SMALLEST_SPREAD = 0.02
 STATES = 80  # states of the Markov chain: run lengths differ by some per cent from those with 400
-MAD_TO_SPREAD = 1.4826
-SMALLEST_MS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -197,7 +195,7 @@ class Detector:
             alarm = self._close(broker, chart, at_s)
             chart.values = []
         chart.window = max(window, chart.window)
-        chart.values.append(log(min(max(value_ms, SMALLEST_MS), self.settings.limit_ms)))
+        chart.values.append(log(min(max(value_ms, 1e-3), self.settings.limit_ms)))
         return alarm
 
     def baseline(self, broker: int) -> Baseline | None:
@@ -243,7 +241,7 @@ def learned(values: list[float], settings: DetectorSettings) -> Baseline:
     """Return the baseline of logarithms of window medians, and the chart for it."""
     x = np.asarray(values, dtype=float)
     centre = float(np.median(x))
-    spread = max(MAD_TO_SPREAD * float(np.median(np.abs(x - centre))), SMALLEST_SPREAD)
+    spread = max(1.4826 * float(np.median(np.abs(x - centre))), SMALLEST_SPREAD)
     phi = autocorrelation(np.clip(x, centre - 3 * spread, centre + 3 * spread))
     long_run = sqrt((1 + phi) / (1 - phi))
     error = 1.2533 * long_run / sqrt(len(x))  # of a median of normal values, in spreads

@@ -13,16 +13,7 @@ from .errors import ParameterError
 FEWEST_RESAMPLES = 40  # with fewer, the ends of a 95 % interval are the smallest and the largest resample
 
 
-def check_number(
-    name: str,
-    value,
-    low: float = -inf,
-    high: float = inf,
-    *,
-    whole: bool = False,
-    optional: bool = False,
-    above: bool = False,
-):
+def check_number(name: str, value, low: float = -inf, high: float = inf, *, whole=False, optional=False, above=False):
     """
     Check a number from `low` to `high`, or (`above`) above `low`; never a bool, never NaN. Returns Python's own int or
     float, which JSON can hold.

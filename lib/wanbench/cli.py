@@ -56,17 +56,17 @@ def parser() -> argparse.ArgumentParser:
         prog="wanbench", description="Repeats, audits and extends claims about the network between clouds."
     )
     whole.set_defaults(command=lambda arguments: whole.print_help() or 2)
+
+    def flag(command, name: str, text: str) -> None:
+        command.add_argument(f"--{name}", action="store_true", help=text)
+
     commands = whole.add_subparsers(title="commands", metavar="command")
 
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
     report.add_argument("notebook", nargs="*", help="name, any unambiguous part of a name, or path (default: all)")
     report.add_argument("--preset", default="quick", help="of papermill-params/<notebook>/ (default: quick)")
-    report.add_argument(
-        "--measure", action="store_true", help="also measure the studies that a report of all pages replays"
-    )
-    report.add_argument(
-        "--again", action="store_true", help="rebuild pages whose data, parameters and code have not changed"
-    )
+    flag(report, "measure", "also measure the studies that a report of all pages replays")
+    flag(report, "again", "rebuild pages whose data, parameters and code have not changed")
     report.set_defaults(command=report_command)
 
     run = commands.add_parser("run", help="run one notebook with parameters of your own and publish its page")
@@ -76,21 +76,16 @@ def parser() -> argparse.ArgumentParser:
     run.set_defaults(command=run_command)
 
     for measuring in (report, run):
-        measuring.add_argument(
-            "--yes", action="store_true", help="agree to the cost of rented hosts, which the plan shows first"
-        )
+        flag(measuring, "yes", "agree to the cost of rented hosts, which the plan shows first")
         again = measuring.add_mutually_exclusive_group()
-        for option, text in (
-            ("replay", "use the committed samples instead of measuring"),
-            ("fresh", "measure new runs, even where finished or interrupted ones have these parameters"),
-            ("retry-failed", "also measure the failed tests of finished runs again"),
-        ):
-            again.add_argument(f"--{option}", action="store_true", help=text)
+        flag(again, "replay", "use the committed samples instead of measuring")
+        flag(again, "fresh", "measure new runs, even where finished or interrupted ones have these parameters")
+        flag(again, "retry-failed", "also measure the failed tests of finished runs again")
 
     sweep = commands.add_parser("sweep", help="find and delete what killed runs left on clouds, in all regions")
     sweep.add_argument("cloud", nargs="*", help="such as aws; default: all clouds whose credentials are found")
-    sweep.add_argument("--yes", action="store_true", help="delete without asking")
-    sweep.add_argument("--all", action="store_true", help="also unexpired resources that another machine may be using")
+    flag(sweep, "yes", "delete without asking")
+    flag(sweep, "all", "also unexpired resources that another machine may be using")
     sweep.set_defaults(command=sweep_command)
 
     bucket = commands.add_parser("bucket", help="store a finished run or the site in an S3 bucket, or get it back")

@@ -58,11 +58,7 @@ class Range:
 
 
 def factorial(
-    factors: Mapping[str, Sequence[float | str]],
-    *,
-    replicates: int = 2,
-    fraction: Mapping[str, Sequence[str]] | None = None,
-    seed: int = 0,
+    factors: Mapping[str, Sequence[float | str]], *, replicates: int = 2, fraction: Mapping | None = None, seed: int = 0
 ) -> pd.DataFrame:
     """
     Plan a factorial design: one row per run, with `order` (from 1), `replicate` (from 1), and a column per factor.
@@ -106,13 +102,17 @@ def factorial(
             at[name] = int(sum(1 - at[parent] for parent in parents) % 2 == 0)
         rows.append({name: _level(factors[name][at[name]]) for name in factors})
     rng = np.random.default_rng(seed)
-    frames = [
-        pd.DataFrame(rows).iloc[rng.permutation(len(rows))].assign(replicate=number)
-        for number in range(1, replicates + 1)
-    ]
-    plan = pd.concat(frames, ignore_index=True)
+    orders = [rng.permutation(len(rows)) for _ in range(replicates)]
+    plan = (
+        pd.DataFrame(rows).iloc[np.concatenate(orders)].assign(replicate=np.repeat(range(1, replicates + 1), len(rows)))
+    )
+    return _numbered(plan)[["order", "replicate", *factors]]
+
+
+def _numbered(plan: pd.DataFrame) -> pd.DataFrame:
+    plan = plan.reset_index(drop=True)
     plan.insert(0, "order", np.arange(1, len(plan) + 1))
-    return plan[["order", "replicate", *factors]]
+    return plan
 
 
 def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.DataFrame:
@@ -137,9 +137,7 @@ def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.Da
     for block in range(1, blocks + 1):
         first = [settings[k] for k in rng.permutation(len(settings))] if block % 2 else first[::-1]
         rows += [(block, name) for name in (*first, *first[::-1])]
-    plan = pd.DataFrame(rows, columns=["block", "setting"])
-    plan.insert(0, "order", np.arange(1, len(plan) + 1))
-    return plan
+    return _numbered(pd.DataFrame(rows, columns=["block", "setting"]))
 
 
 def space_filling(
@@ -173,12 +171,9 @@ def space_filling(
     plan = pd.concat([filled, centre], ignore_index=True)
     plan["replicate"] = plan.groupby(list(factors)).cumcount() + 1
     # The first centre comes first and the last one last: between them they see the whole campaign.
-    places = np.concatenate(
-        [np.arange(runs) + 0.5, np.linspace(0, runs, centres) if centres > 1 else [runs / 2] * centres]
-    )
-    plan = plan.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
-    plan.insert(0, "order", np.arange(1, len(plan) + 1))
-    return plan[["order", "replicate", *factors]]
+    between = np.linspace(0, runs, centres) if centres > 1 else [runs / 2] * centres
+    places = np.concatenate([np.arange(runs) + 0.5, between])
+    return _numbered(plan.iloc[np.argsort(places, kind="stable")])[["order", "replicate", *factors]]
 
 
 def _at(values, share: np.ndarray):
@@ -216,15 +211,8 @@ def _checked_generators(factors, fraction) -> dict[str, list[str]]:
     free = [name for name in factors if name not in fraction]
     two_levels = {name for name in factors if len(factors[name]) == 2}
     for name, parents in fraction.items():
-        distinct = set(parents)
-        if (
-            not {name, *parents} <= two_levels
-            or not parents
-            or not distinct <= set(free)
-            or len(distinct) < len(parents)
-        ):
-            usable = ", ".join(other for other in free if other in two_levels)
-            raise refusal(
-                f"fraction of {name}", parents, f"different factors of two levels without a generator ({usable})"
-            )
+        usable = [other for other in free if other in two_levels]
+        if name not in two_levels or not parents or not set(parents) <= set(usable) or len(set(parents)) < len(parents):
+            allowed = f"different factors of two levels without a generator ({', '.join(usable)})"
+            raise refusal(f"fraction of {name}", parents, allowed)
     return fraction

@@ -77,15 +77,11 @@ class Finding:
 
     def _repr_html_(self, seen: Collection[str] = ()) -> str:
         """HTML of the finding, without the cautions in `seen`."""
-        details = "".join(
-            f"<dt>{label}</dt><dd>{escape(text)}</dd>"
-            for label, text in (("Method", self.method), ("Assumption", self.assumption))
-            if text
-        )
+        about = {"Method": self.method, "Assumption": self.assumption}
+        details = "".join(f"<dt>{label}</dt><dd>{escape(text)}</dd>" for label, text in about.items() if text)
         more = f"<details><summary>How this was computed</summary><dl>{details}</dl></details>" if details else ""
-        notes = "".join(
-            f'<p class="caution">Caution: {escape(caution)}.</p>' for caution in self.cautions if caution not in seen
-        )
+        new = [escape(caution) for caution in self.cautions if caution not in seen]
+        notes = "".join(f'<p class="caution">Caution: {caution}.</p>' for caution in new)
         return f'<div class="finding"><p>{escape(self.sentence)}</p>{notes}{more}</div>'
 
     def save(self, folder, page: str | None = None) -> Finding:
@@ -165,9 +161,8 @@ def html_table(findings: pd.DataFrame) -> str:
     Cautions are counted; the page has them in full. The name of a page (small letters, digits, hyphens) is a
     link to `<page>.html`.
     """
-    head = "".join(
-        f"<th scope='col'>{name}</th>" for name in ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
-    )
+    names = ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
+    head = "".join(f"<th scope='col'>{name}</th>" for name in names)
     rows = "".join(_html_row(row) for row in findings.itertuples(index=False))
     return f'<table class="findings"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 

@@ -12,7 +12,7 @@ the distance from the given point to the data centres, `source` explains the cho
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,6 @@ LIGHT_RTT_MS_PER_KM = 2 * FIBRE_INDEX / SPEED_OF_LIGHT_KM_PER_S * 1000
 LIGHT_KM_PER_MS = SPEED_OF_LIGHT_KM_PER_S / 1000
 MAX_SUGGESTIONS = 4  # of similar names, in an error: more would hide the message
 
-_FILE = Path(__file__).with_name("regions.csv")
 _TEXTS = ("cloud", "code", "display_name", "city", "country", "source")
 _NUMBERS = {"latitude_deg": (-90.0, 90.0), "longitude_deg": (-180.0, 180.0), "precision_km": (1.0, 2000.0)}
 
@@ -135,9 +134,9 @@ def load(path) -> pd.DataFrame:
     return frame.assign(name=names, **numbers)[_COLUMNS]
 
 
-@lru_cache(maxsize=1)
+@cache
 def _regions() -> dict[str, Region]:
-    return {row["name"]: Region(**row) for row in load(_FILE).to_dict("records")}
+    return {row["name"]: Region(**row) for row in load(Path(__file__).with_name("regions.csv")).to_dict("records")}
 
 
 def catalogue() -> pd.DataFrame:
@@ -150,7 +149,7 @@ def catalogue() -> pd.DataFrame:
     return _catalogue().copy()
 
 
-@lru_cache(maxsize=1)
+@cache
 def _catalogue() -> pd.DataFrame:
     return pd.DataFrame(_regions().values(), columns=_COLUMNS).drop(columns="display_name")
 
@@ -165,7 +164,10 @@ def select(clouds: Iterable[str] | None = None, names: Iterable[str] | None = No
     """
     frame = catalogue()
     if names is not None:
-        frame = frame.set_index("name", drop=False).loc[_distinct_names(names)].reset_index(drop=True)
+        names = [region(name).name for name in _listed("names", names)]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ParameterError(f"names holds {', '.join(repeated)} more than once; allowed: each region once.")
+        frame = frame.set_index("name", drop=False).loc[names].reset_index(drop=True)
     if clouds is not None:
         chosen = [check_choice("clouds", cloud, CLOUDS) for cloud in _listed("clouds", clouds)]
         frame = frame[frame["cloud"].isin(chosen)].reset_index(drop=True)
@@ -204,15 +206,6 @@ def _listed(name: str, values: Iterable[str]) -> list[str]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise refusal(name, values, "a list of names")
     return list(values)
-
-
-def _distinct_names(names: Iterable[str]) -> list[str]:
-    """Return the names as a list, each in the catalogue and given once."""
-    names = [region(name).name for name in _listed("names", names)]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ParameterError(f"names holds {', '.join(repeated)} more than once; allowed: each region once.")
-    return names
 
 
 def geodesic_km(point: tuple[float, float], other: tuple[float, float]) -> float:

@@ -121,8 +121,6 @@ def coastline() -> tuple[list, list]:
 
 LATITUDES = (-58, 90)  # Latitudes shown: without Antarctica, which has no region.
 ENDS = ("region_a", "region_b")
-SMALLEST_POINT = 6
-RING_STEP = 2  # Difference of point size between clouds: a ring one pixel wide.
 
 
 def world() -> go.Figure:
@@ -144,20 +142,13 @@ def draw_regions(figure: go.Figure, regions: pd.DataFrame) -> None:
     clouds = sorted(regions.cloud.unique())
     for number, cloud in enumerate(clouds):
         part = regions[regions.cloud == cloud]
-        size = SMALLEST_POINT + RING_STEP * (len(clouds) - 1 - number)
+        size = 6 + 2 * (len(clouds) - 1 - number)  # rings are one pixel wide
         marker = {"color": theme.colour(cloud), "size": size, "line": {"color": "white", "width": 1}}
-        figure.add_scattergeo(
-            lon=part.longitude_deg,
-            lat=part.latitude_deg,
-            mode="markers",
-            name=theme.cloud_name(cloud),
-            marker=marker,
-            text=[
-                f"{theme.plain(name)}<br>{theme.plain(city)}"
-                for name, city in zip(part["name"], part.city, strict=True)
-            ],
-            hovertemplate="%{text}<extra></extra>",
-        )
+        places = zip(part["name"], part.city, strict=True)
+        text = [f"{theme.plain(name)}<br>{theme.plain(city)}" for name, city in places]
+        style = {"mode": "markers", "marker": marker, "name": theme.cloud_name(cloud)}
+        style |= {"text": text, "hovertemplate": "%{text}<extra></extra>"}
+        figure.add_scattergeo(lon=part.longitude_deg, lat=part.latitude_deg, **style)
 
 
 def draw_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, *, name: str, line: dict, opacity) -> None:
@@ -188,6 +179,5 @@ def label_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, te
 def unit_vectors(places: pd.DataFrame) -> np.ndarray:
     """Points on the unit sphere, (n, 3), from columns latitude_deg and longitude_deg."""
     latitude, longitude = (np.radians(places[name].to_numpy()) for name in ("latitude_deg", "longitude_deg"))
-    return np.column_stack(
-        [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)]
-    )
+    flat = np.cos(latitude)
+    return np.column_stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)])

@@ -16,7 +16,6 @@ from wanbench.regions import CLOUDS, cloud_title
 
 NAME = "wanbench"
 FONT = "DejaVu Sans, Verdana, sans-serif"
-SIZES = {"1200x675": (1200, 675), "800x450": (800, 450)}
 HEIGHT_PX = 520
 TEXT = "#1F2933"
 MUTED = "#5B6770"
@@ -46,13 +45,12 @@ SYMBOLS = {
     "aws-gcp": "triangle-up",
     "azure-gcp": "cross",
 }
-OTHER = "#6B7280"
 # Colours of arms, settings or distributions, in order of appearance.
 SERIES_COLOURS = (WITHIN, OUTSIDE, "#009E73", "#6B0F1A", "#882288", "#D9A300")
 # Colour and symbol of arms that several figures of a page show, in whatever order.
 ARMS = {"internet": (OUTSIDE, "diamond"), "private": (WITHIN, "circle")}
 ARM_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
-SUBTITLE_CHARACTERS = 112  # Length of a line of the subtitle at which it fits the narrowest figure (`SIZES`).
+SUBTITLE_CHARACTERS = 112  # Length of a line of the subtitle at which it fits the narrowest figure, 800 pixels wide.
 PANEL_TITLES_PX = 24  # `headroom_px` of a figure whose panels have titles.
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
 MAX_POINTS = 2_000  # Points of a dense series that are drawn; more only make the page slower.
@@ -95,7 +93,7 @@ def arm_marks(names) -> dict[str, tuple[str, str]]:
 
 def colour(name: str) -> str:
     """The colour of a cloud or a pair of clouds; grey for an unknown one."""
-    return COLOURS.get(name, OTHER)
+    return COLOURS.get(name, LIGHT)
 
 
 def cloud_name(name: str) -> str:

@@ -246,21 +246,15 @@ def _read_output(output: NotebookNode, found: Parts, names: set[str]) -> list[Pa
 
 
 def _html_of(kind: str, content: str) -> Markup:
-    match kind:
-        case "text/html":
-            reachable = ' tabindex="0"' if "<table" in content else ""  # so that the keyboard can scroll it
-            return Markup(f'<div class="wide"{reachable}>{clean(content)}</div>')
-        case "text/markdown" | "text/latex":
-            return Markup(clean(TextRenderer().html_of(content)))
-        case "image/svg+xml":
-            return _image(kind, b64encode(content.encode()).decode())
-        case "image/png" | "image/jpeg":
-            return _image(kind, content.strip())
+    if kind == "text/html":
+        reachable = ' tabindex="0"' if "<table" in content else ""  # so that the keyboard can scroll it
+        return Markup(f'<div class="wide"{reachable}>{clean(content)}</div>')
+    if kind in ("text/markdown", "text/latex"):
+        return Markup(clean(TextRenderer().html_of(content)))
+    if kind.startswith("image/"):
+        base64 = b64encode(content.encode()).decode() if kind == "image/svg+xml" else content.strip()
+        return Markup('<img alt="Output of the code above" src="data:{};base64,{}">').format(kind, base64)
     return _preformatted(content).html
-
-
-def _image(kind: str, base64: str) -> Markup:
-    return Markup('<img alt="Output of the code above" src="data:{};base64,{}">').format(kind, base64)
 
 
 def _preformatted(text: str) -> Part:

@@ -26,7 +26,7 @@ from wanbench.errors import ParameterError
 from wanbench.folders import ROOT_MARK
 from wanbench.plain_yaml import parse_yaml, read_yaml
 
-from .notebooks import read_notebook
+from .notebooks import read_notebook, tags
 
 SCALARS = (str, int, float, bool, NoneType)
 ANNOTATIONS = {one.__name__: one for one in (str, int, float, bool, list, dict)}
@@ -148,9 +148,7 @@ def declared_parameters(notebook: nbformat.NotebookNode, name: str) -> dict[str,
     Raises ParameterError if two cells carry the tag, or the cell holds anything but assignments of plain literals, or a
     default that its annotation does not allow, or a default of None that no annotation explains.
     """
-    cells = [
-        cell for cell in notebook.cells if cell.cell_type == "code" and TAG in cell.get("metadata", {}).get("tags", ())
-    ]
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and TAG in tags(cell)]
     if len(cells) > 1:
         raise ParameterError(f"{name}: {len(cells)} cells are tagged {TAG!r}; one is allowed.")
     return _parse(cells[0].source, name) if cells else {}

@@ -220,12 +220,9 @@ def jaas_config(mechanism: str, **options: str) -> str:
     >>> jaas_config("PLAIN", username="ada", password='two "words"')
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="ada" password="two \\\\"words\\\\"";'
     """
-    text = " ".join(f'{name}="{_escaped(value)}"' for name, value in options.items())
+    escaped = {name: value.replace("\\", "\\\\").replace('"', '\\"') for name, value in options.items()}
+    text = " ".join(f'{name}="{value}"' for name, value in escaped.items())
     return f"{_LOGIN_MODULES[mechanism]} required {text};"
-
-
-def _escaped(value):
-    return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
 class ClientFiles:
@@ -278,19 +275,15 @@ class ClientFiles:
         if client == "java":
             settings |= self.settings
             return put_private(host, f"{self._name}.properties", properties(settings)) if settings else None
-        settings |= (
-            {"bootstrap_servers": self.bootstrap.split(",")}
-            if client == "python"
-            else {"bootstrap.servers": self.bootstrap}
-        )
+        at = self.bootstrap
+        settings |= {"bootstrap_servers": at.split(",")} if client == "python" else {"bootstrap.servers": at}
         return put_private(host, f"{self._name}.{client}.json", json.dumps(settings))
 
     def _certificates(self, host):
         key = ("certificates", host.scratch)
         if key not in self._paths:
-            contents = {
-                f"{self._name}.authority.pem": self.access.authority_pem,
-                f"{self._name}.pem": self.access.identity_pem,
-            }
-            self._paths[key] = [pem and put_private(host, name, pem) for name, pem in contents.items()]
+            contents = {"authority.pem": self.access.authority_pem, "pem": self.access.identity_pem}
+            self._paths[key] = [
+                pem and put_private(host, f"{self._name}.{kind}", pem) for kind, pem in contents.items()
+            ]
         return self._paths[key]

@@ -95,9 +95,7 @@ def node_settings(
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": ",".join(voters),
         "listeners": ",".join(listeners),
-        "listener.security.protocol.map": ",".join(
-            f"{listener}:{protocol}" for listener, protocol in security.protocols.items()
-        ),
+        "listener.security.protocol.map": ",".join(map(":".join, security.protocols.items())),
         "log.dirs": data_folder,
     }
     if placement.is_broker:

@@ -24,14 +24,8 @@ MIN_QUEUE_BYTES = 65_536  # the smallest queue chosen when none is asked for: wh
 # that short would measure the machine.
 MIN_QUEUE_MS = 20
 
-_BOUNDS = (
-    ("delay_ms", 0, 10_000),
-    ("jitter_ms", 0, 5_000),
-    ("loss", 0, 1),
-    ("rate_bps", 1_000, 1e12),
-    ("queue_bytes", 1, 1e11),
-    ("jitter_correlation_s", 1e-3, 3600),
-)
+_BOUNDS = {"delay_ms": (0, 10_000), "jitter_ms": (0, 5_000), "loss": (0, 1), "jitter_correlation_s": (1e-3, 3600)}
+_OPTIONAL_BOUNDS = {"rate_bps": (1_000, 1e12), "queue_bytes": (1, 1e11)}
 
 
 @dataclass(frozen=True)
@@ -77,9 +71,8 @@ class LinkSettings:
     jitter_correlation_s: float = JITTER_CORRELATION_S
 
     def __post_init__(self):
-        for name, low, high in _BOUNDS:
-            optional = name in ("rate_bps", "queue_bytes")
-            value = check_number(name, getattr(self, name), low, high, optional=optional)
+        for name, bounds in (_BOUNDS | _OPTIONAL_BOUNDS).items():
+            value = check_number(name, getattr(self, name), *bounds, optional=name in _OPTIONAL_BOUNDS)
             object.__setattr__(self, name, value)  # a number of NumPy could not be kept in a manifest
         if self.jitter_ms > self.delay_ms / 2:
             raise ParameterError(
