@@ -1,7 +1,5 @@
 """Attempts at each test and their outcome, from a journal's events."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Restart, slow, resize and reorder brokers, and undo it all."""
 
-from __future__ import annotations
-
 import json
 import time
 import uuid

@@ -1,7 +1,5 @@
 """Commands of a lab that run as processes of this machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import math

@@ -1,7 +1,5 @@
 """One row per episode, and medians with intervals: the common form of outages, restarts and phases."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

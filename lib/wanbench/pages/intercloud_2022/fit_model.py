@@ -1,7 +1,5 @@
 """The parameters of one model of throughput, with intervals by place."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from math import exp

@@ -1,7 +1,5 @@
 """Cost per billion messages by setting: ranked with ties, the price at which settings tie, and cost against p99."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pandas as pd

@@ -2,8 +2,6 @@
 A file of rows (CSV, JSON lines, Parquet), read as text and checked column by column: a bad cell costs only its row.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -3,8 +3,6 @@ Read output of the detection in `wanbench.pages.rolling_and_degraded.design`: ta
 detection_latencies.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -9,8 +9,6 @@ errors and watchers' samples.
 - A record's partition is its sequence modulo the partitions, as the producer has it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict

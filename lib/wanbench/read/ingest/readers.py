@@ -5,8 +5,6 @@ An entry point of the group "wanbench.readers" is called as the experiment or to
 `Reader` or a tuple of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The settings of a run's trials, from its plan: table `trials`."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd
