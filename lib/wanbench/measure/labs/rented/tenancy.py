@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -24,9 +23,6 @@ from wanbench.runs.journal import now_utc
 
 from .hosts import Paths
 from .resources import everywhere, uninterrupted
-
-if TYPE_CHECKING:
-    from .lab import RentedLab
 
 
 class Tenancy(Lab):
@@ -50,7 +46,7 @@ class Tenancy(Lab):
     _campaign = "by-hand"
     _spent_before_usd = 0.0
 
-    def __init__(self, parts: Sequence[RentedLab], kind: str, settings: Mapping, budget_usd: float | None, yes: bool):
+    def __init__(self, parts: Sequence[Lab], kind: str, settings: Mapping, budget_usd: float | None, yes: bool):
         self.parts, self.kind, self.settings = list(parts), kind, settings
         self.title = " and ".join(dict.fromkeys(part.title for part in parts))
         if len(ways := {part.path_names for part in parts}) > 1:
