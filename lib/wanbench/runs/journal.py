@@ -1,5 +1,7 @@
 """The journal of a run: one JSON object per line, appended while measuring."""
 
+from __future__ import annotations
+
 import json
 import os
 import re

@@ -1,5 +1,7 @@
 """Raw files of a run: bytes as a tool wrote them, hashed while written."""
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import os

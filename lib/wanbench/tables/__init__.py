@@ -7,6 +7,8 @@ Every table, declared once in two CSV files.
 `python -m wanbench.tables` prints the text of `data/README.md`.
 """
 
+from __future__ import annotations
+
 import csv
 from collections.abc import Iterable, Mapping
 from functools import cache

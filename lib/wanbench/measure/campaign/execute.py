@@ -1,5 +1,7 @@
 """Run a plan on a lab: threads, retries, interruption, resumption."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import queue

@@ -1,5 +1,7 @@
 """One call for a notebook: measure a plan on the lab that its parameters name, or replay its committed recording."""
 
+from __future__ import annotations
+
 import dataclasses
 import inspect
 import json

@@ -1,5 +1,7 @@
 """Restart, slow and demote brokers during a load. Read by `wanbench.read.ingest.broker_actions`."""
 
+from __future__ import annotations
+
 from dataclasses import MISSING, dataclass
 from typing import ClassVar
 

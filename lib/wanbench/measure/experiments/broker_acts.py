@@ -1,5 +1,7 @@
 """Restart, slow, resize and reorder brokers, and undo it all."""
 
+from __future__ import annotations
+
 import json
 import time
 import uuid

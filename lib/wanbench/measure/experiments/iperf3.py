@@ -1,5 +1,7 @@
 """TCP or UDP throughput by iperf3, as its JSON. Read by `wanbench.read.ingest.iperf3`."""
 
+from __future__ import annotations
+
 import json
 import re
 import zlib

@@ -1,5 +1,7 @@
 """A region's fault while a Kafka cluster is in use, begun and healed. Read by `wanbench.read.ingest.kafka_fault`."""
 
+from __future__ import annotations
+
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

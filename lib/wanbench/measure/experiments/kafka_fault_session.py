@@ -1,5 +1,7 @@
 """One fault episode: topic, clients and watchers, fault, healing, and raw files."""
 
+from __future__ import annotations
+
 import json
 import re
 import time

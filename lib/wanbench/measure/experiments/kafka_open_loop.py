@@ -1,5 +1,7 @@
 """A load on a fixed schedule, with the latency of every record. Read by `wanbench.read.ingest.kafka_open_loop`."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from typing import ClassVar

@@ -1,5 +1,7 @@
 """Round-trip time of ICMP echo, one line per reply. Read by `wanbench.read.ingest.ping`."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from pathlib import Path

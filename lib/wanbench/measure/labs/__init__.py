@@ -5,6 +5,8 @@ Nothing outside this folder knows which kind of lab it is on. A new kind is a su
 of `rented.RentedLab`, that an installed package names in an entry point: see `LABS` and `CLOUDS`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module

@@ -1,5 +1,7 @@
 """Commands of a lab that run as processes of this machine."""
 
+from __future__ import annotations
+
 import dataclasses
 import errno
 import math

@@ -5,6 +5,8 @@ A host is asked for its Python once; what it answered, and which files it was gi
 open.
 """
 
+from __future__ import annotations
+
 import hashlib
 import inspect
 import json

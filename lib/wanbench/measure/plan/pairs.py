@@ -5,6 +5,8 @@ A round is a matching of the graph whose vertices are regions and whose edges ar
 are two edges), so the fewest rounds are an edge colouring of that graph.
 """
 
+from __future__ import annotations
+
 import random
 import re
 from collections import Counter, defaultdict

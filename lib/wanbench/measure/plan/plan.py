@@ -1,5 +1,7 @@
 """A plan: what to test, in which rounds or trials, and the expected time and volume."""
 
+from __future__ import annotations
+
 import dataclasses
 import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

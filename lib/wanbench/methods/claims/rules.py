@@ -5,6 +5,8 @@ A verdict needs a quantity that is comparable with the claim's; other estimates 
 two episodes and a finite interval at 95 % that lies where the claim holds, or where it fails. All else is undecided.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite

@@ -4,6 +4,8 @@ Dated list prices: one row per price and source; an item's range is that of its 
 Prices are not samples, so the range is no confidence interval, and nothing is interpolated between rows.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pandas as pd

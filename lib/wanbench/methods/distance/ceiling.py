@@ -6,6 +6,8 @@ parameters the likelihood is concave, so Newton's method with halved steps finds
 weightings of the rows at once.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from math import inf, isnan, nan
 

@@ -1,5 +1,7 @@
 """Analysis of covariance over cloud pairs: at equal distance, does it matter which clouds a pair joins?"""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations

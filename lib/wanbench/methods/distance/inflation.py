@@ -1,5 +1,7 @@
 """Path inflation, RTT over the round trip of light in fibre (Singla et al. 2014), and the physics check."""
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import dataclass
 from math import nan

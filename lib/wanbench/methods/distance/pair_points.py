@@ -1,5 +1,7 @@
 """Traces that figures of pairs share: points by pair of clouds, a line within its band, the floor set by light."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go

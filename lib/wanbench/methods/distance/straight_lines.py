@@ -1,5 +1,7 @@
 """RTT and throughput against distance: straight lines over unordered pairs, with intervals by place."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from math import inf, isfinite, log10, nan
 

@@ -1,5 +1,7 @@
 """Robust variances of least squares, tests of lack of fit, and critical values of simultaneous intervals."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import inf, nan, sqrt
 

@@ -1,5 +1,7 @@
 """Factors of an experiment as columns of a design: logarithms, two-level contrasts, and their products."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

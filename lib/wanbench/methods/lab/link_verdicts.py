@@ -1,5 +1,7 @@
 """Verdicts on an emulated link: RTT, jitter, loss, rate, cuts and order, each requested against delivered."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from math import ceil, hypot, nan, sqrt
 

@@ -1,5 +1,7 @@
 """The network of a run: emulated links, or the real one between its hosts."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 from wanbench.checks import check_kind

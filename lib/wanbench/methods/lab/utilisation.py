@@ -1,5 +1,7 @@
 """Link utilisation, window by window: "never at capacity" as a measured statement."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import nan
 

@@ -4,6 +4,8 @@ Cautions about the coverage of intervals, as counted over simulated surveys.
 The numbers come from the tables in data/validity, made by `make validity`; a test compares the two.
 """
 
+from __future__ import annotations
+
 from math import log
 
 from wanbench.formatting import count, number, span

@@ -8,6 +8,8 @@ not smooth. `first` and `second` index each pair's two units: regions, or cluste
 one unit has `first` equal to `second`, and counts once there.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from wanbench.checks import check_resamples

@@ -1,5 +1,7 @@
 """Is a column of pairs associated with distance? Correlations with a p-value from permuted regions."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import factorial
 from typing import ClassVar

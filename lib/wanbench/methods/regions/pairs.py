@@ -1,5 +1,7 @@
 """From the ordered rows of table `pairs` to one value per unordered or per ordered pair, checked."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 

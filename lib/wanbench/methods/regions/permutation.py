@@ -7,6 +7,8 @@ Krackhardt & Snijders 2007) the residuals of a covariate on the others are relab
 Matrices are (regions, regions) arrays, NaN where unknown; `cells` are the pairs in use, as two arrays of indices.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import numpy as np

@@ -8,6 +8,8 @@ the effects of nearby places are still correlated, D'Agostino's test (1970) whet
 intervals of r, of the intercept and of W too narrow.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Least squares over pairs with several columns, with variances that allow for shared regions (`leave_one_out`)."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan

@@ -1,5 +1,7 @@
 """Compare any analysis with and without the flagged pairs."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar

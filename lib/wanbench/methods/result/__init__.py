@@ -1,5 +1,7 @@
 """The common form of analysis results: estimates with intervals, sentences and cautions, as text, table and HTML."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
 from numbers import Real

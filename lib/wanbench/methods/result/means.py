@@ -1,5 +1,7 @@
 """Means, medians, ratios and shares of few trials or episodes, as estimates with intervals."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, nan, sqrt

@@ -1,5 +1,7 @@
 """One row per episode, and medians with intervals: the common form of outages, restarts and phases."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import ClassVar
 

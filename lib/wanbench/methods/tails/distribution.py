@@ -9,6 +9,8 @@ minimum over all latencies from the quantile on, because bursts may lie beyond t
 upper end is open if one burst holds too many of the records beyond the quantile.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial

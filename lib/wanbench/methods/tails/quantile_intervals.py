@@ -6,6 +6,8 @@ their effective number, which need not be an integer: the incomplete beta functi
 are scaled up to the sample's.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from functools import lru_cache
 from math import ceil, floor, isnan, log, nan, sqrt

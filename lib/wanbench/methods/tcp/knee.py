@@ -6,6 +6,8 @@ points it is two weighted means, with the knee on a point it is one; running sum
 sets of weights together. Huber's loss is reached by reweighting.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import inf
 

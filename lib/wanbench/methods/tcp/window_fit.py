@@ -5,6 +5,8 @@ A sender has at most W bytes unacknowledged, so it sends one window per round tr
 log scales that is a level line and a line of slope -1, which meet at the knee RTT = 8 W / C.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from math import exp, inf, isfinite, isinf, nan
 

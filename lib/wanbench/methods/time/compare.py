@@ -6,6 +6,8 @@ are repeated; the block if arms are interleaved (A B B A), as both share the sam
 series per arm, by the stationary bootstrap (`series`). Welch's interval (1947) of single values is the naive one.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import partial
 from math import isnan, log, nan, sqrt

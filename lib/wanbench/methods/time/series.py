@@ -8,6 +8,8 @@ autocorrelation its intervals are too narrow: of 95 % intervals for 100 values w
 & White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section 8.2).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, isfinite, nan, sqrt

@@ -1,5 +1,7 @@
 """Measurements that ran concurrently with the load of a trial: pings, background traffic, packets on the link."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 

@@ -1,5 +1,7 @@
 """Select what counts of a trial: its attempt, its seconds, and its producers' reports within them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, nan

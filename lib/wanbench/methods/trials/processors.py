@@ -1,5 +1,7 @@
 """Who used the processors of a trial, how busy they were, and whether that cost throughput."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf, nan, sqrt

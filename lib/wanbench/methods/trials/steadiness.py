@@ -4,6 +4,8 @@ Whether trials keep their rate: the later half of the counted seconds against th
 A warm-up that is too short shows as a rising rate. The trial is the unit.
 """
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 

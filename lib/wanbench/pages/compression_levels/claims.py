@@ -1,5 +1,7 @@
 """Source 005: KIP-390, which lets users choose the level of compression, and its benchmark of producers."""
 
+from __future__ import annotations
+
 import pandas as pd
 
 from wanbench.formatting import number

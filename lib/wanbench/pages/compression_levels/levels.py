@@ -1,5 +1,7 @@
 """Messages per second, latency and size of a message by codec and level."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,6 +6,8 @@ to be useful. If all settings have the same relative scatter, it can be pooled. 
 1955); those of each setting alone are given too.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable
 from dataclasses import dataclass
 from math import isfinite, nan, sqrt

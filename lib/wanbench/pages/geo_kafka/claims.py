@@ -4,6 +4,8 @@ Source 001: one strongly consistent Kafka over three regions, its throughput, it
 Every number is read from the claims, so correcting a digit there corrects the verdict here.
 """
 
+from __future__ import annotations
+
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import ALWAYS, DIFFERS, NEVER, SOME, Rule, apply_rules, over, under

@@ -1,5 +1,7 @@
 """What other settings cost, and what the price depends on."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import nan

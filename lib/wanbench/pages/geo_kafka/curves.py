@@ -5,6 +5,8 @@ The trial is the unit of replication. Trials of a factor are those that equal th
 name of a setting is parsed. The scatter of all settings is pooled (`against_baseline`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

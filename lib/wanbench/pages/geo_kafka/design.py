@@ -1,5 +1,7 @@
 """Plan this page's trials: one factor at a time around a baseline, and several together."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from math import ceil

@@ -1,5 +1,7 @@
 """Estimates for the source's claims, under the names that `claims.geo_kafka` uses."""
 
+from __future__ import annotations
+
 from math import nan
 
 import pandas as pd

@@ -1,5 +1,7 @@
 """Which columns of a trial are settings, which factor changes them, and how levels are written."""
 
+from __future__ import annotations
+
 import json
 from numbers import Real
 

@@ -1,5 +1,7 @@
 """Placement of leaders and replicas: the table of one topic, and whether topics were balanced."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Bytes on the links between regions: per message, and those that client.rack saves."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

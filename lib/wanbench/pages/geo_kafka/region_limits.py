@@ -10,6 +10,8 @@ Bounds on a trial with replicas and clients in several regions: by links, reques
 `limits` is for producers in one region and brokers in another. Nothing is fitted here either.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from math import inf
 

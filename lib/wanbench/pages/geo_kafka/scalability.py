@@ -13,6 +13,8 @@ three trials per number of producers underestimate the scatter, and it fails if 
 (Andrews 2000). There the profile interval is merely wide, with an open end for "no peak".
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import isfinite, isinf, isnan
 

@@ -7,6 +7,8 @@ quantity; gamma and the blocks are linear in logarithms and are solved for. Bloc
 the peak also get the t interval of the mean of the blocks' levels, the distances of both added as squares.
 """
 
+from __future__ import annotations
+
 from math import inf, isfinite, nan, sqrt
 
 import numpy as np

@@ -7,6 +7,8 @@ is given too (data/validity/surface.csv: the first is wide, the second valid und
 best setting there is a set: all not significantly worse than another (Peterson, Cahya & del Castillo 2002).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product

@@ -1,5 +1,7 @@
 """Terms of a quadratic response surface in coded factors, its coefficients, and the settings that may be the best."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

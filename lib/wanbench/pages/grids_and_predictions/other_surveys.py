@@ -1,5 +1,7 @@
 """What others' grids say: half-distances by sending cloud, and measurements of pairs that a survey predicted."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from math import nan
 

@@ -7,6 +7,8 @@ the one with the smaller error on left-out regions. Intervals are conformal (`pr
 situations: both regions have other measured pairs, one has, none has.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, exp, isfinite, nan

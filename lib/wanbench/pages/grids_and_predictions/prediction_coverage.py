@@ -1,5 +1,7 @@
 """Count how often prediction intervals contain left-out values."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import nan

@@ -1,5 +1,7 @@
 """RTT and throughput on distance for all pairs and for each ordered pair of clouds: five charts for two clouds."""
 
+from __future__ import annotations
+
 import re
 from contextlib import suppress
 from dataclasses import dataclass

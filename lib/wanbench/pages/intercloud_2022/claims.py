@@ -1,5 +1,7 @@
 """Source 002: latency and throughput between regions of two clouds, tested on its published rows."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from math import pi
 

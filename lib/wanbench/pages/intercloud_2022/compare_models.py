@@ -1,5 +1,7 @@
 """Compare models of throughput by their predictions of left-out regions: fits, scores and ties."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log, nan

@@ -7,6 +7,8 @@ the second point; repeated from there, the loss falls to its minimum. statsmodel
 too slowly for thousands of resamples.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The parameters of one model of throughput, with intervals by place."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from math import exp

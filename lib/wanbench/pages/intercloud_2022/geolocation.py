@@ -1,5 +1,7 @@
 """A region whose round trips contradict its coordinates: stated place, allowed area, the catalogue's place."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,5 +1,7 @@
 """AWS and Google Cloud compared in the cities where both are present: equal distance by design, not by a model."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import combinations
 from math import nan

@@ -1,5 +1,7 @@
 """Is the nearest region of another cloud the one with the best throughput?"""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import nan
 

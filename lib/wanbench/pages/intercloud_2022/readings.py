@@ -1,5 +1,7 @@
 """Possible readings of published rows: units of a column, selections of rows, and the correlation over each."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import nan

@@ -6,6 +6,8 @@ Levenberg-Marquardt steps; every row of weights has its own damping. The start i
 SciPy's `least_squares` fits one weighting at a time; there are hundreds of leave-one-out fits here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from itertools import product
 

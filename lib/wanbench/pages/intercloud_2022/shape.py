@@ -1,5 +1,7 @@
 """Which straight line fits throughput: log throughput on distance, on log distance, or on log RTT."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations

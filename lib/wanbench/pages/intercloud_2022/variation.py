@@ -1,5 +1,7 @@
 """How far values vary: repeated tests of one ordered pair, and pairs about a straight line on distance."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import nan
 

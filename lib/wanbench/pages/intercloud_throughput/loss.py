@@ -7,6 +7,8 @@ Linux's rules with fast convergence) under independent losses, and the round tri
 not grow is subtracted. Beyond a loss of about 3 % timeouts dominate. `MODEL_SD` is the error on real Linux senders.
 """
 
+from __future__ import annotations
+
 from math import exp, log, nan, sqrt
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Verdicts on the models of TCP: window, capacity and loss from throughput, against the values that were set."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from math import isfinite, isnan
 

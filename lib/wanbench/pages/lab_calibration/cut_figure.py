@@ -1,5 +1,7 @@
 """Echoes across a link before, during and after a cut."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go

@@ -1,5 +1,7 @@
 """Calibrate a lab: try link settings, and change a link while echoes cross it."""
 
+from __future__ import annotations
+
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Where packets were dropped, and how late they were delivered: whether the lab distorted the measurement."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

@@ -6,6 +6,8 @@ up to a factor common to all instances (brokers priced, copies stored). Comparin
 number is read from the claims, so correcting a digit there corrects the verdict.
 """
 
+from __future__ import annotations
+
 from contextlib import suppress
 from dataclasses import replace
 from math import nan

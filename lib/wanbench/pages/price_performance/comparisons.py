@@ -1,5 +1,7 @@
 """All pairwise ratios of settings, with simultaneous intervals, from few trials in blocks."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations

@@ -1,5 +1,7 @@
 """Cost per billion messages by setting: ranked with ties, the price at which settings tie, and cost against p99."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import pandas as pd

@@ -1,5 +1,7 @@
 """Trials of one load on brokers of several sizes: the same brokers with different quotas and rates."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

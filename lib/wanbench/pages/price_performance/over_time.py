@@ -1,5 +1,7 @@
 """Metrics of the trials over time, in the source's steps: load, latency, processors, disk, network."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -6,6 +6,8 @@ which goes through ingest and tables, neither lost or double-counted a record. B
 from the first whole second to the last in which all producers ran, the geometric mean over trials, and t.
 """
 
+from __future__ import annotations
+
 import gzip
 import json
 import math

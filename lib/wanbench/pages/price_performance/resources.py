@@ -1,5 +1,7 @@
 """Which resource of each setting was saturated, and whether the machine had enough processors for it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite

@@ -1,5 +1,7 @@
 """Trials of broker sizes, one row each with rate, latency, price and resource use; failures too."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

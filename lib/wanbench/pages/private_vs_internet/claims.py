@@ -6,6 +6,8 @@ on the source: such claims are tested on the source's own numbers only. These ar
 digit there corrects the verdict here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from math import inf, sqrt
 

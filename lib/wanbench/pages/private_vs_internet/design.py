@@ -1,5 +1,7 @@
 """Plans of Kafka trials: their settings, repeats and order."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import ceil, sqrt

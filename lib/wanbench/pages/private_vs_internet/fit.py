@@ -7,6 +7,8 @@ its low one. With interactions both vary over the factor space. The thesis "late
 holds in the part of the space where halving the delay gains more than doubling the rate.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations

@@ -2,6 +2,8 @@
 The part of the factor space in which halving the delay gains more than doubling the rate, with simultaneous intervals.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import product
 from math import inf

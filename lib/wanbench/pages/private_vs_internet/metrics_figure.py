@@ -1,5 +1,7 @@
 """Load on links, and packets at the brokers, over time during a measurement."""
 
+from __future__ import annotations
+
 from math import isfinite, nan
 
 import numpy as np

@@ -1,5 +1,7 @@
 """A fitted factorial experiment, and its verdict on the thesis."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product

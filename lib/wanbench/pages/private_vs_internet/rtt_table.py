@@ -4,6 +4,8 @@ Round-trip times per setting as in ping's summary, min / mean / max / mdev, with
 mdev, as in Linux ping, is the standard deviation over the echoes of one run (divisor n).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

@@ -4,6 +4,8 @@ Compare two links at several link rates: does scaling the link down change the r
 Ratios that agree at all measured scales suggest, but do not prove, the same at others.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan, sqrt

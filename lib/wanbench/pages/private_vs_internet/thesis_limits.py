@@ -1,5 +1,7 @@
 """Where the thesis holds according to measurement, and where according to computed limits."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Traffic on a link, scaled up to the full rate: Kafka, background and both, over trials."""
 
+from __future__ import annotations
+
 from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.methods.result import Estimate

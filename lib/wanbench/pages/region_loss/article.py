@@ -1,5 +1,7 @@
 """Estimates for the article's claims about its disaster, from the same disaster here."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import replace
 

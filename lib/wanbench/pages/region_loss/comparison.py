@@ -1,5 +1,7 @@
 """Cost of each setting: time without writes (RTO) and lost records (RPO)."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 from functools import cached_property

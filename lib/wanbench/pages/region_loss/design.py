@@ -1,5 +1,7 @@
 """Plans of fault episodes: several faults, and one setting varied at a time, repeated in random order."""
 
+from __future__ import annotations
+
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace

@@ -1,5 +1,7 @@
 """Outages of an event stream, such as acknowledgements: its longest gap, and when its rate is restored."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import nan
 

@@ -1,5 +1,7 @@
 """Self-healing: time until replicas are in sync, leaders return and the group is complete."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import nan
 from typing import ClassVar

@@ -5,6 +5,8 @@ Records of one episode share its fault and are lost together, so a bound counts 
 quarter with three episodes, if losses come in bursts.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import pandas as pd

@@ -1,5 +1,7 @@
 """Phases of a write outage: detection, election, and clients finding the new leaders."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import nan
 from typing import ClassVar

@@ -18,6 +18,8 @@ unsent                 in the log or received, but never sent
 Damage planted in the consumers' output tests the checker: it must be reported under its name.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import pandas as pd

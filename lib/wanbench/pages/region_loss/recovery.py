@@ -1,5 +1,7 @@
 """Duration of outages of writes and reads (RTO): per client, per partition and overall."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf

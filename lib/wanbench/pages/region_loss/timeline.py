@@ -1,5 +1,7 @@
 """One episode over time: leaders, replicas in sync, the group's partitions, acknowledgements and receipts."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import pandas as pd

@@ -37,6 +37,8 @@ Reads
     fetch from the lost leader is given up after T + F + 1 s. Nothing is read before something is written.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

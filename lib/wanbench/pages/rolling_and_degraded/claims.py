@@ -4,6 +4,8 @@ Source 003, second half: latency under rolling upgrades and a degraded broker, a
 The source shows figures without numbers, so its own numbers decide little. A re-run tests claims about Apache Kafka.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from math import inf, isfinite
 

@@ -1,5 +1,7 @@
 """Episodes of a slow broker, with and without demotion: p99 before, early, late and after."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 from math import isfinite, nan

@@ -1,5 +1,7 @@
 """Plan this page's trials, and detect a slow broker from outside. Read by `wanbench.read.ingest.detection`."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace

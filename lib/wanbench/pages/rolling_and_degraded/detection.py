@@ -4,6 +4,8 @@ How soon a detector named a slowed broker, and how often it raised a false alarm
 Replaying the stored latencies checks the online alarms.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from math import nan

@@ -1,5 +1,7 @@
 """Restarts of a roll, one by one, and leaders piled on one broker: what they add to latency."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import nan
 from typing import ClassVar

@@ -1,5 +1,7 @@
 """Trials with actions on brokers: latency per second, actions, leaders."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

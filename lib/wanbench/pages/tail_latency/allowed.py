@@ -6,6 +6,8 @@ headers, requests and the placement of leaders. No latency is used, so the knee 
 this rate.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite

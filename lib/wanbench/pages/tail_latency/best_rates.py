@@ -10,6 +10,8 @@ last step up to which Student's intervals of all steps keep within the objective
 it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, inf, isfinite, isnan, log, nan

@@ -6,6 +6,8 @@ over another has two readings, and the source uses both: the ratio of latencies,
 excess over the better one (old - new) / new, which is 1 less. A re-run tests claims about Apache Kafka alone.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

@@ -9,6 +9,8 @@ times narrower, in 90 to 95. A queue's law, a + b x / (c - x), is undefined beyo
 purpose.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from math import exp, isfinite, log, nan, sqrt
 

@@ -1,5 +1,7 @@
 """Latency distributions: of values, of open-loop loads, and of the OpenMessaging Benchmark's results."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from functools import partial
 

@@ -6,6 +6,8 @@ cause. Shifting all pauses together around the trial, as on a circle, keeps the 
 and breaks only their association (random toroidal shifts: Lotwick & Silverman 1982, J. R. Stat. Soc. B 44, 406).
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import dataclass
 from math import ceil, exp, inf, log, nan, sqrt

@@ -1,5 +1,7 @@
 """Quantiles of one distribution or two, their differences, and the percentile plot."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,5 +1,7 @@
 """Tests 1 and 2 of the source: a percentile of two systems at each step, in the layout of its tables."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 

@@ -11,6 +11,8 @@ often comes from the one worst trial. In simulation the jackknife of a pooled p9
 of 100 comparisons, and Student's t on logarithms of trials' quantiles in 3 to 8.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial

@@ -8,6 +8,8 @@ data". Both kinds of p-value are adjusted over the rows (Holm 1979): a table of 
 of 100 cases.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log, nan

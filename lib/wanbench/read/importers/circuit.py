@@ -1,5 +1,7 @@
 """How full a circuit was over time, as the portal of its operator or `aws cloudwatch` exports it, in CSV or JSON."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

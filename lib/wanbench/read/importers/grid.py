@@ -1,5 +1,7 @@
 """A table of cells as text, read as round-trip times between regions; and its corner, which says which axis sends."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -7,6 +7,8 @@ from coordinates) and `gcp_vm`, `aws_vm` (kept as the setting); numbers as text,
 columns that occur twice because files were pasted side by side.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import numpy as np

@@ -35,6 +35,8 @@ destination, ...), and RTTs such as p50_ms or avg_latency_ms; other columns are 
       licence: CC0-1.0
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -5,6 +5,8 @@ Wide CSV or TSV, as spreadsheets, grids of measurements and the clouds' own page
 cloudping.co gives them; tables in a Markdown document, as the clouds' documentation has them.
 """
 
+from __future__ import annotations
+
 import csv
 import html
 import io

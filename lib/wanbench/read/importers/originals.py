@@ -4,6 +4,8 @@ Files that other people published: which are known, where they lie, where they c
 `original_files.csv` holds a row per known file, pinned by address and hash.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import re

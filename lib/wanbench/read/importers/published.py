@@ -6,6 +6,8 @@ names each original with its address, version, SHA-256 and licence. `python -m w
 them again from the originals.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pandas as pd

@@ -5,6 +5,8 @@ The region that a text means: codes, display names and zones, as the clouds and 
 from the rules that the clouds state.
 """
 
+from __future__ import annotations
+
 import difflib
 import re
 import unicodedata

@@ -2,6 +2,8 @@
 A file of rows (CSV, JSON lines, Parquet), read as text and checked column by column: a bad cell costs only its row.
 """
 
+from __future__ import annotations
+
 import csv
 import json
 import re

@@ -6,6 +6,8 @@ connections (bit/s). Machine and network tier of both ends become the setting, "
 m5.large"; Google Cloud's zones become their regions.
 """
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 

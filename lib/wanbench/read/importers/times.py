@@ -1,5 +1,7 @@
 """Times as people write them in tables: "67 ms", "67,3", "1 204.5", "N/A"."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 

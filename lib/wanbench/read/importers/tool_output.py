@@ -1,5 +1,7 @@
 """A folder of files that ping and iperf3 printed in other people's scripts."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """Account of every attempt: counts by outcome, and the failures that a reader must see."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import pandas as pd

@@ -1,5 +1,7 @@
 """Read output of `wanbench.measure.experiments.broker_actions`: tables broker_actions and cluster_samples."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

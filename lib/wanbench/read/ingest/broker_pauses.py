@@ -10,6 +10,8 @@ A JVM log is rejected at its first foreign line, a Kafka log only if its first l
 last line, from a killed process, is dropped.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from datetime import datetime

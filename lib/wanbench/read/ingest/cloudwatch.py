@@ -6,6 +6,8 @@ Read what `wanbench.measure.labs.aws.cloudwatch` saved: rows of table metrics.
 - Each resource has a file. If CloudWatch refused its metrics, the file is rejected with CloudWatch's message.
 """
 
+from __future__ import annotations
+
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -3,6 +3,8 @@ Read output of the detection in `wanbench.pages.rolling_and_degraded.design`: ta
 detection_latencies.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import numpy as np

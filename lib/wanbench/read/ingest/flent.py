@@ -7,6 +7,8 @@ netperf or iperf is one transfer at the tool's mean rate. A series without value
 and means of series are not read.
 """
 
+from __future__ import annotations
+
 import re
 
 import numpy as np

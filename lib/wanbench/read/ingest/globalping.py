@@ -5,6 +5,8 @@ Read Globalping's ping measurements in JSON: what each probe's ping printed, as 
 pinged by TCP, is a row of unread.
 """
 
+from __future__ import annotations
+
 import pandas as pd
 
 from wanbench.errors import RawDataError

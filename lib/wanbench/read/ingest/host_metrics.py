@@ -9,6 +9,8 @@ Read output of `sadf -j`, sysstat 10.1 to 12.7.9: rows of table metrics.
 - A file <name>.hosts.json next to <name>.sadf.json names its hosts.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterator

@@ -14,6 +14,8 @@ and are dropped.
 - Text has no RTTs, and its figures have three digits: `iperf3_output` says what else it lacks.
 """
 
+from __future__ import annotations
+
 from datetime import UTC, datetime
 
 from wanbench.errors import RawDataError

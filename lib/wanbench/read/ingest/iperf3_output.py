@@ -7,6 +7,8 @@ may lack line ends between documents or lists, a script may put documents inside
 3.17) every line is a separate event.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterator

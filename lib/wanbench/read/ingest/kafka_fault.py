@@ -9,6 +9,8 @@ errors and watchers' samples.
 - A record's partition is its sequence modulo the partitions, as the producer has it.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from dataclasses import asdict

@@ -1,5 +1,7 @@
 """Read what a lab leaves: final counters of its links and devices, samples of its links, times of a cut, and costs."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
 

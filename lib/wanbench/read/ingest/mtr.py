@@ -5,6 +5,8 @@ Read mtr's report (-r) and JSON (-j): the echoes of the last hop, the target, as
 it. A target that never answered ("???") has no RTTs. The hops before it are not kept: routers delay their own answers.
 """
 
+from __future__ import annotations
+
 import re
 from datetime import datetime
 

@@ -7,6 +7,8 @@ flight is the mean RTT of TCP or UDP, including processing on both hosts; the ot
 around them.
 """
 
+from __future__ import annotations
+
 import csv
 import re
 from itertools import pairwise

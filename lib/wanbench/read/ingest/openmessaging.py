@@ -22,6 +22,8 @@ Names of members are read in any case, with or without underscores; unknown memb
 are separate rows and are never combined.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from decimal import Decimal

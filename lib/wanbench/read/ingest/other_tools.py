@@ -1,5 +1,7 @@
 """Tools whose output is recognised but not read, or read under another name: what they are, and what to do instead."""
 
+from __future__ import annotations
+
 import re
 from functools import cache
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Summaries of tests: a row per ordered pair of regions, a row per test, and tests of some settings only."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase

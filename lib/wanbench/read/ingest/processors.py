@@ -10,6 +10,8 @@ Read CPU times of brokers and machines, <stem>.processors.jsonl: rows of table m
   "all processors" (idle time included), "busy processors" (without idle and iowait) and "interrupts" (irq and softirq).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Checked output of an experiment's programs: its own JSON file names their files, each line of which is JSON."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Iterator

@@ -5,6 +5,8 @@ An entry point of the group "wanbench.readers" is called as the experiment or to
 `Reader` or a tuple of them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import NamedTuple

@@ -6,6 +6,8 @@ whole seconds, is that of its start: it gives the time of the first reply only. 
 without echoes (no name, no network) is a row of unread.
 """
 
+from __future__ import annotations
+
 import pandas as pd
 
 from wanbench.errors import RawDataError

@@ -1,5 +1,7 @@
 """Read the raw files of a run folder, or any files, into tables."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path

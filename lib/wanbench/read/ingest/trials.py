@@ -1,5 +1,7 @@
 """The settings of a run's trials, from its plan: table `trials`."""
 
+from __future__ import annotations
+
 import json
 
 import pandas as pd

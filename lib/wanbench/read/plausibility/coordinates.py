@@ -1,5 +1,7 @@
 """Regions whose round trips contradict their stated place."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Rows and tests that occur twice, mirrored directions, and days copied under another date."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,5 +1,7 @@
 """RTTs against light over the geodesic, against the opposite direction, and against the best detour."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 

@@ -1,5 +1,7 @@
 """Coordinates of regions, distances between them, and where round trips allow a region to be (Gueye et al. 2006)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

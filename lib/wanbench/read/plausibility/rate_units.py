@@ -1,5 +1,7 @@
 """Columns of rates: conversion factors between units, counts of blocks of bytes, and columns in two units."""
 
+from __future__ import annotations
+
 from math import gcd
 
 import numpy as np

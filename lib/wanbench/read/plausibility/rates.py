@@ -1,5 +1,7 @@
 """Throughput against bytes and duration, window, link, instance, and rate limiters."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

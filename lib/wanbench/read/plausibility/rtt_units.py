@@ -1,5 +1,7 @@
 """RTTs in a wrong unit, halved RTTs, and answers from near the sender that look like RTTs in seconds."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 

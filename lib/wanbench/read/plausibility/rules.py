@@ -1,5 +1,7 @@
 """All rules over one set of tables; a summary of the flags, and the flagged rows of a table."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial

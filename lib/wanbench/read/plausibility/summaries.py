@@ -1,5 +1,7 @@
 """Impossible summaries: percentiles out of order, spreads too large, totals that do not fit their intervals."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from itertools import chain, pairwise
 

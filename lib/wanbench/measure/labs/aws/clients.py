@@ -3,6 +3,8 @@ Calls of the AWS API: every call of this package goes through `Aws.call` or `Aws
 test can check the permissions in docs/clouds/aws.md against them.
 """
 
+from __future__ import annotations
+
 import os
 import threading
 from functools import cache

@@ -1,5 +1,7 @@
 """What CloudWatch says of MSK brokers, instances, VPN tunnels and Direct Connect over a session: kept as raw files."""
 
+from __future__ import annotations
+
 import json
 import math
 import re

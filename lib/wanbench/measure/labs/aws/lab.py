@@ -1,5 +1,7 @@
 """The lab of rented hosts on AWS: in each region a key pair, a security group, and the hosts."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,5 +1,7 @@
 """What is asked before anything is launched: regions that are enabled, zones, images, networks, quotas and prices."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """A finished run folder, or the site, put into a bucket of S3 and got back, every file checked by its SHA-256."""
 
+from __future__ import annotations
+
 import mimetypes
 import re
 import tempfile

@@ -1,5 +1,7 @@
 """What runs have made on AWS, of hosts and of MSK: listed, deleted, and swept up on confirmation."""
 
+from __future__ import annotations
+
 from datetime import datetime
 
 from wanbench.measure.labs.rented import leases

@@ -3,6 +3,8 @@ Calls of Azure's Resource Manager: every call of this package goes through `Azur
 named by literals, so that the permissions in docs/clouds/azure.md can be checked against them.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import threading

@@ -1,5 +1,7 @@
 """What runs have made on Azure: resource groups, listed in the whole subscription at once, and deleted."""
 
+from __future__ import annotations
+
 import os
 from datetime import datetime
 from pathlib import Path

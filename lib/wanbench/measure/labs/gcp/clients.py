@@ -4,6 +4,8 @@ that a test can check the permissions in docs/clouds/gcp.md against them. Also h
 tagged.
 """
 
+from __future__ import annotations
+
 import json
 import threading
 import time

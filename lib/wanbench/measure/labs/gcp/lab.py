@@ -1,5 +1,7 @@
 """The lab of rented hosts on Google Cloud: a network and its rules for the run, a subnet and hosts in each region."""
 
+from __future__ import annotations
+
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence

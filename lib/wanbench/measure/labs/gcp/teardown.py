@@ -1,5 +1,7 @@
 """What runs have made on Google Cloud: listed in the whole project at once, deleted, and swept up on confirmation."""
 
+from __future__ import annotations
+
 import os
 from datetime import datetime
 from pathlib import Path

@@ -1,5 +1,7 @@
 """What the clients of clouds share: errors without identities, quotas, the time at a cloud, extras."""
 
+from __future__ import annotations
+
 import re
 import urllib.error
 import urllib.request

@@ -1,5 +1,7 @@
 """What a lab of rented hosts costs: shown and agreed to before anything starts, and held to a budget while it runs."""
 
+from __future__ import annotations
+
 import json
 import math
 import os

@@ -1,5 +1,7 @@
 """Hosts of a cloud: what is asked and given, their first start, and how they are made ready for measuring."""
 
+from __future__ import annotations
+
 import ipaddress
 import os
 import tempfile

@@ -1,5 +1,7 @@
 """The lab of hosts that a cloud rents out."""
 
+from __future__ import annotations
+
 import getpass
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence

@@ -3,6 +3,8 @@ Which runs are still driven from this machine: a lease is a file that its driver
 go when the driver ends, however it ends.
 """
 
+from __future__ import annotations
+
 import fcntl
 import hashlib
 import os

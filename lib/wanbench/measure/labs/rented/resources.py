@@ -3,6 +3,8 @@ Tags of everything that runs make, and taking it down: list what carries a tag, 
 left.
 """
 
+from __future__ import annotations
+
 import sys
 import time
 from abc import ABC, abstractmethod

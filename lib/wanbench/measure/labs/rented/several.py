@@ -1,5 +1,7 @@
 """Labs of rented hosts that are one lab: on several clouds at once, or of several instance types."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,5 +1,7 @@
 """Finding what runs left behind on a cloud, in all regions, and deleting it on confirmation."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,5 +1,7 @@
 """The inventory: a YAML file that lists hosts and how to log in to them."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -5,6 +5,8 @@ The benchmark itself ignores unknown names, truncates text and fractions to whol
 endless run), and replaces an unknown key distributor by its default. Here these are errors.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields

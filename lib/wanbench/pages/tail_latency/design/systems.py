@@ -1,5 +1,7 @@
 """Systems to compare, and a plan that tests every system at every step of a load."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace

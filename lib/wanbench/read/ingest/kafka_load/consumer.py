@@ -15,6 +15,8 @@ number and form do.
 - NaN and infinity (nothing consumed, no time) are null.
 """
 
+from __future__ import annotations
+
 import re
 from datetime import datetime
 from functools import cache

@@ -9,6 +9,8 @@ A line without figures counts as an error or warning if it has a log level, is a
 like the tools' own figures, which could not be read. Any other line may be a script's: it does not count.
 """
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections.abc import Iterator

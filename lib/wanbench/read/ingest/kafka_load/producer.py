@@ -14,6 +14,8 @@ and quantiles.
   records; its progress, the latency of every thousandth record, is dropped.
 """
 
+from __future__ import annotations
+
 import re
 
 from .lines import NO_SUMMARY, REAL, WHOLE, Complaints, Line, real, whole

@@ -5,6 +5,8 @@ Sequences are 16 bits on the wire and are unwrapped past 65,535; a reply may be 
 between the first and the newest that has no line is lost; so is one that only the footer counts.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from wanbench.errors import RawDataError

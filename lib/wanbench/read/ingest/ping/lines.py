@@ -9,6 +9,8 @@ prompts, dates, output of a script. But a line that only ping prints is rejected
 understood. So is an unknown line within a ping, as it may be an unknown form of echo.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
