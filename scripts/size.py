@@ -15,7 +15,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-ROOT = Path(sys.argv[1] if sys.argv[1:] else Path(__file__).parents[1])
+ROOT = Path(sys.argv[1]) if __name__ == "__main__" and sys.argv[1:] else Path(__file__).parents[1]
 LIBRARY = ROOT / "lib" / "wanbench"
 OFF_PAGES = ("measure", "read", "methods", "figures")
 """Rooms in which code that one notebook alone reaches is listed; publish, runs and tables serve the command as well."""
