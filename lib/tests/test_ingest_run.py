@@ -363,15 +363,15 @@ def test_files_of_a_run_find_their_reader_by_name():
 
 
 def test_a_reader_of_another_package_is_found_by_its_entry_point(tmp_path, monkeypatch):
-    (tmp_path / "stranger.py").write_text(
+    (tmp_path / "strange_reader.py").write_text(
         "from wanbench.read.ingest import ping\n"
         "from wanbench.read.ingest.readers import Reader\n"
         "reader = Reader(ping.read, '*.log', loose=True, tables=('echoes',))\n"
     )
-    metadata = tmp_path / "stranger-1.dist-info"
+    metadata = tmp_path / "strange_reader-1.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
-    points = "[wanbench.readers]\npinger = stranger:reader\nping = stranger:absent\n"
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: strange_reader\nVersion: 1\n")
+    points = "[wanbench.readers]\npinger = strange_reader:reader\nping = strange_reader:absent\n"
     (metadata / "entry_points.txt").write_text(points)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(readers, "READERS", extensions("wanbench.readers", dict(readers.READERS)))
