@@ -73,6 +73,7 @@ def test_pages_say_that_they_are_replayed(site):
         "08-tail-latency",
         "09-rolling-and-degraded",
         "10-price-performance",
+        "13-compression-levels",
     }
 
 
