@@ -9,7 +9,7 @@ from wanbench.errors import RawDataError
 from wanbench.read import ingest
 from wanbench.read.ingest import kafka_load
 
-PACKAGE = Path(kafka_load.__file__).parents[1]
+PACKAGE = Path(kafka_load.__file__).parents[3]
 HEADER = "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
 WARN = "[2026-03-01 12:00:00,000] WARN [Producer clientId=perf-producer-client] Got error produce response (Sender)"
 DIED = "org.apache.kafka.common.errors.TimeoutException: Expiring 8 record(s) for t-0"
@@ -37,7 +37,9 @@ def test_what_only_names_the_tools_is_refused(text, read):
 
 
 def test_own_sources_are_refused():
-    sources = [PACKAGE / name for name in ("experiments/kafka_load.py", "ingest/kafka_words.py", "stats/tails.py")]
+    names = ("measure/experiments/kafka_load.py", "read/ingest/kafka_load/lines.py", "methods/tails/distribution.py")
+    sources = [PACKAGE / name for name in names]
+    assert all(path.is_file() for path in sources)
     found = ingest.read_files(sources, "kafka_load")
     assert len(found["unread"]) == len(sources)
 

@@ -48,7 +48,7 @@ def test_damaged_files_are_rows_and_the_others_are_read(damaged):
     assert short.why.str.contains("SHA-256").any()
 
 
-def test_failed_attempts_are_shortfalls_with_their_reason():
+def test_failed_attempts_are_failures_with_their_reason():
     found = wanbench.read.ingest.read_run(RECORDING)
     none = wanbench.read.ingest.failures(found)
     assert none.empty and (repr(none), none._repr_html_()) == ("none", "<p>none</p>")

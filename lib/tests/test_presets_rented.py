@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Asked(Exception):
-    """The notebook has come to its call of `carry_out`."""
+    """The notebook has come to its call of `campaign.run`."""
 
 
 @pytest.fixture
