@@ -17,7 +17,7 @@ from wanbench.methods.trials.rates import TrialRates
 
 MEASURES = {
     "records_per_s": ("messages per second", "messages/s"),
-    "mean_latency_ms": ("mean time to acknowledgement", "ms"),
+    "mean_latency_ms": ("mean ms to acknowledgement", "ms"),
     "bytes_per_record": ("bytes of a message in the log", "bytes"),
 }
 FAST, SMALL = "records_per_s", "bytes_per_record"
@@ -51,7 +51,20 @@ class Levels(RowsResult):
     @property
     def sentence(self) -> str:
         """Say what the lowest level of every codec gains in speed and loses in size against its highest."""
-        return " ".join(one.sentence for one in self.estimates) or "No codec has two levels."
+        faster, larger = self.estimates[::2], self.estimates[1::2]
+        parts = [
+            f"{rate.quantity.partition(': ')[2]}: {_with_ends(rate)} the messages per second, each {_with_ends(size)} "
+            "as large"
+            for rate, size in zip(faster, larger, strict=True)
+        ]
+        if not parts:
+            return "No codec has two levels."
+        return f"The lowest level of each codec over its highest: {'; '.join(parts)} ({faster[0].basis} of each)."
+
+    def formatted_table(self) -> pd.DataFrame:
+        """Return the rows as text, with the measures' names."""
+        names = {name: label for name, (label, _) in MEASURES.items()}
+        return super().formatted_table().drop(columns=["codec", "level"]).rename(columns=names | {"n": "trials"})
 
     def ratio(self, setting: str, over: str, of: str = FAST) -> Estimate:
         """
@@ -102,6 +115,10 @@ class Levels(RowsResult):
             table=self.rows,
             note=note,
         )
+
+
+def _with_ends(one: Estimate) -> str:
+    return f"{one.formatted} ({one.formatted_interval or 'no interval'})"
 
 
 def by_level(rates: TrialRates) -> Levels:
