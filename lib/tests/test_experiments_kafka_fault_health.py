@@ -29,7 +29,7 @@ class Saying:
     def says(self, *lines):
         self._lines += lines
 
-    def news(self):
+    def new_lines(self):
         lines, self._lines = self._lines, []
         return lines
 

@@ -15,7 +15,7 @@ from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.leadership import leaders, under_replicated
 
 from .base import ExperimentError, cluster_of, links_of
-from .broker_acts import Acts
+from .broker_control import BrokerControl
 from .session import ConcurrentSession, Program, as_json
 
 READY_S = 120.0  # Timeout for a healthy cluster at the start.
@@ -29,7 +29,7 @@ class ActionsSession(ConcurrentSession):
     """A run of `settings` (a BrokerActions) on the cluster of the source."""
 
     file = "actions"
-    acts: Acts | None = None
+    control: BrokerControl | None = None
     view: ClusterView | None = None
 
     def _begin(self) -> None:
@@ -51,7 +51,7 @@ class ActionsSession(ConcurrentSession):
         watch = cluster.watching(self.host, LONGEST_S, interval_s=self.settings.watch_interval_s, internal=True)
         process = self._stack.enter_context(watch)
         self.view = ClusterView(Program("watch", 0, self.host, process), self.nodes)
-        self.acts = Acts(cluster, self.host, self.settings.patience_s)
+        self.control = BrokerControl(cluster, self.host, self.settings.patience_s)
         if not self._until(lambda: self.view.healthy_since(0.0), READY_S):
             raise ExperimentError(f"the cluster is not healthy after {READY_S:g} s")
 
@@ -110,7 +110,7 @@ class ActionsSession(ConcurrentSession):
         self._before[row["number"]] = leaders(self.view.topics)
         row["began_at_s"] = time.time()
         try:
-            end = self.acts.begin(action, self.view.topics, row)
+            end = self.control.begin(action, self.view.topics, row)
         except (LabError, ParameterError) as error:
             row["error"] = str(error)[:500]
             self._before.pop(row["number"])
@@ -155,7 +155,7 @@ class ActionsSession(ConcurrentSession):
 
     def _end(self) -> None:
         try:
-            if self.acts is not None and self.rows:
+            if self.control is not None and self.rows:
                 try:
                     self._undo()
                 except BaseException:
@@ -169,14 +169,14 @@ class ActionsSession(ConcurrentSession):
                     self.view.look()
 
     def _undo(self) -> None:
-        undone, faults = self.acts.undo()
+        undone, faults = self.control.undo()
         self._undone += undone
         self.faults += faults
         since_s, patience_s = time.time(), self.settings.patience_s
         with suppress(LabError):
             if not self._until(lambda: self.view.healthy_since(since_s), patience_s, to_the_end=True):
                 self.faults.append(f"the cluster is not healthy {patience_s:g} s after the last action")
-            self._attempt(lambda: self.acts.cluster.ask(self.host, "elect"))
+            self._attempt(lambda: self.control.cluster.ask(self.host, "elect"))
 
     def _content(self, printed: bytes) -> bytes:
         return b"".join(self.view.lines)
@@ -209,9 +209,9 @@ class ClusterView:
 
     def look(self) -> None:
         """Read new output of the watcher; ExperimentError if it has failed."""
-        for sample in self.program.news():
+        for sample in self.program.new_lines():
             if "group" not in sample:
-                self._saw(sample)
+                self._add_sample(sample)
 
     def healthy_since(self, after_s: float) -> float | None:
         """
@@ -222,7 +222,7 @@ class ClusterView:
         first = next(iter(times[bisect_left(times, after_s) :]), None)
         return None if first is None or times[-1] - first < HOLDS_S else first
 
-    def _saw(self, sample: dict) -> None:
+    def _add_sample(self, sample: dict) -> None:
         times = [round(sample["at_s"], 6), sample["took_s"]]
         if "error" in sample:
             line = [*times, sample["error"]["kind"], sample["error"]["message"][:200]]

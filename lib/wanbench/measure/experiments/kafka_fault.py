@@ -20,7 +20,7 @@ from wanbench.runs import RawFile
 
 from .base import ExperimentError, bounded, check_declared, links_of, one_of
 from .kafka_fault_session import CONSUMERS, CONTROLLER, FaultSession
-from .kafka_loads import ACKS, check_settings, setting_pairs
+from .load_settings import ACKS, check_settings, setting_pairs
 from .session import as_json
 
 NONE = "none"

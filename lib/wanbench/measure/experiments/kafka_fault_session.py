@@ -36,7 +36,7 @@ COMPLETE_S = 60.0  # Timeout for consumers to read the remaining records.
 REPLICATED_S = 45.0
 """Timeout for replicas to catch up or to leave the in-sync set: replica.lag.time.max.ms defaults to 30 s."""
 HOLDS_S = 1.5  # Health must last this long to count: a broker whose session expired may still be fenced after healing.
-_TELLING = re.compile(
+_LOGGED_EVENTS = re.compile(
     rb"Fencing broker \d+|to unfence has been granted|Becoming the active controller|Shrinking ISR|ISR updated to"
     rb"|\] Leader \S+ .*starts at leader epoch"
 )
@@ -131,7 +131,7 @@ class FaultSession(Session):
 
     def _episode(self) -> None:
         settings, begun_s = self.settings, time.monotonic()
-        self._regions = self._hit()
+        self._regions = self._target_regions()
         nodes = [row["node_id"] for row in self._ask("cluster")["brokers"] if row["rack"] in self._regions]
         fault = settings.on(self.host, self._regions, nodes)
         self._until(lambda: False, settings.before_s - (time.monotonic() - begun_s))
@@ -152,7 +152,7 @@ class FaultSession(Session):
         self._await_health()
         self._note("ended_at_s")
 
-    def _hit(self) -> list[str]:
+    def _target_regions(self) -> list[str]:
         if self._at == [CONSUMERS]:
             self._health.look()
             return [self._health.region_of_most()]
@@ -194,7 +194,7 @@ class FaultSession(Session):
         Stop the traffic, read back the log, and let consumers read to its end. Failures are noted as part of the
         result.
         """
-        self._tell()
+        self._signal_clients()
         for client in self._clients:
             if client.role == "producer":
                 with self._noting():
@@ -205,10 +205,10 @@ class FaultSession(Session):
         self._log = Program("log", 0, self.host, self.host.start(client_command(self.host, log_reader, **reader)))
         with self._noting():
             self._log.wait(LOG_S + MARGIN_S)
-        self._tell(".ended")
+        self._signal_clients(".ended")
         ends: dict[str, int] = {}
         with self._noting():
-            ends = next((line["ends"] for line in self._log.news() if "ends" in line), {})
+            ends = next((line["ends"] for line in self._log.new_lines() if "ends" in line), {})
         if not self._until(lambda: not self._health.unread(ends), COMPLETE_S):
             unread = ", ".join(map(str, self._health.unread(ends)))
             self._incomplete.append(f"consumers did not read partitions {unread} up to their ends in {COMPLETE_S:g} s")
@@ -284,7 +284,7 @@ class FaultSession(Session):
         lines = [
             line
             for line in self._cluster.log(placement.node_id).splitlines(keepends=True)
-            if line[:_SECONDS] >= since and line[:2] == b"20" and _TELLING.search(line)
+            if line[:_SECONDS] >= since and line[:2] == b"20" and _LOGGED_EVENTS.search(line)
         ]
         times = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
         file = self._keep_packed(f"node-{placement.node_id}.log.gz", b"".join(lines), **times)
@@ -304,7 +304,7 @@ class FaultSession(Session):
     def _stop_file(self, host: Host) -> str:
         return f"{host.scratch}/{self._topic}.stop"
 
-    def _tell(self, more: str = "") -> None:
+    def _signal_clients(self, more: str = "") -> None:
         for host in {client.host.name: client.host for client in self._clients}.values():
             with self._noting():
                 host.run(["touch", self._stop_file(host) + more], timeout_s=MARGIN_S)
@@ -348,13 +348,13 @@ class Health:
     def look(self) -> None:
         """Read new output of the programs; ExperimentError if one has failed."""
         for program in self.programs:
-            for line in program.news():
+            for line in program.new_lines():
                 if program.role == "watch":
                     if "group" not in line:
                         topics = line.get("topics")
                         self._views[program.number] = line["at_s"], topics[0]["partitions"] if topics else None
                 elif isinstance(line, list):
-                    self._happened(program, line)
+                    self._add_event(program, line)
                 elif program.role == "producer" and "start_ns" in line:
                     self._sending.add(program.number)
                 elif program.role == "consumer" and "positions" in line:
@@ -425,7 +425,7 @@ class Health:
                 return None
         return max((at_s for at_s, _ in views), default=None)
 
-    def _happened(self, program, line):
+    def _add_event(self, program, line):
         if program.role == "producer":
             if line[0] == "acknowledged":
                 self._answered[program.number, line[3]] = program.unix_s(line[2])

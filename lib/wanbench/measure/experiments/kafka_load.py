@@ -13,12 +13,13 @@ from wanbench.measure.kafka.java_commands import checked_flags
 
 from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_load_session import LoadSession
-from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
+from .load_settings import ACKS, COMPRESSIONS, check_clients, check_sent_bytes
+from .payloads import GENERATED
 
 START_S = 3.0  # Time to start one tool; n tools take about sqrt(n) times as long.
 AROUND_S = 4.0  # Time to make and delete topics, and to count batches.
 TIMESTAMPS = ("LogAppendTime", "CreateTime")
-PAYLOADS = ("letters", *MADE)
+PAYLOADS = ("letters", *GENERATED)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class KafkaLoad(ClientLoad):
         Rate of each producer; None: unthrottled.
     payload : str
         "letters": the tool's own random letters, which hardly compress. "json", "log", "random": see
-        `wanbench.measure.experiments.kafka_loads.records`.
+        `wanbench.measure.experiments.payloads.records`.
     consumer_windows : bool
         Whether consumers print windows. The tool then prints no summary; its metrics say how much it read.
     consumer_timeout_s : float

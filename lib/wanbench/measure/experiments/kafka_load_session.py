@@ -19,7 +19,8 @@ from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile, write_raw
 
 from .base import ended_with, keep, last_line
-from .kafka_loads import put_records, rack_of
+from .load_settings import rack_of
+from .payloads import put_records
 from .session import ClientSession, as_json
 
 
@@ -397,7 +398,7 @@ class LoadSession(ClientSession):
             self._write("times.json", as_json(self._times()))
 
     def _times(self) -> dict:
-        times = times_that_count(self.settings, self.producers, self.stopped, self.stop_at_s)
+        times = counted_period(self.settings, self.producers, self.stopped, self.stop_at_s)
         if times["counts_from_s"] is None:
             self.missing.append("a time in which all producers sent after their warm-up")
         producers = [(host, self._topic(number)) for number, host in enumerate(self.producer_hosts)]
@@ -420,7 +421,7 @@ def _has_figures(tool: Tool) -> bool:
     return WINDOW in tool.so_far().stdout
 
 
-def times_that_count(
+def counted_period(
     load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s: float | None
 ) -> dict[str, float | None]:
     """

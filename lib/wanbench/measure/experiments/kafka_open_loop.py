@@ -10,8 +10,9 @@ from wanbench.errors import ParameterError
 from wanbench.measure.kafka.programs.clients import HEAD, n_records
 
 from .base import ClientLoad, bounded, check_declared, one_of
-from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 from .kafka_open_loop_session import OpenLoopSession
+from .load_settings import ACKS, COMPRESSIONS, check_clients, check_sent_bytes
+from .payloads import GENERATED
 
 START_S, END_S = 7.0, 2.0  # Overhead before the first record and after the last answer; measured on two processors.
 MOST_RECORDS = 50_000_000
@@ -98,7 +99,7 @@ class KafkaOpenLoop(ClientLoad):
     duration_s: float = bounded(20.0, 1, 86_400)
     warmup_s: float = bounded(5.0, 0, 3_600)
     drain_s: float = bounded(10.0, 0, 600)
-    payload: str = one_of("random", MADE)
+    payload: str = one_of("random", GENERATED)
     payload_seed: int = bounded(0, 0, 2**63)
     client_rack: str | None = None
     most_bytes: float = bounded(20e9, 1, 2**50)

@@ -20,7 +20,8 @@ from wanbench.measure.labs.programs import program_command, put_whole
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, keep, last_line, run_to_end
-from .kafka_loads import put_records, rack_of
+from .load_settings import rack_of
+from .payloads import put_records
 from .session import ClientSession, Program, client_command
 
 CHECK_S = 2.0  # Interval of checks for dead brokers.
@@ -87,7 +88,7 @@ class OpenLoopSession(ClientSession):
         hosts = {host.name: host for host in (*(host for host, _ in self.producing), *self.consuming)}
         for name, host in hosts.items():
             offset = Offset(0.0, 0.0, ONE_CLOCK)
-            if host is not self.reference and not one_clock(self.reference, host):
+            if host is not self.reference and not share_clock(self.reference, host):
                 stem = f"{self.stem}.{re.sub('[^A-Za-z0-9-]', '-', name)}.{when}"
                 try:
                     offset, files = exchange(self.reference, host, self.folder, self.settings.name, stem)
@@ -179,7 +180,9 @@ class OpenLoopSession(ClientSession):
 
     def _look(self) -> None:
         for program in self._programs():
-            self._lines.setdefault(str(program), []).extend(line for line in program.news() if "second" not in line)
+            self._lines.setdefault(str(program), []).extend(
+                line for line in program.new_lines() if "second" not in line
+            )
         if time.monotonic() - self._checked_s > CHECK_S:
             self._checked_s = time.monotonic()
             self.cluster.check()
@@ -267,7 +270,7 @@ _MARGIN_S = 15.0  # Time for Python to start on a busy host.
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-def one_clock(source: Host, target: Host) -> bool:
+def share_clock(source: Host, target: Host) -> bool:
     """Whether both hosts run on the same kernel, by its boot id, and so share a clock."""
     here, there = (host.run(["cat", _BOOT_ID], timeout_s=_RUN_S, ok=None) for host in (source, target))
     return here.returncode == there.returncode == 0 and here.stdout == there.stdout

@@ -19,9 +19,9 @@ from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
-from .broker_acts import sized
+from .broker_control import apply_sizes
 from .iperf3 import Iperf3
-from .kafka_loads import setting_pairs
+from .load_settings import setting_pairs
 from .ping import Ping
 from .sampling import ProcessorUse
 
@@ -156,7 +156,7 @@ class KafkaTrial:
         try:
             with ExitStack() as stack:
                 if self.broker_sizes is not None:
-                    stack.enter_context(sized(source, self.broker_sizes))
+                    stack.enter_context(apply_sizes(source, self.broker_sizes))
                 for part in (ProcessorUse(), *self.alongside):
                     more = {"sending": sending.result} if getattr(part, "waits_for_load", False) else {}
                     files.append(stack.enter_context(part.concurrently(*where, **more)))

@@ -96,7 +96,7 @@ class Sampling(ABC):
         return 0.0
 
 
-def hosts_at_work(source: Host, target: Host) -> list[Host]:
+def measured_hosts(source: Host, target: Host) -> list[Host]:
     """Both ends and the brokers' hosts, each once; only the ends if the cluster runs elsewhere."""
     brokers = () if source.cluster is None else source.cluster.brokers
     ours = [broker.host for broker in brokers if not isinstance(broker.host, RemoteBrokerHost)]
@@ -140,14 +140,14 @@ def _keep_stopped(experiment, verb: str, extension: str, started, folder, stem, 
         ended = list(pool.map(lambda process: process.stop(), started.values()))
     faults = []
     for node_id, done in zip(started, ended, strict=True):
-        done = packed(done) if extension.endswith(".gz") else done
+        done = gzipped(done) if extension.endswith(".gz") else done
         files += keep(folder, experiment.name, f"{stem}.{node_id}", extension, done)
         if done.returncode != 0:
             faults.append(f"{ended_with(f'the program that {verb} broker {node_id}', done)}.")
     return faults
 
 
-def packed(done: Completed) -> Completed:
+def gzipped(done: Completed) -> Completed:
     """The same with its output compressed."""
     return replace(done, stdout=gzip.compress(done.stdout, mtime=0))
 
@@ -245,7 +245,7 @@ class ProcessorUse(Sampling):
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> tuple[dict[str, Process], list[tuple]]:
         machines: dict[str, Host] = {}
-        for host in hosts_at_work(source, target):
+        for host in measured_hosts(source, target):
             boot_id = host.run(["cat", str(_BOOT_ID)], timeout_s=_START_S, ok=None).stdout
             machines.setdefault(boot_id.decode(errors="replace").strip(), host)
         machines.pop("", None)  # no Linux: such a machine has no /proc
@@ -260,7 +260,7 @@ class ProcessorUse(Sampling):
         own_times.append(_own_time())
         for name, process in processes.items():
             done, part = process.stop(), f"{stem}.{file_part(name)}"
-            files += keep(folder, self.name, part, "processors.jsonl.gz", packed(done))
+            files += keep(folder, self.name, part, "processors.jsonl.gz", gzipped(done))
             if _BOOT_ID.exists() and _BOOT_ID.read_bytes().strip() in done.stdout.partition(b"\n")[0]:
                 times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
                 content = json.dumps({"at_s_and_used_s": own_times}).encode() + b"\n"
@@ -391,7 +391,7 @@ class HostMetrics(Sampling):
         return f"sysstat on every host every {self.interval_s} s"
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> list[_Recorder]:
-        recorders = _recorders(hosts_at_work(source, target))
+        recorders = _recorders(measured_hosts(source, target))
         for recorder in recorders:
             # The name is unique, for sar appends to a file that is there already.
             recorder.recorded = f"{recorder.host.scratch}/{file_part(recorder.host.name)}-{secrets.token_hex(6)}.sar"
@@ -420,7 +420,7 @@ class HostMetrics(Sampling):
         what = [*(_MACHINE if recorder.machine_hosts else []), *_NETWORK]
         command = [*_C, "sadf", "-j", recorder.recorded, "--", *what]
         done, stopped = run_to_end(recorder.host, command, _READ_S)
-        files += keep(folder, self.name, part, "sadf.json.gz", packed(done))
+        files += keep(folder, self.name, part, "sadf.json.gz", gzipped(done))
         about = {"interval_s": self.interval_s, "host": recorder.host.name}
         about |= {"machine_of": recorder.machine_hosts, "network_of": recorder.network_hosts}
         times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}

@@ -47,7 +47,7 @@ class Program:
     def __str__(self) -> str:
         return f"{self.role} {self.number} on {self.host.name}"
 
-    def news(self) -> list:
+    def new_lines(self) -> list:
         """New output lines since the last call; ExperimentError if the program has failed."""
         if self.done is None and not self.process.is_running():
             self._has_ended(self.process.wait(0))
@@ -253,7 +253,7 @@ class Concurrent:
         `sending` returns True once the load sends, or False if it never will; None: it counts from the start. Raises
         ExperimentError if it cannot start, or could not undo something; never in place of an exception of the block.
         """
-        return self.session(self, source, folder, stem, sending).beside()
+        return self.session(self, source, folder, stem, sending).in_background()
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """Run without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
@@ -262,7 +262,7 @@ class Concurrent:
 
 class ConcurrentSession(Session):
     """
-    A session that runs in a thread beside a load: `beside`, or `run` for a while without a load. `sending` returns True
+    A session that runs in a thread beside a load: `in_background`, or `run` for a while without a load. `sending` returns True
     once the load sends, or False if it never will.
 
     A subclass defines `_begin`, `_follow`, `_end` and `_document`.
@@ -281,7 +281,7 @@ class ConcurrentSession(Session):
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def beside(self) -> Iterator[list[RawFile]]:
+    def in_background(self) -> Iterator[list[RawFile]]:
         """
         Run while the block runs; the yielded list holds the raw files once the block is left.
 
@@ -308,8 +308,8 @@ class ConcurrentSession(Session):
                 raise ExperimentError(f"{name}: {'; '.join(self.faults)}", self.files)
 
     def run(self) -> list[RawFile]:
-        """Run without a load for `duration_s`, or until done; errors as in `beside`."""
-        with self.beside() as files:
+        """Run without a load for `duration_s`, or until done; errors as in `in_background`."""
+        with self.in_background() as files:
             self._thread.join(self.settings.duration_s)
         return files
 

@@ -69,11 +69,11 @@ def from_environment(parameter: str, variable: str) -> Secret:
     return Secret(value, variable)
 
 
-def names_secret(name: str) -> bool:
+def may_hold_secret(name: str) -> bool:
     """
     Tell whether a Kafka setting of that name may hold a secret.
 
-    >>> [names_secret(name) for name in ("sasl.jaas.config", "ssl.keystore.password", "linger.ms", "ssl.keystore.key")]
+    >>> [may_hold_secret(name) for name in ("sasl.jaas.config", "ssl.keystore.password", "linger.ms", "ssl.keystore.key")]
     [True, True, False, True]
     """
     return bool(_SECRET_NAME.search(name))
@@ -87,7 +87,7 @@ def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
     {'linger.ms': 5, 'ssl.key.password': '(hidden)', 'role': '(hidden)'}
     """
     return {
-        name: HIDDEN if names_secret(name) or _ARN.search(str(value)) else value for name, value in settings.items()
+        name: HIDDEN if may_hold_secret(name) or _ARN.search(str(value)) else value for name, value in settings.items()
     }
 
 
@@ -95,7 +95,7 @@ def refuse_secrets(settings: Mapping[str, object], instead: str) -> dict[str, ob
     """The settings, if none may hold a secret; otherwise ParameterError, naming `instead` but no value."""
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
         raise ParameterError("settings must be a mapping of names to values.")
-    if secrets := sorted(name for name in settings if names_secret(name)):
+    if secrets := sorted(name for name in settings if may_hold_secret(name)):
         raise ParameterError(f"settings may not hold secrets, so not {', '.join(secrets)}; use {instead} instead.")
     return dict(settings)
 

@@ -116,7 +116,7 @@ class BaseCluster:
     lab: Lab
 
     @cached_property
-    def first_order(self) -> leadership.Order:
+    def original_order(self) -> leadership.Order:
         """The replica order of each partition before the first of the running experiments changed it."""
         return {}
 

@@ -106,12 +106,12 @@ class ExternalCluster(BaseCluster):
         if (certificate_file is None) != (key_file is None) or (key_password_from and key_file is None):
             raise ParameterError("certificate_file and key_file go together, and key_password_from with them.")
         self.lab, self.name = lab, name
-        self.bootstrap = servers(given_or_from("bootstrap", bootstrap, bootstrap_from))
+        self.bootstrap = checked_addresses(value_or_variable("bootstrap", bootstrap, bootstrap_from))
         key_password = key_password_from and from_environment("key_password_from", key_password_from)
         self._access = Access(
             protocol,
             mechanism,
-            given_or_from("user", user, user_from),
+            value_or_variable("user", user, user_from),
             password_from and from_environment("password_from", password_from),
             None if authority_file is None else authority(authority_file),
             None if certificate_file is None else identity(certificate_file, key_file, key_password),
@@ -230,7 +230,7 @@ class ExternalCluster(BaseCluster):
         return self._clients
 
 
-def given_or_from(parameter: str, value: str | None, variable: str | None) -> str | None:
+def value_or_variable(parameter: str, value: str | None, variable: str | None) -> str | None:
     """A parameter's value, or that of the environment variable named by <parameter>_from; None if neither is given."""
     if value is not None and variable is not None:
         raise ParameterError(f"give {parameter} or {parameter}_from, not both.")
@@ -239,7 +239,7 @@ def given_or_from(parameter: str, value: str | None, variable: str | None) -> st
     return value
 
 
-def servers(text: object) -> str:
+def checked_addresses(text: object) -> str:
     """Check bootstrap addresses and strip spaces."""
     parts = [part.strip() for part in text.split(",")] if isinstance(text, str) else []
     for number, part in enumerate(parts or [""], 1):

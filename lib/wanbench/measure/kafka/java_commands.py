@@ -13,7 +13,7 @@ from wanbench.folders import kafka_jars
 from wanbench.measure.labs.base import Host
 from wanbench.runs.raw import sha256
 
-from .access import names_secret
+from .access import may_hold_secret
 
 OLDEST_JAVA = 17  # what brokers of Kafka 4 need; its clients and tools would run on 11
 
@@ -156,7 +156,7 @@ def checked_flags(flags: object) -> tuple[str, ...]:
         isinstance(flag, str) and flag.startswith("-") and flag.isprintable() for flag in flags
     ):
         raise refusal("jvm", flags, "a list of flags such as '-XX:+UseZGC'")
-    if any(names_secret(flag.partition("=")[0]) for flag in flags):
+    if any(may_hold_secret(flag.partition("=")[0]) for flag in flags):
         raise ParameterError("jvm has a flag that may hold a secret; command lines are visible to other users.")
     return tuple(flags)
 

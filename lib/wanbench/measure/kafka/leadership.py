@@ -80,7 +80,7 @@ def balanced(view: Sequence[dict]) -> Order:
     return order
 
 
-def present(view: Sequence[dict], order: Order) -> Order:
+def current_order(view: Sequence[dict], order: Order) -> Order:
     """The current order of another order's partitions."""
     now: Order = {}
     for topic, row in partitions(view):
@@ -89,17 +89,17 @@ def present(view: Sequence[dict], order: Order) -> Order:
     return now
 
 
-def remember(first: Order, view: Sequence[dict], order: Order) -> Order:
+def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
     """
     Save in `first` the current order of partitions about to change, unless saved already; returns the saved orders.
     """
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}
-        for topic, partitions in present(view, order).items()
+        for topic, partitions in current_order(view, order).items()
     }
 
 
-def forget(first: Order, order: Order) -> None:
+def drop_partitions(first: Order, order: Order) -> None:
     """Remove the partitions of an order from `first`."""
     for topic, partitions in order.items():
         for n in partitions:

@@ -269,7 +269,7 @@ def create_topic(
         leaders = [partition["leader_id"] for partition in topic["partitions"]]
         return not topic["error_code"] and len(leaders) == count and min(leaders) >= 0
 
-    return topic_row(_everywhere(admin, name, is_ready, wait_s, "has no leaders yet"))
+    return topic_row(_await_everywhere(admin, name, is_ready, wait_s, "has no leaders yet"))
 
 
 def delete_topic(admin: Admin, name: str, wait_s: float = 30.0) -> None:
@@ -277,7 +277,7 @@ def delete_topic(admin: Admin, name: str, wait_s: float = 30.0) -> None:
     (answer,) = admin.delete_topics([name], raise_errors=False, timeout_ms=int(wait_s * 1000))["topics"]
     refuse(answer["error_code"], answer.get("error_message"))
     gone = errors.UnknownTopicOrPartitionError.errno
-    _everywhere(admin, name, lambda topic: topic["error_code"] == gone, wait_s, "is still known")
+    _await_everywhere(admin, name, lambda topic: topic["error_code"] == gone, wait_s, "is still known")
 
 
 def metadata_request(names: list[str] | None) -> MetadataRequest:
@@ -286,7 +286,7 @@ def metadata_request(names: list[str] | None) -> MetadataRequest:
     return MetadataRequest(topics=asked, allow_auto_topic_creation=False)
 
 
-def _everywhere(admin, name, is_done, wait_s, problem):
+def _await_everywhere(admin, name, is_done, wait_s, problem):
     """A topic's metadata, once `is_done` holds for that of each answering broker."""
     end = time.monotonic() + wait_s
     while True:
@@ -413,10 +413,10 @@ def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
 
 VERBS = {verb.__name__: verb for verb in (cluster, topics, create_topic, delete_topic, elect, lead, settings, log_ends)}
 # Read-only verbs, which are retried on another broker if one does not answer.
-READING = {"cluster", "topics", "settings", "log_ends"}
+READ_ONLY = {"cluster", "topics", "settings", "log_ends"}
 
 
-def answered(settings: dict, verb: str, question: dict) -> dict:
+def respond(settings: dict, verb: str, question: dict) -> dict:
     """The answer or the error, in printed form."""
     waits = {name: question.pop(name) for name in ("connect_s", "request_s") if name in question}
     takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
@@ -435,11 +435,11 @@ def answered(settings: dict, verb: str, question: dict) -> dict:
             except errors.UnknownTopicOrPartitionError:
                 if verb == "delete_topic" and asked_before:  # the answer to an earlier question was lost
                     return {"answer": None}
-                if verb not in READING or time.monotonic() > end:
+                if verb not in READ_ONLY or time.monotonic() > end:
                     raise
             except errors.KafkaError as error:
                 # To delete twice harms nothing, and the broker that was asked may be one that is being restarted.
-                if verb not in {*READING, "delete_topic"} or not error.retriable or time.monotonic() > end:
+                if verb not in {*READ_ONLY, "delete_topic"} or not error.retriable or time.monotonic() > end:
                     raise
                 asked_before = True
             time.sleep(PAUSE_S)
@@ -459,7 +459,7 @@ def read_arguments(path: str, question: str = "{}") -> tuple[dict, dict]:
     return json.loads(Path(path).read_text()), json.loads(question)
 
 
-def say(line: dict, secret: str | None) -> None:
+def print_line(line: dict, secret: str | None) -> None:
     """Print a line of JSON, without the secret if it is an error: in an answer, a topic may have a password's name."""
     text = json.dumps(line)
     if secret and "error" in line:
@@ -469,8 +469,8 @@ def say(line: dict, secret: str | None) -> None:
 
 def main(path: str, verb: str, *question: str) -> int:
     settings, asked = read_arguments(path, *question)
-    printed = answered(settings, verb, asked)
-    say(printed, settings.get("sasl_plain_password"))
+    printed = respond(settings, verb, asked)
+    print_line(printed, settings.get("sasl_plain_password"))
     return REFUSED if "error" in printed else 0
 
 

@@ -113,13 +113,13 @@ def record(kind: bytes, producer: int, sequence: int, intended_ns: int, body: by
     A record with its checksum, as long as its head and its body.
 
     >>> made = record(RECORD, 2, 7, 1_000, b"..")
-    >>> len(made) == HEAD.size + 2, opened(made), opened(made + b"!"), opened(b"?")
+    >>> len(made) == HEAD.size + 2, parse_record(made), parse_record(made + b"!"), parse_record(b"?")
     (True, (2, 7, False), (None, None, True), (None, None, True))
     """
     return HEAD.pack(kind, producer, sequence, intended_ns, _sum(kind, producer, sequence, intended_ns, body)) + body
 
 
-def opened(value: bytes | None) -> tuple[int | None, int | None, bool] | None:
+def parse_record(value: bytes | None) -> tuple[int | None, int | None, bool] | None:
     """Producer, sequence and whether damaged (then both are None); None for a warm-up record."""
     if value is not None and len(value) >= HEAD.size:
         *head, checksum = HEAD.unpack_from(value)
@@ -199,7 +199,7 @@ def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[
     return len(left)
 
 
-def put_first() -> None:
+def raise_priority() -> None:
     """
     Raise this process's priority if permitted: a load generator should not wait. Linux may share processors among
     sessions first (man 7 sched, "The autogroup feature"): where this process has a session of its own, that gets
@@ -237,19 +237,19 @@ class Lines:
         self.origin_ns = time.time_ns()
         self._waiting: deque[str] = deque()
         self._flushed_s = time.monotonic()
-        self.say({"program": program, "format": 1, "origin_ns": self.origin_ns, **about})
+        self.write({"program": program, "format": 1, "origin_ns": self.origin_ns, **about})
         self.flush()
 
     def now(self) -> int:
         return (time.time_ns() - self.origin_ns) // 1_000
 
-    def say(self, value) -> None:
+    def write(self, value) -> None:
         """Print a value soon; thread-safe."""
         self._waiting.append(line(value))
 
     def client_error(self, error) -> None:
         """Log an error from librdkafka: ["error", at, its name, its text]."""
-        self.say(("error", self.now(), error.name(), error.str()[:MOST_TEXT]))
+        self.write(("error", self.now(), error.name(), error.str()[:MOST_TEXT]))
 
     def logger(self) -> logging.Logger:
         """
@@ -267,7 +267,7 @@ class Lines:
             name, _, text = map(str, record.args)
         else:
             name, text = "LOG", record.getMessage()
-        self.say(("error", self.now(), name, text[:MOST_TEXT]))
+        self.write(("error", self.now(), name, text[:MOST_TEXT]))
 
     def flush(self, *_) -> None:
         """Print buffered lines; safe in a signal handler."""
@@ -284,7 +284,7 @@ class Lines:
 
     def end(self, status: int = 0, **about) -> None:
         """Print the last line, an object with `ended`, and end at once: librdkafka would wait for the undeliverable."""
-        self.say({"ended": self.now(), **about})
+        self.write({"ended": self.now(), **about})
         self.flush()
         os._exit(status)
 

@@ -52,7 +52,7 @@ class Probe(Paced):
                     self._answered.discard(key)
                 elif now - waiting[0] > self.arguments.limit_us:
                     self._late.add(key)
-                    self.lines.say([*key, None, "late"])
+                    self.lines.write([*key, None, "late"])
                 else:
                     break
                 waiting.popleft()
@@ -75,12 +75,12 @@ class Probe(Paced):
             line.append("after")
         else:
             self._answered.add((partition, due_us))
-        self.lines.say(line)
+        self.lines.write(line)
 
     def _failed(self, partition: int, due_us: int, why: str) -> None:
         if (partition, due_us) not in self._late:
             self._answered.add((partition, due_us))
-        self.lines.say([partition, due_us, None, why])
+        self.lines.write([partition, due_us, None, why])
 
 
 def main() -> int:
@@ -106,7 +106,7 @@ def main() -> int:
     if probe.warm_up():
         print(f"not every broker acknowledged a record in {WARM_UP_S:g} s", file=sys.stderr)
         return 1
-    lines.say({"ready": lines.now()})
+    lines.write({"ready": lines.now()})
     lines.flush()
     probe.run(time.time_ns() + LEAD_NS, 1_000 * arguments.interval_us / probe.n_partitions)
     probe.drain()

@@ -17,7 +17,7 @@ import os
 import sys
 import time
 
-from .clients import LOOK_S, Lines, client_settings, on_stop, opened, read_arguments
+from .clients import LOOK_S, Lines, client_settings, on_stop, parse_record, read_arguments
 
 POLL_S = 0.1
 COMMITTED_S = 5.0  # timeout for the coordinator to return the group's offsets
@@ -45,7 +45,7 @@ class Member:
             self.assigned -= set(numbers)
         for number in numbers:
             self.positions.pop(number, None)
-        self.lines.say((what, self.lines.now(), numbers))
+        self.lines.write((what, self.lines.now(), numbers))
         self.lines.flush()
 
     def take(self, message) -> None:
@@ -55,9 +55,9 @@ class Member:
             return
         at, place = self.lines.now(), (message.partition(), message.offset())
         self.positions[message.partition()] = message.offset() + 1
-        if (content := opened(message.value())) is not None:
+        if (content := parse_record(message.value())) is not None:
             producer, sequence, is_damaged = content
-            self.lines.say(("received", producer, sequence, *place, at, is_damaged))
+            self.lines.write(("received", producer, sequence, *place, at, is_damaged))
 
     def report(self, committed) -> None:
         """Print its positions if changed. `committed` gives the group's for partitions without a record yet."""
@@ -67,7 +67,7 @@ class Member:
         positions = {n: self.positions[n] for n in sorted(self.assigned) if n in self.positions}
         if positions != self._reported:
             self._reported = positions
-            self.lines.say({"positions": positions})
+            self.lines.write({"positions": positions})
             self.lines.flush()
 
 

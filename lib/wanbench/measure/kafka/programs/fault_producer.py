@@ -42,7 +42,7 @@ class Schedule(Paced):
     def send(self, sequence: int, intended_ns: int) -> None:
         value = record(RECORD, self.arguments.number, sequence, intended_ns, self.body)
         self.outstanding.add(sequence)
-        self.lines.say(("sent", sequence, self.lines.now()))
+        self.lines.write(("sent", sequence, self.lines.now()))
         try:
             self.produce(value, sequence % self.n_partitions, partial(self._answered, sequence))
         except Exception as error:  # such as a full queue: the next record is due anyway
@@ -55,18 +55,18 @@ class Schedule(Paced):
             self.producer.poll(0.05)
             self.lines.tick()
         for sequence in sorted(self.outstanding):
-            self.lines.say(("failed", sequence, self.lines.now(), NO_ANSWER))
+            self.lines.write(("failed", sequence, self.lines.now(), NO_ANSWER))
 
     def _answered(self, sequence: int, error, message) -> None:
         if error is not None:
             self._failed(sequence, error.name())
             return
         self.outstanding.discard(sequence)
-        self.lines.say(("acknowledged", sequence, self.lines.now(), message.partition(), message.offset()))
+        self.lines.write(("acknowledged", sequence, self.lines.now(), message.partition(), message.offset()))
 
     def _failed(self, sequence: int, why: str) -> None:
         self.outstanding.discard(sequence)
-        self.lines.say(("failed", sequence, self.lines.now(), why))
+        self.lines.write(("failed", sequence, self.lines.now(), why))
 
 
 def main() -> int:
@@ -91,7 +91,7 @@ def main() -> int:
         print(f"{left} of {arguments.partitions} partitions did not acknowledge in {WARM_UP_S:g} s", file=sys.stderr)
         return 1
     start_ns = time.time_ns() + LEAD_NS
-    lines.say({"start_ns": start_ns, "interval_ns": arguments.interval_ns})
+    lines.write({"start_ns": start_ns, "interval_ns": arguments.interval_ns})
     lines.flush()
     schedule.run(start_ns, arguments.interval_ns)
     schedule.drain()

@@ -15,7 +15,7 @@ import sys
 import time
 import uuid
 
-from .clients import Lines, client_settings, opened, read_arguments
+from .clients import Lines, client_settings, parse_record, read_arguments
 
 REQUEST_S = 15.0
 BATCH = 500
@@ -37,7 +37,7 @@ def main() -> int:
                 ends[number] = consumer.get_watermark_offsets(partition, timeout=REQUEST_S)[1]
             except KafkaException as error:
                 print(f"the end of partition {number} is not known: {error}", file=sys.stderr)
-    lines.say({"ends": ends})
+    lines.write({"ends": ends})
     consumer.assign([TopicPartition(arguments.topic, number, OFFSET_BEGINNING) for number in ends])
     left = {number: end for number, end in ends.items() if end}
     while left and time.monotonic() < end_s:
@@ -45,9 +45,9 @@ def main() -> int:
             number, offset = message.partition(), message.offset()
             if message.error() is not None or offset is None or offset >= ends[number]:
                 continue
-            if (content := opened(message.value())) is not None:
+            if (content := parse_record(message.value())) is not None:
                 producer, sequence, is_damaged = content
-                lines.say((number, offset, producer, sequence, is_damaged))
+                lines.write((number, offset, producer, sequence, is_damaged))
             if offset + 1 >= ends[number]:
                 left.pop(number, None)
         lines.tick()

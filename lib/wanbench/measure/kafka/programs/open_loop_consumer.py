@@ -112,7 +112,7 @@ def main() -> int:
         "Receives the records of an open-loop load.",
         "client settings topics partitions number members rate length-s offsets-ns end-file",
     )
-    clients.put_first()
+    clients.raise_priority()
     receipts = Receipts(arguments.rate, clients.n_records(arguments.rate, arguments.length_s), arguments.offsets_ns)
     clients.on_stop(receipts.stop)
     put(line({"program": "open-loop consumer", "format": 1, "client": confluent_kafka.libversion()[0]}))

@@ -303,7 +303,7 @@ def main() -> int:
         "client settings topics partitions number producers producers-in-all rate length-s payload "
         "record-bytes drain-s go-file",
     )
-    clients.put_first()
+    clients.raise_priority()
     process = Process(arguments, bodies_of(arguments.payload, arguments.record_bytes))
     clients.on_stop(process.stop)
     put(line({"program": "open-loop producer", "format": 1, "client": confluent_kafka.libversion()[0]}))

@@ -26,7 +26,7 @@ import time
 from collections import Counter
 
 V1, V2 = "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
-OURS = ("wanbench", "kafka", "openmessaging", "iperf3")
+OUR_PROGRAMS = ("wanbench", "kafka", "openmessaging", "iperf3")
 MACHINE = 8  # numbers of /proc/stat's first line that are kept; those after them are parts of the first two
 
 
@@ -82,13 +82,13 @@ class Programs:
             grown = 0 if self._used is None else ticks - self._used.get(key, 0)
             if grown > 0:
                 words = read(f"/proc/{pid}/cmdline").split("\0")
-                if self._holds_all or any(part in word for part in OURS for word in words):
+                if self._holds_all or any(part in word for part in OUR_PROGRAMS for word in words):
                     self.total[name_of(words, stat.partition("(")[2].rpartition(")")[0])] += grown
         self._used = used
         return {"machine": machine, "programs": dict(self.total)}
 
 
-def used(pid: str) -> dict:
+def processor_time(pid: str) -> dict:
     """CPU time of a process; {} if there is none."""
     after_name = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(after_name) < 20:
@@ -116,10 +116,10 @@ def throttled(pid: str) -> dict:
     return {}
 
 
-def of_broker(pid_file: str) -> dict:
+def sample_broker(pid_file: str) -> dict:
     """A sample of the process whose id is in a file."""
     pid = read(pid_file).strip()
-    return used(pid) | throttled(pid) if pid.isdigit() else {}
+    return processor_time(pid) | throttled(pid) if pid.isdigit() else {}
 
 
 def main() -> None:
@@ -131,7 +131,7 @@ def main() -> None:
     due = time.monotonic()
     while True:
         at_s = time.time()
-        sample = of_broker(settings["pid_file"]) if "pid_file" in settings else programs.sample()
+        sample = sample_broker(settings["pid_file"]) if "pid_file" in settings else programs.sample()
         print(json.dumps({"at_s": at_s, **sample}), flush=True)
         if stopped:
             return

@@ -53,7 +53,7 @@ def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
                 admin = None
         if there != reported:
             reported = there
-            say(f"{len(there)} of {len(brokers)} brokers are present")
+            print_line(f"{len(there)} of {len(brokers)} brokers are present")
         if there == brokers:
             return admin
         time.sleep(PAUSE_S)
@@ -88,7 +88,7 @@ def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> No
         sent = [producer.send(name, b"first", partition=number) for number in range(len(ids))]
         for future in sent:
             future.get(ATTEMPT_MS / 1000)
-        say("records are acknowledged")
+        print_line("records are acknowledged")
         missing, end = set(range(len(ids))), time.monotonic() + ATTEMPT_MS / 1000
         while missing:
             for partition in consumer.poll(timeout_ms=200):
@@ -105,7 +105,7 @@ def forget(admin: KafkaAdminClient, name: str) -> None:
         admin.delete_groups([name])
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Print a line and flush it."""
     print(line, flush=True)
 
@@ -121,11 +121,11 @@ def main() -> None:
             first_record(client, admin, brokers)
             break
         except (KafkaError, TimeoutError) as error:
-            say(f"not yet: {type(error).__name__}: {str(error)[:200]}")
+            print_line(f"not yet: {type(error).__name__}: {str(error)[:200]}")
             time.sleep(PAUSE_S)
         finally:
             admin.close()
-    say("it serves")
+    print_line("it serves")
 
 
 if __name__ == "__main__":

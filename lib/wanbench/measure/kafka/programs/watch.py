@@ -15,7 +15,7 @@ from kafka import errors
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import FindCoordinatorRequest
 
-from .admin import Admin, message, metadata_request, read_arguments, refuse, say, topic_row
+from .admin import Admin, message, metadata_request, print_line, read_arguments, refuse, topic_row
 
 CONNECT_S = 2.0  # timeout of a sample's search for a broker: a dead cluster must not delay the next samples for long
 MEMBERS_INTERVAL_S = 1.0  # interval of samples of groups: each finds the coordinator and then asks it
@@ -137,7 +137,7 @@ def _classic_topics(member):
 
 def main(path: str, question: str) -> int:
     settings, asked = read_arguments(path, question)
-    watch(settings, lambda sample: say(sample, settings.get("sasl_plain_password")), **asked)
+    watch(settings, lambda sample: print_line(sample, settings.get("sasl_plain_password")), **asked)
     return 0
 
 

@@ -80,7 +80,7 @@ STARTED = b"Transition from STARTING to STARTED"
 LOOK_S = 0.05
 
 
-class Acts:
+class BrokerControl:
     """
     Actions on the brokers of `cluster`, which is queried from `host`; `undo` reverts all that have not ended. A broker
     must be back within `patience_s`.
@@ -104,8 +104,8 @@ class Acts:
     def undo(self) -> tuple[list[str], list[str]]:
         """Revert actions that have not ended; returns sentences on what was reverted, and what failed."""
         undone, faults = [], []
-        steps = [(f"broker {node_id} at full speed", partial(self._quicken, node_id)) for node_id in self.slow]
-        steps += [(f"links of {region}", partial(self._mend, region)) for region in self._links]
+        steps = [(f"broker {node_id} at full speed", partial(self._end_slowness, node_id)) for node_id in self.slow]
+        steps += [(f"links of {region}", partial(self._restore_links, region)) for region in self._links]
         steps += [(f"broker {node_id} started", partial(self._start, node_id)) for node_id in sorted(self._down)]
         if self._originals:
             steps.append(("replicas in their order", partial(self._lead, self._originals, others=True)))
@@ -115,7 +115,7 @@ class Acts:
                 undone.append(what)
             except LabError as error:
                 faults.append(f"{what}: {error}")
-        leadership.forget(self.cluster.first_order, self._originals)
+        leadership.drop_partitions(self.cluster.original_order, self._originals)
         self._originals = {}
         return undone, faults
 
@@ -160,9 +160,9 @@ class Acts:
         self.slow[action.node_id] = slowness = Slowness(self.cluster, action.node_id, action.share)
         row["in_force_at_s"] = time.time()
         row["how"] |= slowness.about
-        return lambda: self._quicken(action.node_id)
+        return lambda: self._end_slowness(action.node_id)
 
-    def _quicken(self, node_id: int) -> None:
+    def _end_slowness(self, node_id: int) -> None:
         if node_id in self.slow:
             self.slow[node_id].end()
             del self.slow[node_id]
@@ -178,9 +178,9 @@ class Acts:
             links.set_link(*pair, **action.link_changes)
         row["in_force_at_s"] = time.time()
         row["how"] |= {"region": region, "directions": len(pairs), **action.link_changes}
-        return lambda: self._mend(region)
+        return lambda: self._restore_links(region)
 
-    def _mend(self, region: str) -> None:
+    def _restore_links(self, region: str) -> None:
         links = links_of(self.host)
         for pair, settings in self._links.get(region, {}).items():
             links.set_link(*pair, **settings)
@@ -200,7 +200,9 @@ class Acts:
         self._reorder(None, leadership.balanced(view), view, row)
 
     def _restore(self, action, view, row) -> None:
-        order = deepcopy(self.cluster.first_order) if action.node_id is None else self._orders.pop(action.node_id, {})
+        order = (
+            deepcopy(self.cluster.original_order) if action.node_id is None else self._orders.pop(action.node_id, {})
+        )
         row["how"] |= self._lead(order, others=True)  # a concurrent Detection may have removed it
         # partitions that have their first order again need no undoing
         self._originals = {
@@ -211,8 +213,8 @@ class Acts:
 
     def _reorder(self, node_id: int | None, order: leadership.Order, view, row) -> None:
         if node_id is not None:
-            self._orders[node_id] = leadership.present(view, order)
-        leadership.merge(self._originals, leadership.remember(self.cluster.first_order, view, order))
+            self._orders[node_id] = leadership.current_order(view, order)
+        leadership.merge(self._originals, leadership.save_order(self.cluster.original_order, view, order))
         row["how"] |= self._lead(order)
 
     def _lead(self, order: leadership.Order, *, others: bool = False) -> dict:
@@ -227,7 +229,7 @@ NO_DISK_RATE = (
 
 
 @contextmanager
-def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Iterator[None]:
+def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Iterator[None]:
     """
     Apply these broker sizes while the block runs.
 
@@ -247,7 +249,7 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     if any(size.disk_bps is not None for _, size in wanted):
         raise ExperimentError(NO_DISK_RATE)
     with ExitStack() as undoing:
-        undoing.callback(_revive, cluster)  # the last of all: a broker starts slowly under a quota
+        undoing.callback(_restart_dead, cluster)  # the last of all: a broker starts slowly under a quota
         for broker, size in wanted:
             if size.link_bps is not None:
                 _set_links(broker, size.link_bps, cluster, undoing)
@@ -277,7 +279,7 @@ def _set_links(broker, rate_bps, cluster, undoing) -> None:
             links.set_link(*pair, rate_bps=rate_bps)
 
 
-def _revive(cluster) -> None:
+def _restart_dead(cluster) -> None:
     for broker in cluster.brokers:
         if not cluster.runs(broker.node_id):
             with suppress(LabError):

@@ -1,108 +1,21 @@
-"""What Kafka's loads share: checks of parameters, and records of known compressibility."""
+"""Records of known compressibility for Kafka loads, and the files on hosts that hold them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import random
-import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from wanbench.checks import refusal
-from wanbench.errors import ParameterError
-from wanbench.measure.kafka.access import names_secret
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import put_whole
 
-ACKS = ("0", "1", "all")
-REGION = "region"  # Value of client_rack for the client's own region: clusters of a lab name racks after regions.
-COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
-_OWNED: dict[str, dict[str, str | None]] = {
-    "producer_settings": {
-        **dict.fromkeys(("bootstrap.servers", "client.id", "key.serializer", "value.serializer")),
-        "acks": "give acks",
-        "batch.size": "give batch_bytes",
-        "linger.ms": "give linger_ms",
-        "compression.type": "give compression",
-        "enable.idempotence": "give idempotence",
-    },
-    "consumer_settings": {
-        **dict.fromkeys(("bootstrap.servers", "client.id", "group.id", "auto.offset.reset")),
-        **dict.fromkeys(("key.deserializer", "value.deserializer")),
-        "client.rack": "give client_rack",
-    },
-    "topic_settings": {},
-}
-"""Settings that a load sets itself, and what to give instead."""
-_SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
-
-
-def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
-    """
-    Check what all loads of clients share, and store settings as pairs; `owned` are further settings that the load sets
-    itself, by parameter, as in `check_settings`.
-    """
-    kind, rack = type(load).__name__, load.client_rack
-    if rack is not None and (not isinstance(rack, str) or not rack or not rack.isprintable()):
-        raise refusal(f"{kind} client_rack", rack, f"None, {REGION!r} or the name of a rack")
-    for name, common in _OWNED.items():
-        object.__setattr__(load, name, setting_pairs(load, name))
-        check_settings(load, name, {**common, **owned.get(name, {})})
-    if load.payload == "json" and load.record_bytes < SMALLEST_RECORD_BYTES:
-        raise ParameterError(
-            f"{kind} record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_RECORD_BYTES}."
-        )
-
-
-def check_sent_bytes(load: object, sent_bytes: int) -> None:
-    """Refuse a load that sends more than its `most_bytes`."""
-    if sent_bytes > load.most_bytes:
-        raise ParameterError(
-            f"{type(load).__name__} would send {sent_bytes:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send "
-            "less or raise it."
-        )
-
-
-def rack_of(client_rack: str | None, region: str) -> str | None:
-    """The client.rack of a client in a region."""
-    return region if client_rack == REGION else client_rack
-
-
-def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], ...]:
-    """Kafka's settings as sorted pairs of text: comparable, hashable and serialisable."""
-    settings = getattr(experiment, parameter)
-    try:
-        items = dict(settings).items()
-    except (TypeError, ValueError):  # the value is not shown: it may be a secret
-        given = f"{type(experiment).__name__} {parameter} is a {type(settings).__name__}"
-        raise ParameterError(f"{given}; allowed: a mapping of names to values.") from None
-    texts = ((str(name), str(value).lower() if isinstance(value, bool) else str(value)) for name, value in items)
-    return tuple(sorted(texts))
-
-
-def check_settings(experiment: object, parameter: str, owned: Mapping[str, str | None]) -> None:
-    """Reject Kafka settings that are secret, malformed, or `owned` by the experiment, with the reason given there."""
-    label = f"{type(experiment).__name__} {parameter}"
-    for key, value in getattr(experiment, parameter):
-        if names_secret(key):  # before an error that shows the value
-            raise ParameterError(
-                f"{label} has {key!r}, a secret; the cluster has the clients' security, not the experiment."
-            )
-        if not _SETTING_NAME.fullmatch(key) or not value or "=" in value or not value.isprintable():
-            raise ParameterError(
-                f"{label} has {key!r}: {value!r}; names are such as 'fetch.min.bytes', values one line of text "
-                "without '='."
-            )
-        if key in owned:
-            raise ParameterError(f"{label} has {key!r}; {owned[key] or 'the load sets it itself'}.")
-
-
+SMALLEST_JSON_BYTES = 150  # The size of a JSON record without its note.
 LARGEST_FILE_BYTES = 8 << 20  # Maximum size of the file: the tool holds all its records in memory.
 MOST_RECORDS = 10_000
 """Maximum number of records: enough that a batch rarely repeats one, which would compress better than real data."""
-SMALLEST_RECORD_BYTES = 150  # Size of the fields without the note.
 _RUN_S = 30.0
 
 _REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
@@ -199,4 +112,4 @@ def _json_record(rng, record_bytes):
 
 
 _MAKERS = {"json": _json_record, "log": _log_record, "random": _random_record}
-MADE = tuple(_MAKERS)  # The available payloads.
+GENERATED = tuple(_MAKERS)  # The available payloads.
