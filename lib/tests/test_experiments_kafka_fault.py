@@ -298,7 +298,7 @@ def test_an_end_of_the_log_that_is_never_replicated_is_a_result(hosts, tmp_path,
     episode().run(hosts[0], hosts[1], tmp_path, "t")
     found = tables_of(tmp_path)
     row = found["faults"].iloc[0]
-    assert "replicas do not have all of these partitions after 0.5 s: 2" in row.incomplete
+    assert "not all replicas have the complete log after 0.5 s: 2" in row.incomplete
     assert "did not read partitions 3" in row.incomplete and row.isna().error and len(found["fault_log"])
 
 

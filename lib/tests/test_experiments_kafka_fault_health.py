@@ -44,7 +44,7 @@ def test_what_an_episode_still_waits_for_is_named():
     health.look()
     assert health.awaited() == [
         "producer 0 on eu/0 has not begun to send",
-        "the consumers do not hold each of 2 partitions once: consumer 0 on eu/0 [0]",
+        "not each of 2 partitions is assigned to one consumer: consumer 0 on eu/0 [0]",
         "not every watcher sees all replicas in sync: watch 0 on eu/0 [[1], [2, 1]]",
     ]
     in_sync = {"at_s": 2.0, "topics": [{"partitions": [{"isr": [1, 2], "leader": 1}, {"isr": [2, 1], "leader": 2}]}]}

@@ -30,7 +30,7 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"idempotence": 1}, "idempotence is 1; allowed: True, False or None"),
         ({"drain": "yes"}, "drain is 'yes'"),
         ({"jvm": "-Xss1m"}, "jvm is '-Xss1m'; allowed: a list of flags"),
-        ({"jvm": ["-Djavax.net.ssl.keyStorePassword=x"]}, "jvm has a flag that may hold a secret"),
+        ({"jvm": ["-Djavax.net.ssl.keyStorePassword=x"]}, "jvm has a flag that may contain a secret"),
         ({"jvm": None}, "jvm is None; allowed: a list of flags"),
         ({"topic_settings": "a=b"}, "topic_settings is a str; allowed: a mapping of names to values"),
         ({"records": 5}, "exactly one of duration_s (10.0) and records (5)"),
@@ -59,7 +59,7 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"producer_settings": {"sasl.jaas.config": "x"}}, "a secret"),
         ({"consumer_settings": {"ssl.key.password": "x"}}, "a secret"),
         ({"consumer_settings": {"fetch.min.bytes": "a\nb"}}, "values one line"),
-        ({"topic_settings": {"--x": "1"}}, "names are such as"),
+        ({"topic_settings": {"--x": "1"}}, "names like"),
         ({"topic_settings": {"message.timestamp.type": "CreateTime"}}, "give timestamps"),
     ],
 )

@@ -87,7 +87,7 @@ def test_verbs_are_known_here_and_there():
 
 def test_secrets_are_no_words_of_a_question():
     secret = {"listener.name.client.plain.sasl.jaas.config": 'password="hunter2"'}
-    with pytest.raises(ParameterError, match="may not hold secrets") as caught:
+    with pytest.raises(ParameterError, match="must not contain secrets") as caught:
         admin.ask(Scripted(b'{"answer": null}'), FILES, "create_topic", name="a", settings=secret)
     assert "hunter2" not in str(caught.value)
 

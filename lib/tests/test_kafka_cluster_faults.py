@@ -102,7 +102,7 @@ def test_without_java_a_sentence_says_how_to_get_it(lab, tmp_path, monkeypatch):
     for program in ("nsenter", "unshare", "setsid", "sh", "mkdir", "install", "mv", "rm", "ls", "test", "kill"):
         (tmp_path / program).symlink_to(shutil.which(program))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "there is no Java that works on eu/0" in str(starting(lab))
+    assert "there is no working Java on eu/0" in str(starting(lab))
     assert "apt-get install openjdk-17-jre-headless" in str(starting(lab))
 
 
@@ -175,7 +175,7 @@ def java(folder, text):
 
 def test_no_java_no_right_java_and_no_jars_are_each_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert unavailable().startswith("there is no Java on this machine: apt-get install openjdk-17")
+    assert unavailable().startswith("Java is not installed on this machine: apt-get install openjdk-17")
     java(tmp_path, "echo 'Unable to locate a Java Runtime.' >&2; exit 1")
     assert "which says 'Unable to locate a Java Runtime.'" in unavailable()
     java(tmp_path, "echo 'openjdk version \"11.0.2\" 2019' >&2")
@@ -191,9 +191,9 @@ def test_no_java_no_right_java_and_no_jars_are_each_a_sentence(tmp_path, monkeyp
 
 def test_too_few_hosts_say_how_to_get_more():
     lab = LocalLab(["eu", "us"], LINKS)
-    with pytest.raises(ParameterError, match=r"2 brokers in eu need as many hosts.*has 1.*hosts_per_region=2"):
+    with pytest.raises(ParameterError, match=r"2 brokers in eu need 2 hosts.*has 1.*hosts_per_region=2"):
         Cluster(lab, ["eu", "us", "eu"])
-    with pytest.raises(ParameterError, match="3 controllers in us need as many hosts"):
+    with pytest.raises(ParameterError, match="3 controllers in us need 3 hosts"):
         Cluster(lab, ["eu"], controllers=["us"] * 3)
 
 

@@ -309,7 +309,7 @@ class NoLab:
         ({"settings": {"sasl.jaas.config": MARK}}, "password_from"),
         ({"settings": {"client.dns.lookup": "a\nb"}}, "one line"),
         ({"settings": {"security.protocol": "PLAINTEXT"}}, "sets security.protocol itself"),
-        ({"key_file": "a"}, "go together"),
+        ({"key_file": "a"}, "must be given together"),
         ({"authority_file": "/nowhere"}, "authority_file cannot be read"),
         ({"protocol": "PLAINTEXT"}, "no mechanism"),
     ],

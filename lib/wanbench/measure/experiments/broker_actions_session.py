@@ -1,4 +1,4 @@
-"""One run of a schedule of broker actions: starts, ends, times and undoes them."""
+"""Run one schedule of broker actions: begin, end, time and undo them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .base import ExperimentError, cluster_of, links_of
 from .broker_control import BrokerControl
 from .session import ConcurrentSession, Program, as_json
 
-READY_S = 120.0  # Timeout for a healthy cluster at the start.
+READY_S = 120.0  # timeout for a healthy cluster at the start
 LONGEST_S = 86_400.0
 NOT_BEGUN = "the load ended before it was due"
 TIMES = ("asked_at_s", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
-HOLDS_S = 1.0  # A cluster counts as healthy only after this long: a view may predate the last action.
+HOLDS_S = 1.0  # health must last this long to count, because a sample may predate the effect of the last action
 
 
 class ActionsSession(ConcurrentSession):
-    """A run of `settings` (a BrokerActions) on the cluster of the source."""
+    """A run of `settings` (a BrokerActions) on the source's cluster."""
 
     file = "actions"
     control: BrokerControl | None = None
@@ -40,7 +40,7 @@ class ActionsSession(ConcurrentSession):
         self._before: dict[int, dict] = {}
         cluster = cluster_of(self.host)
         if not isinstance(cluster, Cluster):
-            raise ExperimentError("brokers of a cluster that this lab did not start cannot be controlled")
+            raise ExperimentError("this lab did not start the cluster, so it cannot control the brokers")
         self.nodes = [broker.node_id for broker in cluster.brokers]
         for action in self.settings.actions:
             if action.node_id not in (None, *self.nodes):
@@ -102,7 +102,7 @@ class ActionsSession(ConcurrentSession):
         return row
 
     def _begin_action(self, row: dict, action):
-        """Begin an action; returns a function that ends it, if it lasts."""
+        """Begin an action; return the function that ends it, or None if it is already complete."""
         if self._over.is_set():
             row["error"] = NOT_BEGUN
             return None
@@ -142,7 +142,7 @@ class ActionsSession(ConcurrentSession):
                 self._before.pop(row["number"])
 
     def _pending(self) -> list[dict]:
-        """Finished actions after which the cluster has not yet been seen healthy."""
+        """Return the rows of finished actions after which the cluster has not yet been seen healthy."""
         return [row for row in self.rows if row["done_at_s"] and row["number"] in self._before]
 
     def _pause(self, lasts_s: float) -> None:
@@ -188,17 +188,19 @@ class ActionsSession(ConcurrentSession):
 
 class ClusterView:
     """
-    The latest output of a watcher of all topics, and since when the cluster is healthy; `look` updates it.
+    The latest output of a watcher of all topics, and the time since which the cluster is healthy.
 
-    Healthy: all brokers (`nodes`) are present, and no partition of any topic is under-replicated or leaderless.
+    The cluster is healthy if all brokers in `nodes` are present and no partition of any topic is under-replicated or
+    without a leader. `look` reads new output.
 
     Attributes
     ----------
     topics : list of dict
-        As from `wanbench.measure.kafka.programs.admin.topics`, at `at_s` (Unix s; 0 before the first sample).
+        The latest sample, as from `wanbench.measure.kafka.programs.admin.topics`, at `at_s` (Unix s; 0: no sample yet).
     lines : list of bytes
-        All samples, compact: [at_s, took_s, node_id, brokers, state], where brokers and state (by topic the [leader,
-        replicas in sync] of each partition) are null if unchanged; [at_s, took_s, kind, message] of a failed sample.
+        All samples in compact form: [at_s, took_s, node_id, brokers, state], where brokers and state are null if
+        unchanged, and state maps each topic to the [leader, in-sync replicas] of its partitions; [at_s, took_s, kind,
+        message] of a failed sample.
     """
 
     def __init__(self, program: Program, nodes: Collection[int]):
@@ -208,15 +210,16 @@ class ClusterView:
         self._before: tuple = (None, None)
 
     def look(self) -> None:
-        """Read new output of the watcher; ExperimentError if it has failed."""
+        """Read the watcher's new output; raise ExperimentError if it has failed."""
         for sample in self.program.new_lines():
             if "group" not in sample:
                 self._add_sample(sample)
 
     def healthy_since(self, after_s: float) -> float | None:
         """
-        Start of the first sample after a time since which the cluster is healthy; None if it is not healthy, or not for
-        long enough.
+        Return the time of the first sample after `after_s` since which the cluster is healthy.
+
+        Return None if it is not healthy, or not yet for `HOLDS_S`.
         """
         times = self._healthy_at_s
         first = next(iter(times[bisect_left(times, after_s) :]), None)

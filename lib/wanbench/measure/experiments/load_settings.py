@@ -12,7 +12,7 @@ from wanbench.measure.kafka.access import may_hold_secret
 from .payloads import SMALLEST_JSON_BYTES
 
 ACKS = ("0", "1", "all")
-REGION = "region"  # Value of client_rack for the client's own region: clusters of a lab name racks after regions.
+REGION = "region"  # value of client_rack for the client's own region; clusters of a lab name racks after regions
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 _OWNED: dict[str, dict[str, str | None]] = {
     "producer_settings": {
@@ -30,14 +30,15 @@ _OWNED: dict[str, dict[str, str | None]] = {
     },
     "topic_settings": {},
 }
-"""Settings that a load sets itself, and what to give instead."""
+"""Kafka settings that a load sets itself, by parameter, each with what to do instead."""
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
 def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
     """
-    Check what all loads of clients share, and store settings as pairs; `owned` are further settings that the load sets
-    itself, by parameter, as in `check_settings`.
+    Check the settings that all loads by clients share, and store Kafka's settings as pairs.
+
+    `owned` are further Kafka settings that the load sets itself, by parameter, as in `check_settings`.
     """
     kind, rack = type(load).__name__, load.client_rack
     if rack is not None and (not isinstance(rack, str) or not rack or not rack.isprintable()):
@@ -52,7 +53,7 @@ def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
 
 
 def check_sent_bytes(load: object, sent_bytes: int) -> None:
-    """Refuse a load that sends more than its `most_bytes`."""
+    """Raise ParameterError if a load sends more than its `most_bytes`."""
     if sent_bytes > load.most_bytes:
         raise ParameterError(
             f"{type(load).__name__} would send {sent_bytes:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send "
@@ -61,12 +62,12 @@ def check_sent_bytes(load: object, sent_bytes: int) -> None:
 
 
 def rack_of(client_rack: str | None, region: str) -> str | None:
-    """The client.rack of a client in a region."""
+    """Return the client.rack of a client in a region."""
     return region if client_rack == REGION else client_rack
 
 
 def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], ...]:
-    """Kafka's settings as sorted pairs of text: comparable, hashable and serialisable."""
+    """Return Kafka's settings as sorted pairs of text, which are comparable, hashable and serialisable."""
     settings = getattr(experiment, parameter)
     try:
         items = dict(settings).items()
@@ -78,17 +79,20 @@ def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], 
 
 
 def check_settings(experiment: object, parameter: str, owned: Mapping[str, str | None]) -> None:
-    """Reject Kafka settings that are secret, malformed, or `owned` by the experiment, with the reason given there."""
+    """
+    Reject Kafka settings that are secret, malformed, or set by the experiment itself (`owned`, with what to use
+    instead).
+    """
     label = f"{type(experiment).__name__} {parameter}"
     for key, value in getattr(experiment, parameter):
         if may_hold_secret(key):  # before an error that shows the value
             raise ParameterError(
-                f"{label} has {key!r}, a secret; the cluster has the clients' security, not the experiment."
+                f"{label} has {key!r}, a secret; give the clients' security to the cluster, not to the experiment."
             )
         if not _SETTING_NAME.fullmatch(key) or not value or "=" in value or not value.isprintable():
             raise ParameterError(
-                f"{label} has {key!r}: {value!r}; names are such as 'fetch.min.bytes', values one line of text "
-                "without '='."
+                f"{label} has {key!r}: {value!r}; allowed: names like 'fetch.min.bytes', and values that are one line "
+                "of text without '='."
             )
         if key in owned:
             raise ParameterError(f"{label} has {key!r}; {owned[key] or 'the load sets it itself'}.")

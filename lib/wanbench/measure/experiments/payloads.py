@@ -13,9 +13,9 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import put_whole
 
 SMALLEST_JSON_BYTES = 150  # The size of a JSON record without its note.
-LARGEST_FILE_BYTES = 8 << 20  # Maximum size of the file: the tool holds all its records in memory.
+LARGEST_FILE_BYTES = 8 << 20  # maximum size of the file; the tool keeps all its records in memory
 MOST_RECORDS = 10_000
-"""Maximum number of records: enough that a batch rarely repeats one, which would compress better than real data."""
+"""Maximum number of records, so large that a batch rarely repeats one: it would compress better than real data."""
 _RUN_S = 30.0
 
 _REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
@@ -35,17 +35,17 @@ _MESSAGES = (
     "retry {m} of call {id} to payment after {ms} ms: connection reset by peer",
 )  # fmt: skip
 _SEVEN_BITS = bytes(11 if byte & 127 == 10 else byte & 127 for byte in range(256))
-"""Maps any byte to an ASCII character other than a line end."""
+"""A translation table that maps any byte to an ASCII character other than a line end."""
 
 
 def records(payload: str, record_bytes: int, seed: int) -> bytes:
     r"""
-    Lines of exactly `record_bytes` each, up to `LARGEST_FILE_BYTES` and `MOST_RECORDS`; the perf tool reads them as
-    UTF-8.
+    Return lines of exactly `record_bytes` each, up to `LARGEST_FILE_BYTES` and `MOST_RECORDS`, for a producer tool.
 
-    "json": names and structure repeat as in an application's records; numbers, identifiers and words differ. "log":
-    lines as servers log them, several to a record, joined by tabs. "random": any ASCII characters, which carry 7 bits
-    per byte; zstd and gzip compress them by a factor of 1.14, lz4 and snappy not at all.
+    Payloads are valid UTF-8, as Kafka's tool requires. "json": names and structure repeat as in an application's
+    records, while numbers, identifiers and words differ. "log": lines of a server's log, several per record, joined by
+    tabs. "random": any ASCII characters, which carry 7 bits per byte; zstd and gzip compress them by a factor of 1.14,
+    lz4 and snappy not at all.
 
     Examples
     --------
@@ -59,7 +59,9 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
 
 
 def put_records(load, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, object]]:
-    """Put a load's records on hosts, once per content; returns each host's path by name, and metadata to record."""
+    """
+    Put a load's records on hosts, unless the same content is there; return each host's path by name, and a description.
+    """
     content = records(load.payload, load.record_bytes, load.payload_seed)
     sha256 = hashlib.sha256(content).hexdigest()
     paths = {}
@@ -112,4 +114,4 @@ def _json_record(rng, record_bytes):
 
 
 _MAKERS = {"json": _json_record, "log": _log_record, "random": _random_record}
-GENERATED = tuple(_MAKERS)  # The available payloads.
+GENERATED = tuple(_MAKERS)  # names of the payloads

@@ -1,14 +1,14 @@
 """
-Read a topic from beginning to end, to compare with acknowledged and received records.
+Read a topic from beginning to end, to compare its records with acknowledged and received ones.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`:
-an object with `ends`, the offset after the last record of each partition, then
+Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`: an object
+with `ends`, the offset after the last record of each partition, then
 
-    [partition, offset, producer, sequence, whether it is damaged]    producer, sequence null if so
+    [partition, offset, producer, sequence, is damaged]    producer and sequence are null if damaged
 
-and at the end an object with `ended`, and `complete`, whether every partition was read up to its end; its status is 0
-if so. The end is the high watermark: the caller first waits until that is the log's end. A partition with unknown end
-is not in `ends`.
+and at the end an object with `ended`, and `complete`, whether every partition was read to its end; the exit status is 0
+if so. A partition ends at its high watermark, so the caller first waits until that has reached the end of the log. A
+partition whose end is unknown is missing from `ends`.
 """
 
 import sys
