@@ -6,13 +6,13 @@ from wanbench.measure.experiments.kafka_fault_session import Health
 
 
 def test_everything_is_read_only_if_the_members_have_it_between_them():
-    news = {0: [{"positions": {}}], 1: [{"positions": {"0": 5, "1": 4}}]}
-    members = [SimpleNamespace(role="consumer", number=n, news=lambda n=n: news[n]) for n in news]
+    printed = {0: [{"positions": {}}], 1: [{"positions": {"0": 5, "1": 4}}]}
+    members = [SimpleNamespace(role="consumer", number=n, new_lines=lambda n=n: printed[n]) for n in printed]
     health, ends = Health(members, [[1], [2], [3]]), {"0": 5, "1": 5, "2": 0}
     assert health.unread(ends) == [0, 1]
     health.look()
     assert health.unread(ends) == [1]
-    news[0] = [{"positions": {"1": 5}}]
+    printed[0] = [{"positions": {"1": 5}}]
     health.look()
     assert health.unread(ends) == []
 

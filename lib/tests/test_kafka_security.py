@@ -273,8 +273,8 @@ def test_keys_that_users_bring_come_out_as_java_wants_them(brought, key, passwor
 @pytest.mark.parametrize(
     "certificate, key, password, message",
     [
-        ("certificate", "locked", None, "needs no password"),
-        ("certificate", "locked", Secret("hoarse", "X"), "<secret from X> opens"),
+        ("certificate", "locked", None, "can be read without a password"),
+        ("certificate", "locked", Secret("hoarse", "X"), "can be read with <secret from X>"),
         ("certificate", "other", None, "does not belong"),
         ("key", "key", None, "no certificates"),
         ("certificate", "certificate", None, "no private key"),
