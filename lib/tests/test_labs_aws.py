@@ -168,7 +168,7 @@ def test_a_budget_refuses_or_stops_a_run_which_goes_on_with_a_larger_one(idle, t
     with pytest.raises(BudgetError, match="Stopped: about"):
         measure(plan_of(), lab_on_aws(budget_usd=0.03, **options), data_folder=tmp_path, campaign="c", progress=False)
     assert left_in() == []
-    with pytest.raises(BudgetError, match=r"spent on this run already, the budget is 0\.03 USD. Nothing"):
+    with pytest.raises(BudgetError, match=r"already spent on this run, but the budget is 0\.03 USD. Nothing"):
         measure(plan_of(), lab_on_aws(budget_usd=0.03, **options), data_folder=tmp_path, campaign="c")
     run = measure(plan_of(), lab_on_aws(budget_usd=5, **options), data_folder=tmp_path, campaign="c", progress=False)
     assert run.finished and (run.tests().outcome == "done").all()

@@ -231,8 +231,8 @@ def test_what_does_not_pass_is_told_and_nothing_is_left(cloud, faults, said):
         ({"regions": ["gcp:us-west1", "gcp:europe-west9"]}, {}, "does not have, or that are down: europe-west9"),
         ({"instance_type": "n9-vast"}, {}, r"europe-west1 does not offer n9-vast.*us-west1 does not offer"),
         ({"zones": {REGIONS[0]: "europe-west1-a"}}, {}, "in europe-west1-b, europe-west1-c, not in europe-west1-a"),
-.*us-west1: 6"),
-        ({"instance_type": "n2-standard-2"}, {"CPUS": 0, "N2_CPUS": 1}, "2 N2_CPUS are needed, but 0 of.*of 1"),
+        ({"hosts_per_region": 3}, {"CPUS": 5}, r"europe-west1: 6 CPUS are needed, but 0 of .* 5.*us-west1: 6"),
+        ({"instance_type": "n2-standard-2"}, {"CPUS": 0, "N2_CPUS": 1}, "2 N2_CPUS are needed, but 0 of .* 1"),
         ({"volume_gb": 600}, {}, "610 SSD_TOTAL_GB are needed"),
     ],
 )  # fmt: skip
