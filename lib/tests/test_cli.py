@@ -133,7 +133,7 @@ def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(
         assert cli.main(command) == 0
         assert asked[-1].given.get("lab") == lab
         assert asked[-1].replay_reason == (
-            lab and "measuring this page takes minutes more; to do so, run 'wanbench report 02'."
+            lab and "measuring this page takes minutes more; to measure it, run 'wanbench report 02'."
         )
     assert asked[0].replay_reason is None
 
@@ -149,7 +149,7 @@ def test_a_page_with_parameters_of_its_own_says_so(checkout, asked):
     assert cli.main(["run", "01-a", "-f", str(preset)]) == 0
     assert asked[-1].remark is None
     assert cli.main(["run", "01-a", "-f", str(preset), "-p", "n_points=7"]) == 0
-    assert asked[-1].remark == "This page was made with its own parameters: n_points = 7."
+    assert asked[-1].remark == "This page was made with non-default parameters: n_points = 7."
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def test_load_reads_text_as_text_and_numbers_as_numbers(tmp_path):
 @pytest.mark.parametrize(
     "text, line, message",
     [
-        (HEADER + ROW + ROW, 3, "not given before"),
+        (HEADER + ROW + ROW, 3, "that no line above has"),
         (HEADER + "\n" + ROW, 2, "cloud: text"),
         (HEADER + ROW.replace("City", ""), 2, "city: text"),
         (HEADER + ROW.replace("City", " City"), 2, "city: text"),
@@ -209,7 +209,7 @@ def test_load_reads_text_as_text_and_numbers_as_numbers(tmp_path):
         (HEADER + ROW.replace("-2.5", "-inf"), 2, "longitude_deg: a number"),
         (HEADER + ROW.replace("30", "0"), 2, "precision_km: a number"),
         (HEADER + ROW.replace("aws", "oci"), 2, "aws or gcp or azure or ibm, found 'oci'"),
-        (HEADER + ROW.replace("xx-1", "XX_1"), 2, "code: lower-case"),
+        (HEADER + ROW.replace("xx-1", "XX_1"), 2, "lower-case words joined by - in column code"),
         (HEADER.replace("city", "town") + ROW, 1, "the columns cloud, code"),
         (HEADER + ROW.replace("\n", ",more\n"), None, "as many fields"),
         (HEADER + ROW + ROW.replace("\n", ",more\n"), None, "a CSV file of regions"),

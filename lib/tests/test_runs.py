@@ -158,7 +158,7 @@ def test_a_test_whose_direction_was_exchanged_is_noticed(tmp_path):
 def test_every_field_of_the_manifest_is_checked_against_the_journal(tmp_path, field, value):
     run = measured(tmp_path)
     (run.folder / "manifest.json").write_text(json.dumps({**run.manifest, field: value}))
-    with pytest.raises(RawDataError, match=f"manifest.json: expected what the journal says, found 'another {field}'"):
+    with pytest.raises(RawDataError, match=f"expected the values in the journal, found 'another {field}'"):
         Run.open(run.folder)
 
 
