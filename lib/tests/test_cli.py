@@ -194,7 +194,7 @@ def test_interrupt_ends_with_130(checkout, monkeypatch, capsys):
 
     monkeypatch.setattr("wanbench.publish.site.publish", interrupted)
     assert cli.main(["report"]) == 130
-    assert "what was measured is kept" in capsys.readouterr().err
+    assert "The measurements are kept" in capsys.readouterr().err
 
 
 def test_without_a_command_the_help_is_shown(monkeypatch, capsys):
@@ -219,7 +219,7 @@ def test_doctor_is_well_when_all_is_there(monkeypatch, capsys):
     assert cli.main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "MISSING" not in out and "iperf3" in out and "/bin/iperf3" in out
-    assert "a relay in user space makes its links" in out
+    assert "its links are emulated in user space" in out
 
 
 def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):

@@ -232,7 +232,7 @@ def test_a_plan_that_is_none_does_not_keep_a_run_from_showing_itself(tmp_path):
 def test_write_raw_never_overwrites(tmp_path):
     now = journal.now_utc()
     file = write_raw(tmp_path, "ping", "a.txt", b"x", started_at_utc=now, ended_at_utc=now)
-    with pytest.raises(ParameterError, match="never written over"):
+    with pytest.raises(ParameterError, match="never overwritten"):
         write_raw(tmp_path, "ping", "a.txt", b"y", started_at_utc=now, ended_at_utc=now)
     assert (tmp_path / "ping/a.txt").read_bytes() == b"x" and file.bytes == 1
     assert [path.name for path in (tmp_path / "ping").iterdir()] == ["a.txt"]

@@ -172,7 +172,7 @@ def test_a_clock_that_is_set_back_during_a_run_is_said(tmp_path):
     for event in new[3:]:
         event["at_utc"] = (datetime.fromisoformat(event["at_utc"]) - timedelta(hours=1)).isoformat()
     rewrite(run, [json.dumps(event) for event in new])
-    assert "the clock was set back by 3,600.0 s meanwhile" in str(Run.open(run.folder))
+    assert "the clock was set back by 3,600.0 s during the run" in str(Run.open(run.folder))
 
 
 def test_an_interrupted_test_lasts_as_long_as_its_session(tmp_path):

@@ -122,7 +122,7 @@ def test_lossless_conversions_are_made():
 )
 def test_a_time_without_its_zone_is_refused(value):
     row = a_row("tests") | {"started_at_utc": value}
-    with pytest.raises(ParameterError, match=r"column started_at_utc, row 0 .*times with their zone"):
+    with pytest.raises(ParameterError, match=r"column started_at_utc, row 0 .*times with a time zone"):
         tables.from_rows("tests", [row])
 
 

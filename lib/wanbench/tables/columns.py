@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from wanbench.errors import ParameterError
+from wanbench.formatting import count
 
 KINDS = {
     # type: (pandas dtype, pandas dtype with nulls, Arrow type, what a cell may hold)
@@ -108,7 +109,9 @@ class Column:
             value = values.iloc[rows[0]]
             value = repr(value) if isinstance(value, str) else str(value)
             value = value if len(value) <= 80 else value[:77] + "..."
-            place = f"table {table}, column {self.name}, row {rows[0]} (the first is 0; {len(rows)} such rows)"
+            place = (
+                f"table {table}, column {self.name}, row {rows[0]} (counted from 0; {count(len(rows), 'invalid row')})"
+            )
             raise ParameterError(f"{place} is {value}; allowed: {self.allows}.")
 
 
