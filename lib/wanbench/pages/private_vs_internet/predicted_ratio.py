@@ -63,9 +63,8 @@ def predicted_ratio(limits: Limits, settings: Sequence[str] = SETTINGS) -> Predi
     Raises ParameterError: no measured trial has a setting, or a trial matches both patterns.
     """
     trials, names = link_trials(limits.source, settings, "batches_per_s")
-    trials = trials.merge(
-        limits.trials[["run_id", "test_id", "predicted", "measured", "reached", "limit"]], on=["run_id", "test_id"]
-    )
+    columns = ["run_id", "test_id", *LABELS, "limit"]
+    trials = trials.merge(limits.trials[columns], on=columns[:2])
     ratios = [_ratio(trials, column, label, names, limits.level) for column, label in LABELS.items()]
     counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
     return PredictedRatio(*ratios, counts, names)
