@@ -139,7 +139,7 @@ class Comparison(Result):
         return theme.finish(
             figure,
             name="time-against-records",
-            title="Stand still, or lose records",
+            title="Stop writing, or lose records",
             subtitle="Small: one episode. Large: median outage with its interval, and mean loss. With fewer than six "
             "episodes the interval runs from the smallest to the largest value; dotted: it has no upper end. Orange: "
             "settings that lost acknowledged records.",

@@ -42,12 +42,10 @@ class Healing(OverEpisodes):
         healed = rows.in_sync_s.notna()
         latest = f", at the latest {rows.in_sync_s.max():.1f} s after healing" if healed.any() else ""
         short = int(self.undecided().sum())
-        why = (
-            f"; the controller checks every {self.check_s:.0f} s, and {short} of {len(rows)} episodes ended before that"
-        )
+        why = f"; {short} of {len(rows)} episodes ended before the controller's check, every {self.check_s:.0f} s"
         return (
             f"All replicas were in sync again in {int(healed.sum())} of {len(rows)} episodes{latest}. "
-            f"Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} had come back by themselves "
+            f"Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} were back by themselves "
             f"when their episode ended, {rows.watched_s.median():.0f} s after healing (median){why if short else ''}."
         )
 
