@@ -138,8 +138,8 @@ class DisturbedTrials(RowsResult):
 
     `rows` has one row per trial: setting, block, `counts`, `why` (why it does not count), undisturbed_s (time before
     its first action), p99_ms of that time, n (records), n_lost, client_errors. `limit_ms` is the undisturbed limit:
-    with probability `level`, p99 of each of `span_s` further undisturbed seconds is at most this. `span_s` is the longest
-    time from an action to the next one; `n_seconds` is the number of undisturbed seconds observed.
+    with probability `level`, p99 of each of `span_s` further undisturbed seconds is at most this. `span_s` is the
+    longest time from an action to the next one; `n_seconds` is the number of undisturbed seconds observed.
     """
 
     items: tuple[DisturbedTrial, ...]
