@@ -103,7 +103,7 @@ SOME = Bound(
 
 
 def as_printed(claim: Claim) -> Bound:
-    """Return the rule that the interval lies near the claimed number: within its rounding, or `MARGIN` of it if wider."""
+    """Return the rule that the interval lies within the claimed number's rounding, or `MARGIN` of it if wider."""
     return near(claim.number, max(claim.half_step, MARGIN * abs(claim.number)))
 
 
