@@ -325,7 +325,7 @@ def test_a_matrix_is_flagged(read, with_flags):
         (PLAIN.replace("from/to", "Throughput (Mbit/s)"), "a table of Throughput, not of round-trip times"),
         (PLAIN.replace("from/to", "one-way delay (ms)"), "a table of one-way"),
         (re.sub(r",[\d.]+", ",", PLAIN), "no time between two regions"),
-        (re.sub(r",[\d.]+", ",fast", PLAIN), "latency.csv:2: .*a time, as 67.3.*no time between two regions"),
+        (re.sub(r",[\d.]+", ",fast", PLAIN), "latency.csv:2: .*a time, such as 67.3.*no time between two regions"),
         (PLAIN + 'ap-south-1,"1', "latency.csv:5: expected CSV whose quotes are closed"),
         (b"%PDF-1.7\n1,2\n", "latency.csv: expected text, .* found 'a PDF document'"),
         (b"x,us-east-1\nus-\xff,3\n", "latency.csv:2: expected text in UTF-8"),
@@ -386,7 +386,7 @@ def test_nested_objects_in_json_are_a_matrix(read):
         ('{"data": {"us-east-1": 4}}', "an object of regions to objects of regions to times"),
         ('{"us-east-1": {"eu-west-1": ', "a latency matrix in JSON"),
         ('{"us-east-1": {"eu-west-1": 1}, "us-east-1": {"eu-west-1": 2}}', "a latency matrix in JSON"),
-        ('{"us-east-1": {"eu-west-1": {"ms": 1}}, "eu-west-1": {"us-east-1": "\\ud800"}}', "a time, as 67.3"),
+        ('{"us-east-1": {"eu-west-1": {"ms": 1}}, "eu-west-1": {"us-east-1": "\\ud800"}}', "a time, such as 67.3"),
         ("{}", "names of regions down the first column"),
     ],
 )

@@ -287,8 +287,8 @@ def check_triangle(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[di
         rows = off[first, second]
         for row, best in zip(frame[rows].itertuples(), detour[first, second][rows], strict=True):
             found = (
-                f"{quantity(row.rtt_ms, 'ms')}, but {quantity(best, 'ms')} over the best third region; other pairs take "
-                f"at most {number(bound)} times as long as over a third region"
+                f"{quantity(row.rtt_ms, 'ms')}, but {quantity(best, 'ms')} over the best third region; other RTTs are "
+                f"at most {number(bound)} times those over a third region"
             )
             flags.append(TRIANGLE.flag_round_trip(row, SUSPECT, found, LONGER_THAN_DETOUR, best))
         explained[frame.index[rows]] = True
