@@ -176,7 +176,7 @@ def _meanings(text, cloud) -> frozenset[_Meaning]:
 
 
 def _spelled(text):
-    """Return a text in lower case without accents, with a dash for each run of other characters than letters, digits."""
+    """Return a text in lower case without accents, with dashes instead of spaces and signs."""
     plain = unicodedata.normalize("NFKD", text)
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return re.sub(r"[\W_]+", "-", plain.casefold()).strip("-")
