@@ -201,7 +201,7 @@ def test_what_the_aws_cli_prints_is_read(tmp_path):
     ("text", "message"),
     [
         (results(NextToken="x"), "all pages of it, found 'one page"),
-        (results("TunnelDataIn"), "--statistics Sum`, as this does not say"),
+        (results("TunnelDataIn"), "--statistics Sum`, because this output does not say"),
         (results("ConnectionBpsEgress"), "one circuit, and each direction once, found 'out_bps twice'"),
         (results("CPUUtilization"), "one column in_ with one of bps"),
         (results().replace("10:05", "10:10"), "a time occurs twice"),

@@ -319,7 +319,7 @@ def test_a_matrix_is_flagged(read, with_flags):
     "text, message",
     [
         ("", "expected names of regions down the first column"),
-        ("\n\n", "less than two rows"),
+        ("\n\n", "fewer than two rows"),
         ("from,to,rtt_ms\nus-east-1,eu-west-1,67\n", "found 'the first line: "),
         ("Service,us-east-1,eu-west-1\nDatabase,5,6\nQueue,7,8\n", "found 'the first column: Database, Queue'"),
         (PLAIN.replace("from/to", "Throughput (Mbit/s)"), "a table of Throughput, not of round-trip times"),

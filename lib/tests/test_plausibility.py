@@ -152,8 +152,8 @@ def test_the_senders_instance_counts_in_reverse():
         ({"mean_rtt_ms": 81.0, "max_rtt_ms": 82.0, "sd_rtt_ms": 0.7, "n_sent": 10}, ""),
         ({"mean_rtt_ms": 79.0, "max_rtt_ms": 82.0}, "min_rtt_ms cannot exceed mean_rtt_ms"),
         ({"p95_rtt_ms": 90.0, "p99_rtt_ms": 85.0}, "p95_rtt_ms cannot exceed p99_rtt_ms"),
-        ({"mean_rtt_ms": 81.0, "max_rtt_ms": 82.0, "sd_rtt_ms": 9.0}, "spread of another kind"),
-        ({"mean_rtt_ms": 85.0, "max_rtt_ms": 100.0, "sd_rtt_ms": 0.1, "n_sent": 10}, "spread of another kind"),
+        ({"mean_rtt_ms": 81.0, "max_rtt_ms": 82.0, "sd_rtt_ms": 9.0}, "spread other than"),
+        ({"mean_rtt_ms": 85.0, "max_rtt_ms": 100.0, "sd_rtt_ms": 0.1, "n_sent": 10}, "spread other than"),
         ({"n_sent": 5, "n_lost": 6}, "n_lost cannot exceed n_sent"),
     ],
 )
