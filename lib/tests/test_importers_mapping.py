@@ -189,10 +189,7 @@ def test_more_lost_than_sent_is_refused(tmp_path):
         ({"time_format": "ISO"}, "time_format is 'ISO'; allowed: a format of strptime"),
         ({"source": {"author": "me"}}, "'author'.*; allowed: a mapping of title, address, version, licence"),
         ({"source": {"version": 2025}}, "'version': 2025.*to text"),
-        (
-            {"columns": COLUMNS | {"throughput": "rtt"}, "units": {"rtt": "ms", "throughput": "bit/s"}},
-            "lacks protocol",
-        ),
+        ({"columns": COLUMNS | {"throughput": "rtt"}, "units": {"rtt": "ms", "throughput": "bit/s"}}, "lacks protocol"),
     ],
 )
 def test_faults_of_a_mapping(tmp_path, change, message):
