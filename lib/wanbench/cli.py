@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
     for measuring in (report, run):
         flag(measuring, "yes", "accept the cost of rented hosts without being asked; the plan still shows it first")
         again = measuring.add_mutually_exclusive_group()
-        flag(again, "replay", "use the committed samples instead of measuring")
+        flag(again, "replay", "use the committed recording instead of measuring")
         flag(again, "fresh", "start new runs, even if finished or interrupted runs with these parameters exist")
         flag(again, "retry-failed", "reopen finished runs and repeat their failed tests")
 
@@ -150,9 +150,9 @@ def _declared(notebook: Path) -> dict:
 
 def _located(notebook: Path, given: dict, source: str) -> dict:
     """Return the parameters with absolute paths; relative ones start in this folder, or else in the checkout's root."""
-    from .publish.parameters import located
+    from .publish.parameters import resolve_paths
 
-    return located(given, _declared(notebook), notebook, [Path.cwd(), root()], root(), source)
+    return resolve_paths(given, _declared(notebook), notebook, [Path.cwd(), root()], root(), source)
 
 
 def _own_parameters(notebook: Path, given: dict) -> str | None:
