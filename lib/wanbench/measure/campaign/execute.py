@@ -108,7 +108,7 @@ def measure(
             try:
                 session.measure_on(lab)
             except KeyboardInterrupt:  # without the traceback of the place where it happened to arrive
-                raise KeyboardInterrupt("all data measured so far is saved, and the next call continues") from None
+                raise KeyboardInterrupt("The measurements are kept; the next call continues.") from None
         session.check_failures()
         return writer.finish()
 

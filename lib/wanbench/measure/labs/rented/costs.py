@@ -184,7 +184,7 @@ def check_budget(spent_usd: float, next_usd: float, budget_usd: float) -> None:
     if spent_usd + next_usd > budget_usd:
         raise BudgetError(
             f"Stopped: about {spent_usd:.2f} USD are spent, the next round may cost up to {next_usd:.2f} USD, and the "
-            f"budget is {budget_usd:.2f} USD. All data measured so far is saved."
+            f"budget is {budget_usd:.2f} USD. The measurements are kept."
         )
 
 
