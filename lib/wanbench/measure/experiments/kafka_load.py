@@ -13,8 +13,7 @@ from wanbench.measure.kafka.java_commands import checked_flags
 
 from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_load_session import LoadSession
-from .load_settings import ACKS, COMPRESSIONS, check_clients, check_sent_bytes
-from .payloads import GENERATED
+from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes
 
 START_S = 3.0  # time to start one tool; n tools take about sqrt(n) times as long
 AROUND_S = 4.0  # time to create and delete topics, and to count batches
@@ -62,7 +61,7 @@ class KafkaLoad(ClientLoad):
         Rate of each producer; None: as fast as possible.
     payload : str
         "letters": the tool's own random letters, which hardly compress. "json", "log", "random": see
-        `wanbench.measure.experiments.payloads.records`.
+        `wanbench.measure.experiments.load_settings.records`.
     consumer_windows : bool
         Whether consumers print windows. The tool then prints no summary, but its metrics report how much it read.
     consumer_timeout_s : float

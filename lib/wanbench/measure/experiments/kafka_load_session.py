@@ -19,8 +19,7 @@ from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile, write_raw
 
 from .base import ended_with, keep, last_line
-from .load_settings import rack_of
-from .payloads import put_records
+from .load_settings import put_records, rack_of
 from .session import ClientSession, as_json
 
 

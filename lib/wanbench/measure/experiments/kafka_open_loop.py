@@ -13,8 +13,7 @@ from wanbench.measure.kafka.programs.clients import HEAD, n_records
 
 from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_open_loop_session import OpenLoopSession
-from .load_settings import ACKS, COMPRESSIONS, check_clients, check_sent_bytes
-from .payloads import GENERATED
+from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes
 
 START_S, END_S = 7.0, 2.0  # overhead before the first record and after the last answer, measured on two processors
 MOST_RECORDS = 50_000_000

@@ -20,8 +20,7 @@ from wanbench.measure.labs.programs import program_command, put_whole
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, keep, last_line, run_to_end
-from .load_settings import rack_of
-from .payloads import put_records
+from .load_settings import put_records, rack_of
 from .session import ClientSession, Program, client_command
 
 CHECK_S = 2.0  # interval of checks for dead brokers
