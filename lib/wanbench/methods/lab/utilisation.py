@@ -24,8 +24,8 @@ COLUMNS = [
     *LINK, "start_s", "end_s", "rate_bps", "carried_bps", "utilisation", "packets_per_s", "packets_sent",
     "packets_queue_dropped", "bytes_backlog",
 ]  # fmt: skip
-# Names of metrics of a circuit's load (of an operator, Direct Connect or VPN), and whether each counts inbound traffic of
-# the reporting end
+# Names of metrics of a circuit's load (of an operator, Direct Connect or VPN), and whether each counts the inbound
+# traffic of the reporting end
 WAYS = dict.fromkeys(("in", "ConnectionBpsIngress", "TunnelDataIn"), True)
 WAYS |= dict.fromkeys(("out", "ConnectionBpsEgress", "TunnelDataOut"), False)
 HERE = "here"  # The reporting end of a circuit

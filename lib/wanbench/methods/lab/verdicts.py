@@ -119,7 +119,7 @@ class Verdicts(RowsResult):
         return pd.DataFrame(rows)
 
     def figure(self) -> go.Figure:
-        """Draw the error of each link against its request, a panel per quantity, with intervals and the allowed band."""
+        """Draw the error of each link against its request, in a panel per quantity, with intervals and allowed band."""
         rows = self.rows
         names = [name for name in PANELS if (rows.quantity == name).any()]
         if not names:
