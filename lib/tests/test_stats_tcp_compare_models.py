@@ -144,7 +144,6 @@ def test_planted_pairs_are_explained_by_none_and_named():
     pairs.loc[planted, "throughput_bps"] /= 8
     found = compare_models(pairs).unexplained
     assert [set(row) for row in found[["region_a", "region_b"]].to_numpy()] == [ends]
-    assert found.closest_ratio[0] < 0.5
 
 
 def test_ordered_rows_count_twice_and_keep_their_direction():
@@ -182,25 +181,11 @@ def test_rows_left_out_are_counted():
     assert "1 row of the pairs left out" in str(found)
 
 
-def test_it_draws_itself_and_its_map():
-    pairs = survey(n=10)
-    ends = {pairs.from_region[3], pairs.to_region[3]}
-    pairs.loc[pairs.from_region.isin(ends) & pairs.to_region.isin(ends), "throughput_bps"] /= 20
-    found = compare_models(pairs, transfer_s=10)
+def test_it_draws_itself():
+    found = compare_models(survey(n=10), transfer_s=10)
     figure = found.figure()
     assert figure.layout.meta["name"] == "throughput-models"
     assert sum(len(trace.x) for trace in figure.data) == 2 * len(found.scores)
-    names = sorted({*pairs.from_region})
-    rng = np.random.default_rng(0)
-    regions = pd.DataFrame({"name": names, "cloud": [name.partition(":")[0] for name in names]})
-    regions = regions.assign(city="<b>x", country="x", latitude_deg=rng.uniform(-50, 60, 10))
-    regions["longitude_deg"] = rng.uniform(-180, 180, 10)
-    drawn = found.map(regions)
-    lines = [trace for trace in drawn.data if trace.name == "slower than all models say"]
-    assert len(lines) == 1 and len(lines[0].lon) == 3 * len(found.unexplained) == 3
-    assert "<b>" not in drawn.to_json().replace("<br>", "")
-    with pytest.raises(ParameterError, match="lacks"):
-        found.map(regions.iloc[1:])
     assert "<table" in found._repr_html_() and len(found.table()) == len(found.estimates)
 
 
