@@ -18,7 +18,7 @@ def test_predictions_are_checked_with_pairs_that_others_measured():
     twice = grids_and_predictions.check_predictions(pairs[~lacking], pairs.assign(rtt_ms=3 * pairs.rtt_ms))
     assert twice.coverage.estimate < 0.1 and twice.ratio.estimate == pytest.approx(3 * found.ratio.estimate)
     assert len(found.figure().data[0].x) + len(found.figure().data[1].x) == 40
-    with pytest.raises(ParameterError, match="others has no pair that pairs lacks"):
+    with pytest.raises(ParameterError, match="others has no pair that is not in pairs"):
         grids_and_predictions.check_predictions(pairs, pairs)
 
 
@@ -31,7 +31,7 @@ def test_predictions_that_are_too_high_are_said_before_the_share_of_intervals_th
     assert found.estimates[0] is found.ratio and found.sentence.startswith(found.ratio.sentence)
     below, above = int((rows.measured_ms < rows.low_ms).sum()), int((rows.measured_ms > rows.high_ms).sum())
     assert below and below + above == int((~rows.covered).sum())
-    assert f"Of the others {below} lie below and {above} above" in found.sentence
+    assert f"Of the RTTs outside, {below} lie below and {above} above" in found.sentence
     assert f"{100 * (rows.predicted_ms > rows.measured_ms).mean():.0f}" in found.sentence.rpartition("too high")[0]
 
 

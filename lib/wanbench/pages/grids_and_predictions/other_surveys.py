@@ -130,7 +130,7 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     ]
     checked = sample.frame[wanted].reset_index(drop=True)
     if checked.empty:
-        raise ParameterError("others has no pair between regions of pairs that pairs lacks")
+        raise ParameterError("others has no pair that is not in pairs, between regions of pairs")
     rows = checked[[*ENDS, "distance_km"]].itertuples(index=False)
     rtts = [predictor.predict(a, b, distance_km=distance_km).rtt for a, b, distance_km in rows]
     predicted = [(rtt.estimate, rtt.low, rtt.high) for rtt in rtts]

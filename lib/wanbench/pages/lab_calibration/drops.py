@@ -32,7 +32,7 @@ class LinkDrops(RowsResult):
         return (
             f"The queues of the links dropped {number(rows.packets_queue_dropped.sum())} of "
             f"{count(int(rows.packets_sent.sum()), 'packet')}; {_verdict(rows, 'direction')} "
-            "dropped packets anywhere else."
+            "dropped packets where none should be dropped."
         )
 
 
