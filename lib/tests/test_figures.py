@@ -207,7 +207,7 @@ def test_the_map_draws_every_link_and_shows_names_as_text(made):
 
 
 def test_a_name_that_is_not_a_file_name_is_refused():
-    with pytest.raises(ParameterError, match="name is 'A b'; allowed: small letters"):
+    with pytest.raises(ParameterError, match="name is 'A b'; allowed: lower-case letters"):
         theme.finish(go.Figure(), name="A b", title="", subtitle="", alt="", caption="", table=REGIONS)
 
 

@@ -98,7 +98,7 @@ def test_a_field_that_is_wrong_is_named_with_its_host(read, content, change, sai
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("hosts:\n  - name: a\n    name: b\n", r"hosts\.yml, line 3: 'name' stands here twice"),
+        ("hosts:\n  - name: a\n    name: b\n", r"hosts\.yml, line 3: key 'name' is repeated"),
         ("hosts: [", r"hosts\.yml, line 1: "),
         ("hosts: []", r"hosts is \[\]; allowed: a list of hosts"),
         ("- a", r"hosts\.yml is \['a'\]; allowed: fields with values"),

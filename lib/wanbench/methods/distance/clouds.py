@@ -55,7 +55,7 @@ def cross_cloud(names: list[str]) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Scale:
+class DifferenceScale:
     """
     The scale of differences: milliseconds, or log10(bit/s), whose differences are shown as ratios.
 
@@ -65,7 +65,7 @@ class Scale:
 
     ratio: bool
     unit: str
-    nothing: float
+    no_difference: float
     join: str
     equal: str
     greater: str
@@ -83,7 +83,7 @@ class Scale:
         return 1 / value if value > 0 else inf
 
 
-MILLISECONDS = Scale(
+MILLISECONDS = DifferenceScale(
     False,
     "ms",
     0.0,
@@ -92,7 +92,7 @@ MILLISECONDS = Scale(
     "At equal distance, round trips {one} are {{}} slower than {other}",
     "At equal distance, round trips {one} are {{}} faster than {other}",
 )
-RATIOS = Scale(
+RATIOS = DifferenceScale(
     True,
     "times",
     1.0,
@@ -115,7 +115,7 @@ class GroupContrast(Result):
     other: str
     estimate: Estimate
     p: Estimate
-    scale: Scale
+    scale: DifferenceScale
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -129,9 +129,9 @@ class GroupContrast(Result):
     def reported(self) -> Estimate:
         """The estimate for a sentence: with a word for the direction, and then never negative or below 1."""
         estimate, scale, labels = self.estimate, self.scale, {"one": self.one, "other": self.other}
-        if estimate.low <= scale.nothing <= estimate.high:
+        if estimate.low <= scale.no_difference <= estimate.high:
             return replace(estimate, claim=scale.equal.format(**labels))
-        if estimate.estimate >= scale.nothing:
+        if estimate.estimate >= scale.no_difference:
             return replace(estimate, claim=scale.greater.format(**labels))
         claim = scale.smaller.format(**labels)
         return estimate.transformed(scale.opposite, quantity=estimate.quantity, claim=claim, unit=estimate.unit)
@@ -160,7 +160,7 @@ class Groups:
     names: list[str]
     of_region: np.ndarray
 
-    def contrast(self, weights: dict[str, float], labels, scale: Scale, orders, warnings) -> GroupContrast:
+    def contrast(self, weights: dict[str, float], labels, scale: DifferenceScale, orders, warnings) -> GroupContrast:
         """
         Return the difference between weighted group levels (weights add to 0), with its p-value.
 
@@ -341,7 +341,7 @@ class CloudComparison(Result):
             ],
             hovertemplate="%{text}<extra></extra>",
         )
-        primitives.reference_line(figure, x=scale.nothing)
+        primitives.reference_line(figure, x=scale.no_difference)
         figure.update_yaxes(tickvals=rows, ticktext=labels, autorange="reversed", showgrid=False, zeroline=False)
         figure.update_xaxes(title="difference of round-trip time (ms)")
         if scale.ratio:

@@ -233,7 +233,7 @@ def _estimate(
     if isfinite(part.interval.low):
         cautions = coverage.caution(coverage_of, line.n_places, line.skew)
         if line.moran and line.moran.significant:
-            cautions += (*line.moran.warnings, *coverage.alike(coverage_of, line.n_regions))
+            cautions += (*line.moran.warnings, *coverage.caution_if_correlated(coverage_of, line.n_regions))
     return part.estimate(
         quantity=quantity,
         claim=claim,
@@ -242,7 +242,7 @@ def _estimate(
         n_regions=line.n_regions,
         n_places=line.n_places,
         method=line.method,
-        assumption=ASSUMPTION + coverage.harder(coverage_of, line.n_places),
+        assumption=ASSUMPTION + coverage.lower_coverage(coverage_of, line.n_places),
         level=line.level,
         others=part.others,
         warnings=(*line.warnings, *cautions),

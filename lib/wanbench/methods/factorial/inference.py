@@ -32,7 +32,7 @@ class RobustVariance:
     max_freedom: int
 
     @property
-    def cover(self) -> np.ndarray:
+    def covariance(self) -> np.ndarray:
         """Covariance of the coefficients."""
         weighted = self.design @ self.inverse
         return weighted.T @ (self.run_variances[:, None] * weighted)
@@ -65,7 +65,7 @@ def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> Ro
     >>> group = np.array([0, 0, 0, 1, 1])
     >>> design = np.column_stack([group == 0, group == 1]).astype(float)
     >>> robust = robust_variance(design, np.array([-1.0, 0.0, 1.0, -2**0.5, 2**0.5]), group)
-    >>> round(float(robust.cover[1, 1]), 9), round(robust.freedom(np.array([-1.0, 1.0])), 3)
+    >>> round(float(robust.covariance[1, 1]), 9), round(robust.freedom(np.array([-1.0, 1.0])), 3)
     (2.0, 1.342)
     """
     inverse = np.linalg.inv(design.T @ design)
@@ -122,12 +122,12 @@ def _f_test(less: float, more: float, freedom: int, against: int, response: np.n
     return float(stats.f.sf((less - more) / (freedom - against) / (more / against), freedom - against, against))
 
 
-def critical(contrasts: np.ndarray, cover: np.ndarray, freedom: int, level: float) -> float:
+def critical(contrasts: np.ndarray, covariance: np.ndarray, freedom: int, level: float) -> float:
     """
     Critical value, in standard errors, for simultaneous two-sided intervals of all contrasts.
 
     contrasts: array (points, coefficients)
-    cover: The covariance of the coefficients.
+    covariance: The covariance of the coefficients.
 
     >>> alone = critical(np.eye(1), np.eye(1), 30, 0.95)
     >>> abs(alone - 2.04) < 0.05
@@ -139,7 +139,7 @@ def critical(contrasts: np.ndarray, cover: np.ndarray, freedom: int, level: floa
     scheffe = sqrt(rank * stats.f.ppf(level, rank, freedom))
     # The t of a contrast is its unit vector in whitened coefficients times a normal vector over a chi. So draw these,
     # and take the largest |t| of each draw. Contrasts of the same direction have the same t and count once.
-    values, vectors = np.linalg.eigh(cover)
+    values, vectors = np.linalg.eigh(covariance)
     roots = contrasts @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     length = np.sqrt((roots**2).sum(axis=1))
     roots = np.unique(np.round(roots[length > 0] / length[length > 0, None], 9), axis=0)

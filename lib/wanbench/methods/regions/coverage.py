@@ -28,7 +28,7 @@ SKEWED_COVERAGE = {
     "window W": {8: (90.0, 94.9), 16: (78.3, 95.7), 46: (74.3, 96.1)},
 }
 # The same for effects that places share with neighbours, over 1,500 or 5,000 km
-ALIKE_COVERAGE = {
+CORRELATED_COVERAGE = {
     "slope": {8: (86.6, 97.7), 16: (84.0, 97.7), 46: (60.3, 92.0)},
     "RTT intercept": {8: (87.6, 98.7), 16: (72.0, 96.7), 46: (55.0, 92.0)},
     "half-distance": {8: (87.6, 97.7), 16: (82.7, 95.3), 46: (59.0, 88.0)},
@@ -57,10 +57,10 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     return cautions
 
 
-def harder(quantity: str, n_units: int) -> str:
+def lower_coverage(quantity: str, n_units: int) -> str:
     """Return a sentence to add to an assumption: which conditions lower the coverage, and how far; "" if none does."""
     harder_surveys = {
-        "effects shared over 1,500 km or more": _nearest(ALIKE_COVERAGE.get(quantity), n_units),
+        "effects shared over 1,500 km or more": _nearest(CORRELATED_COVERAGE.get(quantity), n_units),
         "skewed or heavy-tailed effects of regions, or detours of a few": _simulated(
             SKEWED_COVERAGE.get(quantity), n_units
         ),
@@ -74,15 +74,15 @@ def harder(quantity: str, n_units: int) -> str:
     return f". So would {'; '.join(parts)}; a survey need not show it" if parts else ""
 
 
-def few_beyond(n_units: int) -> str:
+def coverage_with_few_beyond(n_units: int) -> str:
     """Return the coverage of the interval of W with few pairs beyond the knee."""
     size, ends = _simulated(FEW_BEYOND_COVERAGE["window W"], n_units)
     return f"its 95 % interval {_covers(size, *ends)}"
 
 
-def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
+def caution_if_correlated(quantity: str, n_regions: int) -> tuple[str, ...]:
     """Warn with the coverage if effects of nearby places are correlated; none if that was not simulated."""
-    size, ends = _nearest(ALIKE_COVERAGE.get(quantity), n_regions)
+    size, ends = _nearest(CORRELATED_COVERAGE.get(quantity), n_regions)
     if ends[0] >= BAND[0]:
         return ()
     covers = _covers(size, *ends)

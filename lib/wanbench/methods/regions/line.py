@@ -164,7 +164,7 @@ class Line:
     level: float
     method: str
     warnings: tuple[str, ...]
-    scale: Scale
+    scale: Standardisation
     left: LeaveOut | None = None
     grouped: places.Units | None = None
     moran: places.Moran | None = None
@@ -186,7 +186,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Standardisation:
     """Means and standard deviations of x and y; the line is fitted to both, centred and scaled."""
 
     mean_x: float
@@ -195,7 +195,7 @@ class Scale:
     sd_y: float
 
     @classmethod
-    def of(cls, x: np.ndarray, y: np.ndarray) -> Scale:
+    def of(cls, x: np.ndarray, y: np.ndarray) -> Standardisation:
         return cls(x.mean(), y.mean(), x.std(), y.std() or 1.0)
 
     def standard(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -246,7 +246,7 @@ def straight_line(
         same = quantity(sample.frame.distance_km.iloc[0], "km")
         raise ParameterError(f"every pair has the same distance ({same}): no line can be fitted to it")
     grouped = places.units(sample, cluster)
-    scale = Scale.of(x, y)
+    scale = Standardisation.of(x, y)
     zx, zy = scale.standard(x, y)
     moments = np.column_stack([np.ones_like(zx), zx, zy, zx * zx, zx * zy, zy * zy])
     values = (*scale.back(solve(moments.sum(axis=0))), spearman(x, y))
@@ -290,7 +290,7 @@ def solve(sums: np.ndarray) -> np.ndarray:
         return np.stack([(sy - slope * sx) / n, slope, r], axis=-1)
 
 
-def _method(scale: Scale, left: LeaveOut | None) -> str:
+def _method(scale: Standardisation, left: LeaveOut | None) -> str:
     method = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
     freedom = float(left.spread(scale.slope)[1]) if left is not None else nan
     return method + (f", t with {number(freedom, 1)} degrees of freedom for the slope" if freedom > 0 else "")

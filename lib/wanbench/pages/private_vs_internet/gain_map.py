@@ -26,14 +26,14 @@ class GainMap:
     """
     The gain from halving the delay over the gain from doubling the rate, at any points of the factor space.
 
-    Each point uses the larger of the robust and the pooled standard error (from `covers`). With few runs the robust
+    Each point uses the larger of the robust and the pooled standard error (from `covariances`). With few runs the robust
     error alone is too small at some point, so the intervals would not be simultaneous; the pooled error alone is wrong
     if scatter varies between runs (simulated: data/validity/trials.csv).
     """
 
-    def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covers, freedom, level):
+    def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covariances, freedom, level):
         self.factors, self.terms, self.delay, self.rate = list(factors), terms, delay, rate
-        self.params, self.covers, self.freedom, self.level = params, covers, freedom, level
+        self.params, self.covariances, self.freedom, self.level = params, covariances, freedom, level
         self.critical_value = inf
 
     def grid(self, runs: pd.DataFrame) -> pd.DataFrame:
@@ -50,13 +50,17 @@ class GainMap:
     def make_simultaneous(self, points: pd.DataFrame) -> None:
         """Set the critical value that makes the intervals at all `points` simultaneous."""
         weights = self._weights(points)[2]
-        self.critical_value = max(critical(weights, cover, self.freedom, self.level) for cover in self.covers)
+        self.critical_value = max(
+            critical(weights, covariance, self.freedom, self.level) for covariance in self.covariances
+        )
 
     def gains(self, points: pd.DataFrame) -> pd.DataFrame:
         """Return `points` with the elasticities, the gain with its interval, and the verdict."""
         along_delay, along_rate, weights = self._weights(points)
         value = weights @ self.params
-        variance = np.max([np.einsum("ij,jk,ik->i", weights, cover, weights) for cover in self.covers], axis=0)
+        variance = np.max(
+            [np.einsum("ij,jk,ik->i", weights, covariance, weights) for covariance in self.covariances], axis=0
+        )
         half = self.critical_value * np.sqrt(np.maximum(variance, 0.0))
         low, high = value - half, value + half
         slopes = {"elasticity_delay": along_delay @ self.params, "elasticity_rate": along_rate @ self.params}
