@@ -26,9 +26,9 @@ class GainMap:
     """
     The gain from halving the delay over the gain from doubling the rate, at any points of the factor space.
 
-    Each point uses the larger of the robust and the pooled standard error (from `covariances`). With few runs the robust
-    error alone is too small at some point, so the intervals would not be simultaneous; the pooled error alone is wrong
-    if scatter varies between runs (simulated: data/validity/trials.csv).
+    Each point uses the larger of the robust and the pooled standard error (from `covariances`). With few runs the
+    robust error alone is too small at some point, so the intervals would not be simultaneous; the pooled error alone is
+    wrong if scatter varies between runs (simulated: data/validity/trials.csv).
     """
 
     def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covariances, freedom, level):
