@@ -8,10 +8,10 @@ from tested_claims import check_all_tested
 
 from wanbench import methods
 from wanbench.measure.labs.rented.costs import prices
-from wanbench.methods.distance.clouds import compare_clouds
 from wanbench.pages import intercloud_2022
 from wanbench.pages.intercloud_2022.charts import charts
 from wanbench.pages.intercloud_2022.claims import INTERNET_USD_PER_GB, REGIONS_USD_PER_GB
+from wanbench.pages.intercloud_2022.clouds import compare_clouds
 from wanbench.pages.intercloud_2022.compare_models import compare_models
 from wanbench.pages.intercloud_2022.matched_cities import matched_cities
 from wanbench.pages.intercloud_2022.nearest_region import nearest_region

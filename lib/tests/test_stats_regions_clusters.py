@@ -16,6 +16,7 @@ from wanbench.methods.regions.pairs import unordered
 from wanbench.methods.regions.places import Skew
 from wanbench.methods.tcp import window_fit
 from wanbench.pages import grids_and_predictions, intercloud_2022
+from wanbench.pages.grids_and_predictions import ceiling
 from wanbench.regions import distance_km
 
 IN_TOKYO = ["aws:ap-northeast-1", "gcp:asia-northeast1", "azure:japaneast"]
@@ -230,7 +231,7 @@ DOORS = {
 AS_THROUGHPUT = {
     "fit_throughput": methods.fit_throughput,
     "nearest": intercloud_2022.nearest_region,
-    "ceiling": methods.fit_with_ceiling,
+    "ceiling": ceiling.fit_with_ceiling,
 }
 
 

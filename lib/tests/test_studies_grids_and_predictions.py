@@ -3,9 +3,9 @@
 import pytest
 from simulations import simulated_surveys
 
-from wanbench import methods
 from wanbench.errors import ParameterError
 from wanbench.pages import grids_and_predictions
+from wanbench.pages.grids_and_predictions import ceiling
 
 
 def test_predictions_are_checked_with_pairs_that_others_measured():
@@ -39,7 +39,7 @@ def test_half_distances_are_those_of_each_sender_with_its_ceiling():
     pairs = simulated_surveys.survey(15, seed=1)
     result = grids_and_predictions.half_distances(pairs)
     assert list(result.fits) == ["aws", "azure", "gcp"]
-    own = methods.fit_with_ceiling(pairs[pairs.from_cloud == "gcp"]).half_distance
+    own = ceiling.fit_with_ceiling(pairs[pairs.from_cloud == "gcp"]).half_distance
     assert result.estimates[2].estimate == own.estimate and result.estimates[2].high == own.high
     assert "From gcp, throughput halves every" in str(result)
     assert result._repr_html_().count("half-distance from") == 3

@@ -14,12 +14,12 @@ from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import REFERENCE, interval_points
 from wanbench.formatting import number, percent
-from wanbench.methods.distance.ceiling import CeilingFit, fit_with_ceiling
 from wanbench.methods.distance.pair_points import pair_labels
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, unordered
 from wanbench.methods.result import Estimate, Result
 
+from .ceiling import CeilingFit, fit_with_ceiling
 from .prediction import fit_predictor
 from .prediction_coverage import share_interval
 

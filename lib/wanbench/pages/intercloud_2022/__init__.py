@@ -2,6 +2,7 @@
 
 from . import claims
 from .charts import charts
+from .clouds import compare_clouds
 from .compare_models import compare_models
 from .geolocation import misplaced
 from .matched_cities import matched_cities
@@ -12,6 +13,7 @@ from .variation import repeats, scatter
 __all__ = [
     "charts",
     "claims",
+    "compare_clouds",
     "compare_models",
     "correlations",
     "matched_cities",

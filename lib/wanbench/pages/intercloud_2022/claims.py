@@ -10,7 +10,6 @@ import pandas as pd
 
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.claims.ledger import Audit, above, read_claims
-from wanbench.methods.distance.clouds import CloudComparison
 from wanbench.methods.distance.inflation import ALL, Inflation
 from wanbench.methods.result import Estimate
 from wanbench.methods.tcp.models import window_limited_bps
@@ -18,6 +17,7 @@ from wanbench.read.plausibility import known_instances
 from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS
 
 from .charts import Charts
+from .clouds import CloudComparison
 from .compare_models import WORSE, ModelComparison
 from .matched_cities import MatchedCities
 from .nearest_region import NearestRegion

@@ -10,6 +10,7 @@ Matrices are (regions, regions) arrays, NaN where unknown; `cells` are the pairs
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import factorial
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,16 @@ from scipy import stats
 
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
-from wanbench.formatting import count
-from wanbench.methods.result import exact_binomial
+from wanbench.formatting import count, number
+from wanbench.methods.result import Estimate, exact_binomial
 from wanbench.regions import catalogue, distance_km
 
 PERMUTATIONS = 10_000
+FEWEST = 4  # 3 regions have 6 orders, so p could not fall below 1/6
+NULL = (
+    "Under the hypothesis of no association any region could replace any other. The p-value is about the association "
+    "in these regions; the interval of the correlation is about other regions"
+)
 CHUNK_CELLS = 100_000  # Relabelled cells held at a time: 800 kB, which a processor's cache holds
 TIE = 1e-12  # Statistics closer than this are the same number, summed in another order
 Cells = tuple[np.ndarray, np.ndarray]
@@ -171,3 +177,27 @@ def t_statistics(
     for rows, drawn in relabelled(rest, cells, orders):
         t[rows] = statistics(drawn)
     return float(statistics(left[:, None])[0]), t
+
+
+def p_estimate(
+    quantity: str,
+    claim: str,
+    extreme: int,
+    permutations: int,
+    basis: tuple[int, int],
+    warnings: tuple[str, ...],
+    method: str,
+) -> Estimate:
+    """Return a permutation p-value as an Estimate; `basis` is (unordered pairs, regions)."""
+    p = p_value(extreme, permutations)
+    claim, method = claim[0].upper() + claim[1:], f"{method}; B = {permutations:,}"
+    n, n_regions = basis
+    return Estimate(quantity, claim, *p, "", n, method, NULL, n_regions=n_regions, warnings=warnings)
+
+
+def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
+    """Warn if the regions have fewer permutations than were drawn."""
+    orders = factorial(n_regions)
+    if orders > permutations:
+        return ()
+    return (f"{n_regions} regions have only {orders:,} orders, so p cannot be much below {number(1 / orders)}",)
