@@ -49,7 +49,7 @@ ROBUST = "HC2 or pooled, the wider"
 
 def trial(seed: int, kind: str, spread: float, **setting) -> list[Outcome]:
     """
-    Simulate trials with log-normal scatter of mean standard deviation `spread`.
+    Simulate trials with log-normal scatter, whose standard deviation is proportional to `spread`.
 
     The standard deviation is twice as large over the internet, or with the longer delay, as otherwise.
 
