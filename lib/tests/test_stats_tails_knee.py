@@ -43,7 +43,7 @@ def test_the_knee_lies_between_steps_and_a_second_runs_in_its_interval():
     wider = (found.second_run.low < found.knee.low, found.second_run.high > found.knee.high)
     again = knee(stepped(bent, seed=1), 0.5).knee.estimate
     assert all(wider) and found.second_run.low < again < found.second_run.high
-    assert "p50 of latency begins to rise at 1," in found.sentence and found.kneedle > 0
+    assert "p50 of latency begins to rise at 1," in found.sentence
 
 
 def test_a_knee_that_every_block_holds_at_a_step_is_only_known_to_be_nearer_to_it_than_to_the_next():

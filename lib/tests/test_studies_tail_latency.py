@@ -107,7 +107,7 @@ def test_a_page_without_useful_trials_leaves_its_sections_out(tmp_path, monkeypa
     made |= {"load": KafkaOpenLoop(1500, partitions=6), "objective_ms": 50.0, "is_emulated": True}
     made |= {"wanbench": wanbench, "tail_latency": tail_latency, "tails": tails, "provenance": str, "run": None}
     made["page"] = findings.Page("08-tail-latency")
-    made["tables"]["broker_pauses"] = pd.DataFrame(columns=["node_id", "at_s", "duration_ms", "kind", "text"])
+    made["tables"]["broker_pauses"] = pd.DataFrame(columns=["run_id", "at_s", "duration_ms"])
     left_out, start = set(), next(k for k, cell in enumerate(notebook.cells) if "measured = " in cell.source)
     for k, cell in enumerate(notebook.cells):
         if cell.cell_type == "code" and k >= start and k not in left_out:
