@@ -20,7 +20,7 @@ from .trials import RATE, STEPS, SystemTrials, TailTrials
 from .verdicts import VERDICTS, verdicts
 
 SYMBOLS, DASHES = ("circle", "square"), ("solid", "dash")
-BEYOND = "a lost record"
+BEYOND = "not received in time"
 """Shown instead of a latency if the percentile falls on a lost record."""
 
 
@@ -186,7 +186,7 @@ class SideBySide(Result):
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
             title=f"{self.name}, two systems",
             subtitle=f"Small: single trials. Large: all records of a step, with {level} interval. Hollow: the system "
-            "fell behind. Not drawn: percentiles that fall on a lost record.",
+            "fell behind. Not drawn: percentiles of records not received in time.",
             alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
             caption=str(self),
             table=self.table(),
@@ -195,7 +195,7 @@ class SideBySide(Result):
 
 
 def _value(one: Estimate) -> str:
-    return one.formatted if isfinite(one.estimate) else BEYOND
+    return one.formatted if isfinite(one.estimate) else f"records {BEYOND}"
 
 
 def _bound(ratio: Estimate) -> str:
