@@ -6,14 +6,15 @@ Latency follows a queue below saturation, and grows with the backlog beyond it. 
 
 from __future__ import annotations
 
-from math import exp
+from math import exp, nan
 
 import numpy as np
 import pandas as pd
+from scipy.interpolate import PchipInterpolator
 
 from wanbench.pages.tail_latency.best_rates import best_rate, searched_rate
-from wanbench.pages.tail_latency.knees import knee_of, kneedle
-from wanbench.pages.tail_latency.step_curves import RATE, StepCurve, ends, student
+from wanbench.pages.tail_latency.knees import POINTS, knee_of
+from wanbench.pages.tail_latency.step_curves import RATE, StepCurve, ends, rising, student
 
 from .simulation import MAIN, Outcome
 
@@ -73,10 +74,29 @@ def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]
     return [
         Outcome("knee", MAIN, found.knee.low, found.knee.high, exact.knee.estimate),
         Outcome("knee of a second run", MAIN, two.low, two.high, right),
-        Outcome("knee of a second run", "Kneedle", *ends(pointed, half), again.kneedle),
+        Outcome("knee of a second run", "Kneedle", *ends(pointed, half), kneedle(rates, second.mean)),
         Outcome("rate within the objective", MAIN, rate.low, rate.high, exp(goal)),
         Outcome("rate within the objective", "by searches", searched.low, searched.high, exp(goal)),
     ]
+
+
+def kneedle(rates: np.ndarray, logs: np.ndarray) -> float:
+    """
+    Find the knee by Kneedle (Satopaa et al. 2011): the point farthest from the chord of the curve.
+
+    The axis of rates is linear, and that of latency logarithmic.
+
+    >>> rates = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    >>> round(kneedle(rates, np.array([0.0, 0.0, 0.0, 2.0, 4.0])), 1)
+    3.1
+    """
+    logs = rising(logs)
+    if logs[-1] <= logs[0]:
+        return nan
+    grid = np.linspace(rates[0], rates[-1], POINTS)
+    at = PchipInterpolator(rates, logs)(grid)
+    above = (grid - grid[0]) / (grid[-1] - grid[0]) - (at - at[0]) / (at[-1] - at[0])
+    return float(grid[above.argmax()])
 
 
 def _logs(rates: np.ndarray, blocks: int, scatter: float, rng) -> np.ndarray:

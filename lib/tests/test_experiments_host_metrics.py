@@ -15,7 +15,7 @@ from scripted_lab import Reply, ScriptedLab, well
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError, Iperf3
-from wanbench.measure.experiments.sampling import HostMetrics, Sampling, hosts_at_work
+from wanbench.measure.experiments.sampling import HostMetrics, Sampling, measured_hosts
 from wanbench.measure.kafka.external import RemoteBrokerHost
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
@@ -132,8 +132,8 @@ def damaged(tmp_path, old, new, count=1):
         ('"utc": 1', '"tz": null', "a time in UTC"),
         ('"time": "17', '"time": "25', "hour"),
         ('"date": "2026-', '"date": "26-', "a date and a time"),
-        ('{"cpu": "all"', '{"processor": "all"', "cpu, which identifies it"),
-        ('"iface": "lo"', '"iface": ["lo"]', "iface, which identifies"),
+        ('{"cpu": "all"', '{"processor": "all"', "the member cpu, which names"),
+        ('"iface": "lo"', '"iface": ["lo"]', "the member iface, which names"),
         ('"cpu-load": [', '"cpu-load": [7,', "a list of objects"),
         ('"hosts": [', '"guests": [', "one host"),
         ('{"sysstat"', '{"status"', '"sysstat"'),
@@ -242,7 +242,7 @@ def test_the_brokers_of_a_cluster_elsewhere_are_left_out():
         a, b, c = (lab.host(name) for name in "abc")
         hosts = [b, c, RemoteBrokerHost(3, "rack", "203.0.113.1")]
         a.cluster = SimpleNamespace(brokers=[SimpleNamespace(host=host) for host in hosts])
-        assert hosts_at_work(a, b) == [a, b, c]
+        assert measured_hosts(a, b) == [a, b, c]
 
 
 def test_beside_can_be_asked_of_all_that_sample():
