@@ -74,7 +74,7 @@ def test_interrupts_charged_to_processes_count_once():
 
 def test_a_run_without_samples_says_so():
     for given in ({}, {"metrics": tables({})["metrics"].head(0)}):
-        with pytest.raises(MissingDataError, match="no samples of who used the processors"):
+        with pytest.raises(MissingDataError, match="no samples of processors by program"):
             roles.processor_roles(given)
     warm_up = pd.DataFrame([{"run_id": "r", "test_id": "t", "block": None}])
     for more in ({"tests": TESTS.assign(outcome="failed")}, {"trials": warm_up}):
