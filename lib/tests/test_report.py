@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from example_site import ONE_SIZE
+from run_folders import overlaps
 
 import wanbench
 from wanbench.folders import root, samples_folder
@@ -144,7 +145,7 @@ def test_recordings_are_whole_and_plausible(folder, table):
     run = Run.open(folder)
     assert run.finished
     run.verify()
-    assert wanbench.runs.overlaps(run).empty
+    assert not overlaps(run)
     assert table(folder, "unread").empty
     flags = table(folder, "flags")
     assert flags.empty, flags.found.iloc[0]
