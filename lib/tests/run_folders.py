@@ -1,7 +1,5 @@
 """Small run folders, written as measuring writes them, for the tests of runs."""
 
-from itertools import combinations
-
 from wanbench.runs import Run, claim, journal
 
 A, B, C = "aws:eu-west-1", "gcp:us-east1", "azure:eastus"
@@ -45,15 +43,3 @@ def rewrite(run: Run, new: list[str], *, keep_manifest=False) -> None:
     (run.folder / "journal.jsonl").write_text("".join(f"{line}\n" for line in new))
     if not keep_manifest:
         (run.folder / "manifest.json").unlink(missing_ok=True)
-
-
-def overlaps(run: Run) -> list[tuple[str, str]]:
-    """Pairs of tests that used one region at the same time."""
-    ended = [attempt for attempt in run.attempts() if attempt.ended_at_utc]
-    return [
-        (a.test_id, b.test_id)
-        for a, b in combinations(ended, 2)
-        if {a.from_region, a.to_region} & {b.from_region, b.to_region}
-        and a.started_at_utc < b.ended_at_utc
-        and b.started_at_utc < a.ended_at_utc
-    ]

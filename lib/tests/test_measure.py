@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from measuring import REGIONS, failing, go, newest, outcomes, plan_of, stopping_after
-from run_folders import overlaps
 from scripted_lab import Reply, ScriptedLab, well
 
 from wanbench.errors import LabError, ParameterError, RawDataError
 from wanbench.read import ingest
+from wanbench.runs import overlaps
 
 DEVICE = (
     "region",
@@ -32,7 +32,7 @@ def test_all_pairs_are_measured_in_rounds(tmp_path):
     table = run.tests()
     assert list(table["outcome"]) == ["done"] * 12 and list(table["attempt"]) == [1] * 12
     assert set(table["test_id"]) == {test.id for test in plan.tests}
-    assert not overlaps(run)
+    assert len(overlaps(run)) == 0
     files = run.raw_files()
     assert len(files) == 36 and {file["experiment"] for file in files} == {"ping", "iperf3"}
     assert all(len(list((run.folder / name).iterdir())) == n for name, n in (("ping", 12), ("iperf3", 24)))
@@ -86,7 +86,7 @@ def test_failures_are_journalled_and_tried_again_in_extra_rounds(tmp_path):
     again = table[table["attempt"] == 2]
     assert list(again["outcome"]) == ["done"] * 3 and again["round"].min() == len(plan.rounds) + 1
     assert again["round"].nunique() == 3, "a region takes part in one test at a time, also when tried again"
-    assert not overlaps(run)
+    assert len(overlaps(run)) == 0
     kept = [file for file in run.raw_files() if file["outcome"] == "failed"]
     assert {Path(file["path"]).parts[0] for file in kept} == {"ping", "iperf3"} and len(kept) == 9
     run.verify()

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from example_site import ONE_SIZE
-from run_folders import overlaps
 
 import wanbench
 from wanbench.folders import root, samples_folder
@@ -145,7 +144,7 @@ def test_recordings_are_whole_and_plausible(folder, table):
     run = Run.open(folder)
     assert run.finished
     run.verify()
-    assert not overlaps(run)
+    assert wanbench.runs.overlaps(run).empty
     assert table(folder, "unread").empty
     flags = table(folder, "flags")
     assert flags.empty, flags.found.iloc[0]

@@ -9,7 +9,7 @@ import pytest
 from run_folders import PLAN, A, B, C, claimed, lines, measured, rewrite, start
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.runs import Run, RunWriter, journal
+from wanbench.runs import Run, RunWriter, journal, overlaps
 
 
 @pytest.mark.parametrize("cut", [1, 7, -1])
@@ -152,9 +152,17 @@ def journal_of(folder, spans, resumed=()) -> Run:
     return Run.open(folder)
 
 
-def test_the_time_of_measuring_is_known_for_a_single_session(tmp_path):
-    assert journal_of(tmp_path / "one", [(A, B, 1, 5), (B, A, 5, 9), (C, "aws:x", 1, 9)]).measured_s == 8
-    assert journal_of(tmp_path / "two", [(A, B, 1, None), (A, C, 3, 5), (A, B, 7, 9)], resumed=[6]).measured_s is None
+def test_overlaps_are_found(tmp_path):
+    clean = [(A, B, 1, 5), (B, A, 5, 9), (C, "aws:x", 1, 9)]
+    run = journal_of(tmp_path / "clean", clean)
+    assert len(overlaps(run)) == 0 and run.measured_s == 8
+    found = overlaps(journal_of(tmp_path / "dirty", [(A, B, 1, 5), (B, C, 4, 9), (C, A, 8, 10)]))
+    assert found[["region", "test_id", "other_test_id", "overlap_s"]].to_numpy().tolist() == [
+        [C, "t1", "t2", 1.0],
+        [B, "t0", "t1", 1.0],
+    ]
+    long = overlaps(journal_of(tmp_path / "long", [(A, B, 1, 30), (B, C, 4, 5), (C, B, 20, 21)]))
+    assert len(long) == 2 and set(long["test_id"]) == {"t0"}
 
 
 def test_a_clock_that_is_set_back_during_a_run_is_said(tmp_path):
@@ -165,3 +173,8 @@ def test_a_clock_that_is_set_back_during_a_run_is_said(tmp_path):
         event["at_utc"] = (datetime.fromisoformat(event["at_utc"]) - timedelta(hours=1)).isoformat()
     rewrite(run, [json.dumps(event) for event in new])
     assert "the clock was set back by 3,600.0 s during the run" in str(Run.open(run.folder))
+
+
+def test_an_interrupted_test_lasts_as_long_as_its_session(tmp_path):
+    run = journal_of(tmp_path, [(A, B, 1, None), (A, C, 3, 5), (A, B, 7, 9)], resumed=[6])
+    assert overlaps(run)["overlap_s"].tolist() == [2.0] and run.measured_s is None

@@ -5,7 +5,7 @@ manifest.
 
 from .attempts import Attempt
 from .raw import RawFile, write_raw
-from .read import SCHEMA_VERSION, Run, find
+from .read import SCHEMA_VERSION, Run, find, overlaps
 from .write import RunHeldError, RunWriter, claim, origin
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "claim",
     "find",
     "origin",
+    "overlaps",
     "write_raw",
 ]

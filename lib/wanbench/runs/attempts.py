@@ -29,7 +29,12 @@ cannot be started.
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at a test. `outcome` is "done", "failed", or "interrupted" if the journal does not record its end."""
+    """
+    One attempt at a test.
+
+    `outcome` is "done", "failed", or "interrupted" if the journal does not record its end. `last_sign_at_utc` is the
+    time of the last event of the session in which it ran, up to its own end.
+    """
 
     test_id: str
     attempt: int
@@ -41,6 +46,7 @@ class Attempt:
     reason: str | None
     started_at_utc: str
     ended_at_utc: str | None
+    last_sign_at_utc: str
     files: tuple[dict, ...]
 
     @property
@@ -54,19 +60,27 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
     path = folder / journal.NAME
     started: dict[tuple[str, int], dict] = {}
     ends: dict[tuple[str, int], dict] = {}
+    last_sign: dict[tuple[str, int], str] = {}
+    session: list[tuple[str, int]] = []
     for event in events:
         kind = event["event"]
         key = (event.get("test_id"), event.get("attempt"))
+        if kind == "resumed":
+            session = []
         if kind == "test-started":
             if key in started:
                 raise RawDataError(path, event["line_number"], key, "an attempt that did not start before")
             started[key] = event
+            session.append(key)
         elif kind in ("test-finished", "test-failed"):
             if key not in started or key in ends:
                 raise RawDataError(
                     path, event["line_number"], key, "the end of an attempt that started and did not end"
                 )
             ends[key] = event
+            session.remove(key)
+        for unfinished in session:
+            last_sign[unfinished] = event["at_utc"]
     for key, start in started.items():
         end = ends.get(key, {})
         failed = end.get("event") == "test-failed"
@@ -77,6 +91,7 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
             reason=end["reason"] if failed else None,
             started_at_utc=start["at_utc"],
             ended_at_utc=end.get("at_utc"),
+            last_sign_at_utc=last_sign.get(key, start["at_utc"]),
             files=files_of(folder, end) if end else (),
         )
 

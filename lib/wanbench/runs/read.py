@@ -270,6 +270,30 @@ def _manifest(folder):
     return content
 
 
+def overlaps(run: Run) -> pd.DataFrame:
+    """
+    List pairs of tests that used the same region at the same time. There must be none, as they would share its network.
+
+    Start and end come from the journal; an interrupted attempt counts until the last event of its session. Columns
+    region, test_id, attempt, other_test_id, other_attempt, overlap_s.
+    """
+    spans: dict[str, list[tuple]] = {}
+    for a in run.attempts():
+        start, end = pd.Timestamp(a.started_at_utc), pd.Timestamp(a.ended_at_utc or a.last_sign_at_utc)
+        for region in {a.from_region, a.to_region}:
+            spans.setdefault(region, []).append((start, end, a.test_id, a.attempt))
+    rows = []
+    for region in sorted(spans):
+        open_spans: list[tuple] = []
+        for span in sorted(spans[region]):
+            open_spans = [earlier for earlier in open_spans if earlier[1] > span[0]]
+            for earlier in open_spans:
+                common = (min(earlier[1], span[1]) - span[0]).total_seconds()
+                rows.append((region, *earlier[2:], *span[2:], common))
+            open_spans.append(span)
+    return pd.DataFrame(rows, columns=["region", "test_id", "attempt", "other_test_id", "other_attempt", "overlap_s"])
+
+
 def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     """
     Open all runs under <data_folder>/raw, or those of one campaign, oldest first.
