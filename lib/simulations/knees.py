@@ -24,7 +24,7 @@ SATURATION = 4_000.0
 LEVEL_MS, WAIT_MS, TRIAL_S = 15.0, 8.0, 10.0
 """p99 without a queue, its growth with the load, and the length of a trial, in which the backlog grows."""
 STEADY = 0.97
-"""Share of saturation up to which a trial is long enough for the queue's law."""
+"""Load, as a share of saturation, up to which a trial is long enough for a steady queue."""
 BLOCK_SD = 0.1
 """Standard deviation of log latency between blocks."""
 OBJECTIVE_MS = 50.0
@@ -34,7 +34,7 @@ STEPS = {
     "5 steps to 0.95": np.linspace(0.2, 0.95, 5),
     "flat": np.linspace(0.05, 0.4, 6),
 }
-"""Rates over saturation; "flat" ends where latency has hardly begun to rise."""
+"""Rates divided by the saturation rate; "flat" ends before latency rises noticeably."""
 SEARCH_STEPS = 6
 """Steps of a bisection of the log rate, from 0.2 to 1.3 times saturation."""
 SETTINGS = [
@@ -45,7 +45,7 @@ SETTINGS = [
 
 
 def p99_ms(rate: np.ndarray | float) -> np.ndarray:
-    """The typical trial's p99 at a rate."""
+    """Return the p99 of a typical trial at a rate."""
     load = np.asarray(rate) / SATURATION
     steady = np.minimum(load, STEADY)
     backlog = 1_000 * TRIAL_S * np.maximum(load - STEADY, 0) / load
@@ -53,7 +53,7 @@ def p99_ms(rate: np.ndarray | float) -> np.ndarray:
 
 
 def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]:
-    """One run of stepped trials, a second like it, and as many searches as blocks."""
+    """Simulate two runs of stepped trials, and as many searches as there are blocks."""
     rng = np.random.default_rng(seed)
     loads = STEPS[steps]
     # As the study of tails does, nothing above the first step beyond saturation.
@@ -114,7 +114,7 @@ def _fine_curve() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _searched(searches: int, scatter: float, rng):
-    """Searches by bisection, each a block; each step is decided by its own trial."""
+    """Simulate searches by bisection, each a block, with one trial per step."""
     rows = []
     for search in range(searches):
         low, high, block = np.log(0.2 * SATURATION), np.log(1.3 * SATURATION), BLOCK_SD * rng.normal()
