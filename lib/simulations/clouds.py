@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from wanbench.methods.distance import clouds
-from wanbench.methods.distance.clouds import cross_cloud
-from wanbench.methods.regions import permutation
 from wanbench.methods.regions.places import units
+from wanbench.pages.intercloud_2022 import clouds, permutation
+from wanbench.pages.intercloud_2022.clouds import cross_cloud
 
 from . import effects as kinds
 from .simulation import MAIN, NAIVE, Outcome
