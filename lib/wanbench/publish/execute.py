@@ -5,7 +5,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -68,9 +67,6 @@ class Client(PapermillNotebookClient):
 
     @contextmanager
     def _forwarding_interrupts(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
         before = signal.signal(signal.SIGINT, self._forward)
         try:
             yield
@@ -285,8 +281,6 @@ def _runs(process_id: int) -> bool:
         os.kill(process_id, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):
-        pass
     return True
 
 
