@@ -35,8 +35,7 @@ from wanbench.measure.experiments.kafka_load import KafkaLoad
 from wanbench.measure.kafka import Cluster, unavailable
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
-from wanbench.methods import compare_arms
-from wanbench.methods.time.compare import more_or_less
+from wanbench.pages.private_vs_internet.arms import compare_arms, more_or_less
 from wanbench.read.ingest import kafka_load as reader
 
 TARGET = 0.03

@@ -29,7 +29,7 @@ import pandas as pd
 from wanbench.measure.kafka import Cluster, unavailable
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
-from wanbench.methods import compare_arms
+from wanbench.pages.private_vs_internet.arms import compare_arms
 from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
 from wanbench.pages.tail_latency.design.openmessaging_files import Driver, Workload
 from wanbench.pages.tail_latency.design.openmessaging_open_loop import to_open_loop
@@ -105,7 +105,7 @@ def main() -> int:
             found = compare_arms(
                 some, "latency_ms", arm="engine", arms=(BENCHMARK, LIBRARY), block="block", time="order", unit="ms"
             )  # fmt: skip
-            print(f"{what}, quantile {q:g}: {found.means}")
+            print(f"{what}, quantile {q:g}: {found.sentence}")
     return 0
 
 

@@ -79,7 +79,7 @@ def resolve(module: str, name: str) -> tuple[str, str] | None:
     for _ in range(9):  # through at most so many packages that hand a name on
         if name in DEFINED.get(module, ()):
             return module, name
-        if name not in IMPORTED.get(module, ()):
+        if IMPORTED.get(module, {}).get(name, (module, name)) == (module, name):  # `from . import name` names itself
             below = f"{module}.{name}" if name else module
             return (below, "") if below in TREES else None
         module, name = IMPORTED[module][name]

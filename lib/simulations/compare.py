@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.signal import lfilter
 
-from wanbench.methods.time import compare as comparison
+from wanbench.pages.private_vs_internet import arms as comparison
 
 from .simulation import Outcome
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wanbench.methods.time import compare as comparison
+from wanbench.pages.private_vs_internet import arms as comparison
 
 from .compare import MEANS, SPREAD, autoregressive
 from .simulation import MAIN, Outcome

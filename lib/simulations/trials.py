@@ -7,8 +7,8 @@ import pandas as pd
 
 from wanbench.designs import factorial, interleaved
 from wanbench.methods.trials.rates import BY_LOG, TrialRates
-from wanbench.methods.trials.two_links import compare_links
 from wanbench.pages.private_vs_internet.fit import fit_factorial
+from wanbench.pages.private_vs_internet.two_links import compare_links
 
 from .simulation import Outcome
 

@@ -38,7 +38,9 @@ def test_levels_are_in_order_and_a_codec_without_levels_has_no_ratio(rates):
         "messages per second: gzip 1 over gzip 9",
         "bytes of a message in the log: gzip 1 over gzip 9",
     ]
-    assert "gzip 1 over gzip 9: 8.00 times (8.00 to 8.00) the messages per second, each 1.25000 times" in levels.sentence
+    assert (
+        "gzip 1 over gzip 9: 8.00 times (8.00 to 8.00) the messages per second, each 1.25000 times" in levels.sentence
+    )
     assert levels.formatted_table().columns.tolist()[:3] == ["setting", "trials", "messages per second"]
     assert [trace.name for trace in levels.figure().data] == ["gzip", "none"]
 

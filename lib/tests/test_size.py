@@ -25,9 +25,7 @@ def test_docstrings_are_at_most_a_fifth_of_its_lines(total):
 
 
 def test_what_one_notebook_alone_reaches_stands_in_its_room():
-    """But for what `methods.trials.limits`, which two pages use, compares and needs of two paths, and one price."""
-    left = {"methods.time.compare", "methods.trials.two_links", "methods.cost.price_list"}
-    assert set(size.reached_by_one()) <= {f"wanbench.{name}" for name in left}
+    assert size.reached_by_one() == {}
 
 
 def test_lines_of_code_are_counted_without_docstrings_comments_and_blank_lines(monkeypatch, tmp_path):

@@ -14,6 +14,7 @@ from wanbench.errors import ParameterError
 from wanbench.methods.regions.places import skew_of_effects
 from wanbench.methods.result.means import geometric_mean, ratio_of_differences
 from wanbench.pages import geo_kafka, grids_and_predictions, intercloud_throughput
+from wanbench.pages.private_vs_internet.arms import compare_series
 from wanbench.pages.tail_latency.latencies import of_values
 from wanbench.pages.tail_latency.step_curves import step_curve
 from wanbench.pages.tail_latency.trials import TailTrials
@@ -34,7 +35,7 @@ def test_sizes_that_no_measurement_has_are_refused_by_row():
     with pytest.raises(ParameterError, match=r"rtt_ms in row 3 of table pairs .* is 1e\+300; allowed: 0, or a number"):
         methods.fit_rtt(one, **FEW)
     with pytest.raises(ParameterError, match="value in row 20 is 1e-300"):
-        methods.compare_series(np.ones(20), np.full(20, 1e-300))
+        compare_series(np.ones(20), np.full(20, 1e-300))
     with pytest.raises(ParameterError, match="latency of the sample in row 0"):
         of_values([np.full(3, 1e300)])
     with pytest.raises(ParameterError, match="throughput_bps in row 0"):

@@ -12,7 +12,8 @@ from simulations.slow import swings
 from statsmodels.tsa.ar_model import AutoReg
 
 from wanbench.errors import ParameterError
-from wanbench.methods.time import compare, series
+from wanbench.methods.time import series
+from wanbench.pages.private_vs_internet import arms
 
 
 def autoregressive(phi, n, seed, mean=100.0):
@@ -40,17 +41,17 @@ def table(runs=4, n=30, *, seed=0, hours=0.0, ratio=2.0):
 
 def test_one_series_an_arm_always_says_that_runs_may_differ():
     rng = np.random.default_rng(0)
-    found = compare.compare_series(rng.normal(20, 2, 300), rng.normal(21, 2, 300))
+    found = arms.compare_series(rng.normal(20, 2, 300), rng.normal(21, 2, 300))
     assert "runs may differ" in str(found)
     frame = pd.DataFrame({"arm": ["a", "b"] * 30, "run": np.arange(60) % 6, "value": rng.normal(20, 2, 60)})
-    assert "runs may differ" not in str(compare.compare_arms(frame, "value", run="run"))
+    assert "runs may differ" not in str(arms.compare_arms(frame, "value", run="run"))
 
 
 def test_welch_is_that_of_scipy():
     a, b = autoregressive(0.0, 40, 1), autoregressive(0.0, 60, 2, 150)
     peer = stats.ttest_ind(b / b.mean(), a / a.mean(), equal_var=False).confidence_interval(0.95)
     middle = np.log(b.mean() / a.mean())
-    assert compare.welch(a, b, 0.95)[:2] == pytest.approx((middle + peer.low, middle + peer.high))
+    assert arms.welch(a, b, 0.95)[:2] == pytest.approx((middle + peer.low, middle + peer.high))
 
 
 def test_the_autoregression_is_that_of_statsmodels():
@@ -129,15 +130,15 @@ def test_the_interval_covers_where_welch_and_the_plain_bootstrap_do_not():
 
 def test_without_autocorrelation_it_is_as_wide_as_welch():
     a, b = autoregressive(0.0, 500, 6), autoregressive(0.0, 500, 7, 200)
-    found = compare.compare_series(a, b)
+    found = arms.compare_series(a, b)
     wide = (found.ratio.high - found.ratio.low) / (found.ratio.naive.high - found.ratio.naive.low)
     assert wide == pytest.approx(1, abs=0.25)
 
 
 def test_too_few_effective_values_are_said():
-    found = compare.compare_series(autoregressive(0.97, 60, 1), autoregressive(0.97, 60, 2))
+    found = arms.compare_series(autoregressive(0.97, 60, 1), autoregressive(0.97, 60, 2))
     assert any("independent ones" in note for note in found.ratio.warnings)
-    none = compare.compare_series([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
+    none = arms.compare_series([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
     assert np.isnan(none.ratio.low) and "fewer than 20 values" in str(none)
 
 
@@ -168,9 +169,9 @@ def test_slow_swings_are_cautioned_of_and_others_rarely(kind, n, minimum, maximu
 def test_a_comparison_of_slow_series_says_to_compare_runs():
     rng = np.random.default_rng(0)
     slow = [100 + 10 * swings("10 regimes", 1_000, rng) for _ in range(2)]
-    assert "compare runs" in str(compare.compare_series(*slow, resamples=50))
+    assert "compare runs" in str(arms.compare_series(*slow, resamples=50))
     frame = pd.DataFrame({"value": np.concatenate(slow), "arm": np.repeat(["a", "b"], 1_000)})
-    by_run = compare.compare_arms(frame.assign(run=np.arange(2_000) // 250), "value", run="run", resamples=50)
+    by_run = arms.compare_arms(frame.assign(run=np.arange(2_000) // 250), "value", run="run", resamples=50)
     assert "compare runs" not in str(by_run)
 
 
@@ -184,17 +185,17 @@ def test_a_constant_series_has_no_memory():
 
 
 def test_an_interval_is_known_at_any_level_with_its_standard_error():
-    found = compare.compare_arms(table(runs=5, n=40, ratio=2.25), "mbps", arms=("private", "internet"), run="run")
+    found = arms.compare_arms(table(runs=5, n=40, ratio=2.25), "mbps", arms=("private", "internet"), run="run")
     assert found.ratio.conf_int() == (found.ratio.low, found.ratio.high)
     assert found.ratio.low < found.ratio.conf_int(0.5)[0] < found.ratio.estimate
-    other = compare.compare_series(autoregressive(0.5, 300, 1), autoregressive(0.5, 300, 2), resamples=300).ratio
+    other = arms.compare_series(autoregressive(0.5, 300, 1), autoregressive(0.5, 300, 2), resamples=300).ratio
     assert other.standard_error == pytest.approx((other.high - other.low) / 4, rel=0.15)
     assert repr(found) == str(found) and len(repr(found.a)) < 300
 
 
 def test_runs_are_the_unit_where_there_are_runs():
     frame = table(runs=5, n=40, ratio=2.25)
-    found = compare.compare_arms(frame, "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
+    found = arms.compare_arms(frame, "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
     a, b = (frame[frame.arm == name].groupby("run").mbps.mean() for name in ("private", "internet"))
     peer = stats.ttest_ind(b / b.mean(), a / a.mean(), equal_var=False).confidence_interval(0.95)
     ratio = b.mean() / a.mean()
@@ -207,8 +208,8 @@ def test_runs_are_the_unit_where_there_are_runs():
 def test_blocks_take_out_what_both_arms_share():
     frame = table(runs=6, hours=20.0)
     settings = {"arms": ("private", "internet")}
-    paired = compare.compare_arms(frame, "mbps", block="block", **settings)
-    apart = compare.compare_arms(frame, "mbps", run="run", **settings)
+    paired = arms.compare_arms(frame, "mbps", block="block", **settings)
+    apart = arms.compare_arms(frame, "mbps", run="run", **settings)
     assert paired.unit_of_replication == "blocks" and "6 blocks with both arms" in str(paired)
     assert paired.ratio.low < 2 < paired.ratio.high
     assert paired.ratio.high - paired.ratio.low < 0.5 * (apart.ratio.high - apart.ratio.low)
@@ -219,7 +220,7 @@ def test_blocks_take_out_what_both_arms_share():
 
 
 def test_a_single_run_per_arm_is_said():
-    found = compare.compare_arms(table(runs=1, n=60), "mbps", run="run")
+    found = arms.compare_arms(table(runs=1, n=60), "mbps", run="run")
     assert found.unit_of_replication == "series" and "single run" in str(found)
 
 
@@ -233,17 +234,17 @@ def test_a_single_run_per_arm_is_said():
     ],
 )
 def test_ratios_in_words(ratio, times, more):
-    assert compare.times(ratio).startswith(times) and compare.more_or_less(ratio).startswith(more)
+    assert arms.times(ratio).startswith(times) and arms.more_or_less(ratio).startswith(more)
 
 
 def test_the_sentence_says_times_and_per_cent_of_one_ratio():
-    found = compare.compare_arms(table(ratio=2.25), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
+    found = arms.compare_arms(table(ratio=2.25), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
     message = found.sentence
     ratio = float(re.search(r"is ([\d.]+) times that of private", message)[1])
     more = float(re.search(r"which is ([\d.]+) % more", message)[1])
     assert ratio == pytest.approx(2.25, abs=0.1) and more == pytest.approx(100 * (ratio - 1), abs=1.5)
     assert "225 %" not in message and "Mbit/s against" in message
-    same = compare.compare_arms(table(ratio=1.0), "mbps", run="run").sentence
+    same = arms.compare_arms(table(ratio=1.0), "mbps", run="run").sentence
     assert "though it may be the same" in same
 
 
@@ -252,7 +253,7 @@ def test_left_out_rows_and_gaps_are_said():
     frame.loc[3, "mbps"] = np.nan
     frame.loc[frame.time_s > 40, "time_s"] += 500
     frame = pd.concat([frame, frame.head(2).assign(arm="third")])
-    found = compare.compare_arms(frame, "mbps", arms=("private", "internet"), time="time_s")
+    found = arms.compare_arms(frame, "mbps", arms=("private", "internet"), time="time_s")
     assert len(found.left_out) == 3 and "3 rows left out" in str(found) and "has gaps" in str(found)
 
 
@@ -261,7 +262,7 @@ def test_order_of_time_counts_not_order_of_rows():
     frame = pd.DataFrame({"arm": np.repeat(["a", "b"], 300), "time": np.tile(np.arange(300), 2)})
     frame["ms"] = np.concatenate([values, autoregressive(0.9, 300, 9)])
     mixed = frame.sample(frac=1, random_state=1)
-    one, other = (compare.compare_arms(each, "ms", time="time") for each in (frame, mixed))
+    one, other = (arms.compare_arms(each, "ms", time="time") for each in (frame, mixed))
     assert one.ratio.low == other.ratio.low
     assert one.a.dependence.effective_n < 60
 
@@ -269,29 +270,29 @@ def test_order_of_time_counts_not_order_of_rows():
 def test_wrong_questions_are_refused():
     frame = table()
     with pytest.raises(ParameterError, match="lacks column speed"):
-        compare.compare_arms(frame, "speed")
+        arms.compare_arms(frame, "speed")
     with pytest.raises(
         ParameterError,
         match=r"arms is .*vpn.*; allowed: two different values of column arm, which has internet, private",
     ):
-        compare.compare_arms(frame, "mbps", arms=("private", "vpn"))
+        arms.compare_arms(frame, "mbps", arms=("private", "vpn"))
     with pytest.raises(ParameterError, match="no row with mbps"):
-        compare.compare_arms(frame.assign(mbps=frame.mbps.where(frame.arm == "private")), "mbps")
+        arms.compare_arms(frame.assign(mbps=frame.mbps.where(frame.arm == "private")), "mbps")
     with pytest.raises(ParameterError, match="allowed: above 0"):
-        compare.compare_arms(frame.assign(mbps=-frame.mbps), "mbps")
+        arms.compare_arms(frame.assign(mbps=-frame.mbps), "mbps")
     with pytest.raises(ParameterError, match="allowed: 2 or more"):
-        compare.compare_arms(table(runs=1), "mbps", block="block")
+        arms.compare_arms(table(runs=1), "mbps", block="block")
     with pytest.raises(ParameterError, match="level is 95"):
-        compare.compare_arms(frame, "mbps", level=95)
+        arms.compare_arms(frame, "mbps", level=95)
 
 
 def test_constant_series_have_no_width_and_no_error():
-    found = compare.compare_series(np.full(30, 2.0), np.full(30, 3.0))
+    found = arms.compare_series(np.full(30, 2.0), np.full(30, 3.0))
     assert found.ratio.estimate == pytest.approx(1.5) and found.ratio.low == pytest.approx(1.5)
 
 
 def test_names_are_escaped_and_rows_named():
-    hostile = compare.compare_series(autoregressive(0, 50, 1), autoregressive(0, 50, 2), names=("<b>", "b"))
+    hostile = arms.compare_series(autoregressive(0, 50, 1), autoregressive(0, 50, 2), names=("<b>", "b"))
     assert "<b>" not in hostile._repr_html_()
     assert hostile.table().quantity.iloc[0] == "ratio of means, value"
 
@@ -317,7 +318,7 @@ def with_groups(sizes, column, seed=0):
 
 def test_with_blocks_the_means_that_are_quoted_are_those_of_blocks_with_both_arms():
     rows = with_groups({"a": (30, 10, 20, 40), "b": (20, 50, 10)}, "block")
-    found = compare.compare_arms(rows, "value", block="block", resamples=50)
+    found = arms.compare_arms(rows, "value", block="block", resamples=50)
     assert found.ratio.n == 3 and "1 block with one arm only" in str(found)
     by_block = rows[rows.block != "g3"].groupby(["arm", "block"]).value.mean().groupby("arm").mean()
     assert found.a.mean == pytest.approx(by_block["a"]) and found.b.mean == pytest.approx(by_block["b"])
@@ -326,7 +327,7 @@ def test_with_blocks_the_means_that_are_quoted_are_those_of_blocks_with_both_arm
 
 def test_with_a_single_run_in_an_arm_interval_and_estimate_are_of_all_values():
     rows = with_groups({"a": (200, 20), "b": (100,)}, "run")
-    found = compare.compare_arms(rows, "value", run="run", time="second", resamples=200)
+    found = arms.compare_arms(rows, "value", run="run", time="second", resamples=200)
     assert found.unit_of_replication == "series" and "an arm has a single run" in str(found)
     plain = rows.groupby("arm").value.mean()
     assert found.ratio.estimate == pytest.approx(plain["b"] / plain["a"])
@@ -335,5 +336,5 @@ def test_with_a_single_run_in_an_arm_interval_and_estimate_are_of_all_values():
 
 def test_an_end_of_a_ratio_beyond_the_largest_float_is_infinite():
     frame = pd.DataFrame({"arm": list("abab"), "block": [1, 1, 2, 2], "mbps": [1.0, 2.0, 1.0, 9.0]})
-    found = compare.compare_arms(frame, "mbps", arm="arm", block="block", level=0.9999)
+    found = arms.compare_arms(frame, "mbps", arm="arm", block="block", level=0.9999)
     assert found.ratio.high == np.inf and "inf" not in found.ratio.formatted and str(found)

@@ -13,6 +13,7 @@ from wanbench.methods.tcp.models import RANDOM, mathis_bps
 from wanbench.methods.trials.limits import limits, window_batches_per_s
 from wanbench.methods.trials.rates import trial_rates
 from wanbench.pages.private_vs_internet.fit import fit_factorial
+from wanbench.pages.private_vs_internet.predicted_ratio import predicted_ratio
 from wanbench.pages.private_vs_internet.thesis_limits import explain
 
 BATCH = 15_500  # bytes of a batch in the simulated log
@@ -118,12 +119,12 @@ def ratio_rows(factor=1.0):
 
 
 def test_the_predicted_ratio_is_that_of_the_round_trips():
-    found = limits(ratio_rows(), brokers=1).ratio()
+    found = predicted_ratio(limits(ratio_rows(), brokers=1))
     assert found.predicted.estimate == pytest.approx(132.9 / 62.5, rel=1e-3)
     assert found.measured_over_predicted.low < 1 < found.measured_over_predicted.high
     assert "so no difference is shown" in str(found)
     assert found.limits == {"internet": {"window": 4}, "private": {"window": 4}}
-    off = limits(ratio_rows(factor=1.5), brokers=1).ratio()
+    off = predicted_ratio(limits(ratio_rows(factor=1.5), brokers=1))
     assert off.measured_over_predicted.low < 1.5 < off.measured_over_predicted.high
     assert "the prediction (interval" in str(off) and "differs from it" in str(off)
     assert off._repr_html_()

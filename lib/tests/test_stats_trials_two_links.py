@@ -9,7 +9,7 @@ from trial_tables import together, trial
 from wanbench.designs import interleaved
 from wanbench.errors import ParameterError
 from wanbench.methods.trials.rates import TrialRates, trial_rates
-from wanbench.methods.trials.two_links import compare_links
+from wanbench.pages.private_vs_internet.two_links import compare_links
 
 LINKS = {"internet": 100, "private": 225}
 

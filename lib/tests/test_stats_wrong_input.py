@@ -30,6 +30,7 @@ from wanbench.pages import (
     region_loss,
     rolling_and_degraded,
 )
+from wanbench.pages.private_vs_internet.arms import compare_series
 from wanbench.pages.tail_latency.best_rates import searched_rate
 from wanbench.pages.tail_latency.latencies import of_benchmark, of_open_loop, of_values
 from wanbench.pages.tail_latency.quantiles import percentile_plot, quantiles
@@ -101,7 +102,7 @@ FITS = {
     "window": methods.fit_window,
     "envelope": intercloud_2022.lower_envelope,
     "inflation": methods.path_inflation,
-    "series": lambda pairs, **settings: methods.compare_series(pairs.rtt_ms, pairs.rtt_ms.to_numpy()[::-1], **settings),
+    "series": lambda pairs, **settings: compare_series(pairs.rtt_ms, pairs.rtt_ms.to_numpy()[::-1], **settings),
     "quantile": lambda pairs, **settings: quantiles(of_values([pairs.rtt_ms]), 0.5, **settings),
 }
 
@@ -154,7 +155,7 @@ REFUSED = {
     "a median of text": (lambda: median_of(["a"], **ABOUT), "values is .*; allowed: numbers"),
     "too few flags": (lambda: median_of([1, 2], [True], **ABOUT), "censored is .* each of 2 values"),
     "5 of 3": (lambda: share_of(5, 3, **ABOUT), "hits is 5; allowed: a whole number from 0 to 3"),
-    "a series of text": (lambda: methods.compare_series(["a", "b"], [1, 2]), "a is .*; allowed: numbers"),
+    "a series of text": (lambda: compare_series(["a", "b"], [1, 2]), "a is .*; allowed: numbers"),
     "a figure of a lost tail": (lambda: percentile_plot([lost()]), "no distribution has a record that arrived"),
     "no flags": (lambda: methods.with_and_without(methods.fit_rtt, PAIRS, None), "table flags is 'NoneType'"),
     "no analysis": (lambda: methods.with_and_without(None, PAIRS, from_rows("flags", [])), "analysis is 'NoneType'"),

@@ -1,11 +1,12 @@
 """
-Methods: estimates with intervals, from tidy tables. One folder per subject; studies combine them.
+Statistical methods: functions that take tidy tables and return estimates with intervals. One folder per subject.
 
-`result` (what every analysis returns), `regions` (pairs of regions: which are dependent, lines, permutation tests,
-jackknives), `distance` (RTT and throughput against distance, predictions), `tcp` (models of throughput), `time` (series
-and two arms), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (requested against delivered),
-`trials` (Kafka trials), `cost` (what a cluster costs).
-Nothing here imports a lab, a study or a page.
+`result` (what every analysis returns), `regions` (pairs of regions and their dependence: regression, permutation tests,
+jackknives), `distance` (RTT and throughput against distance), `tcp` (models of throughput), `time` (autocorrelated
+series), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (what a lab delivered of what was
+requested), `trials` (Kafka trials), `cost` (what a cluster costs), `claims` (verdicts on a source's claims).
+
+Nothing here imports a lab or a page.
 """
 
 from . import cost, lab
@@ -16,17 +17,12 @@ from .distance.straight_lines import fit_rtt, fit_throughput
 from .regions.mantel import mantel
 from .regions.sensitivity import with_and_without
 from .tcp.window_fit import fit_window
-from .time.compare import compare_arms, compare_series
 from .trials.limits import limits
 from .trials.processors import processor_roles
 from .trials.rates import trial_rates
-from .trials.two_links import compare_links
 
 __all__ = [
-    "compare_arms",
     "compare_clouds",
-    "compare_links",
-    "compare_series",
     "cost",
     "fit_rtt",
     "fit_throughput",

@@ -12,7 +12,6 @@ is fitted. Window and loss limit bytes per round trip, so the mean of 1/RTT coun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, isfinite
 
@@ -23,12 +22,11 @@ import plotly.graph_objects as go
 from wanbench.checks import check_kind, check_level, check_number
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
-from wanbench.formatting import count, number, percent
+from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Result, text_table
 from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
 from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_bytes, mathis_bps
 from wanbench.methods.trials.rates import TrialRates
-from wanbench.methods.trials.two_links import SETTINGS, link_trials, paired_trials
 
 STYLES = {"window": (theme.WITHIN, "circle"), "rate": (theme.OUTSIDE, "square"), "loss": ("#882288", "triangle-up")}
 BITS = 8
@@ -40,7 +38,6 @@ CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
 MIN_LOSSES = 10  # With fewer losses per connection in the counted seconds, a steady-state law does not apply.
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
-RATIOS = {"predicted": "predicted", "batches_per_s": "measured", "reached": "measured over predicted"}
 METHOD = "t on log ratios over {}, with the {} as the unit"
 ASSUMPTION = (
     "The producers always have a full batch ready, nothing but these three limits them (not the processor), and pings "
@@ -87,15 +84,6 @@ class Limits(Result):
     def formatted_table(self) -> pd.DataFrame:
         return text_table(self.table())
 
-    def ratio(self, settings: Sequence[str] = SETTINGS) -> PredictedRatio:
-        """The ratio of two links that the limits predict from their pings, and the measured one (`compare_links`)."""
-        trials, names = link_trials(self.source, settings, "batches_per_s")
-        trials = trials.merge(self.trials[["run_id", "test_id", "predicted", "limit"]], on=["run_id", "test_id"])
-        trials = trials.assign(reached=trials.batches_per_s / trials.predicted)
-        ratios = [_ratio(trials, column, label, names, self.level) for column, label in RATIOS.items()]
-        counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
-        return PredictedRatio(*ratios, counts, names)
-
     def figure(self) -> go.Figure:
         trials = self.trials
         ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
@@ -120,43 +108,6 @@ class Limits(Result):
             alt=f"Measured against allowed rates. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],
-        )
-
-
-@dataclass(frozen=True, repr=False)
-class PredictedRatio(Result):
-    """
-    The predicted and the measured ratio of link b to link a.
-
-    predicted, measured, measured_over_predicted: The ratio by the limits, the ratio by the trials, and the second over
-        the first.
-    limits: Per link, the number of trials that each limit bounds.
-    names: The links.
-    """
-
-    predicted: Estimate
-    measured: Estimate
-    measured_over_predicted: Estimate
-    limits: dict[str, dict[str, int]]
-    names: tuple[str, str]
-
-    TITLE = "Ratios of batches per second"
-
-    @property
-    def sentence(self) -> str:
-        by = "; ".join(
-            f"{name} by " + " and ".join(f"the {limit} in {count(n, 'trial')}" for limit, n in counts.items())
-            for name, counts in self.limits.items()
-        )
-        off, measured = self.measured_over_predicted, self.measured
-        verdict = "which differs from it" if off.low > 1 or off.high < 1 else "so no difference is shown"
-        verdict = verdict if isfinite(off.low) else "and whether that is chance is unknown"
-        return (
-            f"From settings and pings the limits predict {self.predicted.formatted} as many batches per second over "
-            f"{self.names[1]} as over {self.names[0]}; measured are {measured.formatted} "
-            f"({percent(measured.level)} interval {measured.formatted_interval or 'none'}; geometric mean of "
-            f"{measured.basis}). That is {off.formatted} the prediction (interval "
-            f"{off.formatted_interval or 'none'}), {verdict} (limited: {by})."
         )
 
 
@@ -247,20 +198,18 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
             "trip: pings did not see the RTT of requests, or a setting is not what the trial states",
         )
     claim = f"Where the {name} limits, trials reach {{}} what it allows"
-    estimate = _of_units([part.reached], f"measured over predicted, {name}", claim, "trial", level)
+    estimate = ratio_of_units([part.reached], f"measured over predicted, {name}", claim, "trial", level)
     return replace(estimate, warnings=(*notes, *estimate.warnings))
 
 
-def _ratio(trials: pd.DataFrame, column: str, label: str, names, level: float) -> Estimate:
-    """Geometric mean over pairs of b over a; with fewer than two pairs, over the trials of each link."""
-    pairs = paired_trials(trials, column, names)
-    claim = f"The {label} ratio of {names[1]} to {names[0]} is {{}}"
-    sides = [pairs.ratio] if len(pairs) > 1 else [trials[column][trials.link == name] for name in names]
-    return _of_units(sides, f"ratio, {label}", claim, "pair" if len(pairs) > 1 else "trial", level)
+def ratio_of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
+    """
+    Estimate a ratio from independent units by t on their logarithms.
 
-
-def _of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
-    """Return the geometric mean of one side, or the ratio of those of two (b over a)."""
+    sides: One series: ratios, whose geometric mean is estimated. Two series: values of a and of b, whose geometric
+        means are divided (b over a).
+    unit: What an element of a series is, such as "trial".
+    """
     logs = [np.log(side.to_numpy(dtype=float)) for side in sides]
     basis = count(len(logs[0]), unit) + (" of trials" if unit == "pair" else "")
     if len(logs) == 1:

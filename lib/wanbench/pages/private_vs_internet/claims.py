@@ -19,9 +19,9 @@ from wanbench.methods.lab.utilisation import Capacity
 from wanbench.methods.result import Estimate
 from wanbench.methods.result.means import share_of
 from wanbench.methods.tcp.models import MSS_BYTES
-from wanbench.methods.time.compare import more_or_less, times
 from wanbench.methods.trials.processors import ProcessorEffect
 
+from .arms import more_or_less, times
 from .result import Factorial
 
 SOURCE = "000-private-vs-internet"

@@ -24,7 +24,8 @@ from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate, welch_half_width
 from wanbench.methods.trials.rates import MEASURED, TrialRates
-from wanbench.methods.trials.two_links import SETTINGS, TwoLinks, compare_links
+
+from .two_links import SETTINGS, TwoLinks, compare_links
 
 METHOD = "difference of mean log ratios of pairs between two scales, {} with the pair as the unit"
 WELCH = "t by Welch (1947)"

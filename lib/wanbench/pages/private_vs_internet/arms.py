@@ -21,8 +21,7 @@ from wanbench.formatting import count, number, quantity
 from wanbench.methods.result import Estimate, Interval, Result, reasons
 from wanbench.methods.result.estimate import t_interval
 from wanbench.methods.sizes import check_sizes, numbers
-
-from . import series
+from wanbench.methods.time import series
 
 MIN_UNITS = 2  # A variance between units needs two units.
 # With fewer effective values the interval depends on the autoregression, which such a short series cannot verify.

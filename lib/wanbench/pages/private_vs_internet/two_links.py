@@ -25,9 +25,10 @@ from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result, RowsResult, reasons
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate
-from wanbench.methods.time.compare import ASSUMPTIONS, METHODS, Comparison, compare_arms
 from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points
 from wanbench.methods.trials.steadiness import steadiness
+
+from .arms import ASSUMPTIONS, METHODS, Comparison, compare_arms
 
 SECONDS = "seconds"
 SETTINGS = ("internet", "private")

@@ -1,0 +1,78 @@
+"""The ratio of two links that the limits of their trials predict from settings and pings, and the measured ratio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+import pandas as pd
+
+from wanbench.formatting import count, percent
+from wanbench.methods.result import Estimate, Result
+from wanbench.methods.trials.limits import Limits, ratio_of_units
+
+from .two_links import SETTINGS, link_trials, paired_trials
+
+LABELS = {"predicted": "predicted", "measured": "measured", "reached": "measured over predicted"}
+
+
+@dataclass(frozen=True, repr=False)
+class PredictedRatio(Result):
+    """
+    The predicted and the measured ratio of link b to link a.
+
+    predicted, measured, measured_over_predicted: The ratio by the limits, the ratio by the trials, and the second over
+        the first.
+    limits: Per link, the number of trials that each limit bounds.
+    names: The links.
+    """
+
+    predicted: Estimate
+    measured: Estimate
+    measured_over_predicted: Estimate
+    limits: dict[str, dict[str, int]]
+    names: tuple[str, str]
+
+    TITLE = "Ratios of batches per second"
+
+    @property
+    def sentence(self) -> str:
+        by = "; ".join(
+            f"{name} by " + " and ".join(f"the {limit} in {count(n, 'trial')}" for limit, n in counts.items())
+            for name, counts in self.limits.items()
+        )
+        off, measured = self.measured_over_predicted, self.measured
+        verdict = "which differs from it" if off.low > 1 or off.high < 1 else "so no difference is shown"
+        verdict = verdict if isfinite(off.low) else "and whether that is chance is unknown"
+        return (
+            f"From settings and pings the limits predict {self.predicted.formatted} as many batches per second over "
+            f"{self.names[1]} as over {self.names[0]}; measured are {measured.formatted} "
+            f"({percent(measured.level)} interval {measured.formatted_interval or 'none'}; geometric mean of "
+            f"{measured.basis}). That is {off.formatted} the prediction (interval "
+            f"{off.formatted_interval or 'none'}), {verdict} (limited: {by})."
+        )
+
+
+def predicted_ratio(limits: Limits, settings: Sequence[str] = SETTINGS) -> PredictedRatio:
+    """
+    Predict the ratio of two links from the lowest limit of each trial, and compare it with the measured ratio.
+
+    settings: As in `compare_links`.
+
+    Raises ParameterError: no measured trial has a setting, or a trial matches both patterns.
+    """
+    trials, names = link_trials(limits.source, settings, "batches_per_s")
+    columns = ["run_id", "test_id", *LABELS, "limit"]
+    trials = trials.merge(limits.trials[columns], on=columns[:2])
+    ratios = [_ratio(trials, column, label, names, limits.level) for column, label in LABELS.items()]
+    counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
+    return PredictedRatio(*ratios, counts, names)
+
+
+def _ratio(trials: pd.DataFrame, column: str, label: str, names, level: float) -> Estimate:
+    """Estimate the ratio of link b to link a from pairs of trials; with fewer than two pairs, from unpaired trials."""
+    pairs = paired_trials(trials, column, names)
+    claim = f"The {label} ratio of {names[1]} to {names[0]} is {{}}"
+    sides = [pairs.ratio] if len(pairs) > 1 else [trials[column][trials.link == name] for name in names]
+    return ratio_of_units(sides, f"ratio, {label}", claim, "pair" if len(pairs) > 1 else "trial", level)
