@@ -145,7 +145,7 @@ def early_echoes(tables: Tables, rng) -> Planted:
     cloud = pings.from_region.str.partition(":")[0]
     rows = (cloud == cloud.mode()[0]) & (rng.random(len(pings)) < 0.3)
     pings["min_rtt_ms"] = pings.min_rtt_ms.where(~rows, (pings.min_rtt_ms * rng.random(len(pings))).round(3) + 0.001)
-    return Planted(tables | {"pings": pings}, "light", "timed single echoes too short")
+    return Planted(tables | {"pings": pings}, "light", "timed some echoes too short")
 
 
 def _rates(tables: Tables, factor: float, cause: str) -> Planted:

@@ -235,7 +235,7 @@ def test_overlaps_of_tests_are_counted():
 
 
 def test_a_name_that_is_not_a_file_name_is_refused():
-    with pytest.raises(ParameterError, match="name is 'A b'; allowed: small letters"):
+    with pytest.raises(ParameterError, match="name is 'A b'; allowed: lower-case letters"):
         theme.finish(go.Figure(), name="A b", title="", subtitle="", alt="", caption="", table=REGIONS)
 
 

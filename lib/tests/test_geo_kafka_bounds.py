@@ -15,7 +15,7 @@ def test_the_lowest_bound_is_named_and_what_was_reached_of_it():
     assert set(found.trials.limit) == {"machine"} and found.trials.busy_percent.to_numpy() == pytest.approx(50)
     assert found.trials.reached.isna().all() and "the machine in 12 trials" in found.sentence
     share = found.of("leaders")
-    assert share.lowest is None and "is just its utilisation" in share.sentence
+    assert share.lowest is None and "is simply the utilisation" in share.sentence
     assert share.link.estimate == pytest.approx(4e7 / 1e8 * (5 / 9) * 1500 / 1448)
     assert "Processors were 50 % busy" in str(share) and share.link.n == 4
     assert found.trials.fullest_link.notna().all() and len(found.figure().data) == 2
@@ -59,7 +59,7 @@ def test_each_setting_has_its_own_share_and_there_is_no_mean_over_settings():
     busy = metrics.assign(value=metrics.value.where(metrics.metric != "idle", 94.0))
     found = bounds(curves(found_rates), found_rates, tables | {"metrics": busy})
     assert set(found.trials.limit) == {"link"} and found.estimates == ()
-    assert found.sentence == "The lowest bound, with those within 10 % of it, is the link in 8 trials."
+    assert found.sentence == "The lowest bound, named with those within 10 % of it, is the link in 8 trials."
     assert found.table().set_index("setting").reached.to_dict() == pytest.approx(
         {"baseline": 0.2, "wide": 0.8}, rel=0.02
     )

@@ -154,7 +154,7 @@ def test_a_european_spreadsheet_is_read_and_one_with_an_unclear_decimal_mark_ref
     assert points.value.tolist() == metrics.value.tolist()
     whole = SHEET.replace(",5", "").replace(",25", "")
     for text, found in ((SHEET.replace(",5", ".500"), "12.500"), (whole.replace("950", "1.204"), "1.204")):
-        with pytest.raises(RawDataError, match=rf"numbers whose decimal mark is clear.*found '{found}'"):
+        with pytest.raises(RawDataError, match=rf"numbers with a clear decimal mark.*found '{found}'"):
             read(tmp_path, text, **options)
     assert read(tmp_path, text, decimal=".", **options)["metrics"].value.max() == 8e8
     assert read(tmp_path, text, decimal=",", **options)["unread"].found.tolist() == ["1.204"]
@@ -201,10 +201,10 @@ def test_what_the_aws_cli_prints_is_read(tmp_path):
     ("text", "message"),
     [
         (results(NextToken="x"), "all pages of it, found 'one page"),
-        (results("TunnelDataIn"), "--statistics Sum`, as this does not say"),
-        (results("ConnectionBpsEgress"), "one circuit, and each way once, found 'out_bps twice'"),
+        (results("TunnelDataIn"), "--statistics Sum`, because this output does not say"),
+        (results("ConnectionBpsEgress"), "one circuit, and each direction once, found 'out_bps twice'"),
         (results("CPUUtilization"), "one column in_ with one of bps"),
-        (results().replace("10:05", "10:10"), "a time stands there twice"),
+        (results().replace("10:05", "10:10"), "a time occurs twice"),
         (results().replace('"Values"', '"Worths"'), "KeyError"),
         (datapoints("TunnelDataIn", "Bytes", "Average", 1, 2), "the statistic Sum"),
         (datapoints("TunnelDataIn", "Percent", "Sum", 1, 2), "data points in Bits/Second or Bytes"),

@@ -117,7 +117,7 @@ def test_nothing_there(server, tmp_path, how, monkeypatch):
     with pytest.raises(importers.NotFetchedError) as caught:
         importers.fetch("mine")
     message = str(caught.value)
-    for part in (server.address, "into data/external as a.csv", HASH, "8 bytes"):
+    for part in (server.address, "in data/external as a.csv", HASH, "8 bytes"):
         assert part in message
     assert str(tmp_path) not in message, "a page prints this"
     assert isinstance(caught.value, WanbenchError | OSError) and server.n == (how != "down"), "one try"

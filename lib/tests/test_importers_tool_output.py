@@ -104,7 +104,7 @@ def test_a_file_may_hold_several_pings_of_its_pair_but_of_no_other(tmp_path):
     assert found["echoes"].ping.tolist() == [0] * 6 + [1] * 6 and set(found["echoes"].from_region) == {A}
     [unread] = found["unread"].to_dict("records")
     assert unread["found"] == "one.example.org, two.example.org"
-    assert unread["expected"] == "pings of one host: the file's name holds one pair"
+    assert unread["expected"] == "pings of one host, because the file's name has one pair of regions"
     assert found["tests"].set_index("from_region").outcome.to_dict() == {A: "done", B: "failed"}
 
 

@@ -95,7 +95,7 @@ def test_code_is_there_but_folded(page):
 
 
 def test_the_provenance_cell_is_left_out_of_the_text(page):
-    assert "provenance()" not in page and "This page names no run." in page
+    assert "provenance()" not in page and "This page uses no run." in page
 
 
 def test_formulas_need_no_script(page):
@@ -112,7 +112,7 @@ def test_page_ends_with_parameters_versions_and_commit(page):
 
 
 def test_banner_says_why_samples_are_shown(page):
-    assert "<strong>Replayed from the committed samples:</strong> no &lt;rights&gt; here." in page
+    assert "<strong>Replayed from the committed recording:</strong> no &lt;rights&gt; here." in page
 
 
 def test_progress_of_measuring_is_not_on_the_page(page):
@@ -209,7 +209,7 @@ def test_front_page_without_pages_says_that_there_is_no_finding(tmp_path):
     (tmp_path / "papermill-params").mkdir()
     (tmp_path / "notebooks").mkdir()
     html = Site.of(tmp_path).write_front_page().read_text()
-    assert "All findings of the studies (0)" in html and "There are none yet." in html and "<table" not in html
+    assert "All findings of the studies (0)" in html and "There are no findings yet." in html and "<table" not in html
 
 
 def test_failed_page_is_not_published_and_the_front_page_says_so(site):

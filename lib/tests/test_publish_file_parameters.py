@@ -9,8 +9,8 @@ from example_site import make_checkout, notebook
 from wanbench import cli
 from wanbench.errors import ParameterError
 from wanbench.publish.execute import execute
-from wanbench.publish.parameters import contents, located
-from wanbench.publish.site import made_from
+from wanbench.publish.parameters import file_hashes, resolve_paths
+from wanbench.publish.site import sources_hash
 
 PARAMETERS = "workload: str | None = None  # a workload file\ndriver = ''\nexternal: dict = {}\nn_points = 1"
 READS = [
@@ -34,7 +34,7 @@ def places(tmp_path):
 
 def found(places, given, source=""):
     path, here, top = places
-    return located(given, DECLARED, path, [here, top], top, source)
+    return resolve_paths(given, DECLARED, path, [here, top], top, source)
 
 
 def test_a_path_leads_to_its_file_from_the_notebooks_folder(places):
@@ -58,14 +58,14 @@ def test_paths_are_found_in_lists_and_at_any_depth_and_nothing_else_changes(plac
         "workload": [str(places[1] / "loads/fan-out.yaml"), "../loads/ours.yaml"],
         "external": {"far": {"authority_file": "../loads/ours.yaml", "user": "loads/ours.yaml", "key_file": None}},
     }
-    assert located({"workload": "x"}, ["n_points"], *places[:1], [places[1]], places[2]) == {"workload": "x"}
+    assert resolve_paths({"workload": "x"}, ["n_points"], *places[:1], [places[1]], places[2]) == {"workload": "x"}
 
 
 def test_a_file_that_is_not_there_is_named_with_every_place_that_was_tried(places):
     _, here, top = places
     message = (
-        f"my.yml: parameter 'workload' is 'fan-in.yaml', and there is no file {here}/fan-in.yaml or {top}/fan-in.yaml; "
-        "relative paths begin where the command was typed."
+        f"my.yml: parameter 'workload' is 'fan-in.yaml', but there is no file {here}/fan-in.yaml or {top}/fan-in.yaml; "
+        "a relative path starts in the working directory."
     )
     with pytest.raises(ParameterError, match=re.escape(message)):
         found(places, {"workload": "fan-in.yaml"}, "my.yml")
@@ -78,12 +78,12 @@ def test_a_file_that_is_not_there_is_named_with_every_place_that_was_tried(place
 def test_a_page_is_out_of_date_once_a_file_has_changed(places):
     path, _, top = places
     given = found(places, {"workload": "loads/ours.yaml"})
-    before = made_from(path, given, [], top)
-    assert made_from(path, given, [], top) == before
+    before = sources_hash(path, given, [], top)
+    assert sources_hash(path, given, [], top) == before
     (top / "loads/ours.yaml").write_text("topics: 3\n")
-    assert made_from(path, given, [], top) != before
+    assert sources_hash(path, given, [], top) != before
     (top / "loads/ours.yaml").unlink()
-    assert contents(given, path) == ["no workload"]
+    assert file_hashes(given, path) == ["no workload"]
 
 
 def test_the_command_line_finds_the_file_where_it_is_typed(places, monkeypatch, capsys):

@@ -61,7 +61,7 @@ def test_pages_say_that_they_are_replayed(site):
     replayed = {
         record.name
         for record in records
-        if "Replayed from the committed samples" in (made.folder / f"{record.name}.html").read_text()
+        if "Replayed from the committed recording" in (made.folder / f"{record.name}.html").read_text()
     }
     assert replayed == {
         "00-tour",

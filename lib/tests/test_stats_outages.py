@@ -7,7 +7,7 @@ from fault_tables import episode, together
 
 from wanbench.errors import ParameterError
 from wanbench.methods.result.means import median_of, share_of, upper_bound
-from wanbench.pages.region_loss.gaps import longest_gap, time_to_recover
+from wanbench.pages.region_loss.gaps import longest_gap
 from wanbench.pages.region_loss.records import NAMES, account
 
 STEADY = np.arange(0, 40, 0.05)
@@ -40,16 +40,6 @@ def test_an_outage_that_healing_ends_is_a_lower_limit():
     assert not shorter.censored and shorter.length_s == pytest.approx(5.0)
     longer = longest_gap(stopped(10, 15, stopped(19, 30)), 10, 20, 39.9, 0.05, healed_s=20)
     assert longer.censored and longer.length_s == pytest.approx(5.0)
-
-
-def test_a_rate_is_back_when_it_stays_back():
-    third = np.sort(np.concatenate([stopped(10, 14), stopped(10, 14), STEADY]))
-    assert time_to_recover(third, 2, 10, 39) == pytest.approx(4.0, abs=0.2)
-    flicker = stopped(10, 14, stopped(15, 16.5))
-    assert time_to_recover(flicker, 2, 10, 39) == pytest.approx(6.5, abs=0.2)
-    assert time_to_recover(STEADY, 2, 10, 39) == 0
-    assert np.isnan(time_to_recover(stopped(10, 50), 2, 10, 39))
-    assert np.isnan(time_to_recover([], 2, 10, 39))
 
 
 def counts(**arguments):

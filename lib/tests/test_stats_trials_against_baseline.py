@@ -63,7 +63,11 @@ def test_what_blocks_have_in_common_is_removed():
 def test_unequal_scatter_is_cautioned_and_equal_scatter_is_not():
     assert "have unequal scatter" not in notes(against_baseline(made(), "rate", "baseline", block="block"))
     found = against_baseline(made(replicates=6, noisy=10), "rate", "baseline")
-    assert found.equal_spread_p < 0.01 and "have unequal scatter" in notes(found) and "acks 1 by" in notes(found)
+    assert (
+        found.equal_spread_p < 0.01
+        and "have unequal scatter" in notes(found)
+        and "trials of acks 1 scatter by" in notes(found)
+    )
 
 
 def test_the_check_raises_one_false_alarm_in_twenty_even_with_two_trials():
@@ -77,7 +81,7 @@ def test_the_check_raises_one_false_alarm_in_twenty_even_with_two_trials():
 def test_a_setting_measured_once_has_the_interval_of_the_others_scatter():
     frame = made().drop(index=[1, 5, 9])
     found = against_baseline(frame, "rate", "baseline")
-    assert np.isfinite(found.ratios["batch 32768"].low) and "batch 32768 measured once" in notes(found)
+    assert np.isfinite(found.ratios["batch 32768"].low) and "batch 32768 was measured once" in notes(found)
     assert [one.method for one in found.ratios["batch 32768"].others] == [SINGLE]
 
 

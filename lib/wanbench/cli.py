@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
     for measuring in (report, run):
         flag(measuring, "yes", "agree to the cost of rented hosts, which the plan shows first")
         again = measuring.add_mutually_exclusive_group()
-        flag(again, "replay", "use the committed samples instead of measuring")
+        flag(again, "replay", "use the committed recording instead of measuring")
         flag(again, "fresh", "measure new runs, even where finished or interrupted ones have these parameters")
         flag(again, "retry-failed", "also measure the failed tests of finished runs again")
 
@@ -147,9 +147,9 @@ def _declared(notebook: Path) -> dict:
 
 def _located(notebook: Path, given: dict, source: str) -> dict:
     """Parameters with resolved paths; relative ones start here, or else at the top of the checkout."""
-    from .publish.parameters import located
+    from .publish.parameters import resolve_paths
 
-    return located(given, _declared(notebook), notebook, [Path.cwd(), root()], root(), source)
+    return resolve_paths(given, _declared(notebook), notebook, [Path.cwd(), root()], root(), source)
 
 
 def _own_parameters(notebook: Path, given: dict) -> str | None:

@@ -107,7 +107,7 @@ def _local_lab() -> Check:
     from .measure.labs.local import LocalLab
 
     reason = LocalLab.unavailable()
-    remedy = (f"{reason}", "`wanbench report` replays the committed samples instead.") if reason else ()
+    remedy = (f"{reason}", "`wanbench report` replays the committed recording instead.") if reason else ()
     able = "can run here; a relay in user space makes its links, the same on every kernel"
     return Check("local lab", MEASURING, None if reason else able, remedy)
 

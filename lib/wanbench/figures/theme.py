@@ -1,4 +1,4 @@
-"""The look and the content of every figure: template, colours, axes, titles, alt text, numbers."""
+"""Set the look of figures (template, colours, axes, titles), and attach alt text and numbers to them."""
 
 import re
 from math import ceil, floor, log10
@@ -21,14 +21,14 @@ TEXT = "#1F2933"
 MUTED = "#5B6770"
 GRID = "#E3E7EB"
 LIGHT = "#6B7280"  # Reference lines, such as light in fibre.
-FIT = "#1F2933"  # Fitted lines and estimates.
+FIT = "#1F2933"  # Fitted curves and estimates.
 LAND = "#9AA5B1"
-# The three verdicts of a check; blue and orange differ with any colour blindness.
+# The three verdicts of a check; blue and orange look different with any kind of colour blindness.
 WITHIN = "#0072B2"
 OUTSIDE = "#C44E00"
 UNKNOWN = "#8A949E"
 
-# One colour per cloud and per pair of clouds, distinct with any common colour blindness (a test checks).
+# One colour per cloud and per pair of clouds; a test checks that they look different with common colour blindness.
 COLOURS = {
     **{name: cloud.colour for name, cloud in sorted(CLOUDS.items())},
     **{f"{name}-{name}": cloud.colour for name, cloud in sorted(CLOUDS.items())},
@@ -47,13 +47,13 @@ SYMBOLS = {
 }
 # Colours of arms, settings or distributions, in order of appearance.
 SERIES_COLOURS = (WITHIN, OUTSIDE, "#009E73", "#6B0F1A", "#882288", "#D9A300")
-# Colour and symbol of arms that several figures of a page show, in whatever order.
+# Colour and symbol of arms that must look the same in all figures of a page.
 ARMS = {"internet": (OUTSIDE, "diamond"), "private": (WITHIN, "circle")}
 ARM_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
-SUBTITLE_CHARACTERS = 112  # Length of a line of the subtitle at which it fits the narrowest figure, 800 pixels wide.
-PANEL_TITLES_PX = 24  # `headroom_px` of a figure whose panels have titles.
+SUBTITLE_CHARACTERS = 112  # Characters per line that fit the narrowest figure, 800 pixels wide.
+PANEL_TITLES_PX = 24  # `headroom_px` for a figure whose panels have titles.
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
-MAX_POINTS = 2_000  # Points of a dense series that are drawn; more only make the page slower.
+MAX_POINTS = 2_000  # Points to draw of a dense series: more would only slow the page down.
 LEGEND_ON_TOP = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top"}
 
 
@@ -83,7 +83,7 @@ pio.templates[NAME] = _template()
 
 
 def arm_marks(names) -> dict[str, tuple[str, str]]:
-    """The colour and the symbol of each arm or setting: those of `ARMS`, the others in order of appearance."""
+    """Return a colour and a symbol for each arm or setting: those of `ARMS`, or else the next unused ones."""
     names = dict.fromkeys(map(str, names))
     fixed = {name: ARMS[name] for name in names if name in ARMS}
     rest = [mark for mark in zip(SERIES_COLOURS, ARM_SYMBOLS, strict=True) if mark not in fixed.values()]
@@ -92,13 +92,13 @@ def arm_marks(names) -> dict[str, tuple[str, str]]:
 
 
 def colour(name: str) -> str:
-    """The colour of a cloud or a pair of clouds; grey for an unknown one."""
+    """Return the colour of a cloud or a pair of clouds; grey if it has none."""
     return COLOURS.get(name, LIGHT)
 
 
 def cloud_name(name: str) -> str:
     """
-    The written name of a cloud or a pair of clouds.
+    Return the full name of a cloud or a pair of clouds.
 
     >>> cloud_name("gcp"), cloud_name("aws-gcp"), cloud_name("aws-aws")
     ('Google Cloud', 'AWS – Google Cloud', 'within AWS')
@@ -108,7 +108,7 @@ def cloud_name(name: str) -> str:
 
 
 def plain(text: object) -> str:
-    """Text with Plotly's pseudo-HTML escaped."""
+    """Escape characters that Plotly would read as HTML."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -116,15 +116,15 @@ def finish(
     figure: go.Figure, *, name, title, subtitle, alt, caption, table: pd.DataFrame, note="", headroom_px=0
 ) -> go.Figure:
     """
-    Set the template and title of a figure, and in `layout.meta` its name, alt text, caption and numbers.
+    Set the template and title of a figure, store name, alt text, caption and numbers in `layout.meta`, and return it.
 
-    `name` is a file stem: small letters, digits and hyphens. `subtitle` says what points, lines and bands are, `alt` is
-    read out in place of the figure, `table` holds the numbers drawn (floats are written with six significant digits).
-    `note` is added to subtitle and caption, such as "the data are a check of the pipeline". `headroom_px` is the room
-    between subtitle and axes: `PANEL_TITLES_PX` for titles of panels.
+    `name` becomes a file name: lower-case letters, digits and hyphens. `subtitle` says what points, lines and bands
+    mean, `alt` describes the figure for screen readers, and `table` holds the numbers drawn. `note` is a sentence for
+    the end of both subtitle and caption, such as "The data are a check of the pipeline." `headroom_px` is extra space
+    between subtitle and axes, such as `PANEL_TITLES_PX`.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        raise refusal("name", name, "small letters and digits, joined by single hyphens")
+        raise refusal("name", name, "lower-case letters and digits, joined by single hyphens")
     lines = [plain(line) for line in wrap(f"{subtitle} {note}".strip(), SUBTITLE_CHARACTERS)]
     figure.update_layout(
         template=NAME,
@@ -137,8 +137,9 @@ def finish(
 
 def numbers(table: pd.DataFrame) -> str:
     """
-    A table as CSV text: floats with six significant digits, missing values empty. A text that a spreadsheet would
-    compute, such as "=1+1", gets an apostrophe in front.
+    Write a table as CSV text: floats with six significant digits, missing values as empty fields.
+
+    Put an apostrophe before texts that a spreadsheet would read as a formula, such as "=1+1".
     """
     texts = table.apply(lambda column: column if is_numeric_dtype(column) else column.map(_no_formula))
     return texts.rename(columns=_no_formula).to_csv(index=False, float_format="%.6g", lineterminator="\n")
@@ -150,10 +151,10 @@ def _no_formula(value):
 
 def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
     """
-    Settings of a logarithmic axis for `values`, with ticks at 1, 2 and 5 times powers of ten.
+    Return Plotly's settings of a logarithmic axis for `values`, with ticks at 1, 2 and 5 times powers of ten.
 
-    Ticks are at powers of ten only if there would be more than `max_ticks`, and closer together if the largest value is
-    less than 5 times the smallest.
+    If this gives more than `max_ticks`, there are ticks at powers of ten only. If the largest value is less than 5
+    times the smallest, ticks are closer together.
 
     >>> log_axis([90e6, 1.1e9], "bit/s")["ticktext"]
     ['50 Mbit/s', '100 Mbit/s', '200 Mbit/s', '500 Mbit/s', '1 Gbit/s', '2 Gbit/s']
@@ -179,7 +180,7 @@ def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
 
 def tick_text(value: float, unit: str) -> str:
     """
-    A round value with its unit, without trailing zeros.
+    Format a value with its unit, without trailing zeros.
 
     >>> tick_text(2e8, "bit/s"), tick_text(50, "ms"), tick_text(0.5, "ms")
     ('200 Mbit/s', '50 ms', '0.5 ms')
@@ -191,7 +192,7 @@ def tick_text(value: float, unit: str) -> str:
 
 
 def spread(n: int, width: float = 0.6) -> np.ndarray:
-    """`n` offsets within a width, evenly spread and always the same, that separate the points of a strip."""
-    # multiples of the golden ratio modulo 1 fill an interval evenly, whatever their number
+    """Return `n` evenly spread offsets from -`width`/2 to `width`/2, to draw overlapping points side by side."""
+    # multiples of the golden ratio modulo 1 fill an interval evenly for any n, without random numbers
     golden = 0.6180339887498949
     return ((np.arange(1, n + 1) * golden) % 1 - 0.5) * width

@@ -1,4 +1,4 @@
-"""Split an executed notebook into the parts of a page: text with formulas as MathML, folded code, harmless output."""
+"""Split an executed notebook into the parts of its page: text with formulas as MathML, code, and sanitised output."""
 
 import re
 from base64 import b64encode
@@ -30,12 +30,12 @@ class Heading:
 
 
 class FormulaError(ValueError):
-    """A formula cannot be shown; the message has its source."""
+    """A formula cannot be converted to MathML; the message quotes it."""
 
 
 def mathml(source: str, display: str = "inline") -> str:
     """
-    LaTeX to MathML; FormulaError if it is not LaTeX or has an unknown command.
+    Convert LaTeX to MathML. Raise FormulaError if the text is not LaTeX or uses an unknown command.
 
     >>> mathml("x")
     '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'
@@ -50,7 +50,7 @@ def mathml(source: str, display: str = "inline") -> str:
 
 
 class TextRenderer(IPythonRenderer):
-    """Renders the text cells of one page, and collects its headings."""
+    """Render the Markdown cells of one page, and collect their headings."""
 
     def __init__(self):
         super().__init__(escape=False, exclude_anchor_links=True)
@@ -58,30 +58,30 @@ class TextRenderer(IPythonRenderer):
         self._taken = {"content", "contents", "provenance"}
 
     def heading(self, text, level, **attrs):
-        """A heading with an anchor."""
+        """Render a heading with an anchor, and add it to `headings`."""
         plain = unescape(re.sub(r"<[^>]+>", "", text))
         anchor = anchor_for(plain, self._taken)
         self.headings.append(Heading(level, plain, anchor))
         return f'<h{level} id="{anchor}">{text}</h{level}>\n'
 
     def table(self, text):
-        """A table that scrolls separately where the page is narrow."""
+        """Render a table that scrolls on its own on narrow screens."""
         return f'<div class="wide"><table>{text}</table></div>\n'
 
     def inline_math(self, body):
-        """A formula within a line."""
+        """Render a formula within a line of text."""
         return _shown(body, "inline")
 
     def block_math(self, body):
-        """A formula on separate lines."""
+        """Render a formula on lines of its own."""
         return _shown(body, "block")
 
     def latex_environment(self, name, body):
-        """A formula in a LaTeX environment."""
+        """Render a formula in a LaTeX environment."""
         return _shown(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
 
     def html_of(self, source: str) -> str:
-        """HTML of Markdown text."""
+        """Convert Markdown to HTML."""
         return MarkdownWithMath(renderer=self).render(source)
 
 
@@ -127,17 +127,17 @@ _cleaner = SanitizeHTML(tags=[*TEXT_TAGS.split(), *FORMULA_TAGS.split()], attrib
 
 def clean(html: str) -> str:
     """
-    HTML with harmless elements only. Style elements (pandas adds them to tables) are dropped.
+    Escape unsafe HTML elements, and drop style elements, which pandas adds to tables.
 
     >>> clean('<b>4 ms</b><script>alert()</script>')
     '<b>4 ms</b>&lt;script&gt;alert()&lt;/script&gt;'
 
-    Table cells that hold a number alone are marked, so that they align.
+    Mark table cells that contain only a number, so that the style sheet can align them.
 
     >>> clean('<table><tbody><tr><td>3.2</td><td>aws</td></tr></tbody></table>')
     '<table><tbody><tr><td class="number">3.2</td><td>aws</td></tr></tbody></table>'
 
-    A table without rows says so.
+    Write "none" into a table without rows.
 
     >>> clean('<table><tbody></tbody></table>')
     '<table><tbody><tr><td colspan="99">none</td></tr></tbody></table>'
@@ -154,7 +154,7 @@ PRIORITY = (MIME, provenance.MIME, *FORMATS.split())
 
 @dataclass
 class Part:
-    """One part of a page: "text", "code" (highlighted) or "output", as HTML or as a figure."""
+    """One part of a page: its kind ("text", "code" or "output"), and its HTML or, for a figure, the figure."""
 
     kind: str
     html: Markup = EMPTY
@@ -163,7 +163,7 @@ class Part:
 
 @dataclass
 class Parts:
-    """All parts of a page, with headings, figures (and the one for the front page) and runs."""
+    """The parts of a page in order; its headings, figures and runs; and `cover`, the figure for the front page."""
 
     parts: list[Part] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
@@ -173,28 +173,28 @@ class Parts:
 
     @property
     def title(self) -> str:
-        """The text of the first heading; "" if there is none."""
+        """Return the text of the first heading, or "" without headings."""
         return self.headings[0].text if self.headings else ""
 
     @property
     def lead(self) -> Markup:
-        """The first paragraph of text; "" if there is none."""
+        """Return the first paragraph of text without its links, or "" without text."""
         for part in self.parts:
-            if part.kind == "text" and (found := re.search(r"<p>(.*?)</p>", part.html, re.DOTALL)):
-                return Markup(re.sub(r"</?a\b[^>]*>", "", found[1]))
+            if part.kind == "text" and (match := re.search(r"<p>(.*?)</p>", part.html, re.DOTALL)):
+                return Markup(re.sub(r"</?a\b[^>]*>", "", match[1]))
         return EMPTY
 
 
 def read_cells(notebook: NotebookNode) -> Parts:
     """
-    Split a notebook into the parts of its page; RawDataError if one of its figures cannot be read.
+    Split a notebook into the parts of its page. Raise RawDataError if one of its figures cannot be read.
 
-    Standard error is dropped: it shows progress, which differs between runs. Code cells without output are joined with
-    the next code. Sections that are left out are listed at the end, with their reasons.
+    Drop standard error, because it shows progress, which differs between runs. Join a code cell without output and the
+    next code cell. List the sections that were left out, with the reasons, at the end.
     """
     renderer = TextRenderer()
     highlight = Highlight2HTML(pygments_lexer="ipython3")
-    found = Parts(headings=renderer.headings)
+    page = Parts(headings=renderer.headings)
     names: set[str] = set()
     missing: list[str] = []
     for cell in notebook.cells:
@@ -203,32 +203,32 @@ def read_cells(notebook: NotebookNode) -> Parts:
                 heading = cell.source.strip().splitlines()[0].lstrip("# ")
                 missing.append(f"{heading}: {reason}")
         elif cell.cell_type == "markdown":
-            found.parts.append(Part("text", Markup(renderer.html_of(cell.source))))
+            page.parts.append(Part("text", Markup(renderer.html_of(cell.source))))
         elif cell.cell_type == "code" and cell.source.strip():
-            outputs = [part for output in cell.outputs for part in _read_output(output, found, names)]
+            outputs = [part for output in cell.outputs for part in _read_output(output, page, names)]
             if COVER in tags(cell):
-                found.cover = next((part.figure for part in outputs if part.figure), found.cover)
+                page.cover = next((part.figure for part in outputs if part.figure), page.cover)
             if _is_provenance(cell):
                 continue
             code = Markup(highlight(cell.source))
-            if found.parts and found.parts[-1].kind == "code":
-                found.parts[-1].html += code
+            if page.parts and page.parts[-1].kind == "code":
+                page.parts[-1].html += code
             else:
-                found.parts.append(Part("code", code))
-            found.parts += outputs
+                page.parts.append(Part("code", code))
+            page.parts += outputs
     if missing:
         listed = Markup().join(Markup("<li>{}</li>").format(text) for text in missing)
         note = '<details class="note"><summary>{} left out</summary><ul>{}</ul></details>'
         are = f"{count(len(missing), 'section')} {'is' if len(missing) == 1 else 'are'}"
-        found.parts.append(Part("output", Markup(note).format(are, listed)))
-    return found
+        page.parts.append(Part("output", Markup(note).format(are, listed)))
+    return page
 
 
 def _is_provenance(cell: NotebookNode) -> bool:
     return any(provenance.MIME in output.get("data", {}) for output in cell.outputs)
 
 
-def _read_output(output: NotebookNode, found: Parts, names: set[str]) -> list[Part]:
+def _read_output(output: NotebookNode, page: Parts, names: set[str]) -> list[Part]:
     if output.output_type == "stream":
         return [] if output.name == "stderr" else [_preformatted(output.text)]
     if output.output_type == "error":
@@ -236,11 +236,11 @@ def _read_output(output: NotebookNode, found: Parts, names: set[str]) -> list[Pa
     kind = next((kind for kind in PRIORITY if kind in output.data), None)
     content = output.data.get(kind)
     if kind == MIME:
-        figure = read_figure(content, len(found.figures) + 1, names)
-        found.figures.append(figure)
+        figure = read_figure(content, len(page.figures) + 1, names)
+        page.figures.append(figure)
         return [Part("output", figure=figure)]
     if kind == provenance.MIME:
-        found.runs += content["runs"]
+        page.runs += content["runs"]
         return []
     return [Part("output", _html_of(kind, content))] if kind else []
 

@@ -1,4 +1,4 @@
-"""Run a notebook with papermill: check parameters, show progress, pass Ctrl-C on, classify failures."""
+"""Run a notebook with papermill: check its parameters, show progress, forward Ctrl-C, and report failures."""
 
 import os
 import shutil
@@ -27,32 +27,31 @@ from wanbench.errors import WanbenchError
 from .notebooks import LEFT_OUT, leave_out, optional_section, read_notebook
 from .parameters import check_parameters, declared_parameters
 
-MISSING = ("MissingDataError", "NotFetchedError")  # Names of the errors for missing data.
-SAVE_EVERY_S = 5.0  # A kill loses the outputs of this period; measurements are safe in their run folder.
+MISSING = ("MissingDataError", "NotFetchedError")  # Errors for missing data, by name.
+SAVE_EVERY_S = 5.0  # If the process is killed, outputs of this period are lost; measurements are safe in run folders.
 
 
 class Client(PapermillNotebookClient):
     """
-    Runs the cells, and passes Ctrl-C on.
+    Run the cells of a notebook, and let the running cell clean up after Ctrl-C.
 
-    A kernel runs in its own session, so a Ctrl-C in the terminal would kill it in the middle of its work. Here the
-    first Ctrl-C goes to the notebook, which gets time to clean up (close a lab, a journal); no further cell starts. The
-    second only prints that the notebook is cleaning up, because a lab needs a minute or more to give rented hosts back;
-    the third kills the notebook.
+    The first Ctrl-C interrupts the notebook, which can then close its lab and journal; no further cell starts. The
+    second prints that the notebook is still cleaning up, because a lab needs a minute or more to release rented hosts.
+    The third ends the notebook at once.
     """
 
     interrupted = 0
 
     def papermill_execute_cells(self):
-        """Run all cells, or those up to a Ctrl-C."""
-        with self._passing_on_interrupts():
+        """Run the cells until the last one, or until Ctrl-C."""
+        with self._forwarding_interrupts():
             super().papermill_execute_cells()
 
     def execute_cell(self, cell, cell_index, *args, **kwargs):
         """
-        Run one cell; after a Ctrl-C raise KeyboardInterrupt instead.
+        Run one cell, or raise KeyboardInterrupt if Ctrl-C was pressed.
 
-        A cell without data in an optional section ends the section, not the notebook.
+        If a cell of an optional section lacks its data, leave out the section and continue with the next one.
         """
         if self.interrupted:
             raise KeyboardInterrupt
@@ -68,54 +67,52 @@ class Client(PapermillNotebookClient):
             return cell
 
     @contextmanager
-    def _passing_on_interrupts(self) -> Iterator[None]:
+    def _forwarding_interrupts(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = signal.signal(signal.SIGINT, self._pass_on)
+        before = signal.signal(signal.SIGINT, self._forward)
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _pass_on(self, signal_number, frame):
+    def _forward(self, signal_number, frame):
         self.interrupted += 1
         if self.interrupted > 2:
             raise KeyboardInterrupt
         with suppress(OSError):
             if self.interrupted == 2:
-                os.write(
-                    2, b"\nwanbench: the notebook cleans up; Ctrl-C once more ends it, and leaves what it rents.\n"
-                )
+                os.write(2, b"\nwanbench: the notebook is cleaning up. Ctrl-C again ends it; rented hosts may go on.\n")
                 return
             os.killpg(self.km.provisioner.process.pid, signal.SIGINT)  # the kernel leads its process group
 
 
 class Engine(NBClientEngine):
-    """Entry point that papermill calls to execute a notebook."""
+    """The execution engine that papermill calls; it runs notebooks with `Client`."""
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, **kwargs):
-        """Execute the notebook that `nb_man` manages; keyword arguments go to the client."""
+        """Execute the notebook of the manager `nb_man`; further keyword arguments are settings of `Client`."""
         settings = remove_args(["input_path", "execution_timeout"], **kwargs)
-        with saved_at_times(nb_man):
+        with saved_periodically(nb_man):
             return Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **settings).execute()
 
 
 @contextmanager
-def saved_at_times(manager: NotebookExecutionManager) -> Iterator[None]:
+def saved_periodically(manager: NotebookExecutionManager) -> Iterator[None]:
     """
-    Save the notebook every `SAVE_EVERY_S` seconds, and at the end.
+    Save the notebook at most every `SAVE_EVERY_S` seconds, and at the end.
 
-    Papermill saves it before and after each cell, which took longer than running a page with many figures.
+    By default, papermill saves it before and after each cell; with many figures, saving took longer than running.
     """
     save = manager.save
 
-    def at_times(**kwargs):
+    def save_if_due(**kwargs):
         if (manager.now() - manager.last_save_time).total_seconds() >= SAVE_EVERY_S:
             save(**kwargs)
 
-    manager.save = at_times
+    manager.save = save_if_due
     try:
         yield
     finally:
@@ -123,7 +120,8 @@ def saved_at_times(manager: NotebookExecutionManager) -> Iterator[None]:
         save()
 
 
-INJECTED = "injected-parameters"
+INJECTED = "injected-parameters"  # The tag of the cell that papermill inserts.
+# Sockets of kernels are in folders with a short path: the path of a Unix socket has at most 107 bytes.
 SHORT, SOCKETS = Path("/tmp"), "wanbench-kernel-"
 STARTUP = """
 __import__("sys").modules["rfc3987_syntax"] = None  # jsonschema would build its unused grammar for seconds
@@ -136,16 +134,16 @@ pandas.set_option("display.max_rows", 200)
 
 
 class NotebookError(WanbenchError, RuntimeError):
-    """A cell of a notebook failed, or the notebook could not be run to its end."""
+    """A cell of a notebook failed, or its kernel died."""
 
 
 @dataclass(frozen=True)
 class Executed:
     """
-    A notebook that has run to its end, with all outputs.
+    A notebook that ran to its end, with all outputs.
 
-    `name` is the file's without its ending, and that of the page; `parameters` holds every parameter with the value it
-    had, defaults included, and its comment.
+    `name` is the file name without ".ipynb", and also the name of the page. `parameters` has the name, value and
+    comment of every parameter, including those that kept their defaults.
     """
 
     name: str
@@ -155,15 +153,15 @@ class Executed:
 
 def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextIO | None = None) -> Executed:
     """
-    Run a whole notebook, in its own folder as in JupyterLab.
+    Run a whole notebook; its working directory is its own folder, as in JupyterLab.
 
-    `given` holds parameters by name; the others keep their defaults. `output` is where the executed notebook is kept,
-    also when it fails. `stream` (default sys.stderr) gets the progress, and what the notebook prints on its standard
-    error.
+    `given` holds values by parameter name; other parameters keep their defaults. The executed notebook is written to
+    the path `output`, even if a cell fails. Progress and the notebook's standard error are written to `stream`, by
+    default sys.stderr.
 
-    Raises ParameterError if a parameter is unknown or of the wrong kind (nothing has run then), NotebookError if a cell
-    failed or the kernel died (it names the cell and says why), and KeyboardInterrupt after a Ctrl-C, when the notebook
-    has cleaned up.
+    Raise ParameterError, before anything runs, if a parameter is unknown or its value has the wrong type. Raise
+    NotebookError, which names the cell and the reason, if a cell fails or the kernel dies. Raise KeyboardInterrupt
+    after Ctrl-C, once the notebook has cleaned up.
     """
     source = read_notebook(path)
     accepted = check_parameters(source, given, path.name)
@@ -195,14 +193,14 @@ def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextI
         raise NotebookError(f"{path.name}: {progress.place()}: {error.ename}: {error.evalue}") from None
     except DeadKernelError:
         raise NotebookError(
-            f"{path.name}: {progress.place()}: the kernel died; it may have run out of memory or been killed."
+            f"{path.name}: {progress.place()}: the kernel died; it may have been killed, or out of memory."
         ) from None
     progress.ends()
     return Executed(path.stem, _with_fixed_ids(notebook), parameters)
 
 
 class Progress:
-    """Reports the running cell and its heading, and passes on the notebook's standard error, indented."""
+    """Print each heading that a running notebook reaches, and the notebook's standard error, indented."""
 
     def __init__(self, name: str, cells: int, stream: TextIO):
         self.name, self.cells, self.stream = name, cells, stream
@@ -211,7 +209,7 @@ class Progress:
         self._print(f"{name}: {cells} cells")
 
     def cell_starts(self, cell: NotebookNode, cell_index: int) -> None:
-        """Record the cell, and print its number at a new heading."""
+        """Count the cell; print its number if it is a heading."""
         if INJECTED in cell.get("metadata", {}).get("tags", ()):
             return
         self.number += 1
@@ -221,22 +219,22 @@ class Progress:
             self._print(f"  cell {self.number} of {self.cells}: {self.heading}")
 
     def place(self) -> str:
-        """The current place: "cell 5 of 23, under 'Measure'"."""
+        """Return the place of the running cell, such as "cell 5 of 23, under 'Measure'"."""
         under = f", under {self.heading!r}" if self.heading else ""
         return f"cell {self.number} of {self.cells}{under}"
 
     def write(self, text: str) -> None:
-        """Pass on text from the notebook, indented."""
+        """Write text of the notebook to the stream, indented."""
         for line in text.splitlines(keepends=True):
             self.stream.write(("    " if self._at_line_start else "") + line)
             self._at_line_start = line.endswith(("\n", "\r"))
 
     def flush(self) -> None:
-        """Flush the text."""
+        """Flush the stream."""
         self.stream.flush()
 
     def ends(self) -> None:
-        """Print how long the notebook took."""
+        """Print how long the notebook ran."""
         self._print(f"  all {self.cells} cells ran in {time.monotonic() - self._started_s:.0f} s")
 
     def _print(self, line: str) -> None:
@@ -248,8 +246,10 @@ class Progress:
 @contextmanager
 def kernel_environment() -> Iterator[str]:
     """
-    Environment of kernels: figures as plain data, fixed hash seed, no user settings of IPython; and tables with full
-    texts, so that a page shows why each test failed. Yields a new private folder for sockets, with a short path.
+    Set environment variables for kernels, and yield a new private folder for their sockets, with a short path.
+
+    Kernels then output figures as JSON, have a fixed hash seed, ignore the user's IPython settings, and do not shorten
+    texts in tables, so that a page shows why each test failed.
     """
     _remove_leftovers()
     with tempfile.TemporaryDirectory(prefix=f"{SOCKETS}{os.getpid()}-", dir=SHORT) as folder:
@@ -291,7 +291,7 @@ def _runs(process_id: int) -> bool:
 
 
 def _with_fixed_ids(notebook: NotebookNode) -> NotebookNode:
-    """Give papermill's added cell a fixed id, so that pages are reproducible."""
+    """Give the cell of parameters that papermill inserts a fixed id, so that pages are reproducible."""
     for cell in notebook.cells:
         if INJECTED in cell.get("metadata", {}).get("tags", ()):
             cell["id"] = INJECTED

@@ -1,9 +1,9 @@
 """
-Figures of an executed notebook: name, alternative text and numbers, and SVG and PNG files in blog sizes.
+Read the figures of an executed notebook, and draw them as SVG and PNG files in two sizes for blogs.
 
-A figure function puts into the figure's `layout.meta`: `name` (also the file name), `alt`, `caption`, and `csv` (the
-numbers behind it, as CSV text). Missing ones are derived from the title, except the numbers. One browser, by Kaleido,
-draws the files of a whole site.
+The library's figure functions store in `layout.meta`: `name` (also the file name), `alt`, `caption`, and `csv` (the
+numbers drawn, as CSV text). If `name` or `alt` is missing, it is derived from the figure's number or title. Kaleido
+draws the files of a whole site with one browser.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ class Figure:
     """
     One figure of a page.
 
-    Its name (small letters, digits and hyphens) is unique on the page; title, subtitle, alt and caption are plain text;
-    `csv` holds the numbers behind it, with a header line. `data` and `layout` are Plotly's, without what `layout.meta`
-    held; those of an animated figure, which has `frames`, are for its static files.
+    `name` (lower-case letters, digits and hyphens) is unique on the page. `title`, `subtitle`, `alt` and `caption` are
+    plain text. `csv` holds the numbers drawn, with a header line. `data`, `layout` and `frames` (of an animation) are
+    Plotly's.
     """
 
     name: str
@@ -55,13 +55,13 @@ class Figure:
 
     @property
     def height_px(self) -> int | None:
-        """The figure's own height; None if the page decides."""
+        """Return the height that the figure or its template sets; None if neither does."""
         template = self.layout.get("template", {}).get("layout", {})
         height = self.layout.get("height", template.get("height"))
         return int(height) if isinstance(height, (int, float)) and 0 < height < 10_000 else None
 
     def script(self) -> str:
-        """The figure as JSON, safe inside a script element."""
+        """Return the figure as JSON that is safe inside a script element."""
         layout = {key: value for key, value in self.layout.items() if key != "width"} | {"autosize": True}
         config = PAGE_CONFIG | {"toImageButtonOptions": {"filename": self.name}}
         drawing = {"data": self.data, "layout": layout, "config": config}
@@ -71,7 +71,7 @@ class Figure:
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
     def rows(self) -> tuple[list[str], list[list[str]], int]:
-        """Header, the first `SHOWN_ROWS` rows, and the total number of rows."""
+        """Return the header, the first `SHOWN_ROWS` rows, and the number of all rows of `csv`."""
         if not self.csv:
             return [], [], 0
         header, *rows = csv.reader(io.StringIO(self.csv))
@@ -80,10 +80,10 @@ class Figure:
 
 def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
     """
-    Read the figure in a notebook's output, which holds Plotly's JSON.
+    Read a figure from `content`, Plotly's JSON in the output of a cell.
 
-    `number` (from 1) names the figure if nothing else does; its name is added to those `taken`. RawDataError if the
-    content is not a figure, or its numbers are not CSV.
+    `number` counts the figures of the page from 1, and names a figure without a name. Add the figure's name to `taken`,
+    the names in use. Raise RawDataError if `content` is not a figure, or its numbers are not CSV.
     """
     place = f"figure {number}"
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
@@ -114,7 +114,7 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
 
 def anchor_for(text: str, taken: set[str]) -> str:
     """
-    A unique anchor for a heading, which is added to those taken.
+    Return a unique anchor for a heading or name for a figure, and add it to `taken`.
 
     >>> anchor_for("RTT, by distance", set())
     'rtt-by-distance'
@@ -152,17 +152,17 @@ RENDER_S = 60
 
 
 class StaticFilesError(WanbenchError, RuntimeError):
-    """The static files of a figure could not be made."""
+    """The SVG and PNG files of a figure could not be drawn."""
 
 
 def browser() -> str | None:
-    """The path of the Chromium-based browser that draws static figures; None if this machine has none."""
+    """Return the path of the Chromium-based browser that draws SVG and PNG files; None if this machine has none."""
     return Chromium.find_browser(skip_local=False)
 
 
 def static_names(name: str) -> list[str]:
     """
-    The names of a figure's files.
+    Return the names of the SVG and PNG files of the figure `name`.
 
     >>> static_names("rtt")
     ['rtt-1200x675.svg', 'rtt-1200x675.png', 'rtt-800x450.svg', 'rtt-800x450.png']
@@ -171,22 +171,22 @@ def static_names(name: str) -> list[str]:
 
 
 def normalised_svg(svg: bytes) -> bytes:
-    """The drawing with the plot's random id replaced, so that equal figures give equal files."""
+    """Replace the random id in an SVG drawing by a fixed one, so that equal figures give equal files."""
     found = re.search(rb'id="defs-([0-9a-f]{6})"', svg)
     return svg.replace(found[1], b"000000") if found else svg
 
 
 class Renderer:
     """
-    Draws figures in one browser, which starts with the first figure; a context manager that stops it.
+    Draw figures with one browser, which starts with the first figure and stops at the end of the `with` block.
 
-    The folder `kept` holds copies of what was drawn, so that a figure is drawn again only when it, the browser or
-    Kaleido has changed; None draws every time.
+    The folder `kept` caches drawings: a figure is drawn again only if the figure, the browser, Plotly or Kaleido has
+    changed. Without the folder, every figure is drawn.
     """
 
     def __init__(self, kept: Path | None = None):
         self.kept, self._kaleido = kept, None
-        self._loop = self._thread = None  # the loop must run between figures, too: the browser talks then
+        self._loop = self._thread = None  # a thread, as the browser sends messages between figures, too
 
     def __enter__(self):
         return self
@@ -201,9 +201,10 @@ class Renderer:
 
     def write(self, figure: Figure, folder: Path, page: str = "") -> list[Path]:
         """
-        Write all static files of a figure into a folder; `page` and the figure's name are the name of its kept copy.
+        Write the SVG and PNG files of a figure into a folder, and return their paths.
 
-        StaticFilesError if the browser is missing, does not start, or cannot draw the figure.
+        The cached copy is in `kept`, under the names of the page and the figure. Raise StaticFilesError if the browser
+        is missing, does not start, or cannot draw the figure.
         """
         names = static_names(figure.name)
         if self.kept is None:
@@ -235,7 +236,7 @@ class Renderer:
         try:
             try:
                 return drawn()
-            except TimeoutError:  # on a busy machine, browsers were seen that never answer
+            except TimeoutError:  # on a busy machine, a browser sometimes never answers
                 self._close()
                 return drawn()
         except StaticFilesError:
@@ -254,7 +255,7 @@ class Renderer:
             return
         path = browser()
         if path is None:
-            raise StaticFilesError("static figures need Chromium, and this machine has none.")
+            raise StaticFilesError("SVG and PNG files need Chromium, and this machine has none.")
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, name="static figures", daemon=True)
@@ -271,14 +272,14 @@ class Renderer:
 
 
 def _drawing(figure: Figure) -> dict:
-    """The figure for Plotly, without what only a screen can use; with fixed uids, which would otherwise be random."""
+    """Return the figure without its width and interactive controls, and with fixed uids instead of random ones."""
     left_out = ("width", "height", "meta", "sliders", "updatemenus")
     layout = {key: value for key, value in figure.layout.items() if key not in left_out}
     return {"data": [{**trace, "uid": f"{n:06x}"} for n, trace in enumerate(figure.data)], "layout": layout}
 
 
 def _key(figure: Figure) -> str:
-    """A hash of everything that affects a figure's static files."""
+    """Return a hash of everything that affects the SVG and PNG files of a figure."""
     path = browser()
     drawn_by = [version("kaleido"), version("plotly"), path, Path(path).stat().st_mtime_ns if path else None]
     text = json.dumps([_drawing(figure), SIZES_PX, drawn_by], sort_keys=True)

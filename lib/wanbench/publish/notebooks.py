@@ -1,4 +1,4 @@
-"""Notebooks: find one by its name, read it, and the tags of its cells (in JupyterLab: the property inspector)."""
+"""Find and read notebooks, and the tags of their cells (JupyterLab shows tags in its property inspector)."""
 
 import difflib
 from pathlib import Path
@@ -10,15 +10,15 @@ from wanbench.errors import ParameterError, RawDataError
 
 
 def notebook_paths(root: Path) -> list[Path]:
-    """All notebooks of a checkout, in reading order (names begin with a number)."""
+    """Return the notebooks of a checkout in reading order, which is the order of their file names."""
     return sorted(path for path in (root / "notebooks").glob("*.ipynb") if not path.name.startswith("."))
 
 
 def find_notebook(name: str, root: Path) -> Path:
     """
-    Find a notebook by path, full name ("02-intercloud-throughput"), its start ("02"), or any unique part ("private").
+    Find a notebook by its path, its name ("02-intercloud-throughput"), or the start or any part of its name ("02").
 
-    ParameterError if no notebook, or more than one, is meant; the message lists those there are.
+    Raise ParameterError, which lists all notebooks, if none matches, or more than one.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         return Path(name).resolve()
@@ -33,11 +33,11 @@ def find_notebook(name: str, root: Path) -> Path:
     near = difflib.get_close_matches(stem, paths, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     what = "more than one notebook matches" if meant else "no notebook matches"
-    raise ParameterError(f"{what} {name!r}{hint}; there are: {', '.join(paths) or 'none'}.")
+    raise ParameterError(f"{what} {name!r}{hint}; the notebooks are: {', '.join(paths) or 'none'}.")
 
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:
-    """Read a notebook in format 4; RawDataError if the file is not one."""
+    """Read a notebook of format 4. Raise ParameterError if there is no such file, RawDataError if it is no notebook."""
     try:
         return nbformat.read(path, as_version=4)
     except OSError as error:
@@ -46,29 +46,29 @@ def read_notebook(path: Path) -> nbformat.NotebookNode:
         raise RawDataError(path, None, f"{type(error).__name__}: {error}", "a Jupyter notebook of format 4") from error
 
 
-# On the title: the page checks the lab or the pipeline; the front page lists it after the studies, folded.
+# Tag of a title: the page checks the lab or the pipeline. The front page lists it after the studies, folded.
 CHECK = "check"
-INTRODUCTION = "introduction"  # On the title: the page introduces the others.
-# On the title: a report of all pages replays the study's recording; only a report by name measures it.
+INTRODUCTION = "introduction"  # Tag of a title: the page introduces the others.
+# Tag of a title: `wanbench report` replays the committed recording; only `wanbench report NAME` measures.
 RECORDED = "recorded"
-COVER = "cover"  # On a code cell: its figure is the one on the front page; default: the page's first figure.
-# On a heading: its section is left out, with the reason, if one of its cells raises MissingDataError.
+COVER = "cover"  # Tag of a code cell whose figure the front page shows; without it, the page's first figure.
+# Tag of a heading: the section is left out, with the reason, if one of its cells raises MissingDataError.
 OPTIONAL = "optional"
 
-# In the metadata of a cell of an executed notebook: why its section is left out, at its heading; "" below it.
+# A key in the metadata of executed cells whose section was left out: the reason at the heading, "" at other cells.
 LEFT_OUT = "wanbench-left-out"
 
 
 def tags(cell: NotebookNode) -> list[str]:
-    """The tags of a cell."""
+    """Return the tags of a cell."""
     return list(cell.get("metadata", {}).get("tags", ()))
 
 
 def optional_section(notebook: NotebookNode, index: int) -> range | None:
     """
-    The cells of a cell's innermost optional section, its heading first; None if it is in none.
+    Return the indices of the innermost optional section around the cell `index`; None if there is none.
 
-    A section ends where the next heading of its level or a higher one begins.
+    The first index is the heading's. A section ends before the next heading of the same or a higher level.
     """
     for start in range(index, -1, -1):
         if OPTIONAL in tags(notebook.cells[start]):
@@ -81,7 +81,7 @@ def optional_section(notebook: NotebookNode, index: int) -> range | None:
 
 
 def leave_out(notebook: NotebookNode, section: range, reason: str) -> None:
-    """Mark a section as left out: the page lists its heading, with the reason, at its end."""
+    """Mark a section as left out, and drop its output. The end of the page then lists its heading and the reason."""
     notebook.cells[section[0]].metadata[LEFT_OUT] = reason.strip() or "its data are missing."
     for k in section[1:]:
         notebook.cells[k].metadata[LEFT_OUT] = ""
@@ -90,17 +90,17 @@ def leave_out(notebook: NotebookNode, section: range, reason: str) -> None:
 
 
 def _level(cell: NotebookNode) -> int:
-    """The level of a heading, by its number of #; 0 for any other cell."""
+    """Return the level of a heading (1 for "#"); 0 for any other cell."""
     text = cell.source.lstrip() if cell.cell_type == "markdown" else ""
     return len(text) - len(text.lstrip("#"))
 
 
 def title_tags(notebook: NotebookNode) -> list[str]:
-    """The tags of a notebook's title, its first cell of text."""
+    """Return the tags of a notebook's title, which is its first Markdown cell."""
     title = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
     return [] if title is None else tags(title)
 
 
 def kind(notebook: NotebookNode) -> str:
-    """The kind of a notebook, by its title's tag: "check", "introduction", or else "study"."""
+    """Return the kind of a notebook: "check" or "introduction", if its title has this tag, or else "study"."""
     return next((tag for tag in (CHECK, INTRODUCTION) if tag in title_tags(notebook)), "study")

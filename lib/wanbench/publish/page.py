@@ -1,4 +1,4 @@
-"""One page of the site: an executed notebook, its figures as files, and its provenance."""
+"""Write one page of the site from an executed notebook: its HTML and the files of its figures."""
 
 import json
 import platform
@@ -24,7 +24,12 @@ PACKAGES = ("numpy", "pandas", "pyarrow", "scipy", "plotly", "papermill", "nbcon
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that a page's template shows."""
+    """
+    The values that the template of a page shows.
+
+    `lead` is the first paragraph. `drawn` has the names of the figures with SVG and PNG files, `cover` the name of the
+    figure for the front page. `static_note` says why such files are missing. `commit` is that of the checkout.
+    """
 
     name: str
     title: str
@@ -47,13 +52,13 @@ class Page:
 
 
 def versions() -> tuple[tuple[str, str], ...]:
-    """Versions of this package, of Python and of the main packages, by name."""
+    """Return names and versions of wanbench, Python and the main packages."""
     own = (("wanbench", __version__), ("Python", platform.python_version()))
     return (*own, *((name, version(name)) for name in PACKAGES))
 
 
 def templates() -> jinja2.Environment:
-    """The templates, which escape every value unless marked as HTML."""
+    """Return the environment of the HTML templates, which escape every value that is not Markup."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("wanbench.publish", "templates"),
         autoescape=True,
@@ -68,11 +73,11 @@ def templates() -> jinja2.Environment:
 
 def make_page(executed: Executed, site: Path, renderer: Renderer | None, *, replay_reason=None, remark=None) -> Page:
     """
-    Write a page and the files of its figures, and return it.
+    Write a page and the files of its figures below the folder `site`, and return the page.
 
-    `renderer` draws the static files; None leaves them out, and the page says so. `replay_reason`, why the page shows
-    the committed samples, and `remark` stand at its top. RawDataError if a figure cannot be read; nothing is written
-    then.
+    `renderer` draws the SVG and PNG files; without it there are none, and the page says so. The top of the page shows
+    `replay_reason` (why the page shows the committed recording) and `remark`. Raise RawDataError, before anything is
+    written, if a figure cannot be read.
     """
     cells = read_cells(executed.notebook)
     drawn, note = set(), None

@@ -1,8 +1,8 @@
 """
-The parameters of a notebook: its `parameters` cell, the check of given values, presets, and paths of files.
+Read the `parameters` cell of a notebook and its presets, and check values and file paths before anything runs.
 
-papermill only warns of unknown names and ignores types, so a misspelt parameter would measure for an hour with the
-default. Here both are errors before anything runs.
+papermill only warns about unknown names and ignores types, so that a notebook with a misspelt parameter would measure
+for an hour with the default. Here both are errors.
 """
 
 import ast
@@ -31,17 +31,17 @@ from .notebooks import read_notebook, tags
 SCALARS = (str, int, float, bool, NoneType)
 ANNOTATIONS = {one.__name__: one for one in (str, int, float, bool, list, dict)}
 ANNOTATIONS |= {"Literal": Literal, "Optional": Optional}
-# What an annotation may consist of: nothing that runs code.
+# Syntax that an annotation may contain: none of it runs code.
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.Subscript, ast.Tuple, ast.BinOp, ast.BitOr, ast.UnaryOp, ast.USub)
 
 
 class Misfit(ValueError):
-    """A value of the wrong kind; the message says where inside the value, and what was found."""
+    """A value has the wrong type; the message quotes the value and its place in a list or dict."""
 
 
 def kind_text(kind) -> str:
     """
-    Describe a kind: a plain type, a list, dict, Literal or union of such, or `object` for anything.
+    Describe a type in words: a scalar, a list, a dict, a Literal, a union of these, or `object` for any type.
 
     >>> kind_text(list[float] | None)
     'list of float or None'
@@ -60,9 +60,10 @@ def kind_text(kind) -> str:
 
 def accept(kind, value: object, place: str = "") -> object:
     """
-    Check plain data, as from YAML, against a kind; Misfit if it is of another.
+    Check plain data, such as from YAML, against a type, and return them. Raise Misfit if they have another type.
 
-    An int is converted to float if required; a bool is not a number; nothing else is converted.
+    An int becomes a float where a float is required; nothing else is converted. A bool is not accepted as a number.
+    `place` says where in a parameter's value the data are, such as "[2]".
     """
     origin, parts = get_origin(kind) or kind, get_args(kind) or (object, object)
     if origin is float and isinstance(value, int | float) and not isinstance(value, bool):
@@ -87,7 +88,7 @@ def accept(kind, value: object, place: str = "") -> object:
 
 def kind_of_value(value: object):
     """
-    The kind of a default value.
+    Return the type that values must have if this is the default.
 
     >>> kind_text(kind_of_value([1, 2.5]))
     'list of float'
@@ -109,7 +110,7 @@ def kind_of_value(value: object):
 
 def kind_of_annotation(node: ast.expr):
     """
-    The kind of an annotation: str, int, float, bool, None, list[...], dict[..., ...], Literal[...], Optional[...], `|`.
+    Return the type that an annotation means; Misfit if it has more than the types in the message below.
 
     >>> kind_text(kind_of_annotation(ast.parse("list[str] | None", mode="eval").body))
     'list of str or None'
@@ -133,7 +134,7 @@ TAG = "parameters"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a notebook: name, default, allowed kind, and comment."""
+    """One parameter of a notebook; `kind` is the type that its value must have."""
 
     name: str
     default: object
@@ -143,10 +144,10 @@ class Parameter:
 
 def declared_parameters(notebook: nbformat.NotebookNode, name: str) -> dict[str, Parameter]:
     """
-    The parameters in the cell tagged `parameters`, by name, in order; messages call the notebook `name`.
+    Return the parameters in the cell tagged `parameters`, by name. Error messages call the notebook `name`.
 
-    Raises ParameterError if two cells carry the tag, or the cell holds anything but assignments of plain literals, or a
-    default that its annotation does not allow, or a default of None that no annotation explains.
+    Raise ParameterError if two cells have the tag, if the cell contains anything but assignments of literals, if a
+    default does not fit its annotation, or if a default is None without an annotation.
     """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code" and TAG in tags(cell)]
     if len(cells) > 1:
@@ -158,10 +159,10 @@ def check_parameters(
     notebook: nbformat.NotebookNode, given: Mapping[str, object], name: str, source: str = ""
 ) -> dict[str, object]:
     """
-    Check given values by parameter name against the notebook, which messages call `name`.
+    Check values by parameter name against a notebook's parameters, and return them, ints as floats where required.
 
-    `source` says in messages where the values come from, such as the path of a preset. Raises ParameterError if a name
-    is unknown or a value of the wrong kind: it lists all faults, with what is allowed.
+    Error messages call the notebook `name`, and the origin of the values `source`, such as the path of a preset. Raise
+    ParameterError, which lists all faults, if a name is unknown or a value has the wrong type.
     """
     declared = declared_parameters(notebook, name)
     faults, accepted = [], {}
@@ -182,13 +183,13 @@ def check_parameters(
 
 
 def check_notebook(path: Path, given: Mapping[str, object], source: str = "") -> dict[str, object]:
-    """As `check_parameters`, for a notebook file."""
+    """Check values as `check_parameters` does, against the notebook in a file."""
     return check_parameters(read_notebook(path), given, path.name, source)
 
 
 def parse_assignment(text: str, declared: Mapping[str, Parameter]) -> tuple[str, object]:
     """
-    Parse "name=value" from a command line: the value is YAML, or plain text for text parameters.
+    Parse "name=value" from a command line. The value is read as YAML, or as text if the parameter is a str.
 
     >>> count = Parameter("count", 20, int, "")
     >>> parse_assignment("count=5", {"count": count})
@@ -220,15 +221,15 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
             case ast.AnnAssign(target=ast.Name(id=key), annotation=annotation, value=value) if value is not None:
                 pass
             case _:
-                raise ParameterError(f"{place} is not an assignment of a plain value to a name.")
+                raise ParameterError(f"{place} is not an assignment of a literal to a name.")
         if key in parameters:
             raise ParameterError(f"{place} assigns {key!r} for the second time.")
         try:
             default = ast.literal_eval(value)
         except (ValueError, SyntaxError, TypeError):
-            raise ParameterError(f"{place}: {ast.unparse(value)!r} is computed; write a plain value.") from None
+            raise ParameterError(f"{place}: {ast.unparse(value)!r} is not a literal; write the value itself.") from None
         if annotation is None and default is None:
-            raise ParameterError(f"{place}: {key!r} is None; give its other type, as in `{key}: int | None = None`.")
+            raise ParameterError(f"{place}: {key!r} is None; annotate its type, as in `{key}: int | None = None`.")
         try:
             kind = kind_of_value(default) if annotation is None else kind_of_annotation(annotation)
             accept(kind, default)
@@ -239,7 +240,7 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
 
 
 def _comments(source: str) -> dict[int, tuple[str, bool]]:
-    """Comment text by line number, and whether it is alone on its line."""
+    """Return by line number the comment, and whether it is the only content of its line."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return {
         token.start[0]: (token.string.lstrip("# ").rstrip(), token.line.lstrip().startswith("#"))
@@ -249,7 +250,7 @@ def _comments(source: str) -> dict[int, tuple[str, bool]]:
 
 
 def _comment_for(statement: ast.stmt, comments: dict[int, tuple[str, bool]]) -> str:
-    """The comment at the end of a statement's first or last line; else one alone on the line above."""
+    """Return the comment at the end of the first or last line of a statement, or else the comment on the line above."""
     for line in (statement.lineno, statement.end_lineno):
         if line in comments:
             return comments[line][0]
@@ -258,9 +259,7 @@ def _comment_for(statement: ast.stmt, comments: dict[int, tuple[str, bool]]) -> 
 
 
 def read_parameters(path: Path) -> dict[str, object]:
-    """
-    Read parameters by name from a YAML file; ParameterError if it is missing, or holds something else.
-    """
+    """Read values by parameter name from a YAML file; ParameterError if it is missing or is no such mapping."""
     data = read_yaml(path, "parameters")
     if data is None:
         return {}
@@ -272,15 +271,15 @@ def read_parameters(path: Path) -> dict[str, object]:
 
 
 def preset_paths(notebook: str, root: Path) -> dict[str, Path]:
-    """The presets of a notebook (its name without the ending), by name."""
+    """Return the preset files of a notebook, by preset; `notebook` is its name without ".ipynb"."""
     return {path.stem: path for path in sorted((root / ROOT_MARK / notebook).glob("*.yml"))}
 
 
 def find_preset(notebook: str, preset: str, root: Path) -> Path | None:
     """
-    The file of a preset; None for a notebook without presets, which runs with its defaults.
+    Return the file of a preset, or None for a notebook without presets, which runs with its defaults.
 
-    Raises ParameterError if the notebook has presets, but not this one.
+    Raise ParameterError if the notebook has other presets only.
     """
     presets = preset_paths(notebook, root)
     if preset in presets:
@@ -292,21 +291,21 @@ def find_preset(notebook: str, preset: str, root: Path) -> Path | None:
     raise ParameterError(f"{notebook} has no preset {preset!r}{hint}; it has {', '.join(presets)}.")
 
 
-# Parameters whose values are paths of files, as are those of every name that ends in `ENDING`, at any depth.
+# Parameters with these names, or with a name that ends in `ENDING`, contain paths; so do such keys inside their values.
 FILES = ("workload", "driver", "inventory")
 ENDING = "_file"
 
 
-def located(
+def resolve_paths(
     given: Mapping, declared: Collection[str], notebook: Path, starts: Sequence[Path], top: Path, source: str = ""
 ) -> dict[str, object]:
     """
-    Convert the paths among given parameters to the notebook's folder.
+    Replace file paths in parameter values by paths that are valid in the notebook's folder.
 
-    A relative path starts in the first of `starts` that has the file; the folder in which the command was typed comes
-    first. Inside the checkout `top`, paths become relative to the notebook's folder, so that a page is the same on
-    every machine; others become absolute. An empty path or None stays, as does what is not `declared`. Raises
-    ParameterError if there is no such file: it names the parameter, every place that was tried, and `source`.
+    A relative path is looked up in each folder of `starts` in turn. The path of a file inside the checkout `top`
+    becomes relative to the notebook's folder, so that the page is the same on every machine; other paths become
+    absolute. Empty paths, None and parameters that are not in `declared` are not changed. Raise ParameterError, which
+    names `source`, the parameter and every path tried, if there is no such file.
     """
 
     def find(name: str, text: str) -> str:
@@ -314,9 +313,9 @@ def located(
         found = next((path for path in tried if path.is_file()), None)
         if found is None:
             places = " or ".join(map(str, dict.fromkeys(tried)))
-            hint = "" if Path(text).is_absolute() else "; relative paths begin where the command was typed"
+            hint = "" if Path(text).is_absolute() else "; a relative path starts in the working directory"
             raise ParameterError(
-                f"{f'{source}: ' if source else ''}parameter {name!r} is {text!r}, and there is no file {places}{hint}."
+                f"{f'{source}: ' if source else ''}parameter {name!r} is {text!r}, but there is no file {places}{hint}."
             )
         inside = found.is_relative_to(top.resolve())
         return os.path.relpath(found, notebook.parent.resolve()) if inside else str(found)
@@ -324,8 +323,8 @@ def located(
     return {name: _each_path(name, value, find) if name in declared else value for name, value in given.items()}
 
 
-def contents(given: Mapping[str, object], notebook: Path) -> list[str]:
-    """A hash of each file that parameters name (see `located`), by which a change of its content is seen."""
+def file_hashes(given: Mapping[str, object], notebook: Path) -> list[str]:
+    """Return a hash of the content of each file that a parameter names (see `resolve_paths`)."""
     hashes = []
 
     def add(name: str, text: str) -> str:
@@ -339,7 +338,7 @@ def contents(given: Mapping[str, object], notebook: Path) -> list[str]:
 
 
 def _each_path(name: str, value: object, change: Callable[[str, str], str]) -> object:
-    """A value with its paths changed: text, or each text of a list, under a name that stands for files."""
+    """Return a parameter's value with `change(name, path)` applied to each path in it."""
     if isinstance(value, Mapping):
         return {key: _each_path(str(key), one, change) for key, one in value.items()}
     if isinstance(value, list | tuple):

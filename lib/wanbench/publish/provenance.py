@@ -1,8 +1,8 @@
 """
-The provenance of a page: the runs it used, and their tools.
+State the runs that a page used.
 
-A notebook ends with `provenance(run)`. In JupyterLab that shows a small table; on the published page it becomes
-the footer, together with the parameters, the versions and the commit.
+A notebook ends with `provenance(run)`. JupyterLab shows the result as a small table. The published page shows the runs
+in its footer, with the parameters, the versions of packages and the commit.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,10 @@ MIME = "application/vnd.wanbench.provenance+json"
 @dataclass(frozen=True)
 class Provenance:
     """
-    The runs a notebook used, each as plain data: run_id, campaign, lab, started_at_utc, ended_at_utc (None while
-    unfinished), tests (a sentence), tools (version by name), commit.
+    The runs that a notebook used.
+
+    Each is a dict of plain data: run_id, campaign, lab, started_at_utc, ended_at_utc (None for an unfinished run),
+    tests (the numbers of attempts, as text), tools (versions by name) and commit.
     """
 
     runs: tuple[dict, ...]
@@ -42,7 +44,7 @@ class Provenance:
 
 def provenance(*runs) -> Provenance:
     """
-    State the runs that a notebook used (none for a page that rests on no run), as its last expression.
+    Return the runs that a notebook used, for its last cell to show.
 
     >>> provenance()
     No run was read.
@@ -71,7 +73,7 @@ def _facts(run) -> dict:
 
 
 def _lab(run) -> str:
-    """The kind of lab, its link emulator, and its cost against the expected cost."""
+    """Return the kind of lab, its link emulator, and its actual and expected cost, as text."""
     lab = " by ".join(str(run.lab[key]) for key in ("kind", "emulator") if run.lab.get(key)) or "not known"
     cost = lab_cost(run)
     return f"{lab}, {cost}" if cost else lab

@@ -1,4 +1,4 @@
-"""The site: run each notebook, write its page, report failures, and write the front page with all findings."""
+"""Make the site: run each notebook, write its page or record its failure, and write the front page."""
 
 import hashlib
 import json
@@ -28,23 +28,24 @@ from .execute import execute
 from .figures import Renderer, browser
 from .notebooks import CHECK, INTRODUCTION, notebook_paths, read_notebook
 from .page import Page, make_page, templates, versions
-from .parameters import check_notebook, contents, declared_parameters
+from .parameters import check_notebook, declared_parameters, file_hashes
 
 PACKAGE = Path(__file__).parents[1]
 
 
-def made_from(notebook: Path, given: dict, remarks: list, top: Path) -> str:
+def sources_hash(notebook: Path, given: dict, remarks: list, top: Path) -> str:
     """
-    A hash of a page's sources: the notebook, its parameters and the files they name, the top of the page, the library,
-    installed packages, and all data it may read, including runs of its campaigns; and its findings, so that lost ones
-    are made again.
+    Return a hash of everything that a page is made from; `remarks` are the texts at the top of the page.
 
-    Data count by path, size and modification time, as reading them would take as long as making the page.
+    The hash covers the notebook, its parameters and the files they name, the library, the installed packages, and all
+    data that the page may read, including runs of its campaign. It also covers the page's findings, so that deleted
+    findings are computed again. Data files enter with path, size and modification time only: reading them would take as
+    long as making the page.
     """
     content = [
         hashlib.sha256(notebook.read_bytes()).hexdigest(),
         json.dumps([given, remarks], sort_keys=True, default=repr),
-        *contents(given, notebook),
+        *file_hashes(given, notebook),
         _library(),
         *_data(top, notebook.stem, _campaign(notebook, given)),
     ]
@@ -82,8 +83,8 @@ def _data(top: Path, page: str, campaign: str | None) -> Iterator[str]:
 TITLE = "wanbench: claims about the network between clouds, measured again"
 QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
 ABOUT = (
-    "wanbench repeats, audits and extends such claims. Each page below asks one question and ends in findings whose "
-    "sentences and numbers are computed. Most pages measure with real tools over an emulated wide-area network, the "
+    "wanbench repeats, audits and extends such claims. Each page below asks one question and ends with findings, whose "
+    "sentences and numbers are computed. Most pages measure with real tools over an emulated wide-area network; the "
     "others analyse published data."
 )
 
@@ -91,10 +92,11 @@ ABOUT = (
 @dataclass(frozen=True)
 class Record:
     """
-    The state of a page.
+    The state of a page: whether it is published, and what the front page says about it.
 
-    `outcome` is "published", "failed" (with `reason`) or "not made"; `kind` is that of `notebooks.kind`; `thumbnail` is
-    a path in the site, `basis` says where its data come from, `lead` is HTML, `made_from` a hash of the page's sources.
+    `outcome` is "published", "failed" (with `reason`) or "not made". `kind` is the value of `notebooks.kind`, `lead`
+    the first paragraph as HTML, `thumbnail` a path in the site, `basis` a sentence about the origin of the data, and
+    `made_from` the `sources_hash` of the page.
     """
 
     name: str
@@ -112,8 +114,10 @@ class Record:
 @dataclass(frozen=True)
 class Site:
     """
-    The folders of a site: the checkout `root` with notebooks and findings, `folder` for pages, `build` for executed
-    notebooks and the records of pages.
+    The folders of a site.
+
+    `root` is the checkout with notebooks and findings, `folder` receives the pages, and `build` the executed notebooks,
+    drawings and records of pages.
     """
 
     root: Path
@@ -122,32 +126,32 @@ class Site:
 
     @classmethod
     def of(cls, root: Path):
-        """The site of a checkout: `site/`, built from `build/`."""
+        """Return the site of a checkout: pages in `site/`, intermediate files in `build/`."""
         return cls(root, root / "site", root / "build")
 
     def executed_path(self, name: str) -> Path:
-        """The path of a page's executed notebook."""
+        """Return the path of a page's executed notebook."""
         return self.build / "notebooks" / f"{name}.ipynb"
 
     def record_published(self, page: Page, made_from: str = "") -> None:
-        """Record that a page was published, and its sources."""
+        """Record that a page was published; `made_from` is its `sources_hash`."""
         about = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
         thumbnail = f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else ""
         record = Record(page.name, "published", **about, thumbnail=thumbnail, basis=_basis(page), made_from=made_from)
         self._write(record)
 
     def record_failed(self, name: str, reason: str) -> None:
-        """Record that a page failed, and remove files of an earlier build."""
+        """Record that a page failed, and remove the page of an earlier build."""
         (self.folder / f"{name}.html").unlink(missing_ok=True)
         shutil.rmtree(self.folder / "figures" / name, ignore_errors=True)
         self._write(Record(name, "failed", reason=reason))
 
     def records(self) -> list[Record]:
-        """The state of each notebook's page, in reading order."""
+        """Return the state of each notebook's page, in reading order."""
         return [self.record(path.stem) for path in notebook_paths(self.root)]
 
     def write_front_page(self) -> Path:
-        """Write assets, and `index.html` from records and findings of published pages; returns its path."""
+        """Write `index.html` from the records of all pages and the findings of published ones, and return its path."""
         self._write_assets()
         records = self.records()
         made_from = origin()
@@ -193,7 +197,7 @@ class Site:
         replace_file(self._record_path(record.name), text.encode())
 
     def record(self, name: str) -> Record:
-        """The state of one notebook's page."""
+        """Return the state of one notebook's page."""
         path = self._record_path(name)
         try:
             record = Record(**json.loads(path.read_bytes()))
@@ -228,10 +232,10 @@ def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
 @dataclass(frozen=True)
 class Job:
     """
-    A notebook to publish with these parameters; `source` says in messages where they come from.
+    A notebook to publish with parameters.
 
-    `replay_reason` says why it shows the committed samples (None if it does not), `remark` what a reader of the page
-    must know before anything else.
+    `given` holds values by parameter name; error messages call their origin `source`. `replay_reason` is the reason why
+    the page shows the committed recording; None if it does not. `remark` is a sentence for the top of the page.
     """
 
     notebook: Path
@@ -243,10 +247,11 @@ class Job:
 
 def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True) -> list[Record]:
     """
-    Run notebooks and publish their pages; a failed page does not stop the others. Returns what became of each job.
+    Run notebooks, publish their pages and the front page, and return the state of each job's page.
 
-    The progress goes to `stream`, by default sys.stderr. Without `again`, pages are kept if nothing that they are made
-    from has changed. Raises ParameterError if the parameters of any job do not fit; nothing has run then.
+    A failed page does not stop the others. Progress is written to `stream`, by default sys.stderr. Unless `again` is
+    true, a page is kept if none of its sources has changed. Raise ParameterError, before anything runs, if a parameter
+    of any job is unknown or its value has the wrong type.
     """
     stream = stream or sys.stderr
     for job in jobs:
@@ -255,7 +260,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
         renderer = stack.enter_context(Renderer(site.build / "drawings")) if browser() else None
         for job in jobs:
             if not again and _is_current(job, site):
-                print(f"{job.notebook.stem}: nothing has changed; the page is kept", file=stream, flush=True)
+                print(f"{job.notebook.stem}: the page is up to date", file=stream, flush=True)
                 continue
             reason = _publish(job, site, renderer, stream)
             if reason:
@@ -272,7 +277,7 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason, remark=job.remark)
     except (WanbenchError, OSError) as error:
         return str(error)
-    except Exception as error:  # a fault of code must not keep the other pages from being made
+    except Exception as error:  # a bug in one notebook must not stop the other pages
         traceback.print_exc(file=stream)
         return f"{type(error).__name__}: {error}"
     site.record_published(page, _made_from(job, site))
@@ -285,4 +290,4 @@ def _is_current(job: Job, site: Site) -> bool:
 
 
 def _made_from(job: Job, site: Site) -> str:
-    return made_from(job.notebook, dict(job.given), [job.replay_reason, job.remark], site.root)
+    return sources_hash(job.notebook, dict(job.given), [job.replay_reason, job.remark], site.root)

@@ -1,9 +1,9 @@
 """
-Settings against a baseline, from few trials each: ratios with intervals from the pooled scatter of all settings.
+Compare settings with a baseline, from few trials each.
 
-With two or three trials per setting, t has one or two degrees of freedom, and an interval from these alone is too wide
-to be useful. If all settings have the same relative scatter, it can be pooled. The intervals are simultaneous (Dunnett
-1955); those of each setting alone are given too.
+With two or three trials per setting, an interval from these alone (one or two degrees of freedom) is too wide to be
+useful. If all settings have the same relative scatter, it can be pooled. The intervals are simultaneous over all
+settings (Dunnett 1955); individual intervals are given too.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ ASSUMPTION = (
 UNEQUAL_BELOW = 0.05  # There is a caution if the p-value of equal scatter is below this: one false alarm in twenty.
 DRAWS = 2_000  # Number of draws of the test of equal scatter: a p-value of 0.05 is then accurate to 0.01.
 RESTARTED = (
-    "brokers were restarted between these settings, once per block: differences between "
-    "restarts affect their ratio, but hardly the pooled scatter, so the interval may be "
-    "too narrow"
+    "brokers were restarted between these settings, once per block: differences between restarts affect the ratio, "
+    "but hardly the pooled scatter, so the interval may be too narrow"
 )
-NOTHING = 1e-12  # Trials of a setting are equal up to rounding if their squared log residuals are below this.
+NOTHING = 1e-12  # Sum of squared log residuals below which trials of a setting differ by rounding only.
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,13 @@ class AgainstBaseline:
     rows: One row per setting, the baseline included (ratio 1, no interval): `setting`, `n`, `mean` (geometric mean of
         the response, at the average block), `ratio`, `low`, `high` (simultaneous over all settings) and `verdict`
         ("higher", "lower", "not shown" or "baseline").
-    ratios: Setting to Estimate of its ratio. Its interval is simultaneous over all settings; `others` has the
-        individual one, and one without pooling: Welch's, or with blocks that of pairs.
+    ratios: Maps each setting to the Estimate of its ratio, with a simultaneous interval. Its `others` are the
+        individual interval, and one without pooling: Welch's, or from pairs of trials if there are blocks.
     log_spread, freedom: Pooled standard deviation of the logarithm of the response within a setting (NaN without
         repeated trials), and its degrees of freedom.
-    equal_spread_p: P-value of equal scatter in all settings (Bartlett's statistic, its distribution simulated for this
-        design); NaN with fewer than two settings that can be compared.
-    pooled: How the variance was pooled.
+    equal_spread_p: P-value of the test that all settings have equal scatter (Bartlett's statistic, its distribution
+        simulated for this design); NaN if fewer than two settings were repeated.
+    pooled: The method of pooling, as text.
     """
 
     rows: pd.DataFrame
@@ -78,16 +77,15 @@ def against_baseline(
     restart: str | None = None,
 ) -> AgainstBaseline:
     """
-    Return the ratio of each setting to the baseline, with intervals from the scatter pooled over all settings.
+    Estimate the ratio of each setting to the baseline, with intervals from the scatter pooled over all settings.
 
-    frame: One row per trial; one without a positive `response` is left out and cautioned.
-    baseline: The value of column `by` that others are compared with.
-    block: The column of blocks, such as replicates, each measured in one go: effects that the trials of a block share
-        are removed.
-    restart: The column of levels that need a restart of the brokers. Ratios between settings of different restarts get
-        a caution, unless no two settings share a restart; then the pooled scatter includes the effect of restarts.
+    frame: One row per trial. Rows without a positive `response` are left out, with a caution.
+    baseline: The value of column `by` that the others are compared with.
+    block: The column of blocks, such as replicates; effects that the trials of a block share are removed.
+    restart: A column that is equal for settings measured without a restart of the brokers between them. Ratios across
+        restarts get a caution, unless no two settings share a restart: then the pooled scatter includes restarts.
 
-    Raises ParameterError: the baseline or every other setting has no trial left, or if blocks share no setting.
+    Raises ParameterError: the baseline or every other setting has no trial left, or blocks share no setting.
 
     >>> frame = pd.DataFrame({"setting": list("aaabbb"), "rate": [9.0, 10.0, 11.0, 19.0, 20.0, 21.0]})
     >>> result = against_baseline(frame, "rate", "a")
@@ -161,7 +159,7 @@ def _in_order(values: pd.Series) -> list:
 
 
 def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | None, level: float) -> tuple:
-    """Return the interval from the trials of one setting and the baseline alone; none with fewer than two of either."""
+    """Return the interval from the trials of one setting and the baseline only; none with fewer than two of either."""
     logs, theirs = pd.Series(log[pair.index], index=pair.index), pair[by] == name
     if block is None:
         sides = [logs[~theirs].to_numpy(), logs[theirs].to_numpy()]
@@ -218,13 +216,15 @@ def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, ex
     if equal_p < UNEQUAL_BELOW:
         (most, widest), (least, narrowest) = extremes
         notes.append(
-            f"settings have unequal scatter ({p_value(equal_p)}): {most} by {number(100 * widest, 1)} %, {least} by "
-            f"{number(100 * narrowest, 1)} %; intervals of those that scatter more are too narrow: "
-            "use those without pooling"
+            f"settings have unequal scatter ({p_value(equal_p)}): trials of {most} scatter by "
+            f"{number(100 * widest, 1)} %, those of {least} by {number(100 * narrowest, 1)} %; pooled intervals of "
+            "settings with more scatter are too narrow"
         )
     once = rows.setting[rows.n == 1]
     if len(once) and (rows.n > 1).any():
-        notes.append(f"{', '.join(map(str, once))} measured once: its interval uses the scatter of the other settings")
+        notes.append(
+            f"{', '.join(map(str, once))} was measured once: its interval uses the scatter of the other settings"
+        )
     if len(left_out):
         notes.append(f"{len(left_out)} of {count(len(frame), 'trial')} not in use: {reasons(left_out)}")
     return tuple(notes)

@@ -1,9 +1,9 @@
 """
-Upper bounds of each trial from settings, placement and metrics, and the share it reached.
+Compute upper bounds on the throughput of each trial, and the share of them that it reached.
 
-Link, window and replication are those of `region_limits`. The machine's bound is measured: the throughput
-at the same processor time per byte with no processor idle. The share of that bound that a trial reaches is simply the
-utilisation, so trials whose lowest bound it is are left out of the shares.
+The bounds by links, windows and replication follow from settings and placement (`region_limits`). The bound by the
+machine is measured: the throughput at the same processor time per byte if no processor were idle. The share of it that
+a trial reaches is simply the utilisation, so it is not reported.
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ from wanbench.pages.geo_kafka.region_limits import region_limits
 
 SYMBOLS = ("square", "circle", "diamond", "triangle-up")
 NAMES = ("link", "window", "replication", "machine")
-# The two bounds are named together if the lowest is at least this share of the other: bounds are no more exact than 10
-# %.
+# Bounds are named together with the lowest one if that is at least this share of them: they are exact to some 10 %.
 NEAR = 0.9
-EXPLAINED = 0.5  # Below this share of the lowest bound something else limits the trial: it waits more than it works.
+EXPLAINED = 0.5  # A trial that reaches less of its lowest bound is limited by something else.
 MACHINE = NAMES[-1]
 METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
-ASSUMPTION = "Records are spread evenly over partitions; links keep the requested rate and delay"
+ASSUMPTION = "Records are spread evenly over partitions; links have the requested rate and delay"
 
 
 @dataclass(frozen=True, repr=False)
 class Bounds(Result):
     """
-    The share of its bounds that each trial reached.
+    The bounds of each trial, and the shares of them that it reached.
 
     trials: Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four
         bounds, bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its
@@ -54,26 +53,26 @@ class Bounds(Result):
     trials: pd.DataFrame
     level: float
 
-    TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, utilisation of machine and links"
+    TITLE = "Means over trials: payload measured and bounds on it, in Mbit/s"
 
     @property
     def sentence(self) -> str:
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
-        return f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
+        return f"The lowest bound, named with those within {percent(1 - NEAR)} of it, is {listed}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
         beyond = int((self.trials.reached > 1.05).sum())  # whole seconds cut batches at both ends
         unknown = int(np.isinf(self.trials.machine).sum())
-        notes = [f"{count(beyond, 'trial')} reached more than a bound allows: an assumption does not hold"] * bool(
+        notes = [f"{count(beyond, 'trial')} reached more than a bound allows, so an assumption does not hold"] * bool(
             beyond
         )
         notes += [f"{count(unknown, 'trial')} without processor metrics"] * bool(unknown)
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
-        """Return the shares of the links' rate and of the lowest bound that the trials of one setting reached."""
+        """Estimate the shares of the links' bound and of the lowest bound that the trials of one setting reached."""
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting} has bounds.")
@@ -81,7 +80,7 @@ class Bounds(Result):
         def share(values, bound: str, rate: str) -> Estimate:
             names = {
                 "quantity": f"{setting}: share of {bound}",
-                "claim": f"{setting} reaches {{}} of what {rate} allows",
+                "claim": f"“{setting}” reaches {{}} of what {rate} allows",
             }
             about = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}
             return geometric_mean(values, self.level, **names, **about)
@@ -93,15 +92,15 @@ class Bounds(Result):
     def table(self) -> pd.DataFrame:
         frame = self.trials.assign(**{name: self.trials[name] / 1e6 for name in ("measured", *NAMES, "allowed")})
         groups = frame.groupby("setting", sort=False)
-        columns = ["measured", *NAMES, "reached", "busy_percent", "iowait_percent", "fullest_link"]
+        columns = ["measured", *NAMES, "reached", "busy_percent", "fullest_link"]
         means = groups[columns].mean()
         means.insert(0, "n_trials", groups.size())
         means.insert(1, "limits", groups.limits.agg(lambda limits: limits.mode().iloc[0]))
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        heads = {"n_trials": "trials", "limits": "lowest bound", "fullest_link": "full"}
-        heads |= {"busy_percent": "busy %", "iowait_percent": "iowait %"}
+        heads = {"n_trials": "trials", "limits": "lowest bound", "reached": "share of the lowest bound"}
+        heads |= {"busy_percent": "processors busy (%)", "fullest_link": "share of the fullest link"}
         return text_table(self.table()).rename(columns=heads)
 
     def figure(self) -> go.Figure:
@@ -124,9 +123,8 @@ class Bounds(Result):
             figure,
             name="bounds",
             title="What bounds throughput",
-            subtitle="One point per trial, by its lowest bound. Link, window and replication follow from "
-            "settings; the machine's bound follows from processor utilisation, so the distance of "
-            "its points from the line shows only that.",
+            subtitle="One point per trial, by its lowest bound. Link, window and replication follow from settings, the "
+            "machine's bound from utilisation; so the distance of its points from the line shows only that.",
             alt=f"Measured against allowed throughput. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],
@@ -136,9 +134,9 @@ class Bounds(Result):
 @dataclass(frozen=True, repr=False)
 class Share(Result):
     """
-    Shares that one setting reached: `link` of the links' bound, `lowest` of its lowest bound; `trials` as in `Bounds`.
+    The shares of its bounds that one setting reached; `trials` has its rows of `Bounds.trials`.
 
-    `lowest` is None if the machine is the lowest bound of all trials.
+    `link` is the share of the links' bound, `lowest` that of its lowest bound (None if that is always the machine's).
     """
 
     setting: str
@@ -151,10 +149,10 @@ class Share(Result):
     @property
     def sentence(self) -> str:
         part, unexplained = self.trials, ""
-        lowest = f"the {MACHINE} in every trial; the share reached of it is just its utilisation."
+        lowest = f"the {MACHINE}'s in every trial; the share of it is simply the utilisation of the processors."
         if self.lowest is not None:
-            lowest = f"the {part.limits.mode().iloc[0]}: {self.lowest.sentence}"
-            unexplained = " So none of these bounds explains it." if self.lowest.high < EXPLAINED else ""
+            lowest = f"that by {part.limits.mode().iloc[0]}: {self.lowest.sentence}"
+            unexplained = " So none of these bounds explains the throughput." if self.lowest.high < EXPLAINED else ""
         finite = [name for name in NAMES if np.isfinite(part[name]).all()]
         allowed = ", ".join(f"{name} {quantity(part[name].mean(), 'bit/s')}" for name in finite)
         return (
@@ -166,7 +164,7 @@ class Share(Result):
 
 def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> Bounds:
     """
-    Return the bounds of every trial of the curves, and the share it reached.
+    Compute the bounds of every trial of the curves, and the shares of them that it reached.
 
     tables: Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
 

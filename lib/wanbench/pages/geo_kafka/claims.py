@@ -1,5 +1,5 @@
 """
-Source 001: one strongly consistent Kafka over three regions, its throughput, its cost and the loss of a region.
+Test source 001: one strongly consistent Kafka over three regions, its throughput, its cost, the loss of a region.
 
 Every number is read from the claims, so correcting a digit there corrects the verdict here.
 """
@@ -16,10 +16,10 @@ from wanbench.pages.geo_kafka.costs import region_copies
 SOURCE = "001-geo-kafka"
 # Share of the bytes that may still cross with client.rack: requests, metadata and the group's coordinator.
 LOCAL = 0.02
-FEW_S = 10.0  # A few seconds are fewer than ten.
-HOURS_PER_MONTH = 30 * 24  # As the source converts.
-FULL = 0.9  # A limit that throughput is held by is nearly used up; below nine tenths of it, something else holds.
-DWARFS = 10.0  # A cost dwarfs another one that is a tenth of it.
+FEW_S = 10.0  # The claim "a few seconds" means fewer than this.
+HOURS_PER_MONTH = 30 * 24  # As in the source.
+FULL = 0.9  # A link limits throughput if at least this share of it is used; otherwise something else does.
+DWARFS = 10.0  # A cost dwarfs another one if it is at least this many times as high.
 RULES = (
     Rule("consistency", "taxing", over(1)),  # throughput with acks=1 over that with acks=all
     Rule("buffers", "buffers-help", over(1)),  # with buffers of bandwidth times delay over Kafka's
@@ -44,7 +44,7 @@ RULES = (
     Rule("leaders_back", "rebalances", ALWAYS),
     Rule("healing", "autonomous", ALWAYS),  # replicas and leaders came back, untouched
 )
-# Quantities that are not comparable with the claims beside which they stand.
+# Quantities shown next to claims on which they are no verdict, because they are not comparable.
 SHOWN = {
     "tuned_over_default": ("tuning",),
     "partitions": ("plateau",),  # throughput with 144 partitions over that with 72
@@ -59,12 +59,12 @@ SHOWN = {
 
 def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result | None) -> Audit:
     """
-    Every claim of source 001, on its own numbers and on a re-run.
+    Test every claim of source 001, on its own numbers and on a re-run.
 
     cost: The cost of the re-run, shown without a verdict.
     **measured: The quantities of `RULES` and `SHOWN` that were measured.
 
-    Raises ParameterError: there is no such quantity, or it is no estimate.
+    Raises ParameterError: a name of `measured` is not in `RULES` or `SHOWN`, or its value is no estimate.
 
     >>> rows = geo_kafka().table().set_index("claim")
     >>> rows.own[["message-rate", "per-message", "per-hour", "rto"]].tolist()
@@ -80,9 +80,9 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
 
 def source_deployment(audit: Audit, **inputs) -> Deployment:
     """
-    Return the cluster that the source prices, with its own numbers; its rate is bytes per second over message size.
+    Return the cluster that the source prices. Its message rate is the source's throughput over its message size.
 
-    **inputs: In place of the source's: fields of `Deployment`.
+    **inputs: Fields of `Deployment` that replace the source's numbers.
     """
     size = 1e3 * audit.number("message-size")
     own = {
@@ -101,7 +101,7 @@ def source_deployment(audit: Audit, **inputs) -> Deployment:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Test the claims that the source's own numbers can test."""
+    """Test the claims that can be tested on the source's own numbers."""
     _placement(audit)
     _rates(audit)
     _network(audit)
@@ -120,7 +120,7 @@ def _placement(audit: Audit) -> None:
     left = replicas * (regions - 1) / regions
     follows = f"Own numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain"
     for claim in ("survives", "lights-on"):
-        working = f"{follows}; min.insync.replicas is {number(needed)}. That it goes on is not shown by numbers."
+        working = f"{follows}; min.insync.replicas is {number(needed)}. Numbers alone do not show that it goes on."
         audit.judge(claim, None if left >= needed else False, working)
     audit.compare("in-sync", replicas, "Own numbers: as many as there are replicas.")
     audit.compare("in-sync-during", left, f"{follows}.")
@@ -143,7 +143,7 @@ def _placement(audit: Audit) -> None:
 
 
 def _rates(audit: Audit) -> None:
-    """Bytes per second, messages per second, size and producers do not agree: which reading makes them agree?"""
+    """Test bytes per second, messages per second, message size and producers, which do not agree with each other."""
     rate, bytes_per_s = audit.number("message-rate"), 1e9 * audit.number("throughput")
     size, producers = 1e3 * audit.number("message-size"), audit.number("n-producers")
     made = f"{audit.claims['throughput'].formatted} GB/s over {audit.claims['message-rate'].formatted} messages/s"
@@ -152,17 +152,17 @@ def _rates(audit: Audit) -> None:
         "message-rate",
         bytes_per_s / size,
         f"Own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. The claimed number is "
-        f"{number(rate * size / 1e6)} MB/s, {number(bytes_per_s / size / rate)} times less: what one of the "
-        f"{number(producers)} producers sends ({number(bytes_per_s / producers / 1e6)} MB/s), as the source "
-        "gives it of consumers.",
+        f"{number(rate * size / 1e6)} MB/s, {number(bytes_per_s / size / rate)} times less. It is what one of the "
+        f"{number(producers)} producers sends ({number(bytes_per_s / producers / 1e6)} MB/s); the source "
+        "gives the rate of one for consumers, too.",
     )
     ratio = audit.from_printed(lambda total, one: 1e9 * total / size / one, "throughput", "message-rate")
     audit.compare("n-producers", ratio, "Own numbers: total bytes over the size and the claimed messages per second.")
     audit.compare(
         "throughput",
         rate * size * producers / 1e9,
-        "Own numbers: messages per second, taken as one producer's, times size and producers; taken as the total they "
-        f"make {number(rate * size / 1e9)} GB/s.",
+        "Own numbers: messages per second of one producer, times size and producers; if that rate were the total, it "
+        f"would be {number(rate * size / 1e9)} GB/s.",
         within=audit.from_printed(lambda one: one * size * producers / 1e9, "message-rate"),
     )
     total, each = audit.number("consumer-total"), audit.number("consumer-rate")
@@ -188,8 +188,9 @@ def _rates(audit: Audit) -> None:
     audit.judge(
         "linger",
         None,
-        f"Own numbers: one producer's messages, over {number(partitions)} partitions by turns, fill a batch in "
-        f"{number(filled_ms)} ms; partition by partition, as since Kafka 2.4, in {number(filled_ms / partitions)} ms.",
+        f"Own numbers: one producer's messages, sent to {number(partitions)} partitions in turn, fill a batch in "
+        f"{number(filled_ms)} ms. Since Kafka 2.4 a producer fills one partition's batch before the next one, which "
+        f"takes {number(filled_ms / partitions)} ms.",
     )
 
 
@@ -280,7 +281,7 @@ def _cost(audit: Audit) -> None:
 
 
 def _per_message(audit: Audit) -> None:
-    """110 USD an hour over 81,000 messages per second: the number is that of one producer."""
+    """Test the cost of a message: the source divides the cost of the cluster by the messages of one producer."""
     hour, rate = audit.number("per-hour"), audit.number("message-rate")
     size, throughput = 1e3 * audit.number("message-size"), 1e9 * audit.number("throughput")
     whole = hour / (throughput / size * 3600)

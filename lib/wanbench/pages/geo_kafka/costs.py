@@ -1,4 +1,4 @@
-"""What other settings cost, and what the price depends on."""
+"""Compute how changes affect the cost per message, and which inputs it depends on most."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from wanbench.figures import theme
 from wanbench.figures.primitives import label_rows, reference_line
 from wanbench.formatting import number, quantity
 from wanbench.methods.cost.deployment import MEASURED, MILLION, TOTAL, UNITS, Deployment, as_input, estimate, moved
-from wanbench.methods.result import Estimate, Result, RowsResult
+from wanbench.methods.result import Estimate, Result, RowsResult, text_table
 
 
 class RegionCopies(NamedTuple):
-    """How often a message crosses between regions: to its leader, to the followers, and to the consumers."""
+    """How many copies of a message cross regions: to its leader, to the followers, and to each consumer group."""
 
     produced: float
     replicated: float
@@ -33,10 +33,10 @@ class RegionCopies(NamedTuple):
 
 def region_copies(*, regions: int, replication: int, follower_fetching: bool = True) -> RegionCopies:
     """
-    Compute how often a message crosses if clients, leaders and replicas are spread evenly over the regions.
+    Compute how often a message crosses regions if clients, leaders and replicas are spread evenly over them.
 
-    All replicas lead equally often, so with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to
-    followers. With follower fetching consumers read from a replica in their own region if there is one.
+    Every replica is the leader equally often. So with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to
+    followers. With follower fetching, consumers read from a replica in their own region if there is one.
 
     >>> copies = region_copies(regions=3, replication=3)
     >>> round(copies.produced, 3), copies.replicated, copies.consumed
@@ -52,12 +52,12 @@ def region_copies(*, regions: int, replication: int, follower_fetching: bool = T
     return RegionCopies(elsewhere, replicated, without_replica if follower_fetching else elsewhere)
 
 
-MODELLED = "no interval: its crossings are computed for evenly spread clients and replicas, not counted"
+MODELLED = "no interval: how often messages cross regions is computed for evenly spread clients, not counted"
 
 
 @dataclass(frozen=True)
 class Times:
-    """A factor on one of the deployment's inputs: a number, (low, value, high) or an Estimate."""
+    """A factor by which an input of the deployment changes: a number, (low, value, high) or an Estimate."""
 
     factor: object
 
@@ -65,10 +65,11 @@ class Times:
 @dataclass(frozen=True)
 class Change:
     """
-    One change: inputs by name, each with its new value (a number, range, Estimate or price) or a factor on the old one
-    (`Times`).
+    A change of a deployment, with a name.
 
-    `is_modelled`: computed, not measured. Its ratio has no interval, as the error of the model is unknown.
+    `inputs` maps names of inputs to a new value (a number, range, Estimate or price) or to a factor (`Times`). If
+    `is_modelled`, the change is computed instead of measured, and its ratio has no interval, because the error of the
+    model is unknown.
     """
 
     name: str
@@ -80,10 +81,10 @@ class Change:
 @dataclass(frozen=True, repr=False)
 class CostChanges(Result):
     """
-    The cost with each change over the cost without it.
+    The cost with each change, and its ratio to the present cost.
 
-    ratios: Change to Estimate: cost with it over cost without it.
-    costs: Change to the cost with it, in USD per million messages.
+    ratios: Maps the name of a change to the cost with it over the cost without it.
+    costs: Maps the name of a change to the cost with it, in USD per million messages.
     """
 
     ratios: dict[str, Estimate]
@@ -112,7 +113,9 @@ class CostChanges(Result):
 
 def cost_changes(base: Deployment, changes: list[Change]) -> CostChanges:
     """
-    Estimate the price of a million messages with each change over that without; inputs of both sides vary together.
+    Estimate the price of a million messages with each change, over the price without it.
+
+    Inputs that both sides share vary together.
 
     >>> small = Deployment(brokers=1, instance_usd_per_hour=1, messages_per_s=1e6 / 3600, message_bytes=1000,
     ...                    region_bytes_per_message=2000, region_usd_per_gb=0.5)
@@ -142,11 +145,11 @@ def cost_changes(base: Deployment, changes: list[Change]) -> CostChanges:
 
 def modelled_changes(*, regions: int, replication: int) -> list[Change]:
     """
-    Changes that were not measured, from how often a message crosses between regions (`region_copies`).
+    Return changes that were not measured; `region_copies` gives how often a message then crosses regions.
 
-    No follower fetching; one region less; one replica less and one more, which also changes the disks. The number of
-    brokers stays. With two regions, losing the one with most replicas of a partition stops its writes, so that price
-    buys a weaker guarantee.
+    They are: no follower fetching; one region less; one replica less, and one more, with correspondingly more disk. The
+    number of brokers stays. With two regions the guarantee is weaker: a partition cannot be written after the loss of
+    the region that has most of its replicas.
     """
     now = {"regions": regions, "replication": replication}
     before = region_copies(**now).total
@@ -167,7 +170,7 @@ def modelled_changes(*, regions: int, replication: int) -> list[Change]:
 
 
 def _changed(base: Deployment, change: Change):
-    """Inputs of both sides, and the function from their values to the values of the changed side."""
+    """Return the inputs of both sides, and a function that turns their values into those of the changed side."""
     added, factors = {}, {}
     check_kind("base", base, Deployment)
     for name, given in check_kind("a change", change, Change).inputs.items():
@@ -184,7 +187,7 @@ def _changed(base: Deployment, change: Change):
 
 
 COLOURS = {MEASURED: theme.WITHIN, "range": theme.OUTSIDE}
-BAR = 0.7  # Share of a row's height; Plotly would widen bars next to another trace.
+BAR = 0.7  # Height of a bar as a share of its row.
 NAMES = {MEASURED: "measured", "range": "price or assumption"}
 TORNADO_COLUMNS = ("input", "kind", "unit", "low", "value", "high", "usd_at_low", "usd_at_high", "swing_usd", "source")
 
@@ -194,7 +197,8 @@ class Tornado(RowsResult):
     """
     The price of a million messages with each input at both ends of its range.
 
-    `rows` has per input, widest first, `TORNADO_COLUMNS`; `usd` is the price with every input at its value.
+    `rows` has the `TORNADO_COLUMNS` of each input, the one with the largest effect first; `usd` is the price with every
+    input at its value.
     """
 
     usd: float
@@ -205,12 +209,17 @@ class Tornado(RowsResult):
     def sentence(self) -> str:
         first = self.rows.iloc[0]
         return (
-            f"The {TOTAL} price of {quantity(self.usd, 'USD')} per {MILLION} depends most on "
-            f"{WORDS[first.input]}: from {number(first.low)} to {number(first.high)} {first.unit} it goes from "
-            f"{number(first.usd_at_low)} to {number(first.usd_at_high)} USD. Ranges of prices "
-            "cover the regions and dates in the list, ranges of measured inputs are their "
-            "intervals: they show uncertainty, not probability."
+            f"The {TOTAL} price of {quantity(self.usd, 'USD')} per {MILLION} depends most on {WORDS[first.input]}: if "
+            f"that goes from {number(first.low)} to {number(first.high)} {first.unit}, the price goes from "
+            f"{number(first.usd_at_low)} to {number(first.usd_at_high)} USD. Ranges of prices cover the regions and "
+            "dates of the price list; ranges of measured inputs are their confidence intervals."
         )
+
+    def formatted_table(self) -> pd.DataFrame:
+        rows = self.rows
+        shown = {"input": rows["input"].map(WORDS), "unit": rows.unit, "lowest": rows.low, "value": rows.value}
+        shown |= {"highest": rows.high, "USD at the lowest": rows.usd_at_low, "USD at the highest": rows.usd_at_high}
+        return text_table(pd.DataFrame(shown | {"source": rows.source}))
 
     def figure(self) -> go.Figure:
         figure = go.Figure()
@@ -232,7 +241,7 @@ class Tornado(RowsResult):
             figure,
             name="cost-tornado",
             title="What the price depends on",
-            subtitle="Each input moved over its own range, one at a time, all others at their values. "
+            subtitle="Each input is moved over its range, with all others at their values. "
             f"Dashed: {quantity(self.usd, 'USD')}.",
             alt=f"Bars of a {TOTAL} price, one per input. {self.sentence}",
             caption=self.sentence,
@@ -242,7 +251,7 @@ class Tornado(RowsResult):
 
 def tornado(deployment: Deployment) -> Tornado:
     """
-    Move each input with a range to both of its ends, all others at their values; ParameterError if none has a range.
+    Compute the price with each input at both ends of its range; ParameterError if no input has a range.
 
     >>> small = Deployment(brokers=1, instance_usd_per_hour=(0.5, 1, 2), messages_per_s=1e6 / 3600, message_bytes=1000,
     ...                    region_bytes_per_message=1000, region_usd_per_gb=(1, 1, 9))

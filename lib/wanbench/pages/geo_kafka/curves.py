@@ -1,8 +1,8 @@
 """
-A curve per factor: throughput at each level over the baseline, all else equal.
+Compare throughput at each level of a factor with the baseline, all else equal: one curve per factor.
 
-The trial is the unit of replication. Trials of a factor are those that equal the baseline in every other setting; no
-name of a setting is parsed. The scatter of all settings is pooled (`against_baseline`).
+The trial is the unit of replication. A trial belongs to the curve of a factor if it equals the baseline in every other
+setting; names of settings do not matter. The scatter of all settings is pooled (`against_baseline`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .against_baseline import PAIRS, RESTARTED, SINGLE, UNEQUAL_BELOW, WELCH, Ag
 
 ROW_PX = 24
 AROUND_PX = 170
-# The axis is logarithmic from this ratio of the largest to the smallest value on, so that small values stay visible.
+# Ratio of the largest to the smallest value from which the axis is logarithmic, so that small values stay visible.
 WIDE = 5.0
 VALUE = "throughput_bps"
-UNEQUAL = "settings scatter unequally, and the interval takes one scatter for all, so it may be too narrow"
-CHOSEN = "the best level was chosen from the same trials, which makes it look better than it is"
+UNEQUAL = "settings have unequal scatter, but the interval assumes that it is equal, so it may be too narrow"
+CHOSEN = "the best level was chosen from the same trials, so its advantage is overestimated"
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,19 +42,17 @@ class Curve(Result):
     """
     The levels of one factor.
 
-    levels: Per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's), `numeric` (the level, if
-        the factor is a number), `compression` (payload bytes per byte in the log), and from `AgainstBaseline.rows` n,
-        mean, ratio, low, high (simultaneous over all settings of all curves) and verdict.
-    trials: Per trial: label, block, throughput_bps, ratio (to the baseline's mean).
-    range: The best level over the worst.
-    last: For a numeric factor: the highest level over the best one, or, if it is the best, over the level before it.
-        The interval is simultaneous over all settings, so it also holds for a selected one. None with fewer than three
-        levels.
+    levels: One row per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's level), `numeric`
+        (the level as a number, NaN for others), `compression` (payload bytes per byte in the log), and the columns n,
+        mean, ratio, low, high (simultaneous over all settings of all curves) and verdict of `AgainstBaseline.rows`.
+    range: Throughput at the best level over that at the worst.
+    last: For a numeric factor with three levels or more: throughput at the highest level over that at the best one, or
+        over that at the level before if the highest is the best. The interval is simultaneous over all settings, so it
+        holds although the level was selected. None for other factors.
     """
 
     factor: str
     levels: pd.DataFrame
-    trials: pd.DataFrame
     ratios: tuple[Estimate, ...]
     range: Estimate
     last: Estimate | None
@@ -76,7 +74,7 @@ class Curve(Result):
 
     @property
     def turn(self) -> str:
-        """Whether throughput falls beyond some level of a numeric factor; "" for other factors."""
+        """Say whether throughput falls beyond some level of a numeric factor; "" for other factors."""
         if self.last is None:
             return ""
         if self.last.low > 1:
@@ -102,46 +100,19 @@ class Curve(Result):
         heads = ["level", "trials", "payload", "over the baseline", interval, "payload over log"]
         return pd.DataFrame(rows, columns=heads)
 
-    def figure(self) -> go.Figure:
-        levels, figure = self.levels, go.Figure()
-        for k, row in enumerate(levels.itertuples()):
-            part = self.trials[self.trials.label == row.label]
-            style = {"mode": "markers", "marker": {"size": 7, "color": theme.UNKNOWN, "opacity": 0.7}}
-            style |= {"name": "a trial", "hovertemplate": "one trial: %{y:.3g} times<extra></extra>"}
-            figure.add_scatter(x=k + theme.spread(len(part), 0.25), y=part.ratio, showlegend=k == 0, **style)
-        others = levels[~levels.baseline]
-        _levels(figure, others, theme.WITHIN, "circle", f"mean, {percent(self.range.level)} interval")
-        _levels(figure, levels[levels.baseline], theme.OUTSIDE, "diamond", "the baseline")
-        primitives.reference_line(figure, y=1)
-        ticks = ["<br>".join(map(theme.plain, label.split(", "))) for label in levels.label]
-        figure.update_xaxes(tickvals=list(range(len(ticks))), ticktext=ticks, range=[-0.6, len(ticks) - 0.4])
-        axis = _axis([*levels.ratio, *self.trials.ratio], [*levels.low, *levels.high])
-        figure.update_yaxes(title="times the baseline" + (" (log axis)" if axis.get("type") == "log" else ""), **axis)
-        figure.update_layout(legend=theme.LEGEND_ON_TOP)
-        return theme.finish(
-            figure,
-            name=f"curve-{self.factor.replace('_', '-').replace('.', '-').replace(' ', '-').lower()}",
-            title=f"Throughput by {self.label}",
-            subtitle="All else as in the baseline (dashed). Small: single trials. Intervals are simultaneous over all "
-            "factors.",
-            alt=f"Throughput by {self.label}, {count(len(levels), 'level')}. {self}",
-            caption=str(self),
-            table=levels.drop(columns=["numeric", "cell"]),
-        )
-
 
 @dataclass(frozen=True, repr=False)
 class Curves(Result):
     """
     All curves that were measured.
 
-    curves: By factor, in the order of `factor_columns.FACTORS`.
-    frame: All trials in use with their settings; `cell`, their combination of levels, named after the first setting
-        that has it; and `restart`, the levels that need a restart of the brokers.
+    curves: Maps each factor to its curve, in the order of `factor_columns.FACTORS`.
+    frame: One row per trial in use: its settings; `cell`, the name of its combination of levels (that of the first
+        setting which has it); and `restart`, its levels that need a restart of the brokers.
     columns: The columns of settings.
-    base: The baseline's cell.
-    compared: Every cell against the baseline.
-    n_out: Trials that are not in use.
+    base: The cell of the baseline.
+    compared: The comparison of every cell with the baseline.
+    n_out: Number of trials that are not in use.
     """
 
     frame: pd.DataFrame
@@ -155,7 +126,7 @@ class Curves(Result):
     TITLE = "Best over worst level of each factor"
 
     def against(self, cell: str) -> AgainstBaseline:
-        """Every setting against one."""
+        """Return the comparison of every cell with this one."""
         if cell not in self._against:
             self._against[cell] = _compare(self.frame, cell, self.level)
         return self._against[cell]
@@ -177,7 +148,7 @@ class Curves(Result):
 
     @property
     def is_unequal(self) -> bool:
-        """Whether settings are shown to scatter unequally."""
+        """Whether the test of equal scatter fails."""
         return self.compared.equal_spread_p < UNEQUAL_BELOW
 
     @property
@@ -197,9 +168,9 @@ class Curves(Result):
         if not self.curves:
             return "No factor was varied alone."
         most, least = self.estimates[0], self.estimates[-1]
-        text = f"Of {count(len(self.curves), 'factor')} varied alone, the widest range: {most.sentence}"
+        text = f"{count(len(self.curves), 'factor')} varied alone. Largest effect: {most.sentence}"
         if len(self.curves) > 1:
-            text += f" The narrowest: {least.sentence}"
+            text += f" Smallest effect: {least.sentence}"
         spread = f"{number(100 * self.compared.log_spread, 1)} %"
         return f"{text} Trials of one setting scatter by {spread} ({self.compared.freedom} degrees of freedom)."
 
@@ -207,13 +178,13 @@ class Curves(Result):
         self, of: str | Mapping, over: str | Mapping, *, quantity: str, claim: str, pooled: bool = True
     ) -> Estimate:
         """
-        Throughput of one setting over that of another; its interval is not simultaneous with others.
+        Estimate the throughput of one setting over that of another, with an individual interval.
 
-        of, over: The name of a setting, or how it differs from the baseline: {"consumer_groups": 0}.
-        pooled: Whether the interval takes the scatter of all settings, as one; otherwise that of these two settings,
-            which is the one to take if they hardly resemble the others.
+        of, over: The name of a setting, or its differences from the baseline, such as {"consumer_groups": 0}.
+        pooled: Whether the interval uses the scatter pooled over all settings. Otherwise it uses that of these two
+            settings only, which is appropriate if they hardly resemble the others.
 
-        Raises MissingDataError: such a setting was not measured.
+        Raises MissingDataError: one of the settings was not measured.
         """
         a, b = self._cell(of), self._cell(over)
         if a == b:
@@ -222,9 +193,9 @@ class Curves(Result):
 
     def scalability(self) -> Scalability:
         """
-        Return the Universal Scalability Law over the trials of the curve of producers.
+        Fit the Universal Scalability Law to the trials of the curve of producers.
 
-        Raises MissingDataError: with fewer than three numbers of producers, which the law needs.
+        Raises MissingDataError: the trials have fewer than three numbers of producers.
         """
         own = self.trials("producers").astype({"producers": "float64"})
         if own.producers.nunique() < 3 or len(own) < 4:
@@ -248,7 +219,7 @@ class Curves(Result):
         return str(cells[0])
 
     def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
-        """Return the ratio of cell a to cell b, with the interval of this comparison alone."""
+        """Estimate the throughput of cell a over that of cell b, with an individual interval."""
         one = self.against(b).ratios[a]
         about = {"quantity": quantity, "claim": claim, "others": ()}
         methods = (SINGLE,) if pooled else (PAIRS, WELCH)
@@ -259,7 +230,7 @@ class Curves(Result):
         else:
             method = f"least squares of the logarithm; {alone.method or 'no interval'}"
             about["assumption"] = "Trials are independent, apart from what those of a block have in common"
-            notes += () if alone.method else ("no interval: a setting has fewer than two trials to compare",)
+            notes += () if alone.method else ("no interval: a setting has fewer than two trials",)
         ends = {"low": alone.low, "high": alone.high}
         kept = [text for text in one.warnings if pooled or text != RESTARTED]
         return replace(one, **about, **ends, method=method, warnings=(*kept, *notes))
@@ -297,10 +268,10 @@ class Curves(Result):
 
 def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:
     """
-    Return the curve of every factor that some trial varies alone.
+    Compute the curve of every factor that was varied alone.
 
-    Trials without a block are left out if others have one: the first after a start runs on cold brokers. So are trials
-    at a requested rate if the baseline is unlimited, and vice versa: their scatter differs.
+    If some trials have a block, those without one are left out, such as the first trial on cold brokers. Trials at a
+    requested rate are left out if the baseline has none, and vice versa, because their scatter differs.
 
     baseline: The name of the setting that curves start from.
 
@@ -345,7 +316,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
 
 
 def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
-    """Every setting against one; without blocks if these cannot be separated from settings."""
+    """Compare every cell with one, within blocks if these can be separated from cells."""
     about = {"by": "cell", "level": level, "restart": "restart"}
     if frame.block.nunique() > 1:
         with suppress(ParameterError):
@@ -394,23 +365,11 @@ def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> 
         about = {"quantity": f"{label}: highest over {name}", "claim": claim(labels[own[-1]], labels[other])}
         inverse = result.against(own[-1]).ratios[other]
         last = inverse.transformed(lambda ratio: 1 / ratio if ratio else inf, unit="times", **about)
-    points = pd.DataFrame({"label": trials.cell.map(labels), "block": trials.block, VALUE: trials[VALUE]})
-    points["ratio"] = points[VALUE] / table.loc[table.baseline, "mean"].iloc[0]
-    return Curve(factor, table, points.reset_index(drop=True), ratios, span, last)
-
-
-def _levels(figure: go.Figure, levels: pd.DataFrame, shade: str, symbol: str, name: str) -> None:
-    """Return the means of these levels, with the compression ratio as hover text."""
-    text = [
-        f"{theme.plain(row.label)}: {number(row.ratio, 2)} times, payload over log {number(row.compression, 2)}"
-        for row in levels.itertuples()
-    ]
-    style = {"marker": {"size": 12, "color": shade, "symbol": symbol}, "text": text, "name": name}
-    primitives.interval_points(figure, levels.index, levels.ratio, levels.low, levels.high, vertical=True, **style)
+    return Curve(factor, table, ratios, span, last)
 
 
 def _axis(values, ends) -> dict:
-    """A log axis for wide ranges, else one from zero; intervals far beyond all values are cut."""
+    """Return a logarithmic axis for a wide range, otherwise one from zero; ends far outside are ignored."""
     known = np.asarray([value for value in values if np.isfinite(value) and value > 0])
     ends = np.asarray([end for end in ends if np.isfinite(end)])
     if len(known) and known.max() / known.min() > WIDE:

@@ -1,4 +1,4 @@
-"""Plan this page's trials: one factor at a time around a baseline, and several together."""
+"""Plan the trials of page 06: one factor varied at a time around a baseline, and several factors together."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from wanbench.measure.plan.plan import alternating, shuffled
 
 BUFFERS = "buffers"
 DEFAULT, KERNEL = "default", "kernel"
-LEFT_TO_KERNEL = -1  # Kafka's buffer size for autotuning by the kernel, up to tcp_rmem and tcp_wmem.
+LEFT_TO_KERNEL = -1  # With this size Kafka leaves buffers to the kernel, up to tcp_rmem and tcp_wmem.
 PRODUCTS = {"bdp": 1, "2 bdp": 2}  # Levels of `buffers` in bandwidth-delay products.
 BROKER_BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
 CLIENT_BUFFERS = ("send.buffer.bytes", "receive.buffer.bytes")
 CONSUMER_DEFAULT = {"receive.buffer.bytes": 65_536}
-"""Kafka's default; the consumer's perf tool has a different one, 2 MiB."""
+"""Default of Kafka's consumer; Kafka's performance tool would use 2 MiB."""
 TOPIC_SETTINGS = ("min.insync.replicas",)
-"""Factors that are settings of the topic; all others with a dot in their name are settings of brokers."""
+"""Factors that are settings of the topic; other factors with a dot in their name are settings of brokers."""
 
 Links = Mapping[tuple[str, str], LinkSettings]
 
@@ -40,26 +40,26 @@ def one_at_a_time(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    The baseline, and for each factor each of its levels, all else equal.
+    Plan trials of the baseline, and of every level of every factor with all else as in the baseline.
 
-    A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
-    restarts between such groups, whose order is `alternating`. The first block begins with the cluster's own settings,
-    if used.
+    A replicate is a block. The order in it is random, but trials with equal broker settings are adjacent, because the
+    cluster restarts between such groups. The order of groups is `alternating`; the first block begins with trials that
+    need no other settings than the cluster has, if there are any.
 
     Parameters
     ----------
     factors : mapping of sequences
-        Levels by factor: see `at_level`. "acks, min.insync.replicas" varies several together; each of its levels is a
-        list with a value for each. The baseline's own level is left out.
+        Maps each factor (see `at_level`) to its levels. A factor such as "acks, min.insync.replicas" varies several
+        settings together; each of its levels is a list with a value for each. The baseline's own level is left out.
     links : mapping of (from, to) to LinkSettings, optional
         The links of the lab; `buffers` needs them.
     others : mapping of str to KafkaTrial, optional
-        Further settings by name, which differ from the baseline in several factors.
+        Further trials by name, which differ from the baseline in several factors.
 
     Returns
     -------
     list of Trial
-        In the order to measure; `setting` is "baseline", "<factor> <level>" or a name of `others`.
+        In the order of measuring; `setting` is "baseline", "<factor> <level>" or a name of `others`.
 
     Examples
     --------
@@ -94,13 +94,15 @@ def one_at_a_time(
 
 def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = None) -> KafkaTrial:
     """
-    A trial with one factor at another level.
+    Return the trial with one factor at another level.
 
-    A factor is a field of KafkaLoad or KafkaTrial; a topic's or broker's setting by Kafka's name, such as
-    "min.insync.replicas" (level None: Kafka's default); several of them with commas between, with a list of levels; or
-    "buffers" of the sockets of brokers, replica fetchers and clients: "default", Kafka's defaults; "bdp", the
-    bandwidth-delay product of the longest RTT and the lowest rate among `links`; "2 bdp", twice that; "kernel",
-    autotuning.
+    A factor is one of these:
+
+    - a field of KafkaLoad or KafkaTrial
+    - a setting of topics or brokers by Kafka's name, such as "min.insync.replicas"; level None is Kafka's default
+    - several of these, separated by commas, with a list of levels
+    - "buffers", the socket buffers of brokers, replica fetchers and clients. Levels: "default" (Kafka's), "bdp" (the
+      bandwidth-delay product of the longest RTT and the lowest rate among `links`), "2 bdp", "kernel" (autotuning).
     """
     names = _names(factor)
     if len(names) > 1:
@@ -126,7 +128,7 @@ def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = Non
 
 def bandwidth_delay_bytes(links: Links) -> int:
     """
-    The bandwidth-delay product of the longest RTT and the lowest rate among links.
+    Compute the bandwidth-delay product of the longest RTT and the lowest rate among links, in bytes.
 
     >>> from wanbench.measure.labs import matrix_links
     >>> bandwidth_delay_bytes(matrix_links({("a", "b"): 70, ("a", "c"): 40}, rate_bps=1e8))
@@ -153,7 +155,7 @@ def _with_buffers(trial, level, links):
 
 
 def _over(settled, field, changes):
-    """A load or trial with settings in this field changed; None removes one."""
+    """Return a load or trial with changed settings in one of its fields; the value None removes a setting."""
     changed = {**dict(getattr(settled, field) or ()), **changes}
     return replace(settled, **{field: {name: value for name, value in changed.items() if value is not None}})
 
@@ -172,7 +174,7 @@ def _text(level):
     return "+".join(map(str, level)) if isinstance(level, list | tuple) else "none" if level is None else str(level)
 
 
-TOGETHER = "together"  # The common setting name of these trials, although their levels differ.
+TOGETHER = "together"  # Name of the setting that all these trials share, although their levels differ.
 
 
 def together(
@@ -184,11 +186,11 @@ def together(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    The baseline with all these factors changed at once, in a space-filling design: see `space_filling`.
+    Plan trials in which all these factors vary at once, in a space-filling design (see `space_filling`).
 
-    They belong to no block, as they share no setting with one-factor trials. `factors` has a `Range` or a sequence of
-    choices by factor (see `at_level`); `runs` is the number of trials in addition to those at the centre of all ranges,
-    0 for none.
+    They belong to no block, because they share no setting with trials of one factor. `factors` maps each factor (see
+    `at_level`) to a `Range` or a sequence of choices. `runs` is the number of trials, to which those at the centre of
+    all ranges are added; with 0 there are none at all.
 
     Examples
     --------

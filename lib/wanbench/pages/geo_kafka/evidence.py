@@ -1,4 +1,4 @@
-"""Estimates for the source's claims, under the names that `claims.geo_kafka` uses."""
+"""Collect the estimates that claims of the source refer to, under the names that `claims.geo_kafka` takes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ def evidence(
     curves: Curves, links: pd.DataFrame, *, tuned: str = "tuned", default: str = "default"
 ) -> dict[str, Estimate]:
     """
-    Every measured ratio of throughputs that a claim refers to.
+    Return every measured ratio of throughputs that a claim refers to.
 
-    links: Table links: a gateway is compared with a full mesh only if its rate equals the total rate of a region's
-        links.
-    tuned, default: The names of these two settings.
+    links: Table links. A gateway is compared with the full mesh only if it has the total rate of a region's links.
+    tuned, default: The names of the tuned and the untuned setting.
     """
     (small, large), (fewest, most) = _ends(curves, "batch_bytes"), _ends(curves, "producers")
     partitions = _ends(curves, "partitions")[0]
@@ -40,7 +39,11 @@ def evidence(
     for name, (of, over, quantity) in tries.items():
         try:
             result[name] = curves.ratio(
-                of, over, quantity=quantity, claim=f"Throughput, {quantity}, is {{}}", pooled=not curves.is_unequal
+                of,
+                over,
+                quantity=quantity,
+                claim=f"The ratio of throughputs, {quantity}, is {{}}",
+                pooled=not curves.is_unequal,
             )
         except MissingDataError:  # not measured, so the claim stays open
             continue
@@ -58,14 +61,14 @@ def evidence(
 
 
 def _total_bps(links: pd.DataFrame) -> float:
-    """Total rate of the links that leave a region; NaN if regions differ, or a link has no rate."""
+    """Return the total rate of the links that leave a region; NaN if regions differ or a link has no rate."""
     totals = links.groupby(["run_id", "from_region"]).rate_bps.sum(min_count=1)
     known = len(totals) and links.rate_bps.notna().all() and totals.nunique() == 1
     return float(totals.iloc[0]) if known else nan
 
 
 def _untuned_buffers(curves: Curves) -> str:
-    """A setting whose brokers have Kafka's default buffers; "" if only the baseline has."""
+    """Return the name of a setting, apart from the baseline, whose brokers have Kafka's default buffers; or ""."""
     if "buffers" not in curves.curves:
         return ""
     levels = curves.of("buffers").levels

@@ -1,4 +1,4 @@
-"""Which columns of a trial are settings, which factor changes them, and how levels are written."""
+"""Tell which columns of a trial are settings, which factor they belong to, and how levels are written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wanbench import tables
 from wanbench.errors import RawDataError
 from wanbench.formatting import count, number, quantity
 
-# Columns of table trials that identify a trial and are no settings.
+# Columns of table trials that identify a trial, and are not settings.
 ABOUT = ("run_id", "test_id", "block", "setting", "from_region", "to_region")
 BROKER = "broker "  # Prefix of the column of a broker setting.
 BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
@@ -19,7 +19,7 @@ FETCHING = (
     "num.replica.fetchers", "replica.fetch.min.bytes", "replica.fetch.wait.max.ms", "replica.fetch.max.bytes",
     "replica.fetch.response.max.bytes",
 )  # fmt: skip
-# The columns that each factor may change. A column that belongs to no factor is a factor by itself.
+# Maps each factor to the columns that it may change. A column in none of these is a factor by itself.
 FACTORS = {
     "buffers": ("client_send_buffer_bytes", "client_receive_buffer_bytes", *(BROKER + name for name in BUFFERS)),
     "batch_bytes": ("batch_bytes", "linger_ms"),
@@ -95,12 +95,12 @@ def plain(value):
 
 
 def needs_restart(name: str) -> bool:
-    """Whether another level of this column needs a restart of the brokers."""
+    """Tell whether another level of this column needs a restart of the brokers."""
     return name == "security" or name.startswith(BROKER)
 
 
 def factor_of(columns: set[str]) -> str | None:
-    """The factor to which all these columns belong; None if there are none, or if they belong to several factors."""
+    """Return the factor to which all these columns belong; None without columns, or if there are several factors."""
     if not columns:
         return None
     fits = [name for name, own in FACTORS.items() if columns <= set(own)]
@@ -108,7 +108,7 @@ def factor_of(columns: set[str]) -> str | None:
 
 
 def position(factor: str) -> int:
-    """Position of a factor in the order; unlisted ones come last."""
+    """Return the position of a factor in `FACTORS`; factors that are not listed come last."""
     return list(FACTORS).index(factor) if factor in FACTORS else len(FACTORS)
 
 
@@ -119,7 +119,7 @@ def factor_label(factor: str) -> str:
 
 def level_label(name: str, value) -> str:
     """
-    A level as text.
+    Return a level as text.
 
     >>> level_label("batch_bytes", 16384.0), level_label("client_rack", None), level_label("acks", "all")
     ('16,384 bytes', 'no client.rack', 'acks all')
@@ -145,8 +145,9 @@ def _text(value) -> str:
 
 def level_labels(levels: pd.DataFrame) -> list[str]:
     """
-    A label per row of levels: the level of the first column that varies, and of further columns if needed to
-    distinguish rows.
+    Return a label for each row of levels.
+
+    It names the level of the first column that varies, and of further columns if rows could not be told apart.
     """
     varying = [name for name in levels if len(set(levels[name])) > 1]
     shown = varying[:1]
@@ -155,7 +156,7 @@ def level_labels(levels: pd.DataFrame) -> list[str]:
         if len(set(rows)) < len(levels):
             shown.append(name)
     rows = [[level_label(name, row[name]) for name in shown] for row in levels.to_dict("records")]
-    if sum(NO_CONSUMERS in row for row in rows) == 1:  # where nobody consumes, it does not matter from where
+    if sum(NO_CONSUMERS in row for row in rows) == 1:  # without consumers, other settings of consumers are irrelevant
         rows = [[NO_CONSUMERS] if NO_CONSUMERS in row else row for row in rows]
     return [", ".join(row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Placement of leaders and replicas: the table of one topic, and whether topics were balanced."""
+"""Check the placement of leaders and replicas: balanced over brokers, spread over regions, in sync."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Placement(Result):
 
     balanced: Share of topics in which the numbers of partitions led by brokers differ by at most one.
     spread: Share of topics in which each partition has its replicas in as many regions as possible.
-    in_sync: Share of topics that were spread in this way and had all replicas in sync at the end of the load.
-    topics: Per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads), balanced,
-        spread, all_in_sync, moved (partitions not led by their preferred replica).
-    replicas: The rows of table placements of the topic that is shown.
+    in_sync: Share of topics that were spread in this way, with all replicas in sync at the end of the load.
+    topics: One row per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads),
+        balanced, spread, all_in_sync, moved (partitions not led by their preferred replica).
+    replicas: The rows of table placements for the topic that the figure shows.
     """
 
     balanced: Estimate
@@ -42,25 +42,16 @@ class Placement(Result):
     topics: pd.DataFrame
     replicas: pd.DataFrame
 
-    TITLE = "Partitions of one topic: broker (region)"
+    TITLE = "Placement of leaders and replicas"
 
     @property
     def sentence(self) -> str:
         moved = int((self.topics.moved > 0).sum())
         shares = " ".join(estimate.sentence for estimate in self.estimates)
-        return f"{shares} Partitions not led by their preferred replica: in {count(moved, 'topic')}."
+        return f"{shares} In {count(moved, 'topic')} a partition was not led by its preferred replica."
 
     def table(self) -> pd.DataFrame:
         return self.topics
-
-    def formatted_table(self) -> pd.DataFrame:
-        rows = []
-        for number, part in self.replicas.sort_values("replica").groupby("partition"):
-            names = [f"{row.broker} ({row.region})" for row in part.itertuples()]
-            lead = [name for name, leads in zip(names, part.leads, strict=True) if leads]
-            in_sync = ", ".join(str(broker) for broker in part.broker[part.in_sync])
-            rows.append((str(number), lead[0] if lead else "none", ", ".join(names), in_sync))
-        return pd.DataFrame(rows, columns=["partition", "leader", "replicas", "in sync"])
 
     def figure(self) -> go.Figure:
         rows, figure = self.replicas, go.Figure()
@@ -93,9 +84,9 @@ class Placement(Result):
 
 def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting: str = "baseline", level: float = 0.95):
     """
-    Check the placement of all trials' topics, with the first topic of a setting as example.
+    Check the placement of the topics of all trials; the figure shows the first topic of a setting.
 
-    Raises MissingDataError: the run says nothing about replicas.
+    Raises MissingDataError: the run has no table placements.
     """
     check_kind("rates", rates, TrialRates)
     rows = check_kind("tables", tables, Mapping).get("placements")
@@ -116,10 +107,10 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting:
     result = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
     first = result[result.setting == setting].head(1)
     first = result.head(1) if first.empty else first
-    spread = "Each partition had its replicas in as many regions as possible in {} of topics"
-    synced = "Each partition had replicas in as many regions as possible, in sync when the load ended, in {} of topics"
+    spread = "Every partition had its replicas in as many regions as possible in {} of topics"
+    synced = "Replicas were in as many regions as possible, and all in sync at the end of the load, in {} of topics"
     shares = {
-        "balanced topics": (result.balanced, "Leaders were balanced, within one partition, in {} of topics"),
+        "balanced topics": (result.balanced, "Brokers led equally many partitions, give or take one, in {} of topics"),
         "topics spread over regions": (result.spread, spread),
         "topics in sync in all regions": (result.spread & result.all_in_sync, synced),
     }

@@ -1,4 +1,4 @@
-"""Bytes on the links between regions: per message, and those that client.rack saves."""
+"""Count bytes on the links between regions: per message, and with consumers that read in their own region."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.checks import check_columns, check_kind, check_level
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.figures import theme
 from wanbench.formatting import count, number
 from wanbench.methods.lab.utilisation import KEY, LINK
-from wanbench.methods.result import Estimate, Result, RowsResult, text_table
+from wanbench.methods.result import Estimate, Result, text_table
 from wanbench.methods.result.means import geometric_mean, ratio_of_differences
 from wanbench.methods.trials.counted_seconds import one_replica
 from wanbench.methods.trials.rates import TrialRates
@@ -22,12 +20,12 @@ from wanbench.methods.trials.rates import TrialRates
 
 def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    One row per trial whose links were all sampled: KEY, link_bytes, records.
+    Count bytes and records of every trial whose links were all sampled.
 
     tables: Tables of the run: links, link_samples, batches.
 
-    Returns DataFrame: `link_bytes`: bytes on all links together, including headers and packets that were lost
-        afterwards. `records`: records in the log, each counted on one replica.
+    Returns DataFrame: One row per trial: KEY; `link_bytes`, bytes on all links together, including headers and lost
+        packets; `records`, records in the log, each counted on one replica.
     """
     samples = rates.part(tables["link_samples"])
     groups = samples.groupby(LINK)[["bytes_delivered", "bytes_lost"]]
@@ -40,39 +38,37 @@ def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.Da
 
 
 MEAN_METHOD = "geometric mean over trials, Student's t on logarithms with the trial as the unit"
-MEAN_ASSUMPTION = (
-    "The links counted are all links between regions, and carried nothing but this cluster and its clients"
-)
+MEAN_ASSUMPTION = "All links between regions are counted, and carry only the traffic of this cluster and its clients"
 
 
 @dataclass(frozen=True, repr=False)
-class CountedBytes(RowsResult):
+class CountedBytes(Result):
     """
-    Bytes between regions per message.
+    Bytes between regions per message, and messages per second.
 
-    rows: Per trial: run_id, test_id, attempt, setting, messages_per_s (in the counted seconds), link_bytes (all links
-        together, headers included) and records of the whole trial, region_bytes_per_message.
     per_message, messages_per_s: Geometric means over the trials, for `Deployment`.
+    rows: One row per trial: KEY, setting, messages_per_s (in the counted seconds), link_bytes and records (of the
+        whole trial, see `region_bytes`), region_bytes_per_message.
     """
 
     per_message: Estimate
     messages_per_s: Estimate
+    rows: pd.DataFrame
 
     TITLE = "Bytes between regions"
 
-    @property
-    def sentence(self) -> str:
-        return f"{self.per_message.sentence} {self.messages_per_s.sentence}"
+    def table(self) -> pd.DataFrame:
+        return self.rows
 
 
 def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> CountedBytes:
     """
-    Bytes on all links in each whole trial, per message in the log.
+    Count the bytes on all links per message in the log, over whole trials of one setting.
 
-    rates: Trials of one setting: `rates.of("baseline")`.
+    rates: Trials of one setting, such as `rates.of("baseline")`.
     tables: Tables of the run: links, link_samples of `LinkSamples(which="all")`, batches.
 
-    Raises ParameterError: no trial, or trials of several settings.
+    Raises ParameterError: there is no trial, or trials have several settings.
     Raises MissingDataError: no trial has the counters of all links.
     """
     level = check_level(level)
@@ -91,20 +87,20 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *,
     dropped = len(trials) - len(rows)
     notes = (f"{count(dropped, 'trial')} left out: without the counters of all links",) if dropped else ()
     if (trials.background_bps.fillna(0) > 0).any():
-        notes += ("background traffic is counted as if it were Kafka's",)
-    crossing = ("bytes between regions per message", "Per message, {} cross between regions", "bytes", level, notes)
+        notes += ("background traffic is included in these bytes",)
+    crossing = ("bytes between regions per message", "Per message, {} cross regions", "bytes", level, notes)
     sent = ("messages per second", "In these trials producers sent {}", "messages/s", level, ())
     means = (mean_of_trials(rows.region_bytes_per_message, *crossing), mean_of_trials(rows.messages_per_s, *sent))
-    return CountedBytes(rows, *means)
+    return CountedBytes(*means, rows)
 
 
 def mean_of_trials(values: pd.Series, quantity: str, claim: str, unit: str, level: float, notes: tuple) -> Estimate:
-    """Return the geometric mean of one value per trial."""
+    """Estimate the geometric mean of one value per trial."""
     about = {"unit": unit, "method": MEAN_METHOD, "assumption": MEAN_ASSUMPTION, "warnings": notes}
     return geometric_mean(values, level, quantity=quantity, claim=claim, **about)
 
 
-NONE, LEADERS, RACK = "no consumers", "from leaders", "from the own region"
+NONE, LEADERS, RACK = "no consumers", "consumers reading from leaders", "consumers reading in their own region"
 METHOD = (
     "bytes over all links per byte of payload, less those without consumers; Fieller's interval (1954) of a ratio of "
     "differences, each setting with its own variance (Welch 1947)"
@@ -115,12 +111,12 @@ ASSUMPTION = "Producers and replicas cause the same bytes with and without consu
 @dataclass(frozen=True, repr=False)
 class ClientRack(Result):
     """
-    Cross-region bytes of consumers, with client.rack over without.
+    Cross-region bytes that consumers cause with client.rack, over those without it.
 
-    ratio: Bytes with client.rack over bytes without.
-    trials: Per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings (link_bytes
-        over payload_bytes), consumed (bytes reported by consumers over payload; the last fraction of a second is
-        missing).
+    ratio: Bytes with client.rack over bytes without it.
+    trials: One row per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings
+        (link_bytes over payload_bytes), consumed (bytes that consumers report, over payload; the last fraction of a
+        second is missing).
     """
 
     ratio: Estimate
@@ -131,7 +127,7 @@ class ClientRack(Result):
     @property
     def sentence(self) -> str:
         means = self.trials.groupby("reading").crossings.mean()
-        listed = ", ".join(f"{number(means[name], 3)} {name}" for name in (NONE, LEADERS, RACK))
+        listed = ", ".join(f"{number(means[name], 3)} with {name}" for name in (NONE, LEADERS, RACK))
         return f"{self.ratio.sentence} Bytes across regions per byte of payload: {listed}."
 
     def table(self) -> pd.DataFrame:
@@ -142,41 +138,18 @@ class ClientRack(Result):
         means = groups[["crossings", "consumed"]].mean()
         means.insert(0, "n_trials", groups.size())
         rows = text_table(means.loc[[NONE, LEADERS, RACK]].reset_index())
-        heads = ["consumers read", "trials", "bytes across regions per byte of payload", "bytes consumed per byte"]
+        heads = ["with", "trials", "bytes across regions per byte of payload", "bytes consumed per byte of payload"]
         return rows.set_axis(heads, axis=1)
-
-    def figure(self) -> go.Figure:
-        figure, order = go.Figure(), (NONE, LEADERS, RACK)
-        means = [self.trials.crossings[self.trials.reading == name].mean() for name in order]
-        figure.add_bar(x=[0, 1, 2], y=means, width=0.5, marker={"color": theme.WITHIN, "opacity": 0.35}, name="mean")
-        for k, name in enumerate(order):
-            y = self.trials.crossings[self.trials.reading == name]
-            style = {"mode": "markers", "marker": {"size": 8, "color": theme.FIT}, "name": "a trial"}
-            figure.add_scatter(x=k + theme.spread(len(y), 0.3), y=y, showlegend=k == 0, **style)
-        ticks = [f"consumers read {name}" if name != NONE else name for name in order]
-        figure.update_xaxes(tickvals=[0, 1, 2], ticktext=ticks)
-        figure.update_yaxes(title="bytes across regions per byte of payload", rangemode="tozero")
-        figure.update_layout(legend=theme.LEGEND_ON_TOP)
-        return theme.finish(
-            figure,
-            name="client-rack",
-            title="What client.rack saves",
-            subtitle="All links together, headers included, over whole trials. The first column shows the "
-            "bytes of producers and replicas.",
-            alt=f"Bytes across regions. {self}",
-            caption=str(self),
-            table=self.trials,
-        )
 
 
 def client_rack(
     trials: pd.DataFrame, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
 ) -> ClientRack:
     """
-    Cross-region bytes of consumers with client.rack over those without.
+    Estimate the cross-region bytes that consumers cause with client.rack, over those without it.
 
-    trials: Rows of `TrialRates.rates` that differ only in the number of consumer groups and in where they read. Trials
-        with the most groups and trials without consumers are used.
+    trials: Rows of `TrialRates.rates` that differ only in the number of consumer groups and in where they read. Only
+        trials with the most groups and trials without consumers are used.
     tables: Tables of the run: links, link_samples, batches, consumer_windows.
 
     Raises MissingDataError: one of the three ways of reading was not measured, or not with the counters of all links.
@@ -195,7 +168,7 @@ def client_rack(
     totals["consumed"] = totals.consumed_bytes / totals.payload_bytes
     missing = [name for name in (NONE, LEADERS, RACK) if name not in set(totals.reading)]
     if missing:
-        raise MissingDataError(f"no trial has the counters of all links with consumers reading {', '.join(missing)}.")
+        raise MissingDataError(f"no trial has the counters of all links with {', '.join(missing)}.")
     columns = ["reading", "setting", *KEY, "link_bytes", "payload_bytes", "crossings", "consumed"]
     return ClientRack(_ratio(totals, level), totals[columns].reset_index(drop=True))
 
@@ -209,7 +182,7 @@ def _ratio(totals: pd.DataFrame, level: float) -> Estimate:
     elif np.isinf(low):
         notes = ("consumers without client.rack cause no measurable bytes",)
     name = "cross-region bytes of consumers, with client.rack over without"
-    claim = "With client.rack, consumers cause {} of the bytes across regions that they cause without"
-    basis = f"trials: {sizes[0]} with, {sizes[1]} without, {sizes[2]} with no consumers"
+    claim = "With client.rack, consumers cause {} of the bytes across regions that they cause without it"
+    basis = f"trials: {sizes[0]} with, {sizes[1]} without, {sizes[2]} without consumers"
     about = {"basis": basis, "level": level, "warnings": notes}
     return Estimate(name, claim, value, low, high, "fraction", sum(sizes), METHOD, ASSUMPTION, **about)

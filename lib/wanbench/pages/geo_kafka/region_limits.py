@@ -1,13 +1,13 @@
 """
-Bounds on a trial with replicas and clients in several regions: by links, requests in flight, and replica fetching.
+Compute bounds on the throughput of a cluster with replicas and clients in several regions.
 
-- link: each link carries a share of the copies of a record that cross regions (to its leader, to followers, to
-  consumers); the link that would be full first bounds the payload. A gateway replaces the rates of the links that leave
-  its region: they share its rate.
-- window: bytes that producers have in flight to each leading broker until acknowledgement
-- replication: bytes that followers have in flight from each leader
+- link: Each link carries a share of the copies of a record that cross regions: to its leader, to followers, and to
+  consumers. The link that would be full first bounds the payload. With gateways, all links that leave a region share
+  the rate of its gateway.
+- window: Producers have a limited number of bytes in flight to each leading broker until acknowledgement.
+- replication: Followers have a limited number of bytes in flight from each leader.
 
-`limits` is for producers in one region and brokers in another. Nothing is fitted here either.
+Nothing is fitted. `wanbench.methods.trials.limits` is for producers in one region and brokers in another.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def connection_window_bytes(receive_buffer_bytes: float) -> float:
 
 
 def request_bytes(batch_bytes: float, partitions_led: int) -> float:
-    """Bytes of a full request: one batch per partition the broker leads, up to max.request.size, and at least one."""
+    """Return the bytes of a full request: one batch per led partition, up to max.request.size, at least one batch."""
     return batch_bytes * max(min(partitions_led, MAX_REQUEST_BYTES // batch_bytes), 1.0)
 
 
@@ -49,9 +49,9 @@ def produced_bytes_per_s(
     """
     Compute the maximum rate from one producer to one leader.
 
-    Some requests are in flight. Each is answered after the RTT to the leader and, with acks=all, the time to replicate
-    (else 0). A broker processes one request of a connection at a time (Kafka protocol guide, "Network"), so only one
-    passes in the time to replicate. A connection carries at most its window per RTT.
+    The leader answers each request after the RTT (`leader_s`) and the time to replicate (`replicated_s`, 0 unless
+    acks=all). It processes one request of a connection at a time (Kafka protocol guide, "Network"), so only one request
+    passes in each time to replicate. A connection carries at most its `window` per RTT.
 
     >>> produced_bytes_per_s(1000.0, 5, 0.1, 0.1, inf)
     10000.0
@@ -62,10 +62,10 @@ def produced_bytes_per_s(
 
 def fetched_bytes_per_s(partitions: int, fetchers: float, rtt_s: float, window: float, fetch: float, answer: float):
     """
-    Compute the maximum rate of one follower from one leader, of which it copies this many partitions.
+    Compute the maximum rate at which a follower copies a number of partitions from one leader.
 
-    It has one fetch in flight per fetcher thread, of at most `fetch` bytes per partition and `answer` in all. A fetcher
-    without partitions opens no connection.
+    It has one fetch in flight per fetcher thread, of at most `fetch` bytes per partition and `answer` bytes in all. A
+    fetcher without partitions opens no connection.
 
     >>> round(fetched_bytes_per_s(2, 4, 0.1, 83_886, 1_048_576, 10_485_760))  # two connections
     1677720
@@ -78,11 +78,10 @@ def region_limits(
     trial: Mapping, placed: pd.DataFrame, links: pd.DataFrame, *, broker_settings: Mapping | None = None
 ) -> dict[str, float]:
     """
-    The payload rate of one trial, in bit/s, that links, window and replication each allow; infinite if one does not
-    bind.
+    Compute the payload rates, in bit/s, that links, window and replication allow a trial; infinite without a limit.
 
-    trial: A row of `TrialRates.rates`; None for a setting that was not changed. Clients are taken to be in the first
-        `client_regions` of the lab's regions.
+    trial: A row of `TrialRates.rates`; None for a setting that was not changed. Clients are assumed to be in the first
+        `client_regions` regions of the lab.
     placed: The trial's rows of table placements.
     links: Table links.
     broker_settings: Settings by Kafka's names that replace its defaults (`DEFAULTS`).
@@ -128,12 +127,12 @@ def _rate(trial: Mapping, link, pair: tuple) -> float:
 
 
 def _spread(n: int, regions: list[str]) -> dict[str, float]:
-    """Clients per region, in turn over the regions."""
+    """Return the number of clients in each region, assigned to the regions in turn."""
     return {region: len(range(k, n, len(regions))) for k, region in enumerate(regions) if k < n}
 
 
 def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: dict) -> dict[tuple, float]:
-    """Bytes over each link per byte that is appended to the log."""
+    """Return the bytes on each link per byte appended to the log."""
     copies: dict[tuple, float] = {}
 
     def add(a: str, b: str, share: float) -> None:
@@ -155,7 +154,7 @@ def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: dict) -> 
 
 
 def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict, rtt_s) -> float:
-    """Bit/s that the in-flight requests of all producers to all leaders allow."""
+    """Return the bit/s that the requests in flight from all producers to all leaders allow."""
     window = connection_window_bytes(settings["socket.receive.buffer.bytes"])
     in_flight = trial["max_in_flight"] or IN_FLIGHT
     total = 0.0
@@ -171,7 +170,7 @@ def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict,
 
 
 def _replication(placed: pd.DataFrame, settings: dict, rtt_s) -> float:
-    """Bit/s into the log that the slowest leader-follower pair allows."""
+    """Return the bit/s into the log that the slowest pair of leader and follower allows."""
     window = connection_window_bytes(settings["replica.socket.receive.buffer.bytes"])
     sizes = (settings["replica.fetch.max.bytes"], settings["replica.fetch.response.max.bytes"])
     led = placed[placed.leads][["partition", "broker", "region"]]

@@ -1,5 +1,5 @@
 """
-Whether throughput grows linearly with producers, and where it peaks: the Universal Scalability Law (Gunther 2007).
+Fit the Universal Scalability Law (Gunther 2007): does throughput grow linearly with producers, and where is its peak?
 
     X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))
 
@@ -8,8 +8,8 @@ Whether throughput grows linearly with producers, and where it peaks: the Univer
 - beta: coherency, the cost per pair of producers; with it throughput peaks at N* = sqrt((1 - alpha)/beta)
 
 The fit is least squares on logarithms, as the scatter of trials is relative. Intervals are by profile likelihood: the
-range of a quantity over all parameters whose sum of squares F(1, residuals) allows. The bootstrap does worse: two or
-three trials per number of producers underestimate the scatter, and it fails if a parameter is at its bound of 0
+range of a quantity over all parameters whose sum of squares an F test allows. The bootstrap would do worse: with two or
+three trials per number of producers it underestimates the scatter, and it fails if a parameter is at its bound of 0
 (Andrews 2000). There the profile interval is merely wide, with an open end for "no peak".
 """
 
@@ -32,8 +32,8 @@ from wanbench.pages.geo_kafka.scalability_fit import MIN_LEVELS, Fit
 
 UNFIT_BELOW = 0.05  # There is a caution if the p-value of lack of fit is below this: one false alarm in twenty.
 ASSUMPTION = (
-    "Throughput follows the law up to log-normal scatter, alike in per cent at every number of producers; trials are "
-    "independent, apart from a factor that those of a block share; all else is the same in them"
+    "Throughput follows the law up to log-normal scatter, with the same relative size at every number of producers; "
+    "trials are independent, apart from a factor that those of a block share, and equal in all else"
 )
 
 
@@ -42,14 +42,13 @@ class Scalability(Result):
     """
     A fitted law.
 
-    efficiency: Throughput at the largest measured number of producers, over that number times the throughput of one; 1
-        is linear growth.
-    peak_producers: N*, at least 1; infinite if beta is 0.
-    peak: The largest throughput, at N*; for beta = 0 the asymptote; infinite for linear growth.
+    efficiency: Throughput at the largest measured number of producers, as a share of linear growth.
+    peak_producers: Number of producers at the peak (N*), at least 1; infinite if beta is 0.
+    peak: Throughput at the peak; for beta = 0 the asymptote; infinite for linear growth.
     gamma, alpha, beta: The parameters.
-    is_linear_possible: Whether the trials allow alpha = beta = 0.
-    lack_of_fit_p: P-value of an F test of the law against a mean per number of producers; NaN without repeated trials.
-    curve: `producers`, `fitted`, `low`, `high` (individual interval at this number), `linear`.
+    is_linear_possible: Whether linear growth (alpha = beta = 0) agrees with the trials.
+    lack_of_fit_p: P-value of an F test of the law against separate means; NaN without repeated trials.
+    curve: The fitted curve: `producers`, `fitted`, `low`, `high` (individual interval), `linear` (linear growth).
     trials, left_out: Rows in use, with `_response`, the throughput; and rows left out, with their `reason`.
     """
 
@@ -92,7 +91,9 @@ class Scalability(Result):
         where = "" if at.estimate <= most else f", beyond the {most} measured"
         written = f"The peak is {top.formatted} ({top.formatted_interval or 'no interval'}) at {at.formatted}{where}"
         if isinf(at.high):
-            return f"{written}, but no peak is possible too (lower limit {number(at.low, 0)})."
+            return (
+                f"{written}, but the trials also allow that there is none (the peak is at {number(at.low, 0)} or more)."
+            )
         return f"{written} ({at.formatted_interval or 'no interval'})."
 
     @property
@@ -135,12 +136,12 @@ def fit_scalability(
     level: float = 0.95,
 ) -> Scalability:
     """
-    Fit the law to trials.
+    Fit the Universal Scalability Law to trials.
 
     frame: One row per trial.
     throughput, producers: Columns of positive numbers; three or more different numbers of producers.
-    block: The column of blocks; each block has a separate factor on throughput. The intervals of the peak and of gamma
-        are those in other blocks.
+    block: The column of blocks; each block has its own factor on throughput. The intervals of the peak and of gamma
+        then hold for other blocks, too.
     unit: Unit of the throughput, for texts.
 
     Raises ParameterError: there are fewer than three numbers of producers, or no more trials than parameters.

@@ -1,10 +1,10 @@
 """
-Fit the Universal Scalability Law, with profile-likelihood intervals.
+Fit the Universal Scalability Law, with intervals by profile likelihood.
 
-An interval by profile likelihood is the range of a quantity over all parameters whose sum of squares is at most 1 +
-F(1, residuals)/residuals times the minimum. So one set of alpha and beta, found on a grid, gives the ends of every
-quantity; gamma and the blocks are linear in logarithms and are solved for. Blocks differ in their level, so gamma and
-the peak also get the t interval of the mean of the blocks' levels, the distances of both added as squares.
+The interval of a quantity is its range over all parameters whose sum of squares is at most (1 + F(1, n)/n) times the
+minimum, for n residual degrees of freedom. A grid gives the set of such alpha and beta; gamma and the factors of blocks
+are linear in logarithms and are solved for. Blocks differ in their level, so the intervals of gamma and of the peak
+include the t interval of the mean level of blocks, too; both widths are added in quadrature.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MIN_LEVELS = 3  # Minimum number of different producer counts: the law's paramet
 STEPS = 161  # Grid points of alpha and of beta over the allowed range: ends are exact to about 1 % of the interval.
 COARSE_STEPS = 41
 CURVE_STEPS = 60
-EXACT = 1 + 1e-7  # A fit at the bound is preferred if its sum of squares is within this factor of the best inside.
-SEARCHES = 200  # Maximum number of steps until a box encloses the parameters that the trials allow; some 30 are usual.
+EXACT = 1 + 1e-7  # A fit with a parameter at 0 is preferred if its sum of squares is within this factor of the best.
+SEARCHES = 200  # Maximum number of steps until a box encloses the allowed parameters; about 30 are usual.
 
 
 def usl(producers, gamma, alpha, beta):
@@ -38,7 +38,7 @@ def usl(producers, gamma, alpha, beta):
 
 
 class Fit:
-    """Sums of squares over alpha and beta; gamma and the blocks are linear in logarithms and are solved for."""
+    """Least-squares fit over alpha and beta; gamma and the factors of blocks are solved for."""
 
     def __init__(self, n: np.ndarray, log: np.ndarray, block, level: float):
         self.n, self.log = n, log
@@ -90,10 +90,10 @@ class Fit:
 
     def allowed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """
-        Alphas and betas that the data allow, and the sum of squares each leaves for gamma.
+        Return the alphas and betas that the trials allow, and the sum of squares that each pair leaves for gamma.
 
-        A box around the best fit grows while allowed parameters touch its sides, and shrinks while they fill little of
-        it.
+        They are searched in a box around the best fit, which grows while allowed parameters touch its sides, and
+        shrinks while they fill little of it.
         """
         middle = np.array([self.alpha, self.beta])
         half = np.maximum(middle / 2, [1e-4, 1e-6])
@@ -127,7 +127,7 @@ class Fit:
         return axes, self.squares(alphas, betas) <= self.threshold
 
     def ends(self, alphas, betas, slack) -> dict[str, dict[str, float]]:
-        """Estimate and both ends of every quantity."""
+        """Return estimate, low and high of every quantity, by its name."""
         best = np.array([self.alpha]), np.array([self.beta])
         most = self.n.max()
         out = {}
@@ -146,7 +146,7 @@ class Fit:
         return {name: {key: float(value) for key, value in one.items()} for name, one in out.items()}
 
     def _level_ends(self, alphas, betas, slack, of, estimate: float) -> tuple[float, float]:
-        """Both ends of gamma times a function of alpha and beta, the error of the blocks' mean level included."""
+        """Return both ends of gamma times `of` (its values at alphas and betas), the error of blocks included."""
         middle, play = self.log_gamma(alphas, betas) + np.log(of), np.sqrt(slack) * self.mean_error
         ends = []
         for side, end in ((-1, (middle - play).min()), (1, (middle + play).max())):
@@ -168,7 +168,7 @@ class Fit:
         return pd.DataFrame({"producers": n, "fitted": fitted, "low": low, "high": high, "linear": gamma * n})
 
     def lack_of_fit(self) -> float:
-        """Return the p-value against a mean per number of producers."""
+        """Return the p-value of the law against a separate mean for each number of producers."""
         levels = np.unique(self.n)
         means = np.column_stack([self.n[:, None] == levels, self.design[:, 1:]]).astype(float)
         pure = self.log - means @ np.linalg.lstsq(means, self.log, rcond=None)[0]
@@ -180,7 +180,7 @@ class Fit:
 
 
 def _peak_producers(alpha, beta) -> np.ndarray:
-    """N*, at least 1; infinite for beta = 0 (and alpha below 1)."""
+    """Return the number of producers at the peak, at least 1; infinite for beta = 0 and alpha below 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.maximum(np.nan_to_num(np.sqrt((1 - alpha) / beta), nan=1.0, posinf=inf), 1.0)
 

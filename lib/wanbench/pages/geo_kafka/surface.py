@@ -1,10 +1,11 @@
 """
-A quadratic response surface (Box & Wilson 1951) of logarithms, and the best setting within the measured region.
+Fit a quadratic response surface (Box & Wilson 1951) of logarithms, and find the best settings within the region.
 
-Factors are coded from -1 to 1 over their range, in logarithms unless stated otherwise. The best setting is the fitted
-maximum, so chance helps to select it. The main interval is therefore simultaneous over all settings; the individual one
-is given too (data/validity/surface.csv: the first is wide, the second valid under equal variances). Instead of a single
-best setting there is a set: all not significantly worse than another (Peterson, Cahya & del Castillo 2002).
+Factors are coded from -1 to 1 over their range, in logarithms unless stated otherwise. The best setting is the maximum
+of the fitted surface, so it is partly selected by chance. Its interval is therefore simultaneous over all settings; an
+individual interval is given too, which holds if variances are equal (data/validity/surface.csv). Instead of a single
+best setting there is a set: all settings that are not significantly worse than another one (Peterson, Cahya & del
+Castillo 2002).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from wanbench.pages.geo_kafka.surface_fit import Axis, SurfaceFit, axes_of, surf
 
 STEPS = 41  # Points of a slice along a range.
 AMONG = theme.WITHIN
-COLUMNS = 3  # Panels in a row: few enough for their tick labels.
+COLUMNS = 3  # Panels in a row: few enough to leave space for tick labels.
 ROW_PX = 240
 # Number of settings that fill the region, in addition to the measured ones: a power of 2, as a Sobol sequence needs.
 PLACES = 256
@@ -62,13 +63,13 @@ class Surface(Result):
     A fitted surface.
 
     best: The response at the best setting, for the average block; the interval is simultaneous over all settings.
-    best_setting: Factor to its value at the maximum of the fitted surface.
-    effects: Factor to Estimate: the response at the upper end of its range over that at the lower one, all else in the
-        middle; for choices, the highest over the lowest.
-    places: Settings that fill the region: the factors, `fitted`, `low`, `high` (simultaneous), `is_among_best`: not
-        significantly worse than another one.
-    among_best: One row per factor: `factor`, `best`, `from`, `to` (or the choices) over the places among the best.
-    lack_of_fit_p: p-value of the fit of the surface, tested against replicates, or else curvature.
+    best_setting: Maps each factor to its value at the maximum of the fitted surface.
+    effects: Maps each factor to its effect: the response at the upper end of its range over that at the lower end, with
+        all other factors in the middle of theirs. For choices: the highest response over the lowest.
+    places: Settings that fill the region: the factors, `fitted`, `low`, `high` (simultaneous) and `is_among_best`
+        (not significantly worse than another place).
+    among_best: One row per factor: its value at the best setting, and the range (or choices) of places among the best.
+    lack_of_fit_p: P-value of the lack of fit of the surface, against replicates, or else against curvature.
     """
 
     best: Estimate
@@ -122,7 +123,7 @@ class Surface(Result):
 
     def at(self, settings: pd.DataFrame) -> pd.DataFrame:
         """
-        The fitted response at settings within the region, with simultaneous intervals: adds `fitted`, `low`, `high`.
+        Add the fitted response with its simultaneous interval (`fitted`, `low`, `high`) to settings in the region.
         """
         check_columns("settings", settings, [axis.name for axis in self.axes])
         columns = self.fit.columns(surface_columns(self.axes, settings)[0])
@@ -154,8 +155,8 @@ class Surface(Result):
             figure,
             name="response-surface",
             title=f"Around the best setting: {word(self.response)}",
-            subtitle="Panels: the fitted surface along one factor, all others as in the best setting (diamond); bands: "
-            f"{percent(self.level)} simultaneous intervals. Dashed: the lower end at the best setting.",
+            subtitle="Each panel: the fitted surface along one factor, the others as in the best setting (diamond). "
+            f"Bands: {percent(self.level)} simultaneous intervals. Dashed: the lower end at the best setting.",
             alt=f"Slices through a response surface. {self}",
             caption=str(self),
             table=table,
@@ -182,8 +183,8 @@ def fit_surface(
     factors: Columns of numbers (ranges) or of text (choices). A range with three different values or more gets a
         square.
     linear: Ranges that are not coded in logarithms, such as those that contain 0.
-    block: The column of blocks; each block has a separate factor on the response. The interval of the response at the
-        best setting is that in other blocks.
+    block: The column of blocks; each block has its own factor on the response. The interval of the response at the
+        best setting then holds for other blocks, too.
     unit: Unit of the response, for texts.
 
     Raises ParameterError: there are no more runs than terms, or the runs cannot separate the terms.
@@ -235,7 +236,7 @@ def fit_surface(
 
 
 def _places(axes: Sequence[Axis], measured: pd.DataFrame) -> pd.DataFrame:
-    """Settings that fill the region, its corners unless factors are very many, and those measured."""
+    """Return settings that fill the region, boundary included, and the measured ones."""
     codes = 2 * qmc.Sobol(len(axes), rng=np.random.default_rng(0)).random(PLACES) - 1
     # Rounding to the sides puts a quarter of the places on the boundary along each factor, where the best often lie.
     codes = np.clip(codes * 4 / 3, -1, 1)
@@ -244,7 +245,7 @@ def _places(axes: Sequence[Axis], measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def _best(axes: Sequence[Axis], fit: SurfaceFit, places: pd.DataFrame) -> pd.DataFrame:
-    """Find the setting where the fitted surface is highest, by a search that narrows around the best so far."""
+    """Find the setting with the highest fitted response, by a search that narrows around the best one so far."""
 
     def highest(settings: pd.DataFrame) -> pd.DataFrame:
         value = surface_columns(axes, settings)[0] @ fit.params[: fit.n_own]
@@ -257,7 +258,7 @@ def _best(axes: Sequence[Axis], fit: SurfaceFit, places: pd.DataFrame) -> pd.Dat
 
 
 def _around(axes: Sequence[Axis], best: pd.DataFrame, distance: float, n: int) -> pd.DataFrame:
-    """This many settings near the best one: its choices, and codes within a distance of its own."""
+    """Return `n` settings near the best one: with its choices, and ranges within a distance in coded units."""
     steps = distance * (2 * qmc.Sobol(len(axes), rng=np.random.default_rng(1)).random(n) - 1)
     near = {}
     for j, axis in enumerate(axes):
@@ -269,7 +270,7 @@ def _around(axes: Sequence[Axis], best: pd.DataFrame, distance: float, n: int) -
 
 
 def _middle(axes: Sequence[Axis], axis: Axis, values) -> np.ndarray:
-    """Columns at values of one factor, with all other ranges at mid-range and all choices averaged."""
+    """Return the columns of the surface at values of one factor, all other ranges at mid-range, choices averaged."""
     settings = {a.name: list(values) if a is axis else [a.decode(0.0 * np.ones(1))[0]] * len(values) for a in axes}
     choices = [a for a in axes if a.levels and a is not axis]
     filled = [
@@ -345,7 +346,7 @@ def _add_slice(figure: go.Figure, axis: Axis, slice_: pd.DataFrame, result: Surf
 
 def together(rates: TrialRates, *, setting: str = "together", level: float = 0.95) -> Surface:
     """
-    A quadratic throughput surface over all settings that vary among these trials.
+    Fit a quadratic surface of throughput over all settings that vary among the trials planned as "together".
 
     setting: The name that all these trials share, although their levels differ.
 

@@ -1,4 +1,4 @@
-"""Terms of a quadratic response surface in coded factors, its coefficients, and the settings that may be the best."""
+"""Fit the coefficients of a quadratic response surface in coded factors, and tell which settings may be the best."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Axis:
 
     low, high: Ends of its range in the runs, coded as -1 and 1; NaN for choices.
     log: Whether it is coded in logarithms.
-    levels: The choices; empty for a range. Codes are contrasts that sum to 0 over the choices.
-    bends: Whether it has a square: three different values or more.
+    levels: The choices; empty for a range. Codes of choices are contrasts that sum to 0.
+    bends: Whether it has a quadratic term, which takes three different values or more.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Axis:
         return self.low + share * (self.high - self.low)
 
     def label(self, value) -> str:
-        """A value as text, a number to three digits."""
+        """Return a value as text; numbers have three digits."""
         return str(value) if self.levels else level_label(self.name, float(f"{float(value):.3g}"))
 
 
@@ -89,7 +89,7 @@ def axes_of(rows: pd.DataFrame, factors: Sequence[str], linear: Sequence[str]) -
 
 def surface_columns(axes: Sequence[Axis], rows: pd.DataFrame | Mapping) -> tuple[np.ndarray, list[str]]:
     """
-    The columns of the surface at some settings, and their names: 1, every factor, squares, products of two factors.
+    Return the terms of the surface at settings, and their names: 1, factors, squares, and products of two factors.
     """
     codes = {axis.name: axis.code(rows[axis.name]) for axis in axes}
     names, columns = ["1"], [np.ones(len(next(iter(codes.values()))))]
@@ -115,10 +115,10 @@ NOTHING = 1e-12  # Standard error below which two settings are the same.
 
 class SurfaceFit:
     """
-    Coefficients with robust and pooled covariance; block columns are 0 for the average block.
+    Coefficients of a surface, with robust and pooled covariances.
 
-    The level of the response is known from as many values as there are blocks: its error is added to that of the
-    difference from the mean run.
+    Terms of blocks are 0 for the average block. With blocks, the error of the mean level over blocks is added to the
+    error of the difference from the mean run.
     """
 
     def __init__(self, design: np.ndarray, log: np.ndarray, cells, level: float, n_own: int, blocks=None):
@@ -134,16 +134,16 @@ class SurfaceFit:
         self.critical_value = nan
 
     def columns(self, own: np.ndarray) -> np.ndarray:
-        """Columns of the surface, with those of blocks at 0."""
+        """Return the terms of the surface, with the terms of blocks set to 0."""
         return np.column_stack([own, np.zeros((len(own), self.design.shape[1] - self.n_own))])
 
     def error(self, columns: np.ndarray) -> np.ndarray:
-        """Return the larger of both standard errors."""
+        """Return the larger of the robust and the pooled standard error, for each row of terms."""
         variances = [np.einsum("ij,jk,ik->i", columns, cover, columns) for cover in self.covers]
         return np.sqrt(np.maximum(np.max(variances, axis=0), 0.0))
 
     def hold_together_at(self, columns: np.ndarray) -> None:
-        """Set the critical value that makes the intervals at all these places simultaneous."""
+        """Set the critical value so that the intervals at all these places hold simultaneously."""
         apart = columns - self.origin
         self.critical_value = max(critical(apart, cover, self.freedom, self.level) for cover in self.covers)
 
@@ -152,14 +152,14 @@ class SurfaceFit:
         return np.hypot(self.critical_value * self.error(columns - self.origin), self.block_half)
 
     def alone(self, column: np.ndarray) -> tuple[float, float]:
-        """Return both ends of the interval of the response at one place, not simultaneous with other places."""
+        """Return both ends of the individual interval of the response at one place."""
         single = t_quantile(self.level, self.freedom)
         half = np.hypot(single * self.error(column[None] - self.origin)[0], self.block_half)
         value = float(column @ self.params)
         return float(np.exp(value - half)), float(np.exp(value + half))
 
     def single(self, combination: np.ndarray) -> tuple[float, float, float, float]:
-        """For a linear combination of coefficients: value, half the width of its robust interval, and p-value."""
+        """Return value, half the width of the robust interval, and p-value of a combination of coefficients."""
         value, error = float(combination @ self.params), sqrt(combination @ self.robust.cover @ combination)
         freedom = self.robust.freedom(combination)
         p = 2 * float(stats.t.sf(abs(value) / error, freedom)) if error else nan
@@ -167,9 +167,9 @@ class SurfaceFit:
 
     def may_be_best(self, place: np.ndarray, places: np.ndarray) -> tuple[float, float]:
         """
-        The excess of the best place over this one, in standard errors, and the largest excess that chance explains.
+        Return by how many standard errors the best place exceeds this one, and the largest excess that chance explains.
 
-        Draws of the coefficients about 0 give the distribution of the largest difference if there is no real one.
+        Draws of the coefficients about 0 give the distribution of the largest difference if all places are equal.
         """
         differences = places - place
         errors = self.error(differences)
@@ -185,7 +185,7 @@ class SurfaceFit:
 
     @cached_property
     def draws(self) -> np.ndarray:
-        """Coefficients (one row each) about 0, by the pooled covariance."""
+        """Draws of all coefficients about 0, by the pooled covariance: one column per draw."""
         rng = np.random.default_rng(0)  # the same fit gives the same set
         normal = rng.multivariate_normal(np.zeros(len(self.params)), self.covers[1], DRAWS, method="svd")
         return (normal / np.sqrt(rng.chisquare(self.freedom, DRAWS) / self.freedom)[:, None]).T

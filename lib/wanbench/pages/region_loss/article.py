@@ -1,4 +1,4 @@
-"""Estimates for the article's claims about its disaster, from the same disaster here."""
+"""Estimate what the article claims about its disaster, from episodes with the same fault."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def article(
     episodes: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing
 ) -> dict[str, Estimate]:
     """
-    Estimate what the article claims of its disaster, by the names of `claims.geo_kafka`.
+    Return an estimate for each claim about the disaster, under the names that `claims.geo_kafka` takes.
 
-    Except for times, each is a share of episodes of the `setting` that repeats the article's: records, brokers,
-    partitions and producers of one episode share its fault.
+    `setting` names the setting that repeats the article's disaster. Apart from times, every estimate is a share of its
+    episodes, because the records, brokers and clients of one episode are not independent: they share its fault.
     """
     own = episodes.of(setting).with_fault().items
     rows = healed.rows[healed.rows.setting == setting]
@@ -48,9 +48,10 @@ def _share(each: Iterable[bool], what: str) -> Estimate:
 
 def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
     """
-    Shares of episodes with all replicas in sync, with all leaders back, and with both.
+    Return the shares of episodes with all replicas in sync again, with all leaders back, and with both.
 
-    Episodes that ended before the controller looks leave the latter two open, unless one is known to have failed.
+    The controller moves leaders back only at intervals. If an episode ended before that, the last two shares are
+    unknown, unless another episode shows that leaders did not come back.
     """
     own = healed.rows.setting == setting
     rows, undecided = healed.rows[own], healed.undecided()[own]
@@ -58,7 +59,7 @@ def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
     again, took = "all replicas in sync again", healed.of(setting, "in_sync_s")
     after = f" (median {took.formatted}, {took.formatted_level} interval {took.formatted_interval})" if took.n else ""
     claim = f"After healing{after}, all replicas were in sync again in {{}} of the episodes"
-    found = {"replicas_back": replace(_share(in_sync, again), claim=claim)}
+    shares = {"replicas_back": replace(_share(in_sync, again), claim=claim)}
     short = (
         f"leaders were watched for {rows.watched_s.min():.0f} to {rows.watched_s.max():.0f} s after healing, and the "
         f"controller moves them back every {healed.check_s:.0f} s: a verdict needs episodes that last that long "
@@ -69,8 +70,8 @@ def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
         ("healing", in_sync & led, ~(undecided & in_sync), f"{again} and all leaders back"),
     ):
         decided = known.all() or not good[known].all()
-        found[name] = _share(good[known], what) if decided else replace(_share((), what), basis=short)
-    return found
+        shares[name] = _share(good[known], what) if decided else replace(_share((), what), basis=short)
+    return shares
 
 
 def _balanced(episode: Episode) -> bool:
@@ -90,14 +91,14 @@ def _taken_over(episode: Episode) -> bool:
     """Tell whether consumers of other regions held all partitions at the end of the fault."""
     rows = episode.members
     rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < episode.heal_at_s)]
-    last = rows[(rows.at_s == rows.at_s.max()) & ~rows.client_region.isin(episode.hit)]
+    last = rows[(rows.at_s == rows.at_s.max()) & ~rows.client_region.isin(episode.affected)]
     return bool(last.n_partitions.sum() == int(episode.about.partitions))
 
 
 def _remaining(episode: Episode) -> set[int]:
-    """Producers outside the hit regions."""
+    """Return the numbers of the producers outside the affected regions."""
     clients = episode.tables["fault_clients"]
-    outside = (clients.role == "producer") & ~clients.region.isin(episode.hit)
+    outside = (clients.role == "producer") & ~clients.region.isin(episode.affected)
     return set(clients.client[outside].astype(int))
 
 

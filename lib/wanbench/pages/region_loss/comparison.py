@@ -1,4 +1,4 @@
-"""Cost of each setting: time without writes (RTO) and lost records (RPO)."""
+"""Compare settings by what a fault costs: time without writes (RTO) and lost records (RPO)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ from .recovery import Recovery, open_ends
 
 COLUMNS = ["fault", "acks", "min_insync", "unclean", "group_protocol", "session_timeout_ms"]
 COLUMNS += ["broker_settings", "client_settings"]
-"""Columns that may differ between settings."""
+"""Columns of table `faults` in which settings may differ."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Result):
-    """Settings with a fault, their outages and losses; `abouts` has their columns of COLUMNS that differ, as text."""
+    """
+    Losses and outages of every setting with a fault.
+
+    `abouts` has one row per setting: its name, and those of COLUMNS in which settings differ, as text.
+    """
 
     lost: Losses
     recovered: Recovery
@@ -35,12 +39,12 @@ class Comparison(Result):
 
     @property
     def settings(self) -> list[str]:
-        """The settings, in order."""
+        """The names of the settings, in order."""
         return self.recovered.settings
 
     @cached_property
     def losing(self) -> list[str]:
-        """Settings that lost records."""
+        """The names of the settings that lost records."""
         return [name for name in self.settings if self.lost.sums(name).gone]
 
     @property
@@ -51,8 +55,9 @@ class Comparison(Result):
         for name in named:
             outage, worst = self._outages(name)
             parts.append(
-                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the hit region all writes "
-                f"stopped for {outage}, those to the worst partition for {worst}, at worst for {self._longest([name])}."
+                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the affected "
+                f"region all writes stopped for {outage} (median), and writes to the worst partition for {worst}; the "
+                f"longest outage of a partition was {self._longest([name])}."
             )
         names = [name for name in self.settings if name not in named]
         others = [self.recovered.of(name, "writes") for name in names]
@@ -60,8 +65,8 @@ class Comparison(Result):
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
             parts.append(
-                f"{len(others)} other settings lost none; there all writes stopped for {low.estimate:.1f} to "
-                f"{limit}{high.estimate:.1f} s, those to the worst partition at worst for {self._longest(names)}."
+                f"{len(others)} other settings lost none; with them all writes stopped for {low.estimate:.1f} to "
+                f"{limit}{high.estimate:.1f} s, and the longest outage of a partition was {self._longest(names)}."
             )
         return " ".join(parts)
 
@@ -70,12 +75,12 @@ class Comparison(Result):
         return [self.recovered.of(name, each).formatted_with_interval for each in ("writes", "writes_partition")]
 
     def _longest(self, names: list[str]) -> str:
-        """The longest outage of one partition, which medians hide; in how many episodes one lasted until healing."""
+        """Return the longest outage of one partition, and how many episodes had one that lasted until healing."""
         rows, streams = self.recovered.rows, self.recovered.streams
         rows = rows[rows.setting.isin(names) & rows.writes_partition.notna()]
         own = streams[streams.setting.isin(names) & (streams.quantity == "writes_partition")]
         if own.empty:
-            return "an unknown time"
+            return "unknown"
         longest, cut = own.loc[own.outage_s.idxmax()], int(rows.writes_partition_censored.sum())
         length = f"{'at least ' if longest.censored else ''}{quantity(longest.outage_s, 's')}"
         healing = f"; until healing in {cut} of {count(len(rows), 'episode')}" if cut else ""
@@ -105,11 +110,9 @@ class Comparison(Result):
     def formatted_table(self) -> pd.DataFrame:
         rows = []
         for name in self.settings:
-            sums, writes, partition = self.lost.sums(name), *self._outages(name)
+            writes, partition = self._outages(name)
             row = {"setting": name, "lost": self.lost.counted(name)}
-            row |= {"all writes out": writes, "worst partition out": partition}
-            row |= {"duplicates in the log": f"{int(sums.duplicates_in_log):,}"}
-            rows.append(row | {"out of order in the log": f"{int(sums.order_in_log):,}"})
+            rows.append(row | {"outage of all writes": writes, "outage of the worst partition": partition})
         return self.abouts.merge(pd.DataFrame(rows), on="setting").astype(str)
 
     def figure(self, *, note: str = "") -> go.Figure:
@@ -130,15 +133,16 @@ class Comparison(Result):
             primitives.estimate_points(figure, [middle], [estimate], marker=marker, name=label)
             open_ends(figure, [middle], [estimate], 1.04 * points.writes.max(), shade)
         most = max(points.gone.max(), 1)
-        figure.update_xaxes(title="no write acknowledged outside the hit region (s)", rangemode="tozero")
+        figure.update_xaxes(title="outage of all writes outside the affected region (s)", rangemode="tozero")
         figure.update_yaxes(title="acknowledged records lost per episode", range=[-0.05 * most, 1.08 * most])
         figure.update_layout(legend={"orientation": "h", "y": -0.2})
         return theme.finish(
             figure,
             name="time-against-records",
-            title="Stand still, or lose records",
-            subtitle="Small: one episode. Large: median outage with its interval (fewer than six episodes: smallest to "
-            "largest; dotted: without an upper end), mean loss. Orange: settings that lost acknowledged records.",
+            title="Stop writing, or lose records",
+            subtitle="Small: one episode. Large: median outage with its interval, and mean loss. With fewer than six "
+            "episodes the interval runs from the smallest to the largest value; dotted: it has no upper end. Orange: "
+            "settings that lost acknowledged records.",
             alt=f"Outage against loss per setting. {self}",
             caption=str(self),
             table=self.table(),
@@ -147,7 +151,7 @@ class Comparison(Result):
 
 
 def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
-    """Outages and losses of each setting with a fault, and how settings differ."""
+    """Compare the losses and outages of all settings with a fault."""
     firsts = {name: own[0].about for name, own in episodes.with_fault().by_setting().items()}
     rows = [{"setting": name} | {key: _text(about.get(key)) for key in COLUMNS} for name, about in firsts.items()]
     abouts = pd.DataFrame(rows)
@@ -156,7 +160,7 @@ def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> C
 
 
 def _text(value) -> str:
-    """Return a setting as text; JSON as a list of settings."""
+    """Return the value of a column as text; a JSON object as "name=value, ..."."""
     if pd.isna(value):
         return ""
     if isinstance(value, str) and value.startswith("{"):

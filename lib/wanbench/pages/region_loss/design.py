@@ -1,4 +1,4 @@
-"""Plans of fault episodes: several faults, and one setting varied at a time, repeated in random order."""
+"""Plan fault episodes: several faults, and one setting varied at a time, repeated in random order."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ def fault_trials(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    Episodes of every fault at the baseline, of the first fault with other settings, and with planted damage.
+    Plan episodes of every fault with the baseline settings, of the first fault with other settings, and with damage.
 
-    Each repeat is a block with every episode once, in random order; episodes with equal broker settings are adjacent,
-    to save restarts. Episodes with planted damage come first, once, without a fault, which also warms the brokers.
+    Each repeat is a block that contains every episode once, in random order; episodes with equal broker settings are
+    adjacent, to save restarts. Episodes with planted damage test the checker of records. They have no fault, run once,
+    and come first, so that they also warm up the brokers.
 
     Parameters
     ----------
     faults : sequence of (fault, at)
-        For example [("cut", "eu"), ("kill", "controller")]; they replace those of the baseline.
+        For example [("cut", "eu"), ("kill", "controller")]. Each pair replaces `fault` and `at` of the baseline.
     factors : sequence of mappings
-        Changes to the baseline, each mapping for a separate setting: fields of the experiment, or Kafka's settings as
-        "topic_settings.min.insync.replicas". "" removes a setting.
+        Changes to the baseline; each mapping makes one setting. A key is a field of the experiment, or a setting of
+        Kafka after its group, such as "topic_settings.min.insync.replicas". The value "" removes a setting.
+    damage : sequence of str
+        Values of the field `damage`, one episode each.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """
-The episodes of a run: each fault with the records, receipts and samples around it.
+Read the episodes of a run: each fault with the records, receipts and samples around it.
 
-An episode is the unit of replication. Its seconds, clients and records are not independent replicates.
+An episode is the unit of replication, because its seconds, clients and records share one fault.
 """
 
 from __future__ import annotations
@@ -22,25 +22,23 @@ from wanbench.methods.result import Result
 TABLES = ("fault_clients", "fault_records", "fault_receipts", "fault_log", "fault_errors")
 TABLES += ("cluster_samples", "group_samples")
 OPTIONAL = ("controller_events",)
-SURVIVING, HIT = "surviving", "hit"
+SURVIVING, AFFECTED = "surviving", "affected"
 ON_TIME = 0.95
-"""
-Producers were behind if the share of records acknowledged in time is below this, the same share as for a restored rate.
-"""
+"""Producers were behind before the fault if a smaller share of records was acknowledged in time."""
 FAULTS = ("cut", "cut-out", "cut-in", "slow", "kill", "freeze", "none")
-"""Kinds of faults, in the order of tables and figures."""
+"""Kinds of faults, in the order in which tables and figures show them."""
 
 
 @dataclass(frozen=True)
 class Episode:
-    """One fault: its row of table `faults`, and its rows of the other tables."""
+    """One episode: its row of table `faults` (`about`), and its rows of the other tables."""
 
     about: pd.Series
     tables: Mapping[str, pd.DataFrame]
 
     @property
     def key(self) -> dict:
-        """The columns that identify the episode."""
+        """The values of the columns that identify the episode."""
         return {name: self.about[name] for name in KEY}
 
     @property
@@ -49,7 +47,7 @@ class Episode:
         return self.about.setting
 
     @property
-    def hit(self) -> frozenset[str]:
+    def affected(self) -> frozenset[str]:
         """The regions affected by the fault."""
         text = self.about.regions
         return frozenset(text.split(",")) if isinstance(text, str) and text else frozenset()
@@ -65,62 +63,56 @@ class Episode:
         return float(self.about.heal_at_s)
 
     @property
-    def incomplete(self) -> str | None:
-        """Why the episode's records are incomplete since the fault began; None if complete."""
-        reason = self.about.get("incomplete")
-        return reason if isinstance(reason, str) else None
-
-    @property
     def has_fault(self) -> bool:
         """Whether any region was affected."""
-        return bool(self.hit) and pd.notna(self.about.fault_at_s) and pd.notna(self.about.heal_at_s)
+        return bool(self.affected) and pd.notna(self.about.fault_at_s) and pd.notna(self.about.heal_at_s)
 
     @cached_property
     def due(self) -> tuple[float, float]:
-        """When the first and the last record were due."""
+        """The times at which the first and the last record were due."""
         times = self.tables["fault_records"].intended_at_s
         return float(times.min()), float(times.max())
 
     @cached_property
     def on_time(self) -> float:
-        """Share of the records due before the fault, except its last second, that were acknowledged before it."""
+        """Share of the records due more than a second before the fault that were acknowledged before the fault."""
         rows = self.tables["fault_records"]
         due = rows[rows.intended_at_s < self.fault_at_s - 1.0]
         return float((due.acknowledged_at_s < self.fault_at_s).sum() / len(due)) if len(due) else nan
 
     @cached_property
     def regions(self) -> dict[tuple[str, int], str]:
-        """Region of each client: (role, number) to region."""
+        """Maps each client, as (role, number), to its region."""
         return {(row.role, int(row.client)): row.region for row in self.tables["fault_clients"].itertuples()}
 
     def side(self, region: str) -> str:
-        """Tell whether a region was affected by the fault."""
-        return HIT if region in self.hit else SURVIVING
+        """Return AFFECTED or SURVIVING for a region."""
+        return AFFECTED if region in self.affected else SURVIVING
 
     @cached_property
     def acknowledgements(self) -> pd.DataFrame:
-        """at_s, client, partition, region and side of every acknowledgement."""
+        """One row per acknowledgement: at_s, client, partition, region, and side (AFFECTED or SURVIVING)."""
         rows = self.tables["fault_records"]
         return self._events(rows[rows.acknowledged_at_s.notna()], "producer", "acknowledged_at_s")
 
     @cached_property
     def receipts(self) -> pd.DataFrame:
-        """at_s, client, partition, region and side of every receipt."""
+        """One row per receipt, with the columns of `acknowledgements`."""
         return self._events(self.tables["fault_receipts"], "consumer", "received_at_s")
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """Partition samples taken outside the affected regions, in order of time, until cleanup."""
+        """Samples of partitions taken outside the affected regions until cleanup, in order of time."""
         rows = self.tables["cluster_samples"]
-        rows = rows[rows.partition.notna() & ~rows.region.isin(self.hit) & (rows.at_s <= self.about.ended_at_s)]
+        rows = rows[rows.partition.notna() & ~rows.region.isin(self.affected) & (rows.at_s <= self.about.ended_at_s)]
         return rows.sort_values(["at_s", "region", "partition"], kind="stable")
 
     @cached_property
     def members(self) -> pd.DataFrame:
-        """The group's members in order of time, from the watcher outside the affected regions with the most answers."""
+        """Samples of the consumer group from one watcher outside the affected regions, the one with most samples."""
         rows = self.tables["group_samples"]
         rows = rows[rows.member.notna() & (rows.at_s <= self.about.ended_at_s)]
-        outside = rows[~rows.region.isin(self.hit)]
+        outside = rows[~rows.region.isin(self.affected)]
         rows = outside if len(outside) else rows
         return rows[rows.region == rows.groupby("region").size().idxmax()] if len(rows) else rows
 
@@ -132,7 +124,7 @@ class Episode:
 
     @cached_property
     def dark(self) -> frozenset[int]:
-        """Brokers in sync before the fault, but for no partition at its last sample before healing."""
+        """Brokers that were in sync before the fault and, in the last samples before healing, for no partition."""
         rows = self.samples[self.samples.isr.notna()]
         before = rows[rows.at_s <= self.fault_at_s]
         last = rows[(rows.at_s > self.fault_at_s) & (rows.at_s < self.heal_at_s)].groupby("partition").isr.last()
@@ -140,7 +132,7 @@ class Episode:
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """Log entries of nodes from fault to healing, except those of dark nodes, which may never have taken effect."""
+        """Log entries of nodes between fault and healing. Entries of dark nodes may be without effect: left out."""
         rows = self.tables.get("controller_events")
         if rows is None or rows.empty:
             return pd.DataFrame(columns=["at_s", "node_id", "kind", "broker", "partition"])
@@ -148,14 +140,14 @@ class Episode:
 
     def _events(self, rows: pd.DataFrame, role: str, time: str) -> pd.DataFrame:
         regions = rows[role].map(lambda client: self.regions.get((role, int(client)), "unknown"))
-        side = regions.isin(self.hit).map({True: HIT, False: SURVIVING})
+        side = regions.isin(self.affected).map({True: AFFECTED, False: SURVIVING})
         events = {"at_s": rows[time].astype(float), "client": rows[role], "partition": rows.partition}
         return pd.DataFrame(events | {"region": regions, "side": side})
 
 
 @dataclass(frozen=True, repr=False)
 class Episodes(Result):
-    """Every episode that was run; `left_out` has setting and reason of the others."""
+    """The completed episodes of a run; `left_out` has the setting of each other attempt, and why it is left out."""
 
     items: tuple[Episode, ...]
     left_out: pd.DataFrame
@@ -170,7 +162,7 @@ class Episodes(Result):
 
     @cached_property
     def settings(self) -> tuple[str, ...]:
-        """Names of the settings, plain faults first."""
+        """The names of the settings, plain faults first."""
         abouts = {each.setting: each.about for each in self.items}
         return tuple(sorted(abouts, key=lambda name: _setting_order(abouts[name])))
 
@@ -202,17 +194,17 @@ class Episodes(Result):
         reasons = self.left_out.groupby("reason").size()
         notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in reasons.items()]
         if late:
-            acknowledged = f"{100 * min(late):.0f} % of the records due a second earlier had been acknowledged"
+            acknowledged = f"only {100 * min(late):.0f} % of the records due a second before it had been acknowledged"
             behind = f"producers were behind before the fault in {count(len(late), 'episode')}"
-            notes.append(f"{behind}: at worst {acknowledged}, so outages include a queue")
+            notes.append(f"{behind}: in the worst one {acknowledged}, so outages include the time of a queue")
         return tuple(notes)
 
     def table(self) -> pd.DataFrame:
         rows = []
         for name, own in self.by_setting().items():
             first = own[0].about
-            regions = dict.fromkeys(", ".join(sorted(each.hit)) for each in own)
-            row = {"Setting": name, "Fault": first.fault, "Regions that were hit": "; ".join(regions)}
+            regions = dict.fromkeys(", ".join(sorted(each.affected)) for each in own)
+            row = {"Setting": name, "Fault": first.fault, "Affected regions": "; ".join(regions)}
             on_time = f"{100 * min(each.on_time for each in own):.0f} %"
             row |= {"acks": first.acks, "Episodes": len(own), "Acknowledged in time before the fault": on_time}
             rows.append(row | {"Records due": sum(len(each.tables["fault_records"]) for each in own)})
@@ -224,9 +216,9 @@ class Episodes(Result):
 
 def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
     """
-    Read the completed episodes of a run from `tests`, `faults` and TABLES; `controller_events` if there is one.
+    Read the completed episodes of a run from the tables `tests`, `faults` and those of TABLES and OPTIONAL.
 
-    ParameterError if a table is missing; MissingDataError if no episode was done.
+    ParameterError if a table is missing that is not OPTIONAL; MissingDataError if no episode was completed.
     """
     faults, tests = (check_table(name, tables) for name in ("faults", "tests"))
     parts = {name: dict(list(check_table(name, tables).groupby(KEY, sort=False))) for name in TABLES}
@@ -249,16 +241,16 @@ def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
 
 
 def _brokers(sets: pd.Series) -> frozenset[int]:
-    """Return all brokers named in sets such as "1,3"."""
+    """Return all brokers in a column of texts such as "1,3"."""
     return frozenset(int(each) for text in sets.dropna().unique() for each in str(text).split(",") if each)
 
 
 def _setting_order(about: pd.Series) -> tuple:
-    """Plain faults in the order above, then those with other settings, then planted damage."""
+    """Return a sort key: plain faults in the order of FAULTS, then other settings, then planted damage."""
     fault = FAULTS.index(about.fault) if about.fault in FAULTS else len(FAULTS)
     return (is_planted(about), fault, len(str(about.regions).split(",")), about.acks != "all", str(about.setting))
 
 
 def is_planted(about: pd.Series) -> bool:
-    """Tell whether this episode's output was damaged on purpose."""
+    """Tell whether the recorded output of this episode was damaged on purpose."""
     return isinstance(about.get("damage"), str) and about.damage != ""

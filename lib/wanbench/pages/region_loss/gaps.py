@@ -1,9 +1,8 @@
-"""Outages of an event stream, such as acknowledgements: its longest gap, and when its rate is restored."""
+"""Find the longest gap of an event stream, such as acknowledgements, and its rate over time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan
 
 import numpy as np
 
@@ -11,17 +10,16 @@ STEP_S = 0.1
 """Step between the starts of windows: a tenth of the shortest outage that a page reports, a second."""
 WINDOW_S = 1.0
 """Length of the windows over which a rate is taken: several RTTs, so that bursts of acknowledgements even out."""
-HOLD_S = 2.0
-"""How long a rate must hold before it counts as restored."""
 
 
 @dataclass(frozen=True)
 class Outage:
     """
-    The longest gap of a stream: the times of the events before and after it, by their own clock.
+    The longest gap of a stream, from the event before it (`start_s`) to the event after it (`end_s`).
 
-    `length_s` is the time between them (or until healing, if sooner), less the schedule's gap. A censored outage lasted
-    at least this long: no event followed, or only after healing, or another gap that was cut there became longer.
+    `length_s` is the time between these events, or until healing if that is sooner, less the usual gap of the schedule.
+    `censored` means that `length_s` is a lower limit: the gap, or another one that may have become longer, was still
+    open at healing or at the end of the stream.
     """
 
     start_s: float
@@ -34,10 +32,10 @@ def longest_gap(
     times, begin_s: float, end_s: float, until_s: float, schedule_gap_s: float = 0.0, *, healed_s: float | None = None
 ) -> Outage:
     """
-    Find the longest time without an event, among gaps that overlap a fault from `begin_s` to `end_s`.
+    Find the longest gap between events that overlaps a fault from `begin_s` to `end_s`.
 
-    The gap around `begin_s` counts from the event before it, less the usual gap of the schedule. A gap that reaches
-    `until_s`, after which no events were due, is censored; so is one that spans `healed_s`, where it is cut.
+    `schedule_gap_s`, the usual gap of the schedule, is subtracted. A gap that reaches `until_s`, after which no events
+    were due, is censored. A gap that spans `healed_s` ends there, and is censored.
 
     >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, schedule_gap_s=1)
     Outage(start_s=3.0, end_s=7.0, length_s=3.0, censored=False)
@@ -65,34 +63,8 @@ def longest_gap(
 
 
 def rates(times, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """Start and events per second of each window of `WINDOW_S`, `STEP_S` apart, within `from_s` and `to_s`."""
+    """Return the starts of windows of `WINDOW_S`, `STEP_S` apart between `from_s` and `to_s`, and their event rates."""
     times = np.sort(np.asarray(times, dtype=float))
     starts = from_s + STEP_S * np.arange(max(int((to_s - from_s - WINDOW_S) / STEP_S + 1e-9) + 1, 0))
     counts = np.searchsorted(times, starts + WINDOW_S) - np.searchsorted(times, starts)
     return starts, counts / WINDOW_S
-
-
-def time_to_recover(times, before_s: float, begin_s: float, until_s: float, *, share: float = 0.95) -> float:
-    """
-    Compute the seconds from `begin_s` until the stream returns to a share of its earlier rate and keeps it for
-    `HOLD_S`.
-
-    The earlier rate is that from `before_s` to `begin_s`; after `until_s` no events were due. A window counts as too
-    low only if it is also below every window before the fault. The result is 0 if the rate never fell, NaN if it was
-    not restored or nothing came before.
-    """
-    times = np.sort(np.asarray(times, dtype=float))
-    _, earlier = rates(times, before_s, begin_s)
-    if not len(earlier) or not earlier.mean():
-        return nan
-    starts, rate = rates(times, begin_s, until_s)
-    low = (rate < share * earlier.mean()) & (rate < earlier.min())
-    if not low.any():
-        return 0.0
-    first, hold = int(low.argmax()), max(round(HOLD_S / STEP_S), 1)
-    runs = np.convolve(low[first:], np.ones(hold), mode="valid")  # how many of the next windows are too low
-    if not (runs < 0.5).any():
-        return nan
-    back = starts[first + int((runs < 0.5).argmax())]
-    # the window may begin before the event that filled it, as when all that had waited comes at once
-    return float(times[np.searchsorted(times, back)] - begin_s)

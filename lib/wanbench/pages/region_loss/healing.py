@@ -1,4 +1,4 @@
-"""Self-healing: time until replicas are in sync, leaders return and the group is complete."""
+"""Measure how a cluster recovers by itself: replicas in sync, leaders back, consumer group complete."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ CHECK_S = 300.0
 @dataclass(frozen=True, repr=False)
 class Healing(OverEpisodes):
     """
-    Recovery after healing, without intervention.
+    What returned to normal after healing, without intervention.
 
-    Rows also have moved (partitions whose leader changed), back (of these, with their earlier leader at the end) and
-    watched_s (time observed after healing). The controller moves leaders back every `check_s`.
+    Rows also have moved (number of partitions whose leader changed), back (how many of these had their earlier leader
+    again at the end) and watched_s (time observed after healing). Every `check_s` the controller moves leaders back.
     """
 
     check_s: float = CHECK_S
@@ -32,7 +32,7 @@ class Healing(OverEpisodes):
     TITLE = "Healing by itself"
     QUANTITIES: ClassVar[dict[str, str]] = {
         "in_sync_s": "from healing until every replica is in sync",
-        "reassigned_s": "from the fault until the group is without the hit region's members",
+        "reassigned_s": "from the fault until the group is without the affected region's members",
         "rejoined_s": "from healing until the group has its members back",
     }
 
@@ -42,15 +42,15 @@ class Healing(OverEpisodes):
         healed = rows.in_sync_s.notna()
         latest = f", at the latest {rows.in_sync_s.max():.1f} s after healing" if healed.any() else ""
         short = int(self.undecided().sum())
-        why = f"; {short} of {len(rows)} episodes end before the controller checks, every {self.check_s:.0f} s"
+        why = f"; {short} of {len(rows)} episodes ended before the controller's check, every {self.check_s:.0f} s"
         return (
             f"All replicas were in sync again in {int(healed.sum())} of {len(rows)} episodes{latest}. "
             f"Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} were back by themselves "
-            f"when the episodes ended, {rows.watched_s.median():.0f} s after healing (median){why if short else ''}."
+            f"when their episode ended, {rows.watched_s.median():.0f} s after healing (median){why if short else ''}."
         )
 
     def undecided(self) -> pd.Series:
-        """Episodes that ended before the controller would have moved leaders back."""
+        """Tell which episodes ended before the controller would have moved leaders back."""
         return (self.rows.back < self.rows.moved) & ~(self.rows.watched_s >= self.check_s)
 
     def formatted_table(self) -> pd.DataFrame:
@@ -62,7 +62,7 @@ class Healing(OverEpisodes):
 
 
 def healing(episodes: Episodes, *, check_s: float = CHECK_S) -> Healing:
-    """Find when the state before the fault was restored: the times of the first samples that show it."""
+    """Find when the state before the fault was restored, as seen in samples."""
     rows = [each.key | {"setting": each.setting} | _healed(each) for each in episodes.with_fault()]
     return Healing(pd.DataFrame(rows), check_s=check_number("check_s", check_s, 0))
 
@@ -73,10 +73,12 @@ def _healed(episode: Episode) -> dict:
     moved = first_changes(episode).index
     last = after[after.leader >= 0].groupby("partition").leader.last()
     members = episode.members
-    of_hit = members.client_region.isin(episode.hit).groupby(members.at_s).sum()
-    usual = of_hit[of_hit.index <= begin].max()
-    gone = of_hit.index[(of_hit.index > begin) & (of_hit.index < heal) & (of_hit == 0) & (usual > 0)]
-    rejoined = of_hit.index[(of_hit.index >= heal) & (of_hit >= usual) & bool(len(gone))]
+    of_affected = members.client_region.isin(episode.affected).groupby(members.at_s).sum()
+    usual = of_affected[of_affected.index <= begin].max()
+    gone = of_affected.index[
+        (of_affected.index > begin) & (of_affected.index < heal) & (of_affected == 0) & (usual > 0)
+    ]
+    rejoined = of_affected.index[(of_affected.index >= heal) & (of_affected >= usual) & bool(len(gone))]
     row = {"in_sync_s": _since(after.at_s, after.n_isr >= int(episode.about.replication)) - heal}
     row |= {"reassigned_s": float(gone.min() - begin), "rejoined_s": float(rejoined.min() - heal)}
     back = int((last.reindex(moved) == episode.leaders_before.reindex(moved)).sum())
@@ -85,7 +87,9 @@ def _healed(episode: Episode) -> dict:
 
 def _since(times: pd.Series, good: pd.Series) -> float:
     """
-    The first time from which all rows are good; NaN if the last is not. One good row is too few, as a watcher may lag.
+    Return the time of the first row from which on all rows are good; NaN if the last row is not good.
+
+    A single good row is not enough, because a watcher may lag.
     """
     if good.empty or not good.iloc[-1]:
         return nan

@@ -1,4 +1,4 @@
-"""Phases of a write outage: detection, election, and clients finding the new leaders."""
+"""Split a write outage into phases: detection, election, and clients finding the new leaders."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ from .recovery import Recovery
 
 @dataclass(frozen=True, repr=False)
 class Phases(OverEpisodes):
-    """Rows also have resolution_s (maximum error of a sampled time) and source: samples, or the nodes' log."""
+    """
+    Durations of the phases, by episode.
+
+    Rows also have resolution_s (largest possible error of a sampled time) and source ("samples" or "log").
+    """
 
     TITLE = "What the outage consists of"
     QUANTITIES: ClassVar[dict[str, str]] = {
-        "detection_s": "detection: until a broker is fenced or out of sync, or a leader replaced",
-        "election_s": "election: until the last leader has changed",
-        "refresh_s": "clients: until the worst partition acknowledges again",
+        "detection_s": "detection: until a broker is fenced or out of sync",
+        "election_s": "election: until the last new leader is elected",
+        "refresh_s": "clients: until the last partition is written again",
     }
 
     @property
@@ -42,7 +46,7 @@ class Phases(OverEpisodes):
         return (*super().cautions, coarse) if worst > 0 else super().cautions
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Draw stacked bars from the fault on, episodes below each other."""
+        """Draw a stacked bar of the phases for every episode."""
         rows = self.rows.reset_index(drop=True)
         figure = go.Figure()
         for (phase, title), shade in zip(self.QUANTITIES.items(), theme.SERIES_COLOURS, strict=False):
@@ -73,10 +77,10 @@ class Phases(OverEpisodes):
 
 def phases(episodes: Episodes, recovered: Recovery) -> Phases:
     """
-    Split the outage of the worst partition of every episode in which a leader changed.
+    Split the outage of the worst partition, in every episode in which a leader changed.
 
-    Detection is when other regions' nodes first logged a broker as fenced or out of sync; without such logs, the first
-    sample with a different leader. MissingDataError if no leader change was seen.
+    Detection ends when a node of another region first logs that a broker is fenced or out of sync; without such logs,
+    at the first sample with a different leader. MissingDataError if no leader change was seen.
     """
     every = episodes.with_fault()
     split = [(each, _split(each, recovered)) for each in every]
@@ -87,7 +91,7 @@ def phases(episodes: Episodes, recovered: Recovery) -> Phases:
 
 
 def first_changes(episode: Episode, until_s: float | None = None) -> pd.Series:
-    """When each partition was first seen with a different leader, by default until healing; only those that changed."""
+    """Return when each partition whose leader changed was first seen with another one, by default until healing."""
     rows, until_s = episode.samples, episode.heal_at_s if until_s is None else until_s
     rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < until_s) & (rows.leader >= 0)]
     before = rows.partition.map(episode.leaders_before)
@@ -120,6 +124,6 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
 
 
 def _before(episode: Episode, at_s: float) -> float:
-    """Measure the time since the previous sample: the possible error of a sampled time."""
+    """Return the time since the previous sample, which is the largest possible error of a sampled time."""
     times = episode.samples.at_s
     return float(at_s - times[times < at_s].max())

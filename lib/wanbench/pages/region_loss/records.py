@@ -1,21 +1,21 @@
 """
-The fate of every acknowledged record: in the log, delivered, once, intact and in order?
+Check what became of every acknowledged record: is it in the log, and was it delivered once, intact and in order?
 
-A record is identified by its producer and sequence number. The log is that of the partition's leader, read back after
-healing. Every fault of a record has one name:
+A record is identified by its producer and sequence number. The log is read back from each partition's leader after
+healing. These are the kinds of faults:
 
 lost                   acknowledged, and not in the log
 undelivered            acknowledged and in the log, but it reached no consumer
 damaged_in_log         the copy in the log fails its checksum
 damaged_in_delivery    acknowledged, intact in the log, and every receipt of it fails the checksum
 duplicates_in_log      further copies in the log
-duplicates_in_delivery further intact receipts, of whichever copy
+duplicates_in_delivery further intact receipts, of the same copy or of another one
 order_in_log           stands behind a record of its producer and partition with a higher sequence number
 order_in_delivery      the same, in the order in which one consumer received records
-displaced              in the log, but the offset that was acknowledged holds another record
+displaced              in the log, but not at the offset that was acknowledged, which holds another record
 unsent                 in the log or received, but never sent
 
-Damage planted in the consumers' output tests the checker: it must be reported under its name.
+To test the checker, damage is planted in the consumers' output; it must be reported as the right kind.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MORE = {
     "lost_after_delivery": "of those lost: received before they vanished",
     "overwritten": "of those lost: another record has their offset",
 }
-"""Further counts, of records that may also have one of the faults above."""
+"""Further counts; their records may also be counted above."""
 
 
 EXPECTED = {
@@ -58,13 +58,11 @@ EXPECTED = {
     "reorder": "order_in_delivery",
     "alter": "damaged_in_delivery",
 }
-"""The fault that each damage must be reported as, once, with no other fault."""
+"""Maps each planted damage to the kind of fault that the checker must report, once, and without any other fault."""
 
 
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
-    """
-    Count the faults of records by the names above, of acknowledged records, and of those in MORE; see `faulty`.
-    """
+    """Count acknowledged records, the records with each kind of fault, and those of MORE; arguments as for `faulty`."""
     rows = faulty(records, receipts, log)
     received, spoilt = _split(receipts)
     counts = {"acknowledged": int(records.acknowledged_at_s.notna().sum())}
@@ -113,7 +111,7 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
 
 
 def lost_records(records: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
-    """Find acknowledged records that are missing from the log."""
+    """Return the acknowledged records that are missing from the log."""
     acknowledged = records[records.acknowledged_at_s.notna()]
     in_log, damaged_in_log = _in_log(acknowledged, *_split(log))
     return acknowledged[~in_log & ~damaged_in_log]
@@ -138,7 +136,7 @@ def _split(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Series:
-    """Tell which rows have a key that occurs among the others; a key with a missing value never does."""
+    """Tell which rows have a key (columns `names`) that occurs in `others`; a key with a missing value never does."""
     keys = pd.MultiIndex.from_frame(rows[names].astype("Float64").fillna(-1).astype("int64"))
     known = pd.MultiIndex.from_frame(others[names].dropna().astype("int64"))
     return pd.Series(keys.isin(known), index=rows.index)
@@ -147,8 +145,10 @@ def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Ser
 @dataclass(frozen=True, repr=False)
 class Checked(RowsResult):
     """
-    One row per episode with planted damage: done, found, and `right`: reported once, only under its own name, and at
-    the planted record if that is known.
+    One row per episode with planted damage: `done` (the damage), `reported` (by the checker) and `right`.
+
+    The report is right if it names one record, with the right kind of fault only; if the planted record is known
+    (`known`), it must be that record.
     """
 
     TITLE = "Faults planted to test the checker"
@@ -156,20 +156,20 @@ class Checked(RowsResult):
     @property
     def sentence(self) -> str:
         right, known = int(self.rows.right.sum()), int(self.rows.known.sum())
-        at = f", {known} of them at the very record that the run names" if known else ""
+        at = f"; {known} of the reports name the record that was damaged" if known else ""
         planted = count(len(self.rows), "planted fault")
-        return f"{right} of {planted} reported once, under their own name and no other{at}."
+        return f"The checker reported {right} of {planted} correctly: once, and as no other fault{at}."
 
     def formatted_table(self) -> pd.DataFrame:
-        cells = {"Done to the notes": self.rows.done, "Found": self.rows.found}
-        return pd.DataFrame(cells | {"Once, only under its own name": self.rows.right.map({True: "yes", False: "no"})})
+        cells = {"Planted": self.rows.done, "Reported": self.rows.reported}
+        return pd.DataFrame(cells | {"Correct": self.rows.right.map({True: "yes", False: "no"})})
 
 
 def check_checker(episodes: Episodes) -> Checked:
     """
-    Compare planted with detected damage; MissingDataError if none was planted.
+    Compare the planted damage with what the checker reports; MissingDataError if none was planted.
 
-    Damage is planted in episodes without a fault, in which nothing else may be found.
+    Episodes with planted damage have no other fault, so the checker must report nothing else.
     """
     rows = []
     for each in episodes:
@@ -184,7 +184,7 @@ def check_checker(episodes: Episodes) -> Checked:
         known = right and not pd.isna(planted).any()
         if known:
             right = faults[EXPECTED[damage]][RECORD].iloc[0].tolist() == planted
-        rows.append({"done": damage, "found": text, "right": right, "known": known and right})
+        rows.append({"done": damage, "reported": text, "right": right, "known": known and right})
     if not rows:
         raise MissingDataError("no episode of this run has planted damage.")
     return Checked(pd.DataFrame(rows))

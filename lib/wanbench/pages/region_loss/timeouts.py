@@ -1,7 +1,7 @@
 """
-Bounds of the outage that timeouts and round trips imply when a region goes dark, next to measured outages.
+Bound the outage that timeouts and round trips imply when a region is lost, and compare it with measured outages.
 
-Settings by their Kafka names. Brokers: S broker.session.timeout.ms, H broker.heartbeat.interval.ms, L
+The settings, by their names in Kafka. Brokers: S broker.session.timeout.ms, H broker.heartbeat.interval.ms, L
 replica.lag.time.max.ms, Q controller.quorum.fetch.timeout.ms, E controller.quorum.election.timeout.ms, B
 controller.quorum.election.backoff.max.ms. Clients (librdkafka): T the lesser of socket.timeout.ms and
 message.timeout.ms, F fetch.wait.max.ms, C session.timeout.ms, K heartbeat.interval.ms, R retry.backoff.max.ms. r is the
@@ -14,13 +14,13 @@ Detection
 Controller in the region that is lost
     Voters notice when a fetch has not been answered for Q, of which up to r had passed before the fault. Then they
     vote, which takes one round trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller
-    starts every session anew.
+    starts every session again.
 Acknowledgements with acks=all
     A leader answers once every in-sync replica has the record. A replica in the dark region leaves the in-sync set when
-    its broker is fenced, or when its leader has seen it lag for L, whichever is first. It may have lagged for
-    replica.fetch.wait.max.ms and r before the fault, the leader looks every L/2, and a controller must agree.
-    Until then no partition with a replica there is written, wherever its leader is: with a replica in every region,
-    none at all.
+    its broker is fenced, or when its leader has seen it lag for L, whichever comes first. It may have lagged for
+    replica.fetch.wait.max.ms and r before the fault, the leader checks every L/2, and a controller must agree.
+    Until then no partition with a replica in the dark region can be written, wherever its leader is. If every
+    partition has a replica in every region, none can be written.
     With acks=1, leaders elsewhere answer at once.
 Election
     The controller commits the new leaders to a majority, and brokers fetch them: one to three round trips.
@@ -33,8 +33,8 @@ Partitions led in the dark region
 Reads
     A partition that is not written is not read. The coordinator drops a silent member when C has passed since its last
     heartbeat, which is C - K to C after the fault. Classic members learn of it with their next heartbeat, up to K
-    later, and join and sync in two round trips. If the coordinator was lost too, its successor begins C anew. A
-    fetch from the lost leader is given up after T + F + 1 s. Nothing is read before something is written.
+    later, and join and sync in two round trips. If the coordinator was lost too, its successor starts C again. A
+    fetch from the lost leader is given up after T + F + 1 s. Consumers can read nothing before producers can write.
 """
 
 from __future__ import annotations
@@ -75,27 +75,25 @@ DEFAULTS_MS = {
 SCAN_S = 1.0
 """Interval at which librdkafka checks for timed-out requests (`rd_kafka_broker_timeout_scan`, version 2)."""
 RETRY_JITTER = 1.2
-"""librdkafka's largest factor on a retry's backoff."""
-
-
+"""Largest factor by which librdkafka lengthens the backoff of a retry."""
 QUANTITIES = {
     "writes": ("all writes", "writes"),
     "partition": ("worst partition", "writes_partition"),
     "reads": ("worst partition's reads", "reads_partition"),
 }
-"""Implied quantities: the title of each, and the quantity of `Recovery` that measures it."""
-PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
-"""Place of the active controller. If it is unknown, each end of the bounds assumes the place that widens them."""
+"""Maps each bounded quantity of `implied` to its title and to the quantity of `Recovery` that measures it."""
+PLACES = {True: "in the affected region", False: "elsewhere", None: "not known"}
+"""Where the active controller was. If this is not known, the bounds cover both places."""
 
 
 def implied(
     settings: Mapping[str, object], rtt_ms: float, *, acks="all", controller_lost=False, group_protocol="classic"
 ) -> dict[str, tuple[float, float]]:
     """
-    Compute lower and upper bounds, in seconds, of the outage when a region goes dark at once.
+    Compute lower and upper bounds, in seconds, of the outage when a whole region is lost at once.
 
-    `settings` are those of brokers and clients by Kafka's names, by default `DEFAULTS_MS`; `rtt_ms` is the largest
-    between regions.
+    `settings` maps names of Kafka's broker and client settings to milliseconds; missing ones are from `DEFAULTS_MS`.
+    `rtt_ms` is the longest RTT between regions.
 
     >>> ends = implied({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}, 70)
     >>> [round(end, 2) for end in ends["detection"]]
@@ -138,10 +136,11 @@ def _seconds(name: str, value) -> float:
 @dataclass(frozen=True, repr=False)
 class Planned(RowsResult):
     """
-    One row per setting, place of the active controller, and quantity.
+    Bounds of outages and measured outages: one row per setting, place of the active controller, and quantity.
 
-    Columns: implied low_s and high_s; n (measured outages, one per episode) with their min_s and max_s; how many lie
-    inside and how many are longer; healed: outages that healing ended, which cannot be compared.
+    Columns: low_s and high_s (the bounds); n (measured outages, one per episode), min_s and max_s (the shortest and the
+    longest); inside and longer (how many lie within the bounds, and above them); healed (how many outages were ended by
+    healing, so that they cannot be compared).
     """
 
     TITLE = "Outages that settings imply, and measured ones"
@@ -149,15 +148,15 @@ class Planned(RowsResult):
     @property
     def sentence(self) -> str:
         n, inside, longer, healed = (int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed"))
-        left_out = f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
+        left_out = f" {count(healed, 'more outage')} ended only with healing and cannot be compared." if healed else ""
         return (
-            f"{inside} of {count(n, 'measured outage')} lie within the bounds that time-outs and round trips imply, "
-            f"given the place of the controller; {longer} lasted longer.{left_out}"
+            f"{inside} of {count(n, 'measured outage')} lie within the bounds that timeouts and round trips imply; "
+            f"{longer} lasted longer.{left_out}"
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        return ("each episode gives up to three outages, which share its fault",)
+        return ("the up to three outages of an episode are not independent: they share its fault",)
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
@@ -172,14 +171,14 @@ def planned(
     episodes: Episodes, recovered: Recovery, *, rtt_ms: float, cluster_settings: Mapping[str, object] | None = None
 ) -> Planned:
     """
-    Compare implied and measured outages, for faults that remove a whole region: "cut", "kill", "freeze".
+    Compare measured outages with their bounds, for faults that remove one whole region ("cut", "kill", "freeze").
 
-    `cluster_settings` are those of the brokers, for episodes that record none.
+    `cluster_settings` are settings of the brokers that the episodes do not record.
     """
     rows, measured = [], recovered.rows.set_index(KEY)
     for name, own in episodes.with_fault().by_setting().items():
         about = own[0].about
-        if about.fault not in ("cut", "kill", "freeze") or len(own[0].hit) > 1:
+        if about.fault not in ("cut", "kill", "freeze") or len(own[0].affected) > 1:
             continue
         given = dict(cluster_settings or {}) | _json(about.broker_settings) | _json(about.client_settings)
         if pd.notna(about.get("session_timeout_ms")):
@@ -204,10 +203,10 @@ def planned(
 
 def controller_lost(episode: Episode) -> bool | None:
     """
-    Tell whether the active controller was in the affected region; None if unknown.
+    Tell whether the active controller was in the affected region; None if this is not known.
 
-    True if the fault targeted the controller, or if a node of another region became controller during the fault. False
-    if such a node fenced brokers without becoming controller.
+    It was if the fault targeted the controller, or if a node of another region became controller during the fault. It
+    was not if such a node fenced brokers without becoming controller.
     """
     events = episode.events
     if episode.about["at"] == "controller" or ((events.kind == "elected") & events.partition.isna()).any():

@@ -1,4 +1,4 @@
-"""Rolling restarts, slow brokers with and without demotion, and piled leaders: latency by episode, under one load."""
+"""Analyse latency under rolling restarts, slow brokers with and without demotion, and unbalanced leadership."""
 
 from . import claims
 from .claims import differ_in_clients, evidence

@@ -1,7 +1,7 @@
 """
-Source 003, second half: latency under rolling upgrades and a degraded broker, and the effect of demotion.
+Test the second half of source 003: latency under rolling upgrades and a degraded broker, and the effect of demotion.
 
-The source shows figures without numbers, so its own numbers decide little. A re-run tests claims about Apache Kafka.
+Its figures have no numbers, so the source itself decides few claims. A re-run tests claims about Apache Kafka.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from wanbench.methods.claims.rules import DIFFERS, RARE, Rule, apply_rules, over
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.means import half_width, median_of, ratio_estimate, share_of
 
-from .degraded import LEAST_DEMOTED, Degraded
+from .degraded import MIN_DEMOTED, Degraded
 from .restarts import Restarts
 
 SOURCE = "003-tail-latency"
 PAGE = "09-rolling-and-degraded"
 MINUTES = 10.0
-"""Within minutes is within fewer than ten."""
+"""The claim "within minutes" means in less than this."""
 AS_BEFORE = 1.5
-"""Latency is as before while it is less than half as much again, which shows on a chart with a linear axis."""
+"""A smaller ratio of latencies counts as no change: on a chart with a linear axis it would hardly show."""
 PER_HOUR = 60
 RULES = (
     Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
@@ -46,23 +46,27 @@ SHOWN = {
     "demotion_restored": ("restores",),
     "demotion_min": ("within-minutes",),  # an episode here lasts seconds, so it cannot take minutes
 }
-"""Quantities that are not comparable with the claims beside which they stand."""
+"""Quantities shown next to claims on which they are no verdict, because they are not comparable."""
 
 
 def evidence(
     restarted: Restarts | None = None,
     slowed: Degraded | None = None,
-    found: Result | None = None,
+    detected: Result | None = None,
     *,
     roll: str | None = None,
     kind: str | None = None,
     other_clients: tuple[str, str] | None = None,
 ) -> dict[str, Estimate]:
     """
-    Collect every measured estimate that a claim refers to.
+    Return every measured estimate that a claim refers to, by the names of `RULES` and `SHOWN`.
 
-    `roll` and `kind` name the roll and the slowness that represent the source's patching and degraded disk;
-    `other_clients` two rolls that differ only in their clients.
+    Parameters
+    ----------
+    roll, kind : str, optional
+        Names of the roll and of the kind of slowness that stand for the source's upgrade and degraded disk.
+    other_clients : pair of str, optional
+        Names of two rolls that differ only in the settings of their clients.
     """
     made: dict[str, Estimate] = {}
     if restarted is not None:
@@ -73,14 +77,14 @@ def evidence(
         made["demotion"] = slowed.demotions.get(kind)
         far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
         made["link_disturbed"] = _of_trials(far, "early_ms", "before_ms", "p99 on disturbed links")
-    if found is not None:
-        made["degraded_found"] = found.share
+    if detected is not None:
+        made["degraded_found"] = detected.share
     return {name: one for name, one in made.items() if one is not None and one.n and not np.isnan(one.estimate)}
 
 
 def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
     """
-    The first two rolls that differ only in the settings of their clients, the plain one last; None if there are none.
+    Return the names of two rolls that differ only in client settings, that with Kafka's defaults last; None if none do.
 
     >>> kill = {"kind": "kill"}
     >>> differ_in_clients({"kill": kill, "new": kill | {"load": {"consumer_settings": {"fetch.min.bytes": 9}}}})
@@ -96,7 +100,7 @@ def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
 
 
 def _of_clients(rows: pd.DataFrame, pair: tuple[str, str]) -> Estimate | None:
-    """p99 of a broker's restart with one kind of client over that with the other, of the same block."""
+    """Estimate p99 of a broker's restart in the first roll over that in the second roll, within a block."""
     wide = rows.pivot_table(index=["block", "node_id"], columns="setting", values="p99_ms").reindex(columns=pair)
     return _ratio((wide[pair[0]] / wide[pair[1]]).dropna(), f"p99 of “{pair[0]}”, over that of “{pair[1]}”")
 
@@ -106,10 +110,10 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
         return {}
     worst = float(rows.worst_ms.max() / 1e3)
     forced = rows.leaders_moved.dropna().astype(float) > 0
-    beyond, slowest = "p99 beyond its earlier interval", "slowest record of all controlled restarts"
-    claim = "p99 was beyond its earlier interval in {} of the controlled restarts"
+    beyond, slowest = "p99 above the undisturbed limit", "slowest record of all controlled restarts"
+    claim = "p99 exceeded the undisturbed limit in {} of the controlled restarts"
     about = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
-    most = {"method": "maximum: a lower limit of what restarts can reach", "assumption": "none: it was seen"}
+    most = {"method": "maximum: a lower limit of what restarts can cause", "assumption": "none: it was observed"}
     most |= {"claim": "The slowest record of all controlled restarts took {}", "basis": count(len(rows), "restart")}
     return {
         "roll": _of_trials(rows, "p99_ms", "undisturbed_p99_ms", "p99 of a controlled restart"),
@@ -121,14 +125,14 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
 
 def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
-    early = demoted[demoted.late_demoted >= LEAST_DEMOTED]
-    arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= LEAST_DEMOTED)]
+    early = demoted[demoted.late_demoted >= MIN_DEMOTED]
+    arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= MIN_DEMOTED)]
     moved, slowed = without.led_late < without.led_before, "p99 while a processor or links are slowed"
-    until = "rom the start of a slowness until p99 was back"
+    until = "rom the start of a slowness until p99 was within the undisturbed limit again"
     about = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion: {{}}"}
     return {
         "degraded": _of_trials(without, "early_ms", "before_ms", slowed),
-        "degraded_fenced": _share(moved, "slownesses in which Kafka itself moved the broker's leaders"),
+        "degraded_fenced": _share(moved, "episodes of slowness in which Kafka itself moved the broker's leaders"),
         "demotion_rest": _of_trials(early, "late_ms", "before_ms", "p99 after demotion"),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
         "demotion_restored": _share(demoted.led_after >= demoted.led_before, "demotions after which it led again"),
@@ -137,14 +141,18 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
 
 
 def _of_trials(rows: pd.DataFrame, above: str, below: str, what: str) -> Estimate | None:
-    """The geometric mean of each trial: its episodes share one undisturbed p99, whose error they have in common."""
+    """
+    Estimate the ratio of two columns, with trials as units.
+
+    Episodes of one trial are averaged first, because they share its undisturbed p99 and thus its error.
+    """
     logs = np.log((rows[above] / rows[below]).astype(float)).groupby(rows.block)
     means = logs.apply(lambda own: float(np.exp(own.to_numpy().mean())))
     return _ratio(means, f"{what}, over that undisturbed", "trial")
 
 
 def _ratio(values: pd.Series, quantity: str, unit: str = "episode") -> Estimate | None:
-    """Return the geometric mean of ratios over episodes or trials; None if one is unknown or infinite."""
+    """Estimate the geometric mean of ratios of episodes or trials; None if a ratio is missing, zero or infinite."""
     ratios = values.to_numpy(dtype=float)
     if not len(ratios) or not np.isfinite(ratios).all() or (ratios <= 0).any():
         return None
@@ -152,7 +160,7 @@ def _ratio(values: pd.Series, quantity: str, unit: str = "episode") -> Estimate 
     half = float(half_width(logs, 0.95))
     about = {"quantity": quantity, "claim": f"{quantity[0].upper()}{quantity[1:]}: {{}}"}
     about |= {"basis": count(len(logs), unit), "method": f"t on the logarithm of the ratio, {unit} by {unit}"}
-    about["assumption"] = f"{unit.capitalize()}s are independent and alike"
+    about["assumption"] = f"{unit.capitalize()}s are independent and identically distributed"
     about["warnings"] = () if isfinite(half) else (f"no interval: a single {unit}",)
     return ratio_estimate(float(logs.mean()), half, n=len(logs), **about)
 
@@ -167,9 +175,8 @@ def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
     """
     Test every claim of the second half of source 003, on its own numbers and on a re-run.
 
-    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` gives them. An episode, such as one broker's
-    restart, is the unit of replication; a trial where the quantity is p99 over that undisturbed, which its episodes
-    share.
+    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` returns them. The unit of replication is an episode,
+    such as one broker's restart; for a ratio to the undisturbed p99 of a trial it is the trial.
 
     >>> rows = rolling_and_degraded().table().set_index("claim")
     >>> rows.own[["fifth", "within-minutes", "roll-every", "figure-13"]].tolist()

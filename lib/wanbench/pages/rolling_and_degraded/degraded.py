@@ -1,4 +1,4 @@
-"""Episodes of a slow broker, with and without demotion: p99 before, early, late and after."""
+"""Measure p99 before, during and after episodes of a slow broker, with demotion and without."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from math import isfinite, nan
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.errors import MissingDataError
-from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import Median, half_width, median_of, ratio_estimate
@@ -19,39 +17,40 @@ from wanbench.methods.result.means import Median, half_width, median_of, ratio_e
 from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s, rows_of
 
 KINDS = ("slow", "link")
-PHASES = {"early": "first half of it", "late": "second half of it", "return": "just after it", "after": "after that"}
+PHASES = {"early": "first half", "late": "second half", "return": "just after the slowness", "after": "later"}
 PRICE = ("early", "return")
-"""The phases in which demotion moves leaders, which costs latency."""
+"""The phases in which demotion may cost latency, because it moves leaders."""
 SETTLE_S = 1.0
-"""Time after a broker has recovered, and leads again if demoted, until latency counts as "after"."""
-LEAST_DEMOTED = 0.5
-"""A comparison tests demotion if it was in force for at least this share of the time that is compared: most of it."""
+"""Duration of the phase "return" after a broker has recovered and, if it was demoted, leads again."""
+MIN_DEMOTED = 0.5
+"""A comparison tests demotion only if brokers were demoted for at least this share of the time compared."""
 METHOD = "t on the logarithm of the ratio, episode by episode"
-
-
-STEPS = {"before_ms": "undisturbed"} | {f"{name}_ms": title for name, title in PHASES.items()}
 
 
 @dataclass(frozen=True, repr=False)
 class Degraded(RowsResult):
     """
-    Slow brokers with and without demotion.
+    Latency of episodes of slow brokers, with demotion and without.
 
-    `demotions` has, by kind of slowness, p99 with demotion over p99 without, in the second half of the slowness, by
-    pairs of episodes: the same broker in the same block. It lacks kinds under which demotion was in force for less than
-    `LEAST_DEMOTED` of that half.
+    `demotions` maps each kind of slowness to p99 with demotion over p99 without it, in the second half of the slowness,
+    over pairs of episodes (the same broker in the same block). A kind is missing if brokers were demoted for less than
+    `MIN_DEMOTED` of that half. `limit_ms` is the undisturbed limit of `DisturbedTrials`.
 
-    `rows` has one per episode: detected_s and demoted_s (since begin_s; NaN if it was not), late_demoted (share of the
-    second half), misnamed (another broker was named); p99 undisturbed (`before_ms`), of both halves (`early_ms`,
-    `late_ms`), from its end until `SETTLE_S` after the broker leads again (`return_ms`), and after that (`after_ms`);
-    whether these lie in the earlier interval, up to `limit_ms`; back_s (from begin_s until p99 is back, during the
-    slowness); led_before, led_late, led_after (partitions of the load).
+    `rows` has one row per episode. Its columns:
+
+    - detected_s, demoted_s: time since begin_s; NaN if the broker was not detected or not demoted.
+    - late_demoted: share of the second half in which the broker was demoted.
+    - misnamed: whether another broker was named.
+    - before_ms, early_ms, late_ms, return_ms, after_ms: p99 of the undisturbed seconds and of each phase of `PHASES`.
+    - late_back, after_back: whether p99 of the phase is within the undisturbed limit.
+    - back_s: time from begin_s until p99 is within the limit again, during the slowness; back_censored: it never was.
+    - led_before, led_late, led_after: number of partitions that the broker leads.
     """
 
     demotions: dict[str, Estimate]
     limit_ms: float
 
-    TITLE = "Slow brokers: median p99, and in how many episodes it was within its earlier interval"
+    TITLE = "Slow brokers: median p99, and in how many episodes it was within the undisturbed limit"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -63,22 +62,18 @@ class Degraded(RowsResult):
 
     @property
     def arms(self) -> list[tuple[str, bool]]:
-        """The arms of every kind of slowness: without demotion and with it."""
+        """The measured arms, as (kind of slowness, whether with demotion)."""
         present = set(zip(self.rows.system, self.rows.demotes, strict=True))
         return [(name, on) for name in dict.fromkeys(self.rows.system) for on in (False, True) if (name, on) in present]
 
     def of(self, system: str, demotes: bool, phase: str) -> Median:
-        """Return the median p99 of a phase over the episodes of an arm; `phase` is "before" or one of PHASES."""
+        """Estimate the median p99 over the episodes of an arm; `phase` is "before" or one of PHASES."""
         about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
         values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
         return median_of(values, level=LEVEL, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}")
 
     @property
     def sentence(self) -> str:
-        """
-        By kind: p99 undisturbed and in the second half without demotion, and the effect of demotion then and before and
-        after, or that it was not tested. In how many episodes a healthy broker was named.
-        """
         effects = [self._effect(name, demotes) for name, demotes in self.arms]
         if wrong := int(self.rows.misnamed.sum()):
             named = f"In {wrong} of {count(len(self.rows), 'episode')}"
@@ -89,16 +84,18 @@ class Degraded(RowsResult):
         own, not_tested = self.arm(name, demotes), f"Demotion was not tested under “{name}”"
         if not demotes:
             before, late = (self.of(name, demotes, phase).formatted for phase in ("before", "late"))
-            return f"Without demotion, p99 goes from {before}, undisturbed, to {late} in the second half of “{name}”."
+            return f"Without demotion, p99 rises from {before} (undisturbed) to {late} in the second half of “{name}”."
         if name in self.demotions:
             on, off = ([self.of(name, arm, each).formatted for each in PRICE] for arm in (True, False))
-            first = f"{self.demotions[name].sentence} In the first half it is {on[0]} against {off[0]}"
-            return f"{first}, just after the slowness {on[1]} against {off[1]}."
+            first = (
+                f"{self.demotions[name].sentence} In the first half it is {on[0]} with demotion and {off[0]} without"
+            )
+            return f"{first}; just after the slowness {on[1]} with and {off[1]} without."
         if (name, False) not in self.arms:
-            return f"{not_tested}: every episode was with it."
+            return f"{not_tested}: there is no episode without demotion."
         share = f"{number(100 * own.late_demoted.mean(), 0)} % of the second half of the slowness"
-        demoted = f"brokers were demoted in {int(own.demoted_s.notna().sum())} of {count(len(own), 'episode')}"
-        return f"{not_tested}: it was in force for {share} ({demoted})."
+        demoted = f"demotion acted in {int(own.demoted_s.notna().sum())} of {count(len(own), 'episode')}"
+        return f"{not_tested}: brokers were demoted for {share} ({demoted})."
 
     def formatted_table(self) -> pd.DataFrame:
         columns = {}
@@ -108,43 +105,13 @@ class Degraded(RowsResult):
             for what in ("detected", "demoted"):
                 after = own[f"{what}_s"].dropna()
                 row[what] = f"{len(after)}" + (f", after {quantity(after.median(), 's')}" if len(after) else "")
-            row["demoted in the second half"] = f"{number(100 * own.late_demoted.mean(), 0)} %"
+            row["demoted, share of the second half"] = f"{number(100 * own.late_demoted.mean(), 0)} %"
             row["undisturbed"] = self.of(name, demotes, "before").formatted
             row |= {PHASES[phase]: self.of(name, demotes, phase).formatted_with_interval for phase in PHASES}
             for phase in ("late", "after"):
-                row[f"back, {PHASES[phase]}"] = f"{int(own[f'{phase}_back'].sum())} of {len(own)}"
+                row[f"within the limit, {PHASES[phase]}"] = f"{int(own[f'{phase}_back'].sum())} of {len(own)}"
             columns[label(name, demotes)] = row
         return pd.DataFrame(columns).rename_axis("").reset_index()
-
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Draw a thin line per episode and a thick one for the median of each arm, on a logarithmic axis."""
-        figure, places = go.Figure(), np.arange(len(STEPS))
-        for k, (system, demotes) in enumerate(self.arms):
-            own, name = self.arm(system, demotes), theme.plain(label(system, demotes))
-            colour = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
-            at, p99 = places + 0.06 * (k - (len(self.arms) - 1) / 2), own[list(STEPS)].astype(float)
-            both, hover = {"x": at, "mode": "lines+markers", "legendgroup": name}, f"%{{y:.4g}} ms<extra>{name}</extra>"
-            thin = {"line": {"color": colour, "width": 1}, "marker": {"size": 5}, "opacity": 0.45, "showlegend": False}
-            thick = {"line": {"color": colour, "width": 4}, "marker": {"size": 10}, "name": name}
-            for values in p99.where(np.isfinite(p99)).to_numpy():
-                figure.add_scatter(y=values, hovertemplate=hover, **thin, **both)
-            figure.add_scatter(y=p99.median().to_numpy(), hovertemplate=f"median {hover}", **thick, **both)
-        primitives.reference_line(figure, y=self.limit_ms)
-        values = np.append(self.rows[list(STEPS)].to_numpy(dtype=float).ravel(), self.limit_ms)
-        figure.update_yaxes(title="p99, due to received", **theme.log_axis(values, "ms"))
-        figure.update_xaxes(tickvals=list(places), ticktext=list(STEPS.values()))
-        figure.update_layout(legend=theme.LEGEND_ON_TOP)
-        return theme.finish(
-            figure,
-            name="slow-brokers",
-            title="p99 while a broker is slow",
-            subtitle="Thin: one episode each. Thick: their median. Dashed: the upper end of the earlier interval of "
-            "p99.",
-            alt=f"p99 by phase of a slowness, with and without demotion. {self.sentence}",
-            caption=self.sentence,
-            table=self.rows[["setting", "block", "node_id", *STEPS]],
-            note=note,
-        )
 
 
 def label(system: str, demotes: bool) -> str:
@@ -153,10 +120,10 @@ def label(system: str, demotes: bool) -> str:
 
 def degraded(measured: DisturbedTrials, tables) -> Degraded:
     """
-    Measure every episode of a slow broker or far links in the trials that count; MissingDataError if there is none.
+    Measure every episode of a slow broker or slowed links in the trials that count; MissingDataError if there is none.
 
-    The halves of an episode cover the same times in every arm, detected or not: the effect of demotion includes late
-    and missed detections.
+    The halves of an episode cover the same times whether or not the broker was detected. So the effect of demotion
+    includes late and missed detections.
     """
     rows = [row for trial in measured.with_kind(*KINDS) for row in _episodes(trial, measured, tables.get("detections"))]
     if not rows:
@@ -165,7 +132,7 @@ def degraded(measured: DisturbedTrials, tables) -> Degraded:
     demotions = {
         name: _paired(name, part)
         for name, part in frame.groupby("system", sort=False)
-        if part.late_demoted[part.demotes].mean() >= LEAST_DEMOTED and not part.demotes.all()
+        if part.late_demoted[part.demotes].mean() >= MIN_DEMOTED and not part.demotes.all()
     }
     return Degraded(frame, demotions, measured.limit_ms)
 
@@ -212,15 +179,18 @@ def _how(action) -> str:
 
 
 def _paired(system: str, rows: pd.DataFrame) -> Estimate:
-    """Late p99 with demotion over that without, over pairs of episodes."""
+    """Estimate p99 of the second half with demotion over that without, over pairs of episodes."""
     sides = rows.astype({"late_ms": float}).groupby(["block", "node_id", "demotes"]).late_ms.first()
     both = sides.unstack().reindex(columns=[False, True])
     both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]
     logs = np.log(both[True] / both[False]).to_numpy(dtype=float)
     half = float(half_width(logs, LEVEL))
     late = f"p99 in the second half of “{system}”"
-    about = {"quantity": f"{late}, with demotion over without", "claim": f"With demotion, {late} is {{}} that without"}
+    about = {
+        "quantity": f"{late}, with demotion over without",
+        "claim": f"With demotion, {late} is {{}} the p99 without it",
+    }
     about |= {"basis": count(len(logs), "pair of episodes", "pairs of episodes"), "method": METHOD, "level": LEVEL}
-    about["assumption"] = "Pairs of episodes are independent and alike; log ratios scatter about symmetrically"
+    about["assumption"] = "Pairs of episodes are independent; the logarithms of their ratios scatter symmetrically"
     about["warnings"] = () if isfinite(half) else ("no interval: fewer than two pairs of episodes",)
     return ratio_estimate(float(logs.mean()) if len(logs) else nan, half, n=len(logs), **about)

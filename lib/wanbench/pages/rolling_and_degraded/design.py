@@ -1,4 +1,8 @@
-"""Plan this page's trials, and detect a slow broker from outside. Read by `wanbench.read.ingest.detection`."""
+"""
+Plan the trials of page 09, and detect slow brokers with a probe.
+
+`wanbench.read.ingest.detection` reads what a detection leaves.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ END_S = 30.0
 
 
 class DetectionSession(ConcurrentSession):
-    """A run of `settings` (a Detection) on the cluster of the source."""
+    """Runs a `Detection` (`settings`) on the cluster of its host."""
 
     file = "detection"
     join_s = 180.0
@@ -79,7 +83,7 @@ class DetectionSession(ConcurrentSession):
             row["error"] = str(error)[:500]
 
     def _demote(self, node_id: int) -> int:
-        """Move all leadership off a broker; returns the number of partitions moved."""
+        """Move all leadership away from a broker, and return the number of partitions moved."""
         view = self._cluster.ask(self.host, "topics", internal=True)
         less = leadership.without_replica if self.settings.take_out else leadership.without_leader
         order = less(view, node_id)
@@ -113,12 +117,12 @@ class DetectionSession(ConcurrentSession):
 
 
 def fed(probe: Program, nodes: Sequence[int], settings):
-    """New output of a probe since the last call: (known_at_s, node_id, latency in ms), in order."""
+    """Yield the probe's new latencies since the last call, in order, as (known_at_s, node_id, latency in ms)."""
     for line in probe.news():
         if not isinstance(line, list) or isinstance(line[0], str) or line[3:] == ["after"]:
             continue
         partition, due, latency, *why = line
-        # a record that failed after it was late has been fed then; one that failed at once is told by its error
+        # a record that fails after it was late was already yielded as late
         if why and why[0] != "late":
             continue
         us = settings.limit_ms * 1e3 if latency is None else latency
@@ -128,35 +132,36 @@ def fed(probe: Program, nodes: Sequence[int], settings):
 @dataclass(frozen=True)
 class Detection(Concurrent):
     """
-    A probe of every broker, an online detector, and, if asked, demotion of the broker it names.
+    Probe every broker, run a detector on the latencies, and demote the broker that it names, if asked to.
 
     The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
     So the latency of a partition reflects one broker and the path to it. `wanbench.change_detection` says how the
     detector works. A record that is unanswered after the detector's `limit_ms` counts with that latency at once.
 
-    A named broker is demoted if at most half of the brokers are in alarm: otherwise the cause is hardly one broker. It
-    becomes the last replica of all partitions it leads, of all topics, and the first in-sync replica leads; at the end
-    the earlier order and preferred leaders are restored, also after `BrokerActions` that change the same order.
+    A named broker is demoted if at most half of the brokers are in alarm; if more are, one broker is hardly the cause.
+    A demoted broker becomes the last replica of all partitions that it leads, of all topics, and the first in-sync
+    replica leads instead. At the end the earlier order of replicas and the preferred leaders are restored, even if
+    `BrokerActions` changed the same order.
 
-    It leaves detection/<stem>.detection.json, which names <stem>.probe-0.jsonl.gz. Every latency is stored, so that
-    other detectors can be tried (`wanbench.pages.rolling_and_degraded.detection`).
+    A run leaves detection/<stem>.detection.json and, named in it, <stem>.probe-0.jsonl.gz with every latency, so that
+    other detectors can be tried on it (`wanbench.pages.rolling_and_degraded.detection`).
 
     Parameters
     ----------
     interval_s : float
         Interval between two records to a broker.
     take_out : bool, optional
-        Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica:
-        then no record waits for it, and it copies nothing until it is restored. None: it continues to follow.
+        Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica.
+        Then no record waits for it, and it copies nothing until it is restored. None or False: it continues to follow.
     settle_s : float
         Duration of the load before the detector begins to learn.
     duration_s : float
-        Duration of `run`, without a load: an undisturbed hour shows the rate of false alarms.
+        Duration if it runs without a load, such as an hour that shows the rate of false alarms.
 
     Examples
     --------
     >>> print(Detection(demote_on_alarm=True))
-    detection by cusum on 10 records/s to each broker, who is then demoted
+    detection by cusum on 10 records/s to each broker, demoting the broker that is named
     """
 
     detector: DetectorSettings = field(default_factory=DetectorSettings)
@@ -179,30 +184,30 @@ class Detection(Concurrent):
         check_fields(self, ("interval_s", 0.01, self.detector.window_s))
 
     def __str__(self) -> str:
-        then = ", who is then demoted" if self.demote_on_alarm else ""
+        then = ", demoting the broker that is named" if self.demote_on_alarm else ""
         return f"detection by {self.detector.method} on {1 / self.interval_s:g} records/s to each broker{then}"
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration of `run`."""
+        """Return the expected duration without a load."""
         return self.duration_s + 5.0
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Approximate bytes that the source sends to three brokers, two of them elsewhere, with headers."""
+        """Return about how many bytes leave the source's region, if two of three brokers are elsewhere."""
         return 2 * self.duration_s / self.interval_s * (self.record_bytes + 150)
 
 
 TO_RESTORE_S = 1.0
-"""Delay before a broker at full speed leads again: the command that ends its slowness has finished by then."""
+"""Time from the end of a slowness until leadership is restored: the command that ends the slowness needs less."""
 
 
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
     """
-    Trials that restart every broker in turn.
+    Plan trials that restart every broker in turn, by name.
 
-    `kinds` has by name the fields of a `BrokerAction`, such as {"kind": "restart"}, and optionally "load" and
-    "broker_settings", the differences from other rolls. `calm_s` is the time before each restart in which the cluster
-    is complete; before the first it includes the warm-up, and a load with a longer one begins it later by as much.
-    `trial` has further fields of `KafkaTrial`.
+    `kinds` maps the name of a roll to the fields of its `BrokerAction`, such as {"kind": "restart"}. It may also have
+    "load" and "broker_settings": fields of the load and settings of brokers that differ in this roll. `calm_s` is the
+    time before each restart in which the cluster is complete; before the first restart it includes the warm-up of
+    `load`. `trial` has further fields of `KafkaTrial`.
 
     Examples
     --------
@@ -234,12 +239,13 @@ def slowed(
     **trial,
 ) -> dict[str, KafkaTrial]:
     """
-    Trials that slow every broker in turn: for each kind one in which the detector only watches, and one, "<kind>,
-    demoted", in which the named broker is demoted until it has recovered.
+    Plan trials that slow every broker in turn, by name: two for each kind of slowness.
 
-    `kinds` are as in `rolls`, optionally with "take_out", for the detection in the trial with demotion. The name
-    becomes the trial's `system`. `first_s`, `slow_s` and `calm_s` are the start of the first slowness, the duration of
-    each, and the pause before the next.
+    In the trial "<kind>" the detector only watches; in "<kind>, demoted" the named broker is demoted until it has
+    recovered. Both have the kind as their `system`.
+
+    `kinds` is as in `rolls`, optionally with "take_out" for the detection with demotion. The first slowness starts at
+    `first_s`; each lasts `slow_s`, and the next one follows after `calm_s`.
 
     Examples
     --------
@@ -272,8 +278,9 @@ def _alongside(trial: Mapping, *more) -> dict:
 
 def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial) -> KafkaTrial:
     """
-    A trial in which all leaders move to one broker at `first_s`, and are spread again after `skew_s`; the load
-    continues for the same time after it.
+    Plan a trial in which one broker leads all partitions for `skew_s`, from `first_s` on.
+
+    Then leaders are spread again, and the load continues for as long.
     """
     actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + skew_s)
     load = replace(load, duration_s=first_s + 2 * skew_s - load.warmup_s)
@@ -282,8 +289,9 @@ def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s
 
 def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
     """
-    The trials, with `warm_up` before the first and after each that leaves brokers newly started: a roll, or a trial
-    with broker settings of its own. Such brokers are slow until their code is compiled.
+    Insert `warm_up` before the first trial and after each trial that leaves brokers newly started.
+
+    These are rolls and trials with their own broker settings. New brokers are slow until their code is compiled.
     """
     made = [warm_up]
     for trial in trials:

@@ -1,7 +1,7 @@
 """
-How soon a detector named a slowed broker, and how often it raised a false alarm.
+Measure how soon a detector named a slowed broker, and how often it raised a false alarm.
 
-Replaying the stored latencies checks the online alarms.
+The detector is also run again on the stored latencies, which must give the same alarms.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ from wanbench.methods.result.means import Median, median_of, share_of
 from .trials import rows_of
 
 EPISODES = ("slow", "link", "kill")
-"""Actions that a detector should notice: no others slow a broker unannounced."""
+"""Actions that a detector should notice; all others are announced, or slow no broker."""
 RECOVERY_S = 15.0
 """Time after a cluster is healthy again until followers have caught up and clients have reconnected."""
-LEAST_H = 1.0
-"""An hourly rate of false alarms is not given for less time: without any alarm, its interval reaches 3.7 and more."""
+MIN_H = 1.0
+"""Fewest hours for a rate of false alarms: even without an alarm, its interval would reach 3.7 per hour or more."""
 AGREE_S = 0.01
-"""Alarms closer than this count as equal: times are stored to microseconds, and windows are a hundred times longer."""
+"""Alarms closer than this count as equal: stored times are exact to microseconds, and windows are far longer."""
 SETTINGS = tuple(each.name for each in fields(DetectorSettings))
 
 
 @dataclass(frozen=True, repr=False)
 class Detected(Result):
     """
-    Delay, share of episodes detected or misnamed, and false alarms per broker and hour of undisturbed time.
+    How well a detector did.
 
-    `delay` is the time from when the fault took effect to the alarm on its broker; an episode that ended without one
-    gives a lower limit. `episodes` has a row each: key, number, node_id, kind, in_force_at_s, delay_s, censored, others
-    (alarms on other brokers); `alarms`: key, node_id, at_s, ratio, what ("episode", "false", "other"). `agrees` tells
-    whether a replay on the stored latencies gives the online alarms.
+    `delay` is the time from when a slowness took effect to the alarm on its broker; an episode that ended without an
+    alarm gives a lower limit. `share` is the share of episodes detected, `misnamed` the share in which another broker
+    was named, and `false_alarms` the rate per broker and hour of undisturbed time. `episodes` has one row per episode,
+    with `others`, the number of alarms on other brokers. `alarms` has one row per alarm, with `what` it was: "episode",
+    "false" or "other". `agrees` tells whether the detector gives the same alarms on the stored latencies.
     """
 
     delay: Median
@@ -65,7 +66,7 @@ class Detected(Result):
         parts = [each.sentence for each in self.estimates] or ["There was nothing to detect."]
         if self.agrees is not None:
             gives = "gives the same alarms" if self.agrees else "does not give the same alarms"
-            parts.append(f"The same detector on the stored latencies {gives}.")
+            parts.append(f"Run again on the stored latencies, the detector {gives}.")
         return " ".join(parts)
 
     @property
@@ -75,10 +76,10 @@ class Detected(Result):
 
 def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     """
-    Evaluate detection_runs, detections and detection_latencies; and broker_actions, if there were any.
+    Evaluate the detector of a run, from tables detection_runs, detections, detection_latencies and broker_actions.
 
-    Time is undisturbed after the baseline and outside actions, the recovery from them, and demotions. If alarms of one
-    broker come in groups, the interval of their rate is too narrow.
+    Time counts as undisturbed once the baseline is learned, outside actions, the recovery from them, and demotions. If
+    false alarms of one broker come in groups, the interval of their rate is too narrow.
     """
     runs = check_table("detection_runs", tables)
     actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s", "in_force_at_s"]))
@@ -109,20 +110,24 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     about = {"claim": "In {} of the episodes a broker that was not slow was named as well"}
     misnamed = share_of(others, len(rows), quantity="share of episodes with an alarm on another broker", **about)
     false = rate_per_h(int((frame.what == "false").sum()), hours)
-    notes = [f"{count(left_out, 'episode')} began before the baseline was learned: left out"] if left_out else []
+    notes = (
+        [f"{count(left_out, 'episode')} left out, which began before the detector had learned its baseline"]
+        if left_out
+        else []
+    )
     return Detected(delay, share, misnamed, false, rows, frame, all(agreed) if agreed else None, (*notes, *short))
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
-    """Return the detector's settings, from a row of detection_runs."""
+    """Return the settings of the detector of a row of detection_runs."""
     return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
 
 def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: float) -> list[Alarm]:
     """
-    Run a detector over the stored latencies of one run; returns its alarms in the order in which they became known.
+    Run a detector over the stored latencies of one run, and return its alarms in order.
 
-    As online, a late record counts as the limit, at the time when it exceeded the limit.
+    As in the run itself, a late record counts with the latency `limit_ms`, at the time when it exceeded that.
     """
     rows = latencies[latencies.latency_ms.notna() | latencies.late]
     node, known = rows.node_id.to_numpy(int), rows.known_at_s.to_numpy(float)
@@ -133,7 +138,7 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
 
 
 def same_alarms(online: list[dict], offline: list[Alarm]) -> bool:
-    """Tell whether both are alarms for the same brokers at the same times."""
+    """Tell whether alarms of a run (`online`) and of a replay (`offline`) name the same brokers at the same times."""
     return len(online) == len(offline) and all(
         one["node_id"] == two.broker and abs(one["at_s"] - two.at_s) < AGREE_S
         for one, two in zip(online, offline, strict=True)
@@ -144,7 +149,9 @@ def undisturbed(
     actions: pd.DataFrame, begin_s: float, end_s: float, recovery_s: float, demoted: list[float] = ()
 ) -> list[tuple[float, float]]:
     """
-    Return the periods that no action affects.
+    Return the periods from `begin_s` to `end_s` that are affected neither by an action nor by a demotion.
+
+    An action affects the time until `recovery_s` after the cluster is healthy again; a demotion all later time.
 
     >>> one = pd.DataFrame({"began_at_s": [10.0], "done_at_s": [20.0], "healthy_at_s": [25.0]})
     >>> undisturbed(one, 0, 100, 5)
@@ -165,7 +172,7 @@ def undisturbed(
 
 def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     """
-    Estimate events per hour with the exact interval of a Poisson process (Garwood 1936).
+    Estimate a rate per hour from a number of events, with the exact Poisson interval (Garwood 1936).
 
     >>> found = rate_per_h(0, 10.0)
     >>> found.low, round(found.high, 3)
@@ -176,19 +183,22 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     high = float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if known else nan
     watched = f"{number(hours, 2)} broker-hours" if hours >= 0.1 else f"{number(3600 * hours, 0)} broker-seconds"
     about = {"quantity": "false alarms per hour and broker", "basis": f"{count(events, 'alarm')} in {watched}"}
-    about |= {"claim": "In undisturbed time each broker had false alarms at a rate of {}", "unit": "per hour"}
-    about |= {"method": "exact Poisson (Garwood 1936)", "assumption": "False alarms come independently, at one rate"}
-    estimate, n = events / hours if known else nan, int(hours >= LEAST_H)
+    about |= {"claim": "In undisturbed time each broker had {} false alarms", "unit": "per hour"}
+    about |= {
+        "method": "exact Poisson (Garwood 1936)",
+        "assumption": "False alarms are independent and have a constant rate",
+    }
+    estimate, n = events / hours if known else nan, int(hours >= MIN_H)
     return Estimate(estimate=estimate, low=low, high=high, n=n, level=level, **about)
 
 
-def _episodes(actions, found, run, begin_s) -> tuple[list[dict], int]:
+def _episodes(actions, alarms, run, begin_s) -> tuple[list[dict], int]:
     rows, acted = [], actions[actions.kind.isin(EPISODES) & actions.in_force_at_s.notna()]
     early = acted.in_force_at_s < begin_s
     for row in acted[~early].to_dict("records"):
         force_s = row["in_force_at_s"]
         end_s = row["done_at_s"] if pd.notna(row["done_at_s"]) else run["ended_at_s"]
-        during = [one for one in found if force_s <= one["at_s"] <= end_s]
+        during = [one for one in alarms if force_s <= one["at_s"] <= end_s]
         own = [one["at_s"] for one in during if one["node_id"] == row["node_id"]]
         first = min(own, default=None)
         row = {name: run[name] for name in KEY} | {

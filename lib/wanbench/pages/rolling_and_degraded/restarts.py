@@ -1,4 +1,4 @@
-"""Restarts of a roll, one by one, and leaders piled on one broker: what they add to latency."""
+"""Measure what each restart of a roll adds to latency, and what happens when one broker leads all partitions."""
 
 from __future__ import annotations
 
@@ -22,43 +22,39 @@ MOVES = {"skew": "moving to one", "rebalance": "spreading"}
 PHASES = ("before", "moving to one", "on one broker", "spreading", "spread again")
 COLUMNS = {"lasts_s": ("lasts", "s"), "p99_ms": ("p99", "ms"), "leader_share": ("led by the busiest", "fraction")}
 COLUMNS |= {"sent_share": ("sent by the busiest", "fraction")}
-"""Of each phase: title and unit."""
+"""Maps each column of a phase to its title and unit."""
 CALM_S = 3.0
-"""Time after the cluster is complete until clients have reconnected: librdkafka waits at most 1 s."""
+"""Time that clients get to reconnect once the cluster is complete: librdkafka waits at most 1 s between attempts."""
 
 
 @dataclass(frozen=True, repr=False)
 class Restarts(OverEpisodes):
     """
-    Restarts one by one, and their medians by setting.
+    Latency of every restart, and medians by setting.
 
     Rows have undisturbed_p99_ms of the trial, p99_ms and p999_ms of the records due from the start of the restart until
-    `CALM_S` after the cluster was complete, and the columns of QUANTITIES; an excess is the difference from the
-    undisturbed seconds of the same trial; `back_s_censored`: the next restart came before p99 was back. `limit_ms` and
-    `limit_level` are as in `DisturbedTrials`.
+    `CALM_S` after the cluster was complete, and the columns of QUANTITIES. An excess is the difference from the
+    undisturbed seconds of the same trial. `back_s_censored` means that the next restart came before p99 was within the
+    undisturbed limit again. `limit_ms` and `limit_level` are `limit_ms` and `level` of `DisturbedTrials`.
     """
 
     limit_ms: float = nan
     limit_level: float = nan
 
-    TITLE = "Restarts: median, and interval"
+    TITLE = "Restarts: medians over restarts, with intervals"
     QUANTITIES: ClassVar[dict[str, str]] = {
         "excess_p99_ms": "excess p99",
         "excess_p999_ms": "excess p99.9",
-        "peak_ms": "p99 of its slowest second",
+        "peak_ms": "p99 of the slowest second",
         "worst_ms": "slowest record",
-        "back_s": "p99 beyond its earlier interval for",
-        "down_s": "until it answered again",
-        "under_replicated_s": "under-replicated for",
-        "leaders_moved": "leaders moved, of all topics",
-        "n_resent": "records sent again",
+        "back_s": "time with p99 above the undisturbed limit",
+        "down_s": "time until the broker answered again",
+        "leaders_moved": "leaders moved",
         "n_lost": "records never received",
     }
-    UNITS: ClassVar[dict[str, str]] = (
-        dict.fromkeys(("excess_p99_ms", "excess_p999_ms", "peak_ms", "worst_ms"), "ms")
-        | dict.fromkeys(("n_resent", "n_lost"), "records")
-        | {"leaders_moved": "partitions"}
-    )
+    UNITS: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("excess_p99_ms", "excess_p999_ms", "peak_ms", "worst_ms"), "ms"
+    ) | {"n_lost": "records", "leaders_moved": "partitions"}
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -68,14 +64,15 @@ class Restarts(OverEpisodes):
     @property
     def cautions(self) -> tuple[str, ...]:
         level = min(each.level for each in self.estimates)
-        few = f"few restarts: intervals from the smallest to the largest hold {percent(level)}; restarts of a trial"
-        notes = [f"{few} share its undisturbed p99, whose error is not included"] if level < self.level else []
+        few = f"few restarts: intervals run from the smallest to the largest value, and have the level {percent(level)}"
+        shared = "the error of a trial's undisturbed p99, which its restarts share, is not included"
+        notes = [f"{few}; {shared}"] if level < self.level else []
         if gone := int(np.isinf(self.rows.worst_ms.astype(float)).sum()):
-            late = f"records were never received in {count(gone, 'restart')}"
+            late = f"in {count(gone, 'restart')} some records were never received"
             notes.append(f"{late}: they count as slower than all others")
         for name, title in self.QUANTITIES.items():
             if missing := int(np.isnan(floats(self.rows[name])).sum()):
-                notes.append(f"{title}: without {count(missing, 'restart')} in which it was not seen")
+                notes.append(f"{title}: not known for {count(missing, 'restart')}")
         return tuple(notes)
 
     @property
@@ -87,9 +84,9 @@ class Restarts(OverEpisodes):
             own = self.rows.setting == name
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
-                f"“{name}” changes p99 by {excess} per restart; that of its slowest second is {peak}. In {spikes} of "
-                f"{count(int(own.sum()), 'restart')} p99 of a second left its earlier interval (undisturbed, in "
-                f"{number(100 * (1 - self.limit_level), 0)} % of stretches or less), for {back}."
+                f"A “{name}” adds {excess} to p99; p99 of its slowest second is {peak}. In {spikes} of "
+                f"{count(int(own.sum()), 'restart')} p99 of a second exceeded the undisturbed limit, for {back}; "
+                f"without a restart it would in at most {number(100 * (1 - self.limit_level), 0)} % of such periods."
             )
         return " ".join(parts)
 
@@ -102,10 +99,10 @@ def restarts(measured: DisturbedTrials) -> Restarts:
     """
     Measure every restart of the rolls that count; MissingDataError if there is none.
 
-    A restart lasts until `CALM_S` after all brokers were up and no partition was under-replicated, or until the next
-    one or the end of the load.
+    A restart counts until `CALM_S` after all brokers were up and no partition was under-replicated, but not beyond the
+    next restart or the end of the load.
     """
-    found = []
+    rows = []
     for trial in measured.with_kind(*KINDS, rolling=True):
         begun_in_time = trial.actions[trial.actions.began_at_s < trial.end_s]
         done = begun_in_time[begun_in_time.kind.isin(KINDS) & begun_in_time.done_at_s.notna()]
@@ -113,8 +110,8 @@ def restarts(measured: DisturbedTrials) -> Restarts:
         for action in done.itertuples():
             next_s = float(begun[begun > action.began_at_s].min())
             over_s = next_s if pd.isna(action.healthy_at_s) else min(next_s, action.healthy_at_s + CALM_S)
-            found.append(_row(trial, action, over_s, next_s, measured.limit_ms))
-    return Restarts(pd.DataFrame(found), LEVEL, measured.limit_ms, measured.level)
+            rows.append(_row(trial, action, over_s, next_s, measured.limit_ms))
+    return Restarts(pd.DataFrame(rows), LEVEL, measured.limit_ms, measured.level)
 
 
 def _row(trial: DisturbedTrial, action, over_s, next_s, limit_ms: float) -> dict:
@@ -129,18 +126,17 @@ def _row(trial: DisturbedTrial, action, over_s, next_s, limit_ms: float) -> dict
     row |= {"excess_p999_ms": p999 - trial.undisturbed_ms(0.999), "worst_ms": tail.quantile(1 - 1e-9)}
     row |= {"peak_ms": seconds.p99_ms[seconds.start_s < over_s].max(), "back_s": back_s, "back_s_censored": censored}
     row |= {"down_s": action.done_at_s - action.began_at_s, "leaders_moved": action.leaders_moved}
-    row["under_replicated_s"] = trial.under_replicated_s(action.began_at_s, next_s)
-    return row | {"n_resent": trial.resent(action.began_at_s, over_s), "n_lost": tail.n_lost}
+    return row | {"n_lost": tail.n_lost}
 
 
 @dataclass(frozen=True, repr=False)
 class LeaderSkew(RowsResult):
     """
-    Leaders on one broker: a row per trial and phase.
+    Latency while one broker leads all partitions: one row per trial and phase.
 
-    leader_share is the largest share of the load's partitions that one broker leads at the end of the phase, sent_share
-    the largest share of one zone in the bytes that leave all zones; p99_ms is NaN if the phase is shorter than a
-    second.
+    leader_share is the largest share of the load's partitions that one broker leads at the end of the phase. sent_share
+    is the largest share that the zone of one broker has in the bytes that all of them send. p99_ms is NaN if the phase
+    is shorter than a second.
     """
 
     level: float = 0.95
@@ -148,14 +144,14 @@ class LeaderSkew(RowsResult):
     TITLE = "Leaders on one broker: median over trials"
 
     def of(self, phase: str, name: str) -> Median:
-        """Estimate the median of a column over the trials."""
+        """Estimate the median of a column over the trials, in one phase."""
         values, about = self.rows[self.rows.phase == phase][name].astype(float), f"{name}, {phase}"
         return median_of(values, level=self.level, unit=COLUMNS[name][1], quantity=about, claim=f"{phase}: {{}}")
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        found = (self.of(phase, "p99_ms") for phase in PHASES)
-        return tuple(each for each in found if each.n)
+        medians = (self.of(phase, "p99_ms") for phase in PHASES)
+        return tuple(each for each in medians if each.n)
 
     @property
     def sentence(self) -> str:
@@ -172,7 +168,7 @@ class LeaderSkew(RowsResult):
         shares = [self.of(name, column).estimate for column in ("leader_share", "sent_share")]
         sent = f" and sends {percent(round(shares[1], 2))} of the brokers' bytes" if shares[1] == shares[1] else ""
         p99 = self.of(name, "p99_ms").formatted
-        return f"the busiest broker leads {percent(round(shares[0], 2))} of the partitions{sent}, p99 {p99}"
+        return f"the busiest broker leads {percent(round(shares[0], 2))} of the partitions{sent}; p99 is {p99}"
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []
@@ -184,7 +180,7 @@ class LeaderSkew(RowsResult):
 
 
 def leader_skew(measured: DisturbedTrials) -> LeaderSkew:
-    """The phases of every trial that piled leaders on a broker and spread them again; MissingDataError if none."""
+    """Measure the phases of every trial that moved all leaders to one broker; MissingDataError if there is none."""
     rows = []
     for trial in measured.with_kind("skew"):
         done = trial.actions[trial.actions.done_at_s.notna()].set_index("kind")
@@ -199,7 +195,7 @@ def leader_skew(measured: DisturbedTrials) -> LeaderSkew:
 
 
 def _skew_row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> dict:
-    # the records due while leaders move are few: every second that overlaps with it counts as it
+    # leaders move within less than a second: every second that overlaps with the move counts
     tail = trial.tail(from_s, to_s, whole=phase not in MOVES.values())
     nodes = trial.samples.leader.dropna().unique()
     led = [trial.leads(int(node), to_s) for node in nodes]
@@ -209,7 +205,7 @@ def _skew_row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> 
 
 
 def _sent_share(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
-    """Return the largest share of one zone in the bytes that leave all brokers' zones in a period."""
+    """Return the largest share of one zone in the bytes that all brokers' zones send in a period."""
     if trial.links.empty:
         return nan
     seen = windows(trial.links)

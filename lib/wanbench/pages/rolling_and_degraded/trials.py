@@ -1,4 +1,4 @@
-"""Trials with actions on brokers: latency per second, actions, leaders."""
+"""Read trials with actions on brokers: latency per second, actions and leaders."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from wanbench.open_loop import LATE_MS, LATE_PART
 
 LEVEL = 0.95
 BACK_S = 3
-"""Whole seconds in a row that must lie within the limit for latency to be back."""
+"""Latency has recovered after this many whole seconds in a row within the limit."""
 OVERLOADED_MS = 1_000.0
-"""p99 of undisturbed seconds from which brokers count as overloaded: more than a second's records are on their way."""
+"""From this p99 of undisturbed seconds on, brokers are overloaded: they hold more than a second's records."""
 BEHIND = "the generator itself was late, p99 by {}"
 """
-A trial counts unless its generator was late by more than the share of the trial's own p99 in `wanbench.open_loop`: a
-few ms, as during the start of a broker, matter only if latency is low.
+Why a trial does not count. The allowed delay is a share of the trial's own p99 (see `wanbench.open_loop`), because
+a few ms, as during the start of a broker, matter only if latency is low.
 """
 OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
-"""Prefix of the load's topics."""
+"""Prefix of the names of the load's topics."""
 NEEDED = {
     "tests": (*KEY, "outcome"),
     "trials": ("run_id", "test_id", "setting", "system", "block"),
@@ -43,12 +43,10 @@ NEEDED = {
 }
 ACTIONS = [*KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s"]
 ACTIONS += ["detail", "leaders_moved"]
-SAMPLES = [*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr"]
-"""Columns of tables that a run without actions lacks."""
+SAMPLES = [*KEY, "at_s", "topic", "partition", "leader"]
+"""Columns of the tables of actions and samples, which a run without actions does not have."""
 Second = tuple[np.ndarray, np.ndarray, int]
-"""Latencies in us, their counts, and the number of lost records."""
-
-
+"""Histogram of a second: latencies in us, their counts, and the number of lost records."""
 LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
 PANEL_PX = 210
 ABOVE_PX = 150
@@ -57,9 +55,9 @@ ABOVE_PX = 150
 @dataclass(frozen=True, eq=False)
 class DisturbedTrial:
     """
-    One trial: its rows of the tables of latencies (end to end, after the warm-up), actions, samples, links and loads.
+    One trial: its attempt with the load (`about`), and its rows of other tables.
 
-    `demotes` tells whether brokers that the detector named were demoted.
+    `histograms` has the end-to-end latencies after the warm-up. `demotes` tells whether named brokers were demoted.
     """
 
     about: pd.Series
@@ -68,11 +66,10 @@ class DisturbedTrial:
     actions: pd.DataFrame
     samples: pd.DataFrame
     links: pd.DataFrame
-    sent: pd.DataFrame
 
     @property
     def start_s(self) -> float:
-        """When the load's warm-up ended, in Unix s."""
+        """When the warm-up of the load ended, in Unix seconds."""
         return float(self.about.start_s + self.about.warmup_s)
 
     @property
@@ -87,79 +84,62 @@ class DisturbedTrial:
 
     @property
     def quiet_s(self) -> float:
-        """When the first action began; the end if there was none."""
+        """When the first action began; the end of the load if there was none."""
         return float(np.nanmin([self.end_s, *self.actions.began_at_s.astype(float)]))
 
     @cached_property
     def seconds(self) -> dict[float, list[Second]]:
-        """Latencies of the records due in each second, over all groups, by the second's start."""
-        found: dict[float, list[Second]] = {}
+        """Maps the start of each second to the histograms of the records due in it, one per consumer group."""
+        seconds: dict[float, list[Second]] = {}
         for row in self.histograms.sort_values("start_s").itertuples():
-            found.setdefault(float(row.start_s), []).append((*distribution.decoded(row.histogram), int(row.n_lost)))
-        return found
+            seconds.setdefault(float(row.start_s), []).append((*distribution.decoded(row.histogram), int(row.n_lost)))
+        return seconds
 
     def between(self, from_s: float, to_s: float, *, whole: bool = False) -> list[float]:
-        """Starts of the seconds that overlap a period; with `whole`, of the seconds entirely in it."""
+        """Return the starts of the seconds that overlap a period; with `whole`, of those that lie entirely in it."""
         if whole:
             return [start for start in self.seconds if start >= from_s and start + 1 <= to_s]
         return [start for start in self.seconds if start + 1 > from_s and start < to_s]
 
     def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Tail | None:
-        """Merge latencies of the records due in these seconds; None if there is no such second."""
+        """Return the distribution of the records due in the seconds of `between`; None if there is no such second."""
         return merged(part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start])
 
     def by_second(self, from_s: float, to_s: float) -> pd.DataFrame:
-        """start_s and p99_ms of every whole second; a lost record counts as slowest."""
+        """Return start_s and p99_ms of every whole second of a period; a lost record counts as slowest."""
         starts = self.between(from_s, to_s, whole=True)
         p99 = [merged(self.seconds[start]).quantile(0.99) for start in starts]
         return pd.DataFrame({"start_s": starts, "p99_ms": p99}, dtype=float)
 
     def undisturbed_ms(self, q: float) -> float:
-        """Return a percentile of its undisturbed seconds; NaN if it has none."""
+        """Return a quantile of the latency in its undisturbed seconds, in ms; NaN if it has none."""
         tail = self.tail(self.start_s, self.quiet_s, whole=True)
         return nan if tail is None else tail.quantile(q)
 
     @property
     def longest_s(self) -> int:
-        """Whole seconds from an action to the next, or to the end, at most; 1 without actions."""
+        """The longest time from an action to the next one, or to the end, in whole seconds; 1 without actions."""
         starts = np.sort(np.append(self.actions.began_at_s.dropna().astype(float), self.end_s))
         return max(ceil(np.diff(starts).max()), 1) if len(starts) > 1 else 1
 
     def leads(self, node_id: int, at_s: float) -> tuple[int, int]:
-        """Numbers of partitions of the load: all, and those that a broker leads, by the last sample up to a time."""
+        """Return how many partitions the load has and how many a broker leads, in the last sample up to a time."""
         seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
         if seen.empty:
             return 0, 0
         seen = seen[seen.at_s == seen.at_s.max()]
         return len(seen), int((seen.leader == node_id).sum())
 
-    def resent(self, from_s: float, to_s: float) -> float:
-        """Count records sent again in the seconds that overlap a period; NaN if that was not counted."""
-        own = self.sent[(self.sent.at_s + 1 > from_s) & (self.sent.at_s < to_s)].n_resent
-        return float(own.sum()) if len(own) and own.notna().all() else nan
-
-    def under_replicated_s(self, from_s: float, to_s: float) -> float:
-        """Time within a period, by the samples, in which a partition of the load had a replica out of sync."""
-        samples = self.samples
-        if samples.empty:
-            return nan
-        full = samples.groupby(["topic", "partition"]).n_isr.transform("max")
-        bad = (samples.leader.isna() | (samples.n_isr < full)).groupby(samples.at_s).any()
-        at_s = bad.index.to_numpy(dtype=float)
-        until = np.append(at_s[1:], at_s[-1])
-        overlap = np.minimum(until, to_s) - np.maximum(at_s, from_s)
-        return float(np.clip(overlap, 0, None)[bad.to_numpy()].sum())
-
 
 @dataclass(frozen=True, repr=False)
 class DisturbedTrials(RowsResult):
     """
-    The trials that count, and the latency of undisturbed brokers.
+    The trials that count (`items`), and the latency of undisturbed brokers.
 
-    `rows` has one per trial: setting, block, `counts`, `why` (it does not count), undisturbed_s, n (records), n_lost,
-    client_errors, and p99_ms of its undisturbed seconds, before its first action. `limit_ms` is the upper end of the
-    earlier interval of p99: p99 of each of `span_s` further undisturbed seconds, the longest time from an action to the
-    next, lies in it with probability `level`.
+    `rows` has one row per trial: setting, block, `counts`, `why` (why it does not count), undisturbed_s (time before
+    its first action), p99_ms of that time, n (records), n_lost, client_errors. `limit_ms` is the undisturbed limit:
+    with probability `level`, p99 of each of `span_s` further undisturbed seconds is at most this. `span_s` is the
+    longest time from an action to the next one; `n_seconds` is the number of undisturbed seconds observed.
     """
 
     items: tuple[DisturbedTrial, ...]
@@ -177,11 +157,10 @@ class DisturbedTrials(RowsResult):
         stretches = count(self.n_seconds, "undisturbed second")
         text = f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}."
         if not isfinite(self.limit_ms):
-            return f"{text} In {stretches} too many records were never received for p99 to have an upper limit."
+            return f"{text} In {stretches} too many records were never received for an undisturbed limit of p99."
         return (
-            f"{text} From {stretches}, p99 of each of {count(self.span_s, 'further second')} stays within "
-            f"{quantity(self.limit_ms, 'ms')} with probability {percent(round(self.level, 3))}: the upper end of its "
-            "earlier interval."
+            f"{text} The undisturbed limit of p99 is {quantity(self.limit_ms, 'ms')}: by {stretches}, p99 of each of "
+            f"{count(self.span_s, 'further second')} stays within it with probability {percent(round(self.level, 3))}."
         )
 
     @property
@@ -191,8 +170,8 @@ class DisturbedTrials(RowsResult):
         most = f"up to {quantity(worst, 'ms')}" if isfinite(worst) else "or records were never received"
         text = (
             f"overloaded: in {len(over)} of {counted} p99 of undisturbed seconds is {OVERLOADED_MS / 1_000:g} s or "
-            f"more, {most}, so the rate is too high for this machine or its links, and what an action adds cannot be "
-            "told from that"
+            f"more, {most}, so the rate is too high for this machine or its links, and the effect of an action cannot "
+            "be measured"
         )
         return (text,) if len(over) else ()
 
@@ -201,7 +180,7 @@ class DisturbedTrials(RowsResult):
         cells = {"trial": rows.setting, "block": rows.block.map(number)}
         cells |= {"records": [number(n, 0) for n in rows.n], "never received": [number(n, 0) for n in rows.n_lost]}
         cells["undisturbed"] = [f"{number(s, 0)} s" for s in rows.undisturbed_s]
-        cells["p99 of that"] = [quantity(ms, "ms") if isfinite(ms) else "" for ms in rows.p99_ms]
+        cells["undisturbed p99"] = [quantity(ms, "ms") if isfinite(ms) else "" for ms in rows.p99_ms]
         return pd.DataFrame(cells | {"clients' errors": rows.client_errors.fillna(""), "left out because": rows.why})
 
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
@@ -214,11 +193,13 @@ class DisturbedTrials(RowsResult):
         return trials
 
     def figure(self, *, settings: Sequence[str], note: str = "") -> go.Figure:
-        """Draw one panel for the first counted trial of each setting; MissingDataError if there is none."""
+        """Draw latency over time of the first counted trial of each setting; MissingDataError if none counts."""
         firsts = {each.about.setting: each for each in reversed(self.items)}
         shown = [firsts[name] for name in dict.fromkeys(settings) if name in firsts]
         if not shown:
-            raise MissingDataError(f"no trial of {', '.join(settings)} counts." if settings else "none is planned.")
+            raise MissingDataError(
+                f"no trial of {', '.join(settings)} counts." if settings else "no such trial is planned."
+            )
         titles = [theme.plain(each.about.setting) for each in shown]
         figure = make_subplots(len(shown), 1, vertical_spacing=0.3 / len(shown))
         tables = []
@@ -233,7 +214,7 @@ class DisturbedTrials(RowsResult):
             tables += [seconds.assign(trial=trial.about.setting), _shade(figure, trial, row)]
             values = np.concatenate([seconds[name] for name in LINES])
             figure.update_yaxes(title=titles[row - 1], **place, **theme.log_axis(values, "ms", 6))
-        figure.update_xaxes(title="second of the schedule, after the warm-up", row=len(shown), col=1)
+        figure.update_xaxes(title="seconds since the warm-up, by when records were due", row=len(shown), col=1)
         figure.update_annotations(font_size=13)
         figure.update_layout(height=ABOVE_PX + PANEL_PX * len(shown), legend=theme.LEGEND_ON_TOP)
         lost = sum(merged(part for parts in each.seconds.values() for part in parts).n_lost for each in shown)
@@ -242,9 +223,9 @@ class DisturbedTrials(RowsResult):
             figure,
             name="latency-and-actions",
             title="Latency while brokers are disturbed",
-            subtitle="Latency from due to received: median, p99 and slowest of the records due in each second. "
-            "Shaded: from the beginning of each action until its end, lighter until no partition was under-replicated. "
-            f"Dashed: {quantity(self.limit_ms, 'ms')}, the upper end of the earlier interval of p99.",
+            subtitle="Time from when a record was due until it was received: median, p99 and slowest record of each "
+            "second. Shaded: each action; lighter: until no partition was under-replicated. Dashed: the undisturbed "
+            f"limit of p99, {quantity(self.limit_ms, 'ms')}.",
             alt=f"Latency over time of {', '.join(titles)}. {caption}",
             caption=caption,
             table=pd.concat(tables, ignore_index=True),
@@ -255,9 +236,10 @@ class DisturbedTrials(RowsResult):
 
 def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
     """
-    Read the trials of a run of `design`, from the tables of NEEDED and those of actions and samples, if they exist.
+    Read the trials of a run that was planned with `design`, from its tables.
 
-    MissingDataError if no trial counts, or none was undisturbed for a second.
+    The tables of NEEDED are required; those of actions, samples and detection are used if they exist. MissingDataError
+    if no trial counts, or none was undisturbed for a second.
     """
     for name, columns in NEEDED.items():
         check_columns(name, check_table(name, tables), columns)
@@ -283,8 +265,10 @@ def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
 
 def upper_end(values: np.ndarray, m: int = 1) -> tuple[float, float]:
     """
-    Upper prediction limit for all of m more values, by order statistics (Hahn & Meeker 1991, section 5.4), and its
-    probability: `LEVEL` or more, less with too few values.
+    Return an upper prediction limit for all of m further values, and its probability.
+
+    The limit is an order statistic (Hahn & Meeker 1991, section 5.4). The probability is at least `LEVEL`, unless there
+    are too few values.
 
     >>> upper_end(np.arange(1.0, 40.0)), upper_end(np.array([1.0, 5.0, 2.0])), upper_end(np.arange(1.0, 40.0), 2)[0]
     ((38.0, 0.95), (5.0, 0.75), 39.0)
@@ -307,12 +291,12 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
         latencies = latencies[(latencies.what == "end to end") & ~latencies.warm_up.astype(bool)]
     actions = own("broker_actions").reindex(columns=ACTIONS)
     demotes = bool(len(runs) and runs.demote_on_alarm.any())
-    samples, sent = samples.reindex(columns=SAMPLES), own("open_loop_seconds").reindex(columns=["at_s", "n_resent"])
-    return DisturbedTrial(about, demotes, latencies, actions, samples, own("link_samples"), sent)
+    samples = samples.reindex(columns=SAMPLES)
+    return DisturbedTrial(about, demotes, latencies, actions, samples, own("link_samples"))
 
 
 def rows_of(frame: pd.DataFrame, run: Mapping | pd.Series) -> pd.DataFrame:
-    """Return the rows of a run's test and attempt; missing keys match missing keys."""
+    """Return the rows of a table with the same KEY as `run`; a missing part of the key matches a missing part."""
     same = np.ones(len(frame), bool)
     for name in KEY:
         column = frame[name]
@@ -321,7 +305,7 @@ def rows_of(frame: pd.DataFrame, run: Mapping | pd.Series) -> pd.DataFrame:
 
 
 def _unusable(trial: DisturbedTrial) -> str:
-    """Say why the load of a trial is no measurement; "" if it is one."""
+    """Return why a trial does not count; "" if it counts."""
     late_ms = trial.about.late_p99_ms
     if pd.isna(late_ms) or trial.histograms.empty:
         return "it left no load"
@@ -340,8 +324,10 @@ def merged(parts: Iterable[Second]) -> Tail | None:
 
 def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
     """
-    How long p99 was beyond the limit: until the first of `BACK_S` seconds in a row within it, at or after the slowest
-    one; 0 if none is beyond. The second value is True if it never was back: the time is then a lower limit.
+    Return how long p99 stayed above a limit from `from_s` on, and whether that is a lower limit.
+
+    p99 is back at the first of `BACK_S` seconds in a row within the limit, at or after its slowest second. The time is
+    0 if no second exceeds the limit, and a lower limit if p99 never came back.
 
     >>> seconds = pd.DataFrame({"start_s": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]})
     >>> back_after_s(seconds.assign(p99_ms=[20.0, 300.0, 90.0, 18.0, 19.0, 20.0]), 9.5, 25.0)
@@ -360,14 +346,14 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
 
 
 def by_second(trial: DisturbedTrial) -> pd.DataFrame:
-    """Return the columns of LINES per second since the warm-up; a quantile is infinite if lost records reach it."""
+    """Return the quantiles of LINES of each second since the warm-up; one that falls on a lost record is infinite."""
     tails = {start_s - trial.start_s: merged(parts) for start_s, parts in trial.seconds.items()}
     rows = [(at, *(tail.quantile(q) for q, *_ in LINES.values())) for at, tail in tails.items() if tail.n]
     return pd.DataFrame(rows, columns=["second", *LINES])
 
 
 def _shade(figure, trial: DisturbedTrial, row: int) -> pd.DataFrame:
-    """Shade the actions of a trial; returns them as rows."""
+    """Shade the actions of a trial in its panel, and return them as rows of a table."""
     rows, begun = [], trial.actions[trial.actions.began_at_s.notna()]
     times = begun[["began_at_s", "done_at_s", "healthy_at_s"]].astype(float).fillna(trial.end_s) - trial.start_s
     for action, (begin, done, healthy) in zip(begun.itertuples(), times.to_numpy().tolist(), strict=True):

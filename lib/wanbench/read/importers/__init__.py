@@ -1,11 +1,12 @@
 """
-Measurements that other people published, read into the declared tables, with a record of where each file came from.
+Read measurements that other people published into the declared tables, and record the source of each file.
 
-Every importer returns a mapping of tables as `ingest.read_run` does (tests, pings, echoes, transfers, sources,
-unread, flags, and regions where the source has coordinates). `ingest.summarise_pairs` makes table pairs of them.
+Every importer returns tables by name, as `ingest.read_run` does: tests, pings, echoes, transfers, sources, unread,
+flags, and regions if the source has coordinates. `ingest.summarise_pairs` computes table pairs from them.
 
-An *original file* is what its authors published: `original_files` lists those known here, `fetch` gets one. A
-*published study* is what an importer made of original files, committed in `data/published`: `read_published` reads it.
+An *original file* is a file as its authors published it: `original_files` lists the known ones, and `fetch` downloads
+one. A *published study* consists of the tables that an importer made from original files; they are committed in
+`data/published`, and `read_published` reads them.
 """
 
 from wanbench.checks import check_choice
@@ -28,7 +29,7 @@ __all__ = [
     "read_survey", "read_table", "region_from",
 ]  # fmt: skip
 
-# Every importer by name, also those of other packages (entry points of this group).
+# Importers by name, including those of other packages (entry points of this group).
 IMPORTERS = extensions(
     "wanbench.importers",
     {
@@ -40,9 +41,9 @@ IMPORTERS = extensions(
 
 def read(importer: str, *arguments, **options) -> dict:
     """
-    Tables by the importer of this name, one of `IMPORTERS`; arguments and options are its own.
+    Call an importer of `IMPORTERS` by its name, and return its tables; arguments and options are passed on.
 
-    What an importer of another package returns is validated and flagged, as far as it did not do so itself.
+    Tables without flags, such as those from importers of other packages, are validated and flagged here.
 
     >>> read("smoke signals", "a.txt")
     Traceback (most recent call last):

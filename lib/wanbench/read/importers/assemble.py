@@ -1,4 +1,4 @@
-"""From columns to the declared tables, validated, with flags."""
+"""Assemble columns into validated tables, and raise flags."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from wanbench.errors import ParameterError
 
 from .sheet import Sheet
 
-# The tables of every import; empty where the source has nothing for them.
+# Tables that every import has; those without data are empty.
 ALWAYS = ("tests", "pings", "echoes", "transfers", "sources", "unread")
 NULLS = {"number": np.nan, "count": pd.NA, "flag": pd.NA, "text": None, "time": pd.NaT}
 
 
 def measured(sheet: Sheet, test: Mapping, outcome: Mapping, kinds: Mapping[str, tuple[Mapping, object]]) -> dict:
     """
-    Tables tests, sources, unread, and those of measurements, of a sheet that has a test in each good row.
+    Return tables tests, sources, unread and tables of measurements from a sheet with one test per row.
 
-    `test` holds columns that identify a test; run_id and test_id are by default the file's name, and its name and line.
-    `outcome` holds further columns of table tests, where `done` (a mask) and `reason` give outcome and reason. `kinds`
-    holds for each table of measurements its columns, and a mask of the rows that have any.
+    `test` has the columns that identify a test. By default, run_id is the name of the file, and test_id its name and
+    line. `outcome` has more columns of table tests; instead of outcome, it has `done` (a mask), and its `reason` is the
+    reason why the other tests failed. `kinds` has for each table of measurements its columns, and a mask of the rows
+    with such a measurement.
     """
     name = Path(sheet.path).name
     lines = name + ":" + pd.Series(sheet.lines).astype("str")
@@ -45,9 +46,9 @@ def measured(sheet: Sheet, test: Mapping, outcome: Mapping, kinds: Mapping[str, 
 
 def table_of(name: str, columns: Mapping[str, object], rows) -> pd.DataFrame:
     """
-    A valid table of these columns where `rows` (a mask) is true; nullable columns not among them are null.
+    Return a validated table with these columns and the rows where the mask `rows` is true.
 
-    A single value stands for all rows.
+    A single value is used for all rows. Nullable columns that are not given are null.
     """
     index = np.flatnonzero(np.asarray(rows, dtype=bool))
     frame = {}
@@ -64,9 +65,9 @@ def table_of(name: str, columns: Mapping[str, object], rows) -> pd.DataFrame:
 
 def finished(given: Mapping[str, pd.DataFrame], regions: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
     """
-    The tables of an import: each validated, missing ones of `ALWAYS` empty, and flags raised.
+    Validate the tables of an import, add missing tables of `ALWAYS` as empty ones, and raise flags.
 
-    The plausibility rules judge distances by table regions, given or among the tables, where there is one.
+    The plausibility rules use the coordinates in table `regions`, given here or among the tables.
     """
     from wanbench.read.plausibility import check
 
@@ -77,10 +78,10 @@ def finished(given: Mapping[str, pd.DataFrame], regions: pd.DataFrame | None = N
 
 def join(imports: Iterable[Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
     """
-    The tables of several imports or runs in one: the latency of one source with the throughput of another.
+    Concatenate the tables of several imports or runs, such as latencies of one source and throughputs of another.
 
-    Rows are kept as they are; flags are raised again, over all rows together. ParameterError if nothing is given, or
-    if two tables regions give one region different coordinates.
+    Flags are raised again for all rows together. Raise ParameterError if there is no import, or if a region has
+    different coordinates in two tables regions.
     """
     imports = [dict(one) for one in imports]
     if not imports:
@@ -94,6 +95,6 @@ def join(imports: Iterable[Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFram
         places = joined["regions"].drop_duplicates(["name", "latitude_deg", "longitude_deg"])
         twice = places.name[places.name.duplicated()]
         if len(twice):
-            raise ParameterError(f"{twice.iloc[0]} has different coordinates in these imports; choose one.")
+            raise ParameterError(f"{twice.iloc[0]} has different coordinates in these imports; keep one of them.")
         joined["regions"] = places.reset_index(drop=True)
     return finished(joined)

@@ -1,4 +1,4 @@
-"""How full a circuit was over time, as the portal of its operator or `aws cloudwatch` exports it, in CSV or JSON."""
+"""Read the utilisation of a circuit over time from exports of its operator's portal or of `aws cloudwatch`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .assemble import finished, table_of
 from .originals import read_bytes, source_of_bytes
 from .sheet import AS_TEXT, Sheet, decoded, formatted, read_csv, read_jsonl
 
-# Metrics in bit/s, seen from AWS, as columns of `read_circuit`.
+# Columns of `read_circuit` for CloudWatch's metrics in bit/s; the directions are those of AWS.
 RATE_METRICS = {
     "ConnectionBpsIngress": "in_bps",
     "ConnectionBpsEgress": "out_bps",
     "VirtualInterfaceBpsIngress": "in_bps",
     "VirtualInterfaceBpsEgress": "out_bps",
 }
-# Metrics in bytes: only the sum over a period gives a rate.
+# Columns of `read_circuit` for metrics in bytes, of which only the sum over a period gives a rate.
 VOLUME_METRICS = {"TunnelDataIn": "in_bps", "TunnelDataOut": "out_bps"}
-# Units of data points that are read, with the statistic that gives a rate.
+# Accepted units of data points, with the statistic that gives a rate.
 POINT_UNITS = {"Bits/Second": "Average", "Bytes": "Sum"}
 EXPECTED = "what `aws cloudwatch get-metric-data` or `get-metric-statistics` prints, in JSON, all pages of it"
 
 
 def outputs(path, text: str) -> list[dict] | None:
-    """The outputs in a file, one after the other; None if it begins with something else."""
+    """Return the outputs of `aws cloudwatch` in a file, in order; None if the file begins with something else."""
     found, rest, decoder = [], text.strip(), json.JSONDecoder(**AS_TEXT)
     while rest:
         try:
@@ -50,19 +50,19 @@ def outputs(path, text: str) -> list[dict] | None:
 
 def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
     """
-    A row for each period, with `time` (its end), `in_bps` and `out_bps`; other metrics keep their labels.
+    Return a sheet with a row for each period: `time` (its end), `in_bps`, `out_bps`, and other metrics by label.
 
-    CloudWatch gives the start of each period; the usual step from one start to the next is its length.
+    CloudWatch gives the start of each period. Its length is the usual time from one start to the next.
     """
     try:
         series = [metric for output in found for metric in _series(path, output)]
         names = [name for name, _, _ in series]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise RawDataError(path, None, f"{', '.join(twice)} twice", "one circuit, and each way once")
+            raise RawDataError(path, None, f"{', '.join(twice)} twice", "one circuit, and each direction once")
         table = pd.DataFrame({name: points for name, points, _ in series}).sort_index()
         distances_s = np.diff(table.index.as_unit("ns").asi8) / 1e9
         if not len(distances_s):
-            raise RawDataError(path, None, f"{len(table)}", "two data points or more, as their distance is the period")
+            raise RawDataError(path, None, f"{len(table)}", "two data points or more, to compute the period")
         period_s = float(np.quantile(distances_s, 0.5, method="lower"))
         for name, _, unit in series:
             if unit == "Bytes":
@@ -77,14 +77,16 @@ def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
 
 
 def _series(path, output: dict) -> Iterator[tuple[str, pd.Series, str | None]]:
-    """Name, values by the start of their period, and unit (None: that of the metric) of each metric."""
+    """Yield for each metric its name, values by start of period, and unit (None: the one that its name implies)."""
     if "NextToken" in output:
         raise RawDataError(path, None, "one page (NextToken)", EXPECTED)
     if "Datapoints" not in output:
         for result in output["MetricDataResults"]:
             name = _metric(result["Label"])
             if name in VOLUME_METRICS:
-                expected = "`get-metric-statistics --statistics Sum`, as this does not say which statistic it holds"
+                expected = (
+                    "`get-metric-statistics --statistics Sum`, because this output does not say which statistic it has"
+                )
                 raise RawDataError(path, None, f"{name} by get-metric-data", expected)
             yield RATE_METRICS.get(name, name), _by_start(result["Timestamps"], result["Values"]), None
         return
@@ -102,7 +104,7 @@ def _series(path, output: dict) -> Iterator[tuple[str, pd.Series, str | None]]:
 
 
 def _metric(label: str) -> str:
-    """The metric's name in a label, before which CloudWatch may put the resource's: "dxcon-1 ConnectionBpsEgress"."""
+    """Return the metric in a label; CloudWatch may put the resource before it, as in "dxcon-1 ConnectionBpsEgress"."""
     last = label.split()[-1]
     return last if last in RATE_METRICS or last in VOLUME_METRICS else label
 
@@ -110,21 +112,21 @@ def _metric(label: str) -> str:
 def _by_start(times, values) -> pd.Series:
     starts = pd.to_datetime(pd.Series(times, dtype="str"), utc=True, format="ISO8601")
     if starts.duplicated().any():
-        raise ValueError("a time stands there twice")
+        raise ValueError("a time occurs twice")
     return pd.Series(list(values), index=pd.DatetimeIndex(starts), dtype="str").astype("object")
 
 
-RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}  # Bits per second of a unit in a column's name.
+RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}  # Bits per second of the unit in a column's name.
 PERCENT = "percent"
 WAYS = ("in", "out")
-# Columns that are read.
+# Names of columns that are read.
 NAMES = (
     "time", "circuit", *(f"{way}_{unit}" for way in WAYS for unit in (*RATES, PERCENT)),
     *(f"capacity_{unit}" for unit in RATES),
 )  # fmt: skip
 DAY_FIRST = r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4}),? +([0-9:.]+)$"
-THOUSANDS = r"[1-9][0-9]{0,2}(\.[0-9]{3})+"  # A number that is 1204 or 1.204, depending on what its point means.
-GAP = 1.5  # Rows farther apart than this many usual intervals have a gap between them: clocks shift a row by less.
+THOUSANDS = r"[1-9][0-9]{0,2}(\.[0-9]{3})+"  # For example 1.204, which can mean 1204.
+GAP = 1.5  # Rows that are more than so many usual intervals apart have a gap between them; clocks shift rows by less.
 
 
 def read_circuit(
@@ -138,39 +140,40 @@ def read_circuit(
     about=None,
 ) -> dict[str, pd.DataFrame]:
     """
-    Tables of a circuit's utilisation over time: metrics, sources, unread, and the other tables of an import, empty.
+    Read a circuit's utilisation over time into tables metrics, sources and unread; other tables are empty.
 
-    Raises ParameterError if a parameter is not as described, RawDataError if a column is missing or has another unit,
-    the decimal mark is not clear, or no row can be read.
+    Raise ParameterError if a parameter is not as described, and RawDataError if a column is missing or has another
+    unit, the decimal mark is unclear, or no row can be read.
 
     Parameters
     ----------
     path : path
-        CSV with a header; or JSON: one list of objects, or an object per line. One row per time and circuit: `time`
-        (the end of the row's interval, ISO 8601 or Unix seconds), `in_` and `out_` with a unit (bps, kbps, mbps, gbps:
-        bits per second with decimal prefixes; or percent of the capacity), and optionally `circuit` and `capacity_`
-        with a unit of rates. Other columns are ignored, unless they begin like these. CSV of European spreadsheets may
-        have semicolons, decimal commas and times such as 31.12.2026 10:05. Also what `aws cloudwatch get-metric-data`
-        and `get-metric-statistics` print for Direct Connect and VPN tunnels, several of it one after the other.
-    columns : {name here: name there}, optional
-        Columns under other names, such as {"in_mbps": "Rx (Mbps)"}.
+        CSV with a header, or JSON: a list of objects, or an object per line. There is one row per time and circuit.
+        Columns are `time` (the end of the row's interval, in ISO 8601 or Unix seconds), `in_<unit>` and `out_<unit>`,
+        and optionally `circuit` and `capacity_<unit>`. Units are bps, kbps, mbps and gbps (bits per second with decimal
+        prefixes) or, except for the capacity, percent. Other columns are ignored, but an unknown unit is an error. CSV
+        of European spreadsheets can have semicolons, decimal commas and times such as 31.12.2026 10:05. The file can
+        also have one or more outputs of `aws cloudwatch get-metric-data` or `get-metric-statistics` for Direct Connect
+        or VPN tunnels.
+    columns : mapping, optional
+        Names of columns in the file by the names above, if they differ, such as {"in_mbps": "Rx (Mbps)"}.
     circuit : str, optional
-        The circuit's name where no column has it; default: the file's name.
+        The circuit's name, if no column has it. Default: the file's name.
     capacity_bps : float, optional
-        The capacity where no column has it. Without one, percentages stay percentages, and at most 100.
+        The capacity, if no column has it. Without a capacity, percentages are not converted, and must be at most 100.
     time_zone : str, optional
         Time zone of times without one, such as "Europe/Berlin".
     decimal : "." or ",", optional
-        The decimal mark of CSV with semicolons, where its numbers leave that open.
+        The decimal mark in CSV with semicolons, if its numbers do not make this clear.
     about : mapping, optional
         title, address, version, licence of the file.
 
     Notes
     -----
-    Table metrics has the rows "in", "out" and "capacity" under the source "circuit". A circuit's rows may come oldest
-    or newest first. A row that cannot be read, has a negative value or breaks this order is a row of unread; so are a
-    missing value, and each gap at the row after it. Nothing is put into a gap.
-    `methods.lab.utilisation.circuit_capacity` says how full the circuit was.
+    Table metrics has the metrics "in", "out" and "capacity" with the source "circuit". Rows of a circuit can be in
+    ascending or descending order of time. A row that cannot be read, has a negative value or breaks the order is
+    reported in table unread, and so are missing values and gaps (at the row after the gap). Gaps are not filled.
+    `methods.lab.utilisation.circuit_capacity` computes the utilisation.
     """
     columns = dict(columns or {})
     if unknown := [str(column) for column in columns if column not in NAMES]:
@@ -192,7 +195,9 @@ def read_circuit(
     interval_s = _intervals(sheet, at, names)
     for way, (value, _) in values.items():
         for line in sheet.lines[value.isna() & sheet.good]:
-            sheet.refuse_line(int(line), "nothing", f"a value of {way}: what the circuit carried then is unknown")
+            sheet.refuse_line(
+                int(line), "nothing", f"a value of {way}: the rate of the circuit is not known at this time"
+            )
     return _tables(sheet, at, names, interval_s, {**values, "capacity": (capacity, "bit/s")})
 
 
@@ -211,19 +216,21 @@ def _sheet(path, about) -> tuple[Sheet, bool]:
 
 
 def _decimal(sheet, there) -> str:
-    """The decimal mark of CSV with semicolons: a comma, unless there is none and what its points mean is clear."""
+    """Return the decimal mark of CSV with semicolons: a comma, unless it has none and its points are unambiguous."""
     names = [name for column, name in there.items() if column not in ("time", "circuit")]
     cells = pd.concat([sheet.text(name) for name in names])
     points = cells[cells.str.contains(".", regex=False)]
     comma = cells.str.contains(",", regex=False).any()
     if len(points) and (comma or points.str.fullmatch(THOUSANDS).all()):
-        expected = "numbers whose decimal mark is clear, as 1204,5 or 1204.5; or give decimal=',' or decimal='.'"
+        expected = (
+            "numbers with a clear decimal mark, such as 1204,5 or 1204.5; or the parameter decimal=',' or decimal='.'"
+        )
         raise RawDataError(sheet.path, int(sheet.lines[points.index[0]]), points.iloc[0], expected)
     return "," if comma else "."
 
 
 def _listed(path, data, text, about) -> Sheet:
-    """The objects of one list, each as a row; its line is its number in the list."""
+    """Return the objects of a JSON list as rows; the line of a row is its number in the list."""
     expected = "a list of JSON objects of texts and numbers, with no name twice"
     try:
         rows = json.loads(text, **AS_TEXT)
@@ -242,9 +249,9 @@ def _check_columns(sheet, columns, there):
     for name in columns.values():
         sheet.need(name)
     others = [name for name in sheet.names if name not in there.values()]
-    if alike := [name for name in others if name.lower().startswith(("in_", "out_", "capacity_"))]:
-        allowed = f"columns {', '.join(NAMES)}; others by the parameter columns"
-        raise RawDataError(sheet.path, sheet.header_line, f"column {', '.join(alike)}", allowed)
+    if unknown := [name for name in others if name.lower().startswith(("in_", "out_", "capacity_"))]:
+        allowed = f"columns {', '.join(NAMES)}; the parameter columns translates other names"
+        raise RawDataError(sheet.path, sheet.header_line, f"column {', '.join(unknown)}", allowed)
     sheet.need(columns.get("time", "time"))
     for what in (*WAYS, "capacity"):
         found = [column for column in there if column.startswith(f"{what}_")]
@@ -268,7 +275,7 @@ def _times(sheet, name, time_zone):
 
 
 def _first_of(sheet, there, what, decimal):
-    """The column of this quantity in bits per second; None without one."""
+    """Return a quantity in bit/s from the first column with one of its units; None without such a column."""
     unit = next((unit for unit in RATES if f"{what}_{unit}" in there), None)
     return unit and sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
 
@@ -286,7 +293,7 @@ def _way(sheet, there, way, capacity, decimal):
 
 
 def _intervals(sheet, at, names):
-    """The time that each row covers: since the row before, or the usual time at the first row and after a gap."""
+    """Return the time (s) since the row before; for the first row and after a gap, the usual time between rows."""
     interval_s = pd.Series(np.nan, index=at.index)
     texts = at.astype(str)
     for name in names[sheet.good].unique():
@@ -302,7 +309,9 @@ def _intervals(sheet, at, names):
         late = since_s > GAP * usual_s
         for row in rows[late]:
             found = f"{since_s[row]:g} s after the row before of circuit {name}"
-            sheet.refuse_line(int(sheet.lines[row]), found, f"a row every {usual_s:g} s: what is between is unknown")
+            sheet.refuse_line(
+                int(sheet.lines[row]), found, f"a row every {usual_s:g} s: the rates between are not known"
+            )
         interval_s.iloc[rows] = since_s.mask(late).fillna(usual_s)
     return interval_s
 

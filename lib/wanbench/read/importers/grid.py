@@ -1,4 +1,4 @@
-"""A table of cells as text, read as round-trip times between regions; and its corner, which says which axis sends."""
+"""Read a grid of text cells as RTTs between regions; its top left cell, the corner, can say which axis measures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWERS = (
     "to", "destination", "dest", "dst", "target", "receiver", "receiving", "recipient", "rx", "reflector", "responder",
     "replier", "listener", "sink", "pinged", "server", "anchor", "remote", "end", "consumer",
 )  # fmt: skip
-# Roles whose names may stand for any host, so that one of them alone, or an arrow against them, decides nothing.
+# Words for roles that can also mean any host: one of them alone proves nothing, nor one that contradicts an arrow.
 LOOSE = ("client", "probe", "local", "start", "producer", "server", "anchor", "remote", "end", "consumer")
 _NOUNS = re.compile(
     r"(?:regions?|hosts?|zones?|locations?|cit(?:y|ies)|nodes?|sites?|clouds?|servers?|clients?|dcs?|names?|codes?|"
@@ -34,7 +34,7 @@ _MEASURE = re.compile(
 )
 _SIDE_WORDS = r"rows?|down|vertical(?:ly)?"
 _TOP_WORDS = r"columns?|cols?|across|horizontal(?:ly)?"
-# Other words for the side and the top.
+# Other words for the side (the first column) and the top (the first row).
 _OTHER_WORDS = (
     (re.compile(r"\b(?:(?:first|left(?:most)?) col(?:umn)?|left|y[ -]axis)\b"), "row"),
     (re.compile(r"\b(?:(?:first|top) (?:row|line)|top|header|x[ -]axis)\b"), "column"),
@@ -42,12 +42,12 @@ _OTHER_WORDS = (
 _SIDE = re.compile(rf"[(\[]?\b(?:{_SIDE_WORDS})\b[)\]]?")
 _TOP = re.compile(rf"[(\[]?\b(?:{_TOP_WORDS})\b[)\]]?")
 _RIGHT, _LEFT = r"[-=–—~]+>|[>»›→⇒⟶⟹➔➙➜➝➞➡⇨⇾►▶▸]", r"<[-=–—~]+|[<«‹←⇐⟵⟸⬅⇦◄◀]"
-# One axis to the other, without the name of a role: "columns → rows".
+# From one axis to the other, without a word for a role: "columns → rows".
 _BETWEEN_AXES = re.compile(
     rf"\b(?:(?P<top>{_TOP_WORDS})|{_SIDE_WORDS}) ?(?:to|pings?|{_RIGHT}|(?P<left>{_LEFT})) ?"
     rf"(?:{_SIDE_WORDS}|{_TOP_WORDS})\b"
 )
-# A sign between a name and the word for its axis ("From: rows"); it does not separate two names.
+# A sign between a role and the word for its axis ("From: rows"), which does not separate two roles.
 _AXIS_OF_NAME = re.compile(
     rf"\b((?:{'|'.join(SENDS + ANSWERS)})s?(?:[ _](?:{_NOUNS.pattern}))?[*_`]{{0,3}})\s*[:=–—-]\s*"
     rf"(?=[(\[*_`]{{0,3}}(?:{_SIDE_WORDS}|{_TOP_WORDS})\b(?!\s*[:=]))"
@@ -62,17 +62,17 @@ _TOKEN = re.compile(
     r"|(?P<separator>\n|.)"
 )
 _BETWEEN_LABELS = re.compile(r"[/\\]")
-MAX_CORNER = 200  # Characters of a corner that are read: a longer one is a text, not a label.
+MAX_CORNER = 200  # Only so many characters of a corner are read: a longer one is no label.
 
 
 def is_transposed(corner: str) -> bool | None:
     """
-    Whether a corner says that the regions down the side answer the pings; None if it names both axes, or who answers,
-    in words that leave this open.
+    Return whether the regions in the first column answer the pings, according to the corner; None if it is unclear.
 
-    The first of two names labels the side: "Source → Destination", "From / To", "From to To". An arrow along an axis
-    overrules this order: an arrow down, an arrow that another sign separates from one of the names ("From → / To"), or
-    the words row and column. An arrow between two other names points at the regions that answer.
+    The first of two names in a corner labels the first column: "Source → Destination", "From / To", "From to To". Signs
+    for an axis take precedence over this order: an arrow down, an arrow that another sign separates from one of the
+    names ("From → / To"), or the words row and column. An arrow between names without a role points to the regions that
+    answer. Return False, the usual case, for a corner that says nothing about directions.
 
     >>> is_transposed("To \\\\ From"), is_transposed("Source → Dest"), is_transposed("From → / To ↓")
     (True, False, True)
@@ -99,7 +99,7 @@ def is_transposed(corner: str) -> bool | None:
 
 
 def _side_answers(signs: list[list[str]], names: list[bool | None]) -> bool:
-    """Whether the name of the side means the regions that answer; of a name without a role, the other one decides."""
+    """Return whether the side has the regions that answer; if its name has no role, the name of the top decides."""
     if len(names) == 1:
         axis = (signs[0] + signs[1])[-1:] if "down" not in signs[0] + signs[1] else ["down"]
         return names[0] != (axis == ["across"])
@@ -110,7 +110,7 @@ def _side_answers(signs: list[list[str]], names: list[bool | None]) -> bool:
 
 
 def _flow(text: str, signs: list[list[str]], words: list[str]) -> bool | None:
-    """Whether an arrow, or a "to", between two names leads to the side; None without one, or with arrows of axes."""
+    """Return whether an arrow or "to" between two names points to the side; None without one, or for arrows of axes."""
     arrows = [sign for part in signs for sign in part if sign in ("across", "down")]
     if len(signs) == 3 and arrows == ["across"] and "across" in signs[1]:
         return re.search(_LEFT, text) is not None
@@ -126,8 +126,10 @@ def _plain(corner: str) -> str:
 
 def _parts(text: str) -> tuple[list[list[str]], list[bool | None], list[str], bool]:
     """
-    The signs before, between and after the names; for each name whether it means the regions that answer, None for a
-    name without a role; the words of roles; and whether a word is unknown.
+    Split a corner; return signs, names, words for roles, and whether a word is unknown.
+
+    `signs` are lists of the signs before, between and after the names. A name is True if it means the regions that
+    answer, False if it means those that measure, and None if it has no role.
     """
     signs: list[list[str]] = [[]]
     names: list[bool | None] = []
@@ -155,7 +157,7 @@ def _parts(text: str) -> tuple[list[list[str]], list[bool | None], list[str], bo
 
 
 def _axes(before: list[str], between: list[str], after: list[str]) -> tuple[str, str]:
-    """The axis of each of two names, "across", "down" or "", from the signs around them."""
+    """Return the axis of each of two names ("across", "down" or "") from the signs around them."""
     if _arrows(before):
         return _arrows(before)[-1], (_arrows(between) or [""])[-1]
     if "separator" in between:
@@ -174,14 +176,14 @@ def _arrows(signs: list[str]) -> list[str]:
     return [sign for sign in signs if sign != "separator"]
 
 
-# Similar names are sought for the first unread labels only: the search is slow, and a page shows no more.
+# Similar names are suggested only for so many unread labels, because the search is slow.
 MAX_HINTS = 20
 MATRIX = "names of regions down the first column and along the top"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows of cells as text, each with its line; `above` is the caption or heading over them."""
+    """Rows of cells as text, the line number of each row, and `above`, the caption or heading of the grid."""
 
     rows: Sequence[Sequence[str]]
     lines: Sequence[int]
@@ -191,10 +193,10 @@ class Grid:
 @dataclass
 class MatrixTimes:
     """
-    What the cells of a grid hold.
+    The contents of a grid.
 
-    `times` are times between two regions, each with line, column (from 1), ends (from, to) and time_ms; `within` are
-    times from a region to itself; `blank` are pairs with an empty cell; `unread` are rows of that table.
+    `times` are times between two regions, each with line, column (from 1), ends (from, to) and time_ms. `within` are
+    times from a region to itself, `blank` pairs with an empty cell, and `unread` rows for table unread.
     """
 
     times: list[dict] = field(default_factory=list)
@@ -203,22 +205,22 @@ class MatrixTimes:
     unread: list[dict] = field(default_factory=list)
 
     def refuse(self, line: int | None, found: str, expected: str) -> None:
-        """Add a row of unread."""
+        """Add a row for table unread."""
         self.unread.append({"line_number": line, "found": formatted(found), "expected": expected})
 
 
 class NoMatrixError(ValueError):
-    """A grid has no regions along its sides; the message says what stands there."""
+    """A grid is not a latency matrix; the message says what it is instead."""
 
 
 def read_grid(
     grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, transposed=None, decimal=None, comma_likely=False
 ) -> str:
     """
-    Add the cells of a grid to `matrix`; returns the column of table pings that holds their statistic.
+    Add the cells of a grid to `matrix`, and return the column of table pings for their statistic.
 
-    Parameters as for `read_matrix`. Raises NoMatrixError, with nothing added, if the grid is not a latency matrix;
-    ParameterError if neither a parameter nor the table names the statistic, or the direction is open.
+    The other parameters are as for `read_matrix`. Raise NoMatrixError, before anything is added, if the grid is not a
+    latency matrix, and ParameterError if neither a parameter nor the grid says what the statistic or direction is.
     """
     check_settings(statistic, unit, decimal)
     check_cloud(cloud)
@@ -234,7 +236,7 @@ def read_grid(
     if transposed is None:
         raise ParameterError(
             f"transposed is not given, and the corner of the table, {formatted(corner)!r}, does not say clearly "
-            "whether its rows measure or answer; allowed: False (the rows measure), True (the columns do)."
+            "whether the rows measure or answer; allowed: False (the rows measure), True (the columns measure)."
         )
     regions = {}
     for line, label in [*((grid.lines[0], top) for top in tops.values()), *sides.values()]:
@@ -269,11 +271,11 @@ def read_grid(
 
 
 def _labels(grid, cloud):
-    """Column to name along the top, row to (line, name) down the side, and the text of the corner."""
+    """Return the names along the top by column, (line, name) down the side by row, and the text of the corner."""
     rows = grid.rows
     if len(rows) < 2:
-        raise NoMatrixError("less than two rows of cells")
-    # Names may take two lines or two columns (cloud and code): if the second names regions too, it belongs to them.
+        raise NoMatrixError("fewer than two rows of cells")
+    # Names can have two lines or columns (cloud and code): the second belongs to them if it names regions, too.
     tall = 1 + (len(rows) > 2 and all(_names_regions(row[1:], cloud) for row in rows[:2]))
     second = [row[1] for row in rows[tall:] if len(row) > 1]
     wide = 1 + (len(second) == len(rows) - tall and _names_regions(second, cloud))
@@ -294,14 +296,14 @@ def _labels(grid, cloud):
 
 
 def _names_regions(cells: Iterable[str], cloud) -> bool:
-    """Whether at least half of the cells that are not empty name regions or clouds."""
+    """Return whether at least half of the cells with text name regions or clouds."""
     cells = [cell for cell in cells if cell]
     n_names = sum(bool(cloud_from(cell) or candidates(cell, cloud)) for cell in cells)
     return n_names > 0 and 2 * n_names >= len(cells)
 
 
 def _filled(labels):
-    """Labels with each cloud repeated over all of its regions, where a spreadsheet had joined the cells."""
+    """Repeat each cloud over all of its regions, if the labels are merged cells of a spreadsheet."""
     if not all(cloud_from(label) for label in labels if label):
         return labels
     for i in range(1, len(labels)):

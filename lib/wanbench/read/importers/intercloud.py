@@ -1,10 +1,10 @@
 """
-Results of the intercloud-throughput tool (doitintl, 2022), in every form in which it has stored them.
+Read results of the intercloud-throughput tool (doitintl, 2022) in all formats of its files.
 
-A row is one test: `iperf -c HOST -y C` (iperf 2: one stream, ten seconds), then `ping -c 5`. The forms: JSON lines
-with `from` and `to` as objects; CSV with `datetime` or `timestamp`, with or without `distance` (not kept: it follows
-from coordinates) and `gcp_vm`, `aws_vm` (kept as the setting); numbers as text, blanks, counts shortened to "143Mi";
-columns that occur twice because files were pasted side by side.
+Each row is one test: `iperf -c HOST -y C` (iperf 2: one stream, ten seconds), then `ping -c 5`. Files are JSON lines
+with objects `from` and `to`, or CSV with `datetime` or `timestamp`, and with or without `distance` (ignored, because it
+follows from coordinates), `gcp_vm` and `aws_vm` (which become the setting). Numbers can be texts, missing, or shortened
+to "143Mi", and columns can occur twice because files were pasted side by side.
 """
 
 from __future__ import annotations
@@ -22,47 +22,48 @@ from .assemble import finished, measured, table_of
 from .sheet import NUMBER, Sheet, read_csv, read_jsonl
 
 BITRATE = ("bytes in 10 s", "bytes/s", "bit/s")
-DURATION_S = 10.0  # iperf's default, which the tool's script does not change.
+DURATION_S = 10.0  # The default of iperf, which the tool's script uses.
 ECHOES = 5  # The script runs `ping -c 5`.
 WORD = r"[A-Za-z][A-Za-z0-9]*"
 CODE = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 ENDS = ("from_cloud", "from_region", "to_cloud", "to_region")
 IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
-MAX_BITRATE = 2.0**53  # Above it a float does not hold every whole number.
+MAX_BITRATE = 2.0**53  # A float represents every integer up to this one.
 KM_PER_DEGREE = 111.2
 HALF_UNIT_DEG = 0.005  # locations.csv rounds to two decimals.
-ROUNDED_KM = 1.0  # Upper limit of the shift by rounding: half a unit of the second decimal, both north and east.
+ROUNDED_KM = 1.0  # Above the largest shift by rounding to two decimals, north and east.
 
 
 def read_survey(
     results, locations=None, *, bitrate: str = "bytes in 10 s", about=None, locations_about=None
 ) -> dict[str, pd.DataFrame]:
     """
-    Tables of a results file of the tool: tests, pings, transfers, sources, unread, flags; regions with `locations`.
+    Read results of the tool into tables tests, pings, transfers, sources, unread and flags.
 
-    Raises ParameterError if `bitrate` is not one of the three, RawDataError if no row can be read or columns are
-    missing; single rows that cannot be read are rows of unread.
+    With `locations` there is also table regions. Raise ParameterError if `bitrate` is not one of the three values, and
+    RawDataError if columns are missing or no row can be read. Single rows that cannot be read are listed in table
+    unread.
 
     Parameters
     ----------
     results : path
         results.csv or results.jsonl.
     locations : path, optional
-        The locations.csv next to it. Its coordinates become table regions, so that the study can be analysed with them
-        (`summarise_pairs(tables, rtt="mean", regions=tables["regions"])`) and with the catalogue's.
-    bitrate : str
-        How to read the column bitrate_Bps. "bytes in 10 s" is what the tool's script writes: the second last field of
-        iperf 2's report is the bytes transferred, not a rate, and the test lasts ten seconds. "bytes/s" is what the
-        column's name says, "bit/s" how its authors' charts read it.
+        The file locations.csv of the study. Its coordinates become table regions, so that the study can be analysed
+        with them (`summarise_pairs(tables, rtt="mean", regions=tables["regions"])`) or with those of the catalogue.
+    bitrate : "bytes in 10 s", "bytes/s" or "bit/s"
+        The unit of the column bitrate_Bps. The tool's script writes bytes in 10 s: the second last field of iperf 2's
+        report is the number of bytes transferred, not a rate, and the test lasts ten seconds. The column's name means
+        bytes/s, and the charts of its authors use bit/s.
     about, locations_about : mapping, optional
-        title, address, version, licence of the two files; known for those in `importers.original_files()`.
+        title, address, version and licence of the two files; known for files in `importers.original_files()`.
 
     Notes
     -----
-    The bytes are what the client had written when its time was up; the last socket buffer may not have arrived. RTTs
-    are ping's averages; minimum, median and lost echoes are not known. A test without RTT and bitrate has failed. The
-    plausibility rules take the coordinates of `locations` as exact to their last decimal (1 km), even where the sources
-    that they average differ.
+    The bytes are those that the client had written at the end of the test; the last socket buffer may not have arrived.
+    RTTs are ping's averages; minima, medians and losses are not known. A test without RTT and bitrate has failed. The
+    plausibility rules treat the coordinates of `locations` as precise to 1 km, even if the averaged sources differ
+    more.
     """
     check_choice("bitrate", bitrate, BITRATE)
     sheet = _opened(results, about)
@@ -90,9 +91,10 @@ def read_survey(
 
 def taken_as_exact(regions: pd.DataFrame) -> pd.DataFrame:
     """
-    The coordinates of locations.csv as the plausibility rules take them: exact to their last decimal.
+    Set the precision of coordinates from locations.csv to 1 km, for the plausibility rules.
 
-    Their stated precision is the spread of several sources. A wrong source widens it, and would hide its own error.
+    Their stated precision is the spread of several sources, which a wrong source increases, so that its error would not
+    be detected.
     """
     return regions.assign(precision_km=ROUNDED_KM)
 
@@ -114,7 +116,7 @@ def _run_ids(sheet):
 
 
 def _amount(sheet):
-    """bitrate_Bps as a number; the first scripts shortened it to "143Mi" (powers of 1024)."""
+    """Return bitrate_Bps as numbers; early scripts shortened them to "143Mi" (powers of 1024)."""
     texts = sheet.text("bitrate_Bps")
     unit = texts.str[-2:]
     short = unit.isin(list(IEC)) & texts.str[:-2].str.fullmatch(NUMBER)
@@ -138,7 +140,7 @@ def _rates(amount, bitrate):
 
 
 def _settings(sheet):
-    """The machines of both ends, from `<cloud>_vm`; null where the file names neither."""
+    """Return the machines of both ends, from columns `<cloud>_vm`, as the setting; null if neither is known."""
     ends = []
     for end in ("from", "to"):
         clouds = sheet.text(f"{end}_cloud").str.lower()
@@ -150,18 +152,18 @@ def _settings(sheet):
 
 
 def setting(start: pd.Series, end: pd.Series) -> pd.Series:
-    """ "A to B", with "unknown" for one empty end; null where both are empty."""
+    """Return "A to B" for each row, with "unknown" for one empty end; null if both are empty."""
     stated = (start != "") | (end != "")
     return (start.where(start != "", "unknown") + " to " + end.where(end != "", "unknown")).where(stated)
 
 
 def read_locations(path, *, about=None) -> dict[str, pd.DataFrame]:
     """
-    Tables regions, sources and unread of the tool's locations.csv.
+    Read the tool's locations.csv into tables regions, sources and unread.
 
-    The precision of a coordinate is the spread of the sources it averages (columns lat_stdev, long_stdev) plus half a
-    unit of the second decimal; null where it has one source only, or no spread. The earliest form has the columns lat
-    and long only. Lines that begin with # are comments.
+    Coordinates are averages of several sources. Their precision is the spread of the sources (columns lat_stdev and
+    long_stdev) plus half a unit of the second decimal; it is null for a single source, or without these columns, as in
+    early files. Lines that begin with # are comments.
     """
     sheet = read_csv(path, comment="#", about=about)
     sheet.need("cloud", "region", ("latitude", "lat"), ("longitude", "long"))

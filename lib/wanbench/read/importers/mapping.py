@@ -1,15 +1,15 @@
 """
-A mapping: the meaning and the units of the columns of any table of measurements.
+Read any table of measurements with a mapping, which states the meaning and the units of its columns.
 
-A mapping is YAML (or a dict of the same shape). `KEYS` lists every key, and any other key is an error. `columns` may be
-left out where the names in the file say it: one column each with a word for from and to (source, src_region,
-destination, ...), and RTTs such as p50_ms or avg_latency_ms; other columns are then not read. This one reads
+A mapping is YAML, or a dict of the same structure. `KEYS` lists all keys; any other key is an error. `columns` can be
+omitted if names of columns are clear: one column each with a word for from and to (source, src_region, destination,
+...), and RTTs such as p50_ms or avg_latency_ms; other columns are then ignored. The following mapping reads
 `data/samples/mapping/made_up.csv`::
 
     delimiter: ";"
     decimal: ","                  # 12,5 is twelve and a half
-    missing: ["k. A."]            # besides empty, nan, none, null, na, n/a, -
-    columns:                      # name here: the column's name there
+    missing: ["k. A."]            # in addition to empty, nan, none, null, na, n/a, -
+    columns:                      # our name: name of the column in the file
       from: Quelle
       to: Ziel
       time: Zeit
@@ -22,12 +22,12 @@ destination, ...), and RTTs such as p50_ms or avg_latency_ms; other columns are 
       rtt: s
       throughput: MB/s
     time_format: "%d.%m.%Y %H:%M" # as for strptime; default: ISO 8601
-    time_zone: Europe/Berlin      # of times without a zone
-    # header: [Quelle, Ziel, ...]   names of the columns of a CSV file whose first line is data
-    regions:                      # name there: name here; others are a code, or cloud:code
+    time_zone: Europe/Berlin      # for times without a zone
+    # header: [Quelle, Ziel, ...]   names of columns, for a CSV file without a header
+    regions:                      # name in the file: our name; not needed for a code, or cloud:code
       Frankfurt: aws:eu-central-1
       Irland: aws:eu-west-1
-    constants:                    # the same for all rows, instead of a column
+    constants:                    # values for all rows, instead of a column
       protocol: TCP
       streams: 1
     source:
@@ -76,8 +76,8 @@ TEXTS = ("from", "to", "cloud", "from_cloud", "to_cloud", "time", "run", "settin
 COUNTS = ("sent", "lost", "streams", "retransmits")
 COLUMNS = (*TEXTS, *RTTS, *RATES, *COUNTS, "duration", "bytes")
 MEASURED = {"rtt": RTTS, "throughput": RATES, "duration": ("duration",), "bytes": ("bytes",)}
-# The format that a file name's ending stands for.
 QUANTITIES = {name: quantity for quantity, names in MEASURED.items() for name in names}
+# Formats by the ending of a file's name.
 FORMATS = {"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "parquet": "parquet"}
 KEYS = (
     "columns", "units", "constants", "regions", "missing", "delimiter", "decimal", "comment", "header", "format",
@@ -88,7 +88,7 @@ CSV_ONLY = ("delimiter", "decimal", "comment", "header")
 
 @dataclass(frozen=True)
 class Reading:
-    """A mapping, checked: its keys as attributes (see the example above)."""
+    """A checked mapping, with its keys as attributes (see the example above)."""
 
     columns: dict[str, str]
     units: dict[str, str] = field(default_factory=dict)
@@ -106,25 +106,25 @@ class Reading:
 
     @property
     def how(self) -> dict:
-        """The arguments of `sheet.read_rows`."""
+        """Return the arguments of `sheet.read_rows`."""
         of_csv = {name: getattr(self, name) for name in ("delimiter", "comment", "header")}
         return {"format": self.format} | (of_csv if self.format == "csv" else {})
 
     def unit(self, column: str) -> str:
-        """A column's unit; "" for counts and texts."""
+        """Return a column's unit; "" for counts and texts."""
         return self.units[QUANTITIES[column]] if column in QUANTITIES else ""
 
     def factor(self, column: str) -> float:
-        """The factor from a column's unit to ms, bit/s, s or bytes."""
+        """Return the factor from a column's unit to ms, bit/s, s or bytes."""
         return UNITS[QUANTITIES[column]][self.unit(column)] if column in QUANTITIES else 1.0
 
 
 def load_mapping(mapping, path="") -> Reading:
     """
-    Load and check a mapping, from a YAML file or a dict.
+    Load and check a mapping from a YAML file or a dict.
 
-    If it omits `format` or `columns`, they follow from the extension and the column names of `path`, the table to read.
-    Raises ParameterError for every fault; for an unknown key, column or unit it lists those allowed.
+    `path` is the table to read: its ending and the names of its columns determine `format` and `columns` if the mapping
+    omits them. Raise ParameterError for every fault; for an unknown key, column or unit it lists the allowed ones.
     """
     where = "mapping"
     mapping = {} if mapping is None else mapping
@@ -152,7 +152,7 @@ def load_mapping(mapping, path="") -> Reading:
 
 
 def _usual(names, constants) -> tuple[dict[str, str], dict[str, str]]:
-    """Columns, and the unit of RTTs, as the names of a table say them; ParameterError if two say the same."""
+    """Return columns and the unit of RTTs from names of columns; ParameterError if two names mean the same column."""
     columns, units = {}, set()
     for name in names:
         words = re.findall(r"[a-zµμ]+[0-9]*", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
@@ -166,7 +166,7 @@ def _usual(names, constants) -> tuple[dict[str, str], dict[str, str]]:
         for column in meant - set(constants):
             if column in columns:
                 raise ParameterError(
-                    f"columns is not given, and {columns[column]} and {name} may both be {column}; allowed: a mapping "
+                    f"columns is not given, but {columns[column]} and {name} can both be {column}; allowed: a mapping "
                     "with columns."
                 )
             columns[column] = name
@@ -188,7 +188,7 @@ def _check_names(where, given, allowed):
 
 
 def _texts(mapping, key, where):
-    """A mapping of names to texts; a number becomes the text that was written."""
+    """Return a mapping of names to texts; numbers become texts."""
     value = {} if mapping.get(key) is None else mapping[key]
     if not isinstance(value, Mapping):
         raise refusal(f"{where}: {key}", value, "names with values")
@@ -212,13 +212,13 @@ def _check_units(units, mapped, where):
 
 
 def _layout(mapping, path, where):
-    """How the file is written: format, delimiter, decimal, comment, missing values and times."""
+    """Return the checked format of the file: format, delimiter, decimal, comment, missing values and times."""
     ending = Path(plain_name(path)).suffix.lower().lstrip(".")
     layout = {"format": mapping.get("format", FORMATS.get(ending, "csv"))}
     check_choice(f"{where}: format", layout["format"], dict.fromkeys(FORMATS.values()))
     csv_only = [key for key in CSV_ONLY if key in mapping]
     if csv_only and layout["format"] != "csv":
-        raise refusal(f"{where}: format", layout["format"], f"csv, for {', '.join(csv_only)} apply to csv only")
+        raise refusal(f"{where}: format", layout["format"], f"csv, because {', '.join(csv_only)} apply to csv only")
     layout |= {key: mapping[key] for key in csv_only}
     delimiter, decimal, comment = (layout.get(key, default) for key, default in zip(CSV_ONLY, ",.#", strict=False))
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n\0':
@@ -229,7 +229,7 @@ def _layout(mapping, path, where):
         raise refusal(f"{where}: comment", comment, "the text that begins a comment")
     header = layout.get("header")
     if header is not None and not _are_texts(header, allow_empty=False):
-        raise refusal(f"{where}: header", header, "a list of names, for a file whose first line is data")
+        raise refusal(f"{where}: header", header, "a list of names, for a file without a header")
     missing = mapping.get("missing", [])
     if not _are_texts(missing):
         raise refusal(f"{where}: missing", missing, "a list of texts")
@@ -243,7 +243,7 @@ def _are_texts(values, allow_empty=True):
 def _times(mapping, where):
     form, zone = mapping.get("time_format"), mapping.get("time_zone")
     if form is not None and (not isinstance(form, str) or "%" not in form):
-        raise refusal(f"{where}: time_format", form, "as for strptime, such as '%d.%m.%Y %H:%M'")
+        raise refusal(f"{where}: time_format", form, "a format of strptime, such as '%d.%m.%Y %H:%M'")
     if zone is not None:
         try:
             ZoneInfo(zone)
@@ -252,25 +252,25 @@ def _times(mapping, where):
     return {"time_format": form, "time_zone": zone}
 
 
-MAX_VALUE = 1e18  # No measurement in the units of the tables is larger.
-MAX_COUNT = 2.0**53  # Above it a float does not hold every whole number.
+MAX_VALUE = 1e18  # In the units of the tables, no measurement is larger.
+MAX_COUNT = 2.0**53  # A float represents every integer up to this one.
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 
 def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
     """
-    Tables of measurements in a CSV, JSON lines or Parquet file: tests, pings, transfers, sources, unread, flags.
+    Read a CSV, JSON lines or Parquet file into tables tests, pings, transfers, sources, unread and flags.
 
-    The file has one row per measurement of an ordered pair of regions. `mapping` (a path or dict) gives the meaning and
-    the units of its columns: see the example above. It is not needed for columns whose names say it, such as source,
-    destination and p50_ms.
+    The file has one row per measurement of an ordered pair of regions. `mapping` (a path or dict) states the meaning
+    and the units of its columns: see the example above. It is not needed if the names of columns are clear, such as
+    source, destination and p50_ms.
 
-    A region may be written as in the mapping's `regions`, as "cloud:code", or in a form that `region_from` reads. A
-    region outside the catalogue must be "cloud:code" or have its cloud in another column, and has no distance.
-    `test_id` is the file's name and line (in Parquet: its row). A row without any measurement is a failed test.
+    A region is written as in the mapping's `regions`, as "cloud:code", or in a form that `region_from` reads. A region
+    that is not in the catalogue must be "cloud:code", or have its cloud in another column; its distances are unknown.
+    `test_id` is the file's name and line (in Parquet: row). A row without any measurement is a failed test.
 
-    Raises ParameterError if the mapping has a fault: it names the key and what is allowed; RawDataError if a column in
-    the mapping is missing, or no row can be read. Single rows that cannot be read are rows of unread.
+    Raise ParameterError, which names the key and what is allowed, if the mapping has a fault. Raise RawDataError if a
+    column of the mapping is missing, or no row can be read. Single rows that cannot be read are listed in table unread.
 
     >>> from wanbench.folders import samples_folder
     >>> folder = samples_folder() / "mapping"
@@ -285,7 +285,7 @@ def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
 
 
 class _MappedSheet:
-    """A sheet whose columns are asked for by their names in the mapping."""
+    """A sheet whose columns are accessed by their names in the mapping."""
 
     def __init__(self, sheet: Sheet, reading: Reading):
         self.sheet, self.reading = sheet, reading
@@ -297,16 +297,16 @@ class _MappedSheet:
         return name in self.reading.columns or name in self.reading.constants
 
     def column(self, name):
-        """The column's name in the sheet."""
+        """Return the column's name in the sheet."""
         return self.reading.columns.get(name, f"constant {name}")
 
     def text(self, name):
-        """Texts; "" where a value is missing."""
+        """Return a column's texts; "" for missing values."""
         texts = self.sheet.text(self.column(name))
         return texts.where(~texts.str.lower().isin(self.missing), "")
 
     def number(self, name, *, whole=False, minimum=0):
-        """Numbers in the units of the tables; None if the mapping does not have the column."""
+        """Return a column's numbers in the units of the tables; None if the mapping does not have the column."""
         if not self.has(name):
             return None
         decimal = self.reading.decimal if name in self.reading.columns else "."
@@ -321,7 +321,7 @@ class _MappedSheet:
         return values.where(values <= maximum)
 
     def regions(self, end):
-        """Names of regions; refuses rows whose text does not name one."""
+        """Return the regions at one end ("from" or "to"), and refuse rows whose text does not name one."""
         texts = self.text(end)
         clouds = self.text(f"{end}_cloud" if self.has(f"{end}_cloud") else "cloud").str.lower()
         row, different = pd.MultiIndex.from_arrays([texts, clouds]).factorize()
@@ -374,7 +374,7 @@ class _MappedSheet:
         if rates["throughput_bps"] is None and rates["sent_throughput_bps"] is None:
             return None
         if not self.has("protocol"):
-            lacking = "mapping lacks the protocol of its throughputs, a column or a constant"
+            lacking = "mapping lacks protocol, a column or a constant, which throughputs need"
             raise ParameterError(f"{lacking}; allowed: {', '.join(PROTOCOLS)}.")
         return self.sheet.matching(self.column("protocol"), "|".join(PROTOCOLS), ", ".join(PROTOCOLS))
 

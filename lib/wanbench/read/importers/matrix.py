@@ -1,8 +1,8 @@
 """
-Latency matrices: regions down the side and along the top, a round-trip time in each cell.
+Read latency matrices, which have regions down the side and along the top, and an RTT in each cell.
 
-Wide CSV or TSV, as spreadsheets, grids of measurements and the clouds' own pages give them; nested objects in JSON, as
-cloudping.co gives them; tables in a Markdown document, as the clouds' documentation has them.
+A matrix can be CSV or TSV, as from spreadsheets and from pages of clouds; nested objects in JSON, as from cloudping.co;
+or tables in a Markdown document, as in the documentation of clouds.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .grid import MATRIX, Grid, MatrixTimes, NoMatrixError, read_grid
 from .originals import check_about, read_bytes, source_of_bytes
 from .sheet import AS_TEXT, formatted
 
-MAX_BYTES = 1 << 24  # 16 MiB, decompressed: 40 bytes for each cell of the largest matrix.
+MAX_BYTES = 1 << 24  # 16 MiB, decompressed: 40 bytes per cell of the largest matrix.
 MAX_ROWS = 600  # More than twice the regions of all clouds in the catalogue.
 MAX_COLUMNS = 600
-DELIMITERS = ("\t", ";", ",", "|")  # In the order in which they are tried: a comma may also be a decimal mark.
+DELIMITERS = ("\t", ";", ",", "|")  # Tried in this order: a comma can also be a decimal mark.
 
 
 def read_matrix(
@@ -45,42 +45,42 @@ def read_matrix(
     about: Mapping[str, str] | None = None,
 ) -> dict:
     """
-    Tables of a latency matrix in CSV, TSV or JSON: tests, pings, sources, unread, flags.
+    Read a latency matrix in CSV, TSV or JSON into tables tests, pings, sources, unread and flags.
 
     The first column names the regions that measure, the first line the regions that answer, in any form that
-    `region_from` reads. Names may take two columns or two lines (cloud and code, or name and code). Cells are times,
-    with or without a unit; an empty cell, "-" or "N/A" means that nothing was measured, so a triangle is enough.
-    Every time is a separate test, also where a pair occurs twice. In JSON, regions that measure are names in an object
-    (or in its member `data`), whose values are objects of answering regions to times.
+    `region_from` reads. Names can have two columns or two lines (cloud and code, or name and code). Cells are times,
+    with or without a unit. An empty cell, "-" or "N/A" means that nothing was measured, so a triangular matrix is
+    enough. Every time is a separate test, even if a pair occurs twice. In JSON, an object (or its member `data`) maps
+    each measuring region to an object that maps answering regions to times.
 
-    Table unread lists what was skipped: each cell that is not a time, each name that is not one region, and in one
-    row each the number of values from a region to itself and the pairs without a value in either direction.
+    Table unread lists what was skipped: each cell that is not a time, each name that is not exactly one region, and,
+    in one row each, the values from a region to itself and the pairs without a value in either direction.
 
     Parameters
     ----------
     path : path-like
     cloud : "aws", "gcp", "azure" or "ibm", optional
-        Whose regions these are; needed where a name could be another cloud's.
+        The cloud of the regions; needed if regions of several clouds have the same name.
     statistic : "min", "mean", "median", "p50", "p90", "p95", "p99" or "max", optional
-        What the times are. Needed unless the corner of the table names it ("Average latency (ms)").
+        The statistic of the times. Needed unless the corner of the table names it ("Average latency (ms)").
     unit : "ms", "s" or "us", optional
-        Unit of cells without one. Default: as in the corner, else ms.
+        Unit of cells without one. Default: the unit in the corner, or else ms.
     transposed : bool, optional
-        Whether the first column holds the regions that answer and the first line the ones that measure. Default: what
-        the corner says ("To \\ From", "Server / Client"), else False; a corner whose roles leave it open is refused.
+        Whether the first column has the regions that answer, and the first line those that measure. Default: what the
+        corner says ("To \\ From", "Server / Client"), or else False; an unclear corner is an error.
     delimiter : optional
-        Default: the first of tab, semicolon, comma and bar that separates the lines.
+        Default: the first of tab, semicolon, comma and vertical bar that occurs in at least half of the lines.
     decimal : "." or ",", optional
         Default: inferred from the cells.
     about : mapping, optional
-        title, address, version, licence of the file.
+        title, address, version and licence of the file.
 
     Raises
     ------
     RawDataError
         If the file cannot be read, is not such a matrix, or has no cell that can be read.
     ParameterError
-        If a parameter has a value that is not allowed, or the statistic or the direction is not known.
+        If the value of a parameter is not allowed, or the statistic or direction is unclear.
     """
     check_about(about)
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
@@ -100,13 +100,13 @@ def read_matrix(
 
 
 def read_text(path, about=None) -> tuple[str, dict]:
-    """The text of a file in UTF-8 (or UTF-16 with its mark) and its row of table sources; RawDataError if not text."""
+    """Return the text of a file (UTF-8, or UTF-16 with a byte order mark) and its row of table sources."""
     data = read_bytes(path)
     return decoded_text(path, data), source_of_bytes(path, data, about)
 
 
 def decoded_text(path, data: bytes) -> str:
-    """Bytes as text, decompressed; RawDataError names the first line that is not text, or the format."""
+    """Decompress and decode bytes; RawDataError, which names the format or the first bad line, if they are not text."""
     text = content.decoded(path, content.unpacked(path, data, most_bytes=MAX_BYTES))
     if "\0" in text:
         raise RawDataError(path, text[: text.index("\0")].count("\n") + 1, "NUL", "text")
@@ -122,7 +122,7 @@ def _delimiter(text):
 
 
 def _of_json(path, text):
-    """A row per member of an object of objects, of this object or of its member `data`; other texts are its caption."""
+    """Read nested objects as a grid; texts in the member `metadata` become its caption."""
     wanted = "an object of regions to objects of regions to times"
     try:
         found = json.loads(text, **AS_TEXT)
@@ -143,7 +143,7 @@ def _of_json(path, text):
 
 
 def _grid(path, text, delimiter):
-    """Rows that are not empty. Comments, and single cells above the matrix, are its caption."""
+    """Read CSV as a grid without empty rows; comments and single cells above the matrix become its caption."""
     rows, lines, above, at = [], [], [], 0
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
     try:
@@ -166,10 +166,10 @@ def _grid(path, text, delimiter):
 
 def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], settings: Sequence[str] = ()) -> dict:
     """
-    The tables of the matrices in a file: for each part the column of its times, and its setting where several parts
-    have the same pair.
+    Return the tables of the matrices in a file. Raise RawDataError if there is no time between two regions.
 
-    RawDataError if there is no time between two regions.
+    `parts` has the column of table pings and the contents of each matrix. `settings` has a text for each matrix, which
+    becomes the setting of its tests if a pair occurs in several matrices.
     """
     name = Path(path).name
     matrices = [matrix for _, matrix in parts]
@@ -185,7 +185,7 @@ def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], sett
         raise RawDataError(path, unread[0]["line_number"], found, unread[0]["expected"])
     if within:
         found = f"values from a region to itself: {len(within)}, {min(within):g} to {max(within):g} ms"
-        unread.append({"path": str(path), "found": found, "expected": "two regions: these are not pairs"})
+        unread.append({"path": str(path), "found": found, "expected": "times between two regions"})
     if blank:
         pairs = sorted(" and ".join(sorted(pair)) for pair in blank)
         more = f", {len(pairs) - 3} more" if len(pairs) > 3 else ""
@@ -205,9 +205,9 @@ def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], sett
     return finished({table: tables.from_rows(table, values) for table, values in rows.items()})
 
 
-TEXT = "(text)"  # Path shown for a document given as text.
-MAX_TABLES = 2000  # A hundred times the tables of the longest page of a cloud.
-MAX_CELLS = 400_000  # Bounds the time that a hostile document can take.
+TEXT = "(text)"  # The path in tables for a document that was given as text.
+MAX_TABLES = 2000  # A hundred times the number on the longest page of a cloud.
+MAX_CELLS = 400_000  # Limits the time for a malicious document.
 
 _RULE = re.compile(r":?-+:?")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
@@ -235,19 +235,19 @@ def read_markdown(
     about: Mapping[str, str] | None = None,
 ) -> dict:
     """
-    Tables of all latency matrices in a Markdown document: tests, pings, sources, unread, flags.
+    Read all latency matrices in a Markdown document into tables tests, pings, sources, unread and flags.
 
-    `path_or_text` is a path, or the text itself if it has a line break (its path is then "(text)"). With `heading` only
-    tables under a heading (of any level) that contains this text, in any case, are read. The other parameters are those
-    of `read_matrix`.
+    `path_or_text` is a path, or the text itself if it has a line break (its path is then "(text)"). `heading` is part
+    of a heading of any level, in upper or lower case: only tables under such a heading are read. The other parameters
+    are as for `read_matrix`.
 
-    A document may spread a matrix over several tables (a tab for each part of the world) and repeat it for several
-    months. All are read: a pair in several tables has as many tests, distinguished by `setting`, which holds the
-    headings and the caption over each table. A table that is not a latency matrix is a row of unread, too. Tables
-    inside fenced code or comments are ignored.
+    A document can split a matrix into several tables, for example one per part of the world, and repeat it for several
+    months. All are read. A pair in several tables has a test for each; `setting` is then the headings and the caption
+    of the table. Tables that are not latency matrices are listed in table unread. Tables inside fenced code or comments
+    are ignored.
 
-    Raises RawDataError if there is no latency matrix, or no cell can be read; it gives the lines of the other tables.
-    ParameterError as for `read_matrix`, and if no table stands under such a heading.
+    Raise RawDataError, which has the lines of other tables, if there is no latency matrix or no cell can be read. Raise
+    ParameterError as for `read_matrix`, and if there is no table under such a heading.
     """
     check_about(about)
     path, text, source = _document(path_or_text, about)
@@ -260,7 +260,7 @@ def read_markdown(
             column = read_grid(grid, matrix, **how)
         except NoMatrixError as error:
             line = grid.lines[0] if grid.lines else None
-            skipped.refuse(line, str(error), f"{MATRIX} (this table was left out)")
+            skipped.refuse(line, str(error), f"{MATRIX} (this table was skipped)")
             continue
         parts.append((column, matrix))
         settings.append("; ".join(filter(None, [*headings[-2:], grid.above])))
@@ -290,12 +290,12 @@ def _under(heading, grids):
     if not kept:
         titles = list(dict.fromkeys(title for above, _ in grids for title in above))
         some = ", ".join(map(repr, titles[:10])) or "none"
-        raise refusal("heading", heading, f"part of a heading over a table, of which there are {some}")
+        raise refusal("heading", heading, f"part of a heading over a table; there are {some}")
     return kept
 
 
 def _grids(path, text):
-    """Every table of the document with the headings it stands under, outermost first."""
+    """Return every table of the document, with the headings above it from the highest level on."""
     lines = [_QUOTED.sub("", line) for line in _uncommented(text).split("\n")]
     grids, headings, fence, at, cells = [], {}, None, 0, 0
     while at < len(lines):
@@ -333,7 +333,7 @@ def _grids(path, text):
 
 
 def _uncommented(text):
-    """The text without HTML comments, every line where it was."""
+    """Return the text without HTML comments, with the same line numbers."""
     kept, at = [], 0
     while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
         kept += [text[at:start], "\n" * text.count("\n", start, end)]
@@ -342,7 +342,7 @@ def _uncommented(text):
 
 
 def _is_rule(lines, at):
-    """Whether the line separates a table's header from its rows."""
+    """Return whether a line separates a table's header from its rows."""
     if at >= len(lines) or "-" not in lines[at]:
         return False
     cells = lines[at].strip().removeprefix("|").removesuffix("|").split("|")
@@ -350,7 +350,7 @@ def _is_rule(lines, at):
 
 
 def _cells(line):
-    """The cells of a line, without Markdown's marks; a bar with a backslash is part of its cell."""
+    """Return the cells of a line without Markdown's marks; an escaped bar belongs to its cell."""
     line = line.strip().replace("\\|", "\0")
     line = line.removeprefix("|").removesuffix("|")
     return [_unmarked(cell.replace("\0", "|")) for cell in line.split("|")]

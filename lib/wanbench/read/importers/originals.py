@@ -1,7 +1,7 @@
 """
-Files that other people published: which are known, where they lie, where they came from, how to cite them.
+List, find, fetch and cite files that other people published.
 
-`original_files.csv` holds a row per known file, pinned by address and hash.
+`original_files.csv` has a row per known file, with its address and its SHA-256.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class OriginalFile:
-    """One file as its authors published it: where to fetch it, and the hash and length that identify it."""
+    """A file as its authors published it: its address, and the hash and length that identify it."""
 
     name: str
     file: str
@@ -41,7 +41,7 @@ class OriginalFile:
 
 
 def registry() -> dict[str, OriginalFile]:
-    """All rows of `original_files.csv`, by name."""
+    """Return all rows of `original_files.csv` by name."""
     return _read(FILE)
 
 
@@ -51,13 +51,13 @@ def _read(path) -> dict[str, OriginalFile]:
 
 
 def original_file(name: str) -> OriginalFile:
-    """The original file of this name; ParameterError lists the known names."""
+    """Return the original file of this name; the ParameterError for an unknown name lists the known ones."""
     return registry()[check_choice("name of an original file", name, registry())]
 
 
 def original_files() -> pd.DataFrame:
     """
-    The known original files, one row each: name, title, version, licence, bytes, address, sha256.
+    Return the known original files, one per row: name, title, version, licence, bytes, address, sha256.
 
     >>> original_files()["name"].tolist()[:2]
     ['intercloud-2022-02', 'intercloud-locations']
@@ -66,12 +66,12 @@ def original_files() -> pd.DataFrame:
     return pd.DataFrame(map(asdict, registry().values()))[columns]
 
 
-MAX_BYTES = 1 << 29  # 512 MiB: a larger file would not fit into memory several times over, as bytes, text and columns.
+MAX_BYTES = 1 << 29  # 512 MiB: a file is in memory several times, as bytes, text and columns.
 ABOUT = ("title", "address", "version", "licence")
 
 
 def read_bytes(path) -> bytes:
-    """All bytes of a file; RawDataError if it cannot be read or is larger than `MAX_BYTES`."""
+    """Return the bytes of a file. Raise RawDataError if it cannot be read or is larger than `MAX_BYTES`."""
     if not isinstance(path, str | PathLike):
         raise refusal("path", path, "the path of a file")
     try:
@@ -86,7 +86,7 @@ def read_bytes(path) -> bytes:
 
 
 def file_sha256(path) -> str:
-    """SHA-256 of a file of any size; RawDataError if it cannot be read."""
+    """Return the SHA-256 of a file of any size; RawDataError if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -95,17 +95,16 @@ def file_sha256(path) -> str:
 
 
 def source_of_bytes(path, data: bytes, about: Mapping[str, str] | None = None) -> dict:
-    """A row of table sources for bytes that were read from a path: see `source`."""
+    """Return a row of table sources for the bytes that were read from a path; see `source`."""
     return source(path, hashlib.sha256(data).hexdigest(), len(data), about)
 
 
 def source(path, sha256: str, size: int, about: Mapping[str, str] | None = None) -> dict:
     """
-    A row of table sources for a file with this hash and number of bytes.
+    Return a row of table sources for a file with this hash and number of bytes.
 
-    `about` holds title, address, version and licence, as far as known; ParameterError if it holds anything else. For a
-    file with the hash of an original file, `original_files.csv` fills the rest. Without either, the title is the file's
-    name.
+    `about` has title, address, version and licence, if known; ParameterError if it has other keys. If the hash is that
+    of an original file, missing ones come from `original_files.csv`. The default title is the file's name.
     """
     stated = check_about(about)
     for original in registry().values():
@@ -115,33 +114,33 @@ def source(path, sha256: str, size: int, about: Mapping[str, str] | None = None)
 
 
 def check_about(about) -> dict[str, str]:
-    """A description of a file, checked: texts under title, address, version, licence."""
+    """Check a description of a file: only title, address, version and licence, each a text. Return a copy."""
     if about is None:
         return {}
     fits = isinstance(about, Mapping) and all(
         name in ABOUT and isinstance(text, str) and text.strip() for name, text in about.items()
     )
     if not fits:
-        raise refusal("about", about, f"a mapping of {', '.join(ABOUT)} to text (a date or number in quotes)")
+        raise refusal("about", about, f"a mapping of {', '.join(ABOUT)} to text (with quotes around a date or number)")
     return dict(about)
 
 
-TIMEOUT_S = 10  # A page waits no longer than this for a server that does not answer.
-MAX_DEPTH = 4  # Levels of folders searched below the shared folder.
-MAX_FILES = 20_000  # The search stops here: a shared folder with more files would take longer than fetching.
+TIMEOUT_S = 10  # Maximum time to wait for a server that does not answer.
+MAX_DEPTH = 4  # Levels of folders below the shared folder that are searched.
+MAX_FILES = 20_000  # The search stops after so many files: in a larger folder it would take longer than fetching.
 
 
 class NotFetchedError(WanbenchError, OSError):
-    """An original file is not on this machine, and could not be fetched."""
+    """An original file is not on this machine and cannot be fetched."""
 
 
 def available(name: str, folder=None) -> Path | None:
     """
-    Find an original file on this machine, its hash checked; None if it is not here. Never fetches.
+    Return the path of an original file on this machine, or None if it is not here; its hash is checked.
 
-    Looks in `folder` (default: `folders.downloads_folder()`), then in `folders.shared_folder()` and up to four levels
-    below it. ParameterError if no original file has that name; RawDataError, with both hashes, if the file in `folder`
-    has another.
+    The file is searched in `folder` (default: `folders.downloads_folder()`), then in `folders.shared_folder()` and up
+    to four levels below it. Raise ParameterError if there is no original file of this name, and RawDataError, which has
+    both hashes, if the file in `folder` has a different hash.
     """
     original = original_file(name)
     kept = _folder(folder) / original.file
@@ -150,18 +149,17 @@ def available(name: str, folder=None) -> Path | None:
         if sha256 != original.sha256:
             raise _wrong_hash(kept, original, sha256)
         return kept
-    alike = _same_name_and_length(shared_folder(), original)
-    return next((path for path in alike if file_sha256(path) == original.sha256), None)
+    similar = _same_name_and_length(shared_folder(), original)
+    return next((path for path in similar if file_sha256(path) == original.sha256), None)
 
 
 def fetch(name: str, folder=None) -> Path:
     """
-    Return the path of an original file: where `available` finds it, else fetched into the folder with one request.
+    Return the path of an original file; if `available` does not find it, download it into the folder with one request.
 
-    `name` is one of `importers.original_files()`; `folder` is by default `data/external`, or what WANBENCH_DOWNLOADS
-    names. Raises NotFetchedError if there is no network, or nothing at the address (it says what to fetch from where,
-    and where to put it), and RawDataError if the file fetched, or the one in the folder, has another hash; the download
-    is not kept.
+    `name` is in `importers.original_files()`. `folder` is by default the one that WANBENCH_DOWNLOADS names, or else
+    `data/external`. Raise NotFetchedError, which says what to download by hand and where to put it, if the address
+    cannot be reached. Raise RawDataError if the file has a different hash; a wrong download is deleted.
     """
     path = available(name, folder)
     return _retrieve(original_file(name), _folder(folder)) if path is None else path
@@ -184,10 +182,10 @@ def _retrieve(original: OriginalFile, folder: Path) -> Path:
     except (requests.RequestException, OSError) as error:
         reason = type(error).__name__ if isinstance(error, requests.ConnectionError) else error
         raise NotFetchedError(
-            f"{original.name} was not fetched ({reason}). Fetch {original.address} by hand and put it into "
+            f"{original.name} was not fetched ({reason}). Download {original.address} by hand and save it in "
             f"{_from_checkout(folder)} as {original.file} ({original.bytes:,} bytes, SHA-256 {original.sha256})."
         ) from None
-    except ValueError as error:  # pooch's: the hash does not match, and nothing was kept
+    except ValueError as error:  # pooch: the hash does not match, and the download was deleted
         hashes = [word for word in re.findall(r"[0-9a-f]{64}", str(error)) if word != original.sha256]
         raise _wrong_hash(original.address, original, hashes[-1] if hashes else str(error)) from error
     return Path(path)
@@ -208,7 +206,7 @@ def _wrong_hash(where, original: OriginalFile, sha256: str) -> RawDataError:
 
 
 def _same_name_and_length(folder: Path, original: OriginalFile) -> Iterator[Path]:
-    """Files of that name and length in a folder and below, within the bounds of the search."""
+    """Yield files of the same name and length in a folder and below, up to `MAX_DEPTH` and `MAX_FILES`."""
     seen = 0
     for parent, folders, files in os.walk(folder):
         if len(Path(parent).relative_to(folder).parts) >= MAX_DEPTH:
@@ -229,7 +227,7 @@ class Citations:
     sentences: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "\n".join(self.sentences) or "No file came from elsewhere."
+        return "\n".join(self.sentences) or "No file of another source was used."
 
     def __repr__(self) -> str:
         return str(self)
@@ -240,7 +238,7 @@ class Citations:
 
 
 def cite(tables: Mapping[str, pd.DataFrame]) -> Citations:
-    """The files in table `sources`, without their paths on this machine; ParameterError without that table."""
+    """Cite the files in table `sources`, without their paths on this machine; ParameterError without this table."""
     sources = check_table("sources", tables)
     return Citations(tuple(_sentence(row) for row in sources.itertuples(index=False)))
 

@@ -1,9 +1,9 @@
 """
-Published studies whose tables are committed, so that every machine can build their pages without a network.
+Read published studies from committed tables, so that pages about them need no network.
 
-`data/published/<study>/` holds the tables that an importer makes of the original files, in Parquet; table sources
-names each original with its address, version, SHA-256 and licence. `python -m wanbench.read.importers.published` makes
-them again from the originals.
+`data/published/<study>/` has the tables that an importer made from the original files, in Parquet. Table sources names
+each original file with its address, version, SHA-256 and licence. `python -m wanbench.read.importers.published` makes
+the tables again from the original files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .intercloud import read_survey, taken_as_exact
 from .originals import fetch
 from .skyplane import read_skyplane
 
-# By name: the importer of a study, and the names of its original files.
+# The importer of each study, and the names of its original files.
 STUDIES = {
     "intercloud-2022-02": (read_survey, ("intercloud-2022-02", "intercloud-locations")),
     "skyplane-latency-2022-04": (read_skyplane, ("skyplane-latency-2022-04",)),
@@ -31,9 +31,9 @@ STUDIES = {
 
 def read_published(name: str) -> dict[str, pd.DataFrame]:
     """
-    Read the committed tables of a study (a key of `STUDIES`), as its importer makes them, with fresh flags.
+    Read the committed tables of a study (a key of `STUDIES`), and raise flags again.
 
-    ParameterError if no study of that name is committed; RawDataError if a committed table is missing or damaged.
+    Raise ParameterError if there is no such study, RawDataError if a committed table is damaged.
 
     >>> len(read_published("intercloud-2022-02")["tests"])
     2138
@@ -45,10 +45,10 @@ def read_published(name: str) -> dict[str, pd.DataFrame]:
 
 def import_originals(name: str, folder=None) -> dict[str, pd.DataFrame]:
     """
-    The same tables from the original files, which are fetched if they are not on this machine.
+    Read the tables of a study from its original files, which are fetched if they are not on this machine.
 
-    Paths are reduced to file names, so that the tables are the same on every machine. `folder` and the errors are
-    those of `fetch`.
+    Paths are reduced to file names, so that the tables are the same on every machine. `folder` and errors are as for
+    `fetch`.
     """
     read, originals = STUDIES[check_choice("published study", name, STUDIES)]
     made = read(*(fetch(original, folder) for original in originals))
@@ -59,7 +59,7 @@ def import_originals(name: str, folder=None) -> dict[str, pd.DataFrame]:
 
 
 def write_tables(name: str) -> list[Path]:
-    """Rewrite the committed tables of a study from its originals; returns the paths. Omits empty tables."""
+    """Write the tables of a study that are not empty, from its original files, and return their paths."""
     made = import_originals(name)
     kept = {table: rows for table, rows in made.items() if len(rows) and table != "flags"}
     return [tables.write(table, rows, published_folder() / name) for table, rows in kept.items()]

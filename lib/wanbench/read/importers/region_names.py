@@ -1,8 +1,8 @@
 """
-The region that a text means: codes, display names and zones, as the clouds and their pages write them.
+Find the region that a text names, by code, display name or zone, as clouds write them.
 
-`region_names.csv` holds the names, each with the page of the cloud that uses it. Codes come from the catalogue, zones
-from the rules that the clouds state.
+`region_names.csv` has the names, each with the cloud's page that uses it. Codes come from the catalogue; names of zones
+follow the rules of each cloud.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from wanbench.regions import CLOUDS, catalogue
 
 FILE = Path(__file__).with_name("region_names.csv")
 KINDS = ("display", "old", "short", "place", "area")
-# The form of a region's name here, also of a cloud that the catalogue does not know.
+# The form of our region names, also for clouds that are not in the catalogue.
 REGION = re.compile(r"[a-z0-9]+:[a-z0-9]+(?:[-_.][a-z0-9]+)*")
-MAX_SUGGESTIONS = 4  # Maximum number of similar names in an error: more would hide the message.
-MAX_LENGTH = 200  # A longer text does not name a region.
+MAX_SUGGESTIONS = 4  # Similar names that an error lists: more would hide the message.
+MAX_LENGTH = 200  # A longer text is not the name of a region.
 AS_WRITTEN = "codes and names as the cloud writes them"
 MAX_LISTED = 8  # Regions that an error message lists.
 
@@ -49,26 +49,27 @@ class _Meaning(NamedTuple):
 
 def region_names() -> pd.DataFrame:
     """
-    List the names that clouds give their regions, besides codes and zones: region, name, kind, source.
+    Return the names of regions other than codes and zones: region, name, kind, source.
 
-    kind is "display" (full name), "old" (former name), "short" (abbreviation in tables), "place" (where the cloud says
-    it is) or "area" (a part of the world that several regions share, never enough by itself).
+    kind is "display" (full name), "old" (former name), "short" (abbreviation in tables), "place" (location, according
+    to the cloud) or "area" (a part of the world with several regions, which names no single region).
     """
     return pd.read_csv(FILE, dtype="str", keep_default_na=False)
 
 
 def region_from(text: str, cloud: str | None = None) -> str:
     """
-    Find the region that a text names, as "<cloud>:<code>".
+    Return the region that a text names, as "<cloud>:<code>".
 
-    It reads the names of the catalogue, codes ("us-east-1", "eastus"), zones and their ids ("us-east1-b", "use1-az1"),
-    names as the clouds write them ("US East (N. Virginia)", "N. Virginia", "East US", "Iowa", "Dallas 10", and old ones
-    such as "EU (Ireland)"), two of these for one region ("Iowa (us-central1)"), and each with its cloud before it ("AWS
-    us-east-1"). Case, spaces, dashes, brackets and accents do not matter; everything else must match. Spellings without
-    dashes are tried last: "us-east-1" belongs to AWS, "us-east1" to Google, "useast1" could be either.
+    The text can be a name of the catalogue, a code ("us-east-1", "eastus"), a zone or its id ("us-east1-b",
+    "use1-az1"), a name as clouds write it ("US East (N. Virginia)", "N. Virginia", "East US", "Iowa", "Dallas 10", and
+    former names such as "EU (Ireland)"), two names of one region ("Iowa (us-central1)"), or any of these after the name
+    of the cloud ("AWS us-east-1"). Case, spaces, dashes, brackets and accents do not matter; everything else must
+    match. Dashes are ignored only if nothing else matches: "us-east-1" belongs to AWS and "us-east1" to Google, but
+    "useast1" is ambiguous.
 
-    With `cloud` ("aws", "gcp", "azure" or "ibm") only its regions are considered. ParameterError if no region has that
-    name (it lists similar names), or several have (it lists them).
+    With `cloud` ("aws", "gcp", "azure" or "ibm"), only its regions are considered. Raise ParameterError if no region
+    has that name (it lists similar names), or several regions have it (it lists them).
 
     >>> region_from("US East (N. Virginia)"), region_from("asia-east1-b"), region_from("Canada Central", "azure")
     ('aws:us-east-1', 'gcp:asia-east1', 'azure:canadacentral')
@@ -100,7 +101,7 @@ def region_from(text: str, cloud: str | None = None) -> str:
 
 def cloud_from(text: str) -> str | None:
     """
-    The cloud that a text names; None if it names none.
+    Return the cloud that a text names; None if it names none.
 
     >>> cloud_from("Google Cloud"), cloud_from("AWS"), cloud_from("us-east-1")
     ('gcp', 'aws', None)
@@ -109,12 +110,12 @@ def cloud_from(text: str) -> str | None:
 
 
 def check_cloud(cloud: str | None) -> None:
-    """ParameterError unless it is None or one of `regions.CLOUDS`."""
+    """Raise ParameterError unless `cloud` is None or one of `regions.CLOUDS`."""
     check_choice("cloud", cloud, CLOUDS, optional=True)
 
 
 def candidates(text: str, cloud: str | None = None) -> list[str]:
-    """All regions that a text may mean, by the rules of `region_from`: none, one or several."""
+    """Return all regions that a text can mean according to the rules of `region_from`."""
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
         return []
     return list(_candidates(" ".join(text.split()), cloud))
@@ -134,7 +135,7 @@ def _candidates(text, cloud):
 
 
 def _best(meanings):
-    """The regions of the best kind of name: a code before everything else, otherwise each cloud's most formal name."""
+    """Return the regions with the best kind of name: a code if there is one, or else each cloud's most formal name."""
     ranks: dict[str, int] = {}
     for region, rank in meanings:
         cloud = region.partition(":")[0]
@@ -145,7 +146,7 @@ def _best(meanings):
 
 
 def _both(text, cloud):
-    """The region that two names in one text have in common, as in "Iowa (us-central1)"."""
+    """Return the regions that have both names in a text, such as "Iowa (us-central1)"."""
     for gap in _BREAK.finditer(text):
         left, right = text[: gap.start()], text[gap.end() :]
         common = {one.region for one in _meanings(left, cloud)}
@@ -166,7 +167,7 @@ def _two_regions(text, cloud):
 
 @lru_cache(maxsize=8192)
 def _meanings(text, cloud) -> frozenset[_Meaning]:
-    """Return what a text means as one name: as spelled or, if that matches nothing, with dashes ignored."""
+    """Return the meanings of a text as one name: as written or, if that has none, with dashes ignored."""
     spelled = _spelled(text)
     named = _by_name()
     meanings = named.get(text.lower().strip(), set()) | named.get(spelled, set()) | _zones(spelled)
@@ -175,14 +176,14 @@ def _meanings(text, cloud) -> frozenset[_Meaning]:
 
 
 def _spelled(text):
-    """Lower case without accents, each run of other characters than letters and digits as one dash."""
+    """Return a text in lower case without accents, with dashes instead of spaces and signs."""
     plain = unicodedata.normalize("NFKD", text)
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return re.sub(r"[\W_]+", "-", plain.casefold()).strip("-")
 
 
 def _zones(spelled):
-    """Zones of regions: the clouds' codes with something after them, AWS's zone ids, IBM's "Dallas 1"."""
+    """Return the regions of a zone: a code with a suffix, a zone id of AWS, or a name of IBM such as "Dallas 1"."""
     regions = set()
     for pattern, clouds in (
         (r"(.+\d)[a-z]", ("aws",)),
@@ -215,7 +216,7 @@ def _by_name() -> dict[str, set[_Meaning]]:
         add(_spelled(name), region, kind)
         if kind == "place" and region.startswith("ibm:") and region[-2:].isdigit():
             number = int(region[-2:])
-            if not (name in metros and number in (1, 2, 3)):  # "London 2" is a zone, "London 02" the centre
+            if not (name in metros and number in (1, 2, 3)):  # "London 2" is a zone, "London 02" a data centre
                 add(_spelled(f"{name} {number}"), region, "short")
     return meanings
 
@@ -230,7 +231,7 @@ def _without_dashes() -> dict[str, set[_Meaning]]:
 
 @cache
 def _zone_ids() -> dict[str, set[str]]:
-    """Regions of AWS by the prefix of their zone ids: us-east-1 has use1-az1, ap-northeast-1 has apne1-az1."""
+    """Return regions of AWS by the prefix of their zone ids: us-east-1 has use1-az1, ap-northeast-1 has apne1-az1."""
     ids: dict[str, set[str]] = {}
     for region in catalogue()["name"]:
         area, *words = region.removeprefix("aws:").split("-")

@@ -1,6 +1,4 @@
-"""
-A file of rows (CSV, JSON lines, Parquet), read as text and checked column by column: a bad cell costs only its row.
-"""
+"""Read a file of rows (CSV, JSON lines, Parquet) as text, and check columns: a bad cell excludes only its row."""
 
 from __future__ import annotations
 
@@ -21,20 +19,20 @@ from .originals import MAX_BYTES, read_bytes, source_of_bytes
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 ZONE = r".*(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 MISSING = ("", "nan", "none", "null", "na", "n/a", "-")
-MAX_SHOWN = 200  # Characters of a bad cell or header that table unread and an error keep.
-MAX_COLUMNS = 10_000  # Bounds the memory that a hostile header can take.
-OBJECT = "a JSON object of texts and numbers, or of objects of such, with no name twice"
-# How JSON is decoded: numbers keep the digits in which they are written.
+MAX_SHOWN = 200  # Characters of a bad cell or header that table unread and errors show.
+MAX_COLUMNS = 10_000  # Limits the memory that a malicious header can use.
+OBJECT = "a JSON object of texts and numbers, or of objects of these, with no name twice"
+# Arguments of JSONDecoder that keep numbers as written, and refuse duplicate names.
 AS_TEXT = {"parse_float": str, "parse_int": str, "parse_constant": str, "object_pairs_hook": members_once}
 
 
 class Sheet:
     """
-    Rows of a file as columns of text.
+    The rows of a file as columns of text.
 
-    `path` and `source` (a row of table sources) name the file; `lines` holds each row's line in it, from 1 (in Parquet:
-    its number), `header_line` that of the header, if there is one. `good` marks the rows that no check has refused so
-    far.
+    `source` is the file's row in table sources. `lines` has the line number of each row, from 1 (in Parquet: its row
+    number), and `header_line` that of the header, if there is one. `good` is a mask of the rows that no check has
+    refused.
     """
 
     def __init__(self, path, source: dict, columns: Mapping[str, Sequence], lines, header_line=None):
@@ -50,11 +48,11 @@ class Sheet:
 
     @property
     def names(self) -> list[str]:
-        """The columns, in order."""
+        """Return the names of the columns in order."""
         return list(self._columns)
 
     def need(self, *columns: str | tuple[str, ...]) -> None:
-        """RawDataError unless each column, or one of each group, exists."""
+        """Raise RawDataError unless each column exists; of a tuple of columns, one must exist."""
         groups = [(column,) if isinstance(column, str) else column for column in columns]
         missing = [group for group in groups if self.first(*group) is None]
         if missing:
@@ -64,11 +62,11 @@ class Sheet:
             raise RawDataError(self.path, self.header_line, f"columns {names}", expected)
 
     def first(self, *names: str) -> str | None:
-        """The first of these columns that exists; None if none does."""
+        """Return the first of these columns that exists; None if none does."""
         return next((name for name in names if name in self._columns), None)
 
     def text(self, name: str | None) -> pd.Series:
-        """A column's texts, stripped; "" where a cell is empty or the column does not exist."""
+        """Return a column's stripped texts; "" for empty cells, and if the column does not exist."""
         if name is None or name not in self._columns:
             return pd.Series("", index=range(len(self)), dtype="str")
         if name not in self._checked:
@@ -80,33 +78,33 @@ class Sheet:
         self._columns[name] = self._checked[name] = texts
 
     def matching(self, name: str, pattern: str, expected: str) -> pd.Series:
-        """A column's texts; refuses rows where the pattern does not match the whole text."""
+        """Return a column's texts, and refuse rows where the pattern does not match the whole text."""
         texts = self.text(name)
         self.refuse(~texts.str.fullmatch(pattern), texts, f"{name}: {expected}")
         return texts
 
     def number(self, name, *, decimal=".", minimum=0, maximum=np.inf, whole=False, missing=MISSING) -> pd.Series:
-        """A column's numbers, NaN where a cell is empty; refuses rows whose cell is not a number, or out of range."""
+        """Return a column's numbers (NaN for empty cells), and refuse rows with other texts or numbers out of range."""
         texts = self.text(name)
         empty = texts.str.lower().isin(missing) | (texts == "")
         plain = texts
-        if decimal != ".":  # a point is then no decimal mark: make sure that it does not pass for one
+        if decimal != ".":  # a point must then not be accepted as decimal mark
             plain = texts.str.replace(".", "?", regex=False).str.replace(decimal, ".")
         numeric = plain.str.fullmatch(NUMBER) & ~empty
         values = plain.where(numeric, "nan").astype("float64")
         bounds = f" from {minimum:g}" + (f" to {maximum:g}" if np.isfinite(maximum) else "")
         wrong = (~empty & ~(numeric & np.isfinite(values))) | (values < minimum) | (values > maximum)
-        if whole:  # above 2^53 a float does not hold every whole number
+        if whole:  # above 2^53, a float does not represent every integer
             wrong |= values.notna() & ((values % 1 != 0) | (values.abs() > 2**53))
         self.refuse(wrong, texts, f"{name}: a {'whole ' * whole}number{bounds}, or nothing")
         return values.where(~wrong)
 
     def time(self, name: str | None, zone: str | None = None, form: str | None = None) -> pd.Series:
         """
-        Read a column's times, in UTC; NaT where a cell is empty.
+        Return a column's times in UTC; NaT for empty cells.
 
-        Without `form` (as for `strptime`) they are ISO 8601. A row with a time without a zone is refused unless `zone`
-        is given.
+        `form` is a format for `strptime`; the default is ISO 8601. Times without a zone are in the zone `zone`; if this
+        is not given, their rows are refused.
         """
         texts = self.text(name)
         empty = texts.str.lower().isin(MISSING)
@@ -124,19 +122,19 @@ class Sheet:
         return times
 
     def refuse(self, wrong, found, expected: str) -> None:
-        """Refuse the rows where `wrong` is true: each becomes one row of unread, with the text in `found`."""
+        """Refuse the rows where `wrong` is true; each becomes a row of table unread with its text in `found`."""
         wrong = np.asarray(wrong, dtype=bool) & self.good
         for row in np.flatnonzero(wrong):
             self.refuse_line(int(self.lines[row]), found.iloc[row], expected)
         self.good &= ~wrong
 
     def refuse_line(self, line: int, found, expected: str) -> None:
-        """Write a line to table unread; only the first fault of a line counts."""
+        """Add a line to table unread; further faults of the same line are ignored."""
         row = {"path": self.path, "line_number": line, "found": formatted(found), "expected": expected}
         self._unread.setdefault(line, row)
 
     def unread(self) -> list[dict]:
-        """The rows of table unread, by line; RawDataError if no row of the file can be read."""
+        """Return the rows of table unread in order of lines. Raise RawDataError if no row of the file can be read."""
         rows = [self._unread[line] for line in sorted(self._unread)]
         if not self.good.any():
             first = rows[0] if rows else {"line_number": None, "found": "no rows", "expected": "rows of data"}
@@ -146,7 +144,7 @@ class Sheet:
 
 
 def formatted(found) -> str:
-    """Any object as text that UTF-8 can hold, shortened."""
+    """Return any object as text of at most `MAX_SHOWN` characters that UTF-8 can encode."""
     text = str(found).encode("utf-8", "replace").decode()
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
@@ -155,10 +153,10 @@ def read_csv(
     path, *, delimiter: str = ",", comment: str | None = None, header: Sequence[str] | None = None, about=None
 ) -> Sheet:
     """
-    A CSV file with a header, unless `header` names its columns; a quoted field cannot hold a line break.
+    Read a CSV file. Its first line is the header, unless `header` names the columns.
 
-    Skips empty lines, and lines that begin with `comment`. A column that occurs several times must hold the same
-    values each time. RawDataError if there is no header.
+    Empty lines and lines that begin with `comment` are skipped. Quoted fields cannot contain line breaks. If a column
+    name occurs several times, these columns must have the same values. Raise RawDataError if there is no header.
     """
     data = read_bytes(path)
     kept, bad, header_line = [], [], None
@@ -182,7 +180,7 @@ def read_csv(
 
 
 def read_rows(path, *, format: str = "csv", about=None, **how) -> Sheet:
-    """A file of rows: "csv" with the arguments of `read_csv`, "jsonl" or "parquet"."""
+    """Read a file of format "csv" (with the arguments of `read_csv`), "jsonl" or "parquet"."""
     if format == "csv":
         return read_csv(path, about=about, **how)
     return (read_jsonl if format == "jsonl" else read_parquet)(path, about=about)
@@ -208,9 +206,9 @@ def _sheet(path, data, header, header_line, kept, bad, about):
 
 def decoded(path, data: bytes) -> str:
     """
-    The text of a file's bytes, decompressed, its lines ended by \\n; bytes that are not UTF-8 are kept as surrogates.
+    Decompress and decode the bytes of a file, with lines that end in \\n; bytes that are not UTF-8 become surrogates.
 
-    RawDataError names the format of a file that is not text.
+    Raise RawDataError, which names the format, if the file is not text.
     """
     data = content.unpacked(path, data, most_bytes=MAX_BYTES)
     encoding, mark = content.encoding_of(path, data[: content.OPENING_BYTES])
@@ -219,7 +217,7 @@ def decoded(path, data: bytes) -> str:
 
 
 def _fields(line, delimiter):
-    """The fields of a line, and what was expected instead where it is damaged."""
+    """Return the fields of a line, and what was expected if the line is damaged, or else None."""
     if not line.isascii() and re.search("[\ud800-\udfff]", line):
         return [], "text in UTF-8"
     if "\0" in line:
@@ -234,9 +232,9 @@ def _fields(line, delimiter):
 
 def read_jsonl(path, *, about=None) -> Sheet:
     """
-    JSON objects, one or several to a line; an object inside another gives columns such as `from_region`.
+    Read a file with one or more JSON objects per line. Members of an inner object become columns such as `from_region`.
 
-    Numbers keep the digits in which they are written.
+    Numbers are kept as written.
     """
     data = read_bytes(path)
     decoder = json.JSONDecoder(**AS_TEXT)
@@ -280,7 +278,7 @@ def _flat(value, prefix=""):
 
 
 def read_parquet(path, *, about=None) -> Sheet:
-    """A Parquet file of plain columns; a row counts as a line. RawDataError for any other file."""
+    """Read a Parquet file of plain columns; RawDataError for any other file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,9 +1,9 @@
 """
-The latency and throughput grids of Skyplane (earlier Skylark), region to region over AWS, Azure, Google Cloud.
+Read the latency and throughput grids of Skyplane (formerly Skylark) between regions of AWS, Azure and Google Cloud.
 
-A row is one test between two virtual machines: ping (min, avg, max, mdev in ms), or iperf3 with parallel
-connections (bit/s). Machine and network tier of both ends become the setting, "STANDARD n2-standard-4 to PREMIUM
-m5.large"; Google Cloud's zones become their regions.
+Each row is a test between two virtual machines: ping (min, avg, max, mdev in ms), or iperf3 with parallel connections
+(bit/s). Network tiers and machines of both ends become the setting, such as "STANDARD n2-standard-4 to PREMIUM
+m5.large". Zones of Google Cloud are replaced by their regions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .sheet import read_csv
 ENDS = ("src_region", "dst_region")
 LATENCY = ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")
 SENT = "throughput_sent"
-RECEIVED = ("throughput_received", "throughput_recieved")  # the older files' spelling
+RECEIVED = ("throughput_received", "throughput_recieved")  # misspelt in older files
 REGION = r"[a-z]+:[a-z0-9]+(?:-[a-z0-9]+)*"
 ZONE = r"^(gcp:.+[0-9])-[a-z]$"
 RUN = r"^.*/throughput_grid/([^/]+)/.*$"
@@ -31,16 +31,16 @@ RUN = r"^.*/throughput_grid/([^/]+)/.*$"
 
 def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
     """
-    Tables of one grid, which its columns identify: tests, sources, unread, flags, and pings or transfers.
+    Read a grid of latencies or throughputs into tables tests, sources, unread, flags, and pings or transfers.
 
-    `path` is profiles/latency.csv or profiles/throughput.csv; `about` holds its title, address, version and licence,
-    known for the files in `importers.original_files()`. A row of the throughput grid without success is a failed test
-    whose transfer has an error. `run_id` is the batch in which the grid was measured where the path of the raw output
-    names it, else the file's name. The grids do not hold start times. `join` combines both; they used machines of
-    different sizes.
+    `path` is profiles/latency.csv or profiles/throughput.csv of Skyplane; the columns show which. `about` has title,
+    address, version and licence of the file; they are known for files in `importers.original_files()`. A row of the
+    throughput grid without success is a failed test, and its transfer has an error. `run_id` is the batch of the
+    measurement if the path of the raw output names it, or else the file's name. The grids have no start times. `join`
+    combines both grids, but they were measured on machines of different sizes.
 
-    Raises RawDataError if the columns fit neither grid (the error names them and those expected), or no row can be
-    read. Single rows that cannot be read are rows of unread.
+    Raise RawDataError, which names the expected columns, if the columns are those of neither grid, or if no row can be
+    read. Single rows that cannot be read are listed in table unread.
     """
     sheet = read_csv(path, about=about)
     sheet.need(*ENDS)
@@ -65,7 +65,7 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
 
 def region_of(name: str) -> str:
     """
-    The region of a name, which may be the name of a zone.
+    Return the region of a name, which can be that of a zone.
 
     >>> region_of("gcp:europe-west6-a"), region_of("aws:us-east-1"), region_of("azure:westus")
     ('gcp:europe-west6', 'aws:us-east-1', 'azure:westus')
@@ -102,6 +102,6 @@ def _transfers(sheet):
 
 
 def _batches(sheet, name):
-    """The names of batches, folders in the paths of the raw output; `name` where there is none."""
+    """Return the batch of each row, a folder in the path of its raw output; `name` if there is none."""
     paths = sheet.text("stdout_path")
     return paths.str.replace(RUN, r"\1", regex=True).where(paths.str.match(RUN), name)

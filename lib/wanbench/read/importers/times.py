@@ -1,4 +1,4 @@
-"""Times as people write them in tables: "67 ms", "67,3", "1 204.5", "N/A"."""
+"""Read times as people write them in tables: "67 ms", "67,3", "1 204.5", "N/A"."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable
 
 from wanbench.checks import check_choice
 
-# What stands in a cell, in small letters, where nothing was measured.
+# Texts of cells without a measurement, in lower case.
 MISSING = (
     "", "-", "--", "–", "—", "n/a", "na", "n.a.", "nan", "null", "none", "x", "*", "?", ".", "...", "…",
 )  # fmt: skip
-# Milliseconds per unit, as units are written.
+# Milliseconds per unit, by the ways to write the unit.
 UNITS = {
     "ms": 1.0, "msec": 1.0, "msecs": 1.0, "millisecond": 1.0, "milliseconds": 1.0,
     "s": 1e3, "sec": 1e3, "secs": 1e3, "second": 1e3, "seconds": 1e3,
     "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "microsecond": 1e-3, "microseconds": 1e-3,
 }  # fmt: skip
-# The column of table pings that holds each statistic.
+# Columns of table pings, by the ways to write their statistics.
 STATISTICS = {
     "min": "min_rtt_ms", "minimum": "min_rtt_ms",
     "mean": "mean_rtt_ms", "average": "mean_rtt_ms", "avg": "mean_rtt_ms",
@@ -42,16 +42,16 @@ _OTHER = re.compile(
     r"[kmgt]?bps|[kmgt]?i?b(?:it|its|yte|ytes)?/s)\b|[%$€]",
     re.IGNORECASE,
 )
-MAX_LENGTH = 40  # Characters of a number with its unit, many times over; bounds the search of the patterns.
-MAX_MS = 1e7  # Almost three hours: no round trip takes as long.
-MAX_CAPTION = 1000  # Characters of a caption that are read.
+MAX_LENGTH = 40  # Maximum length of a number with its unit; limits the time for pattern matching.
+MAX_MS = 1e7  # Almost three hours: no RTT is that long.
+MAX_CAPTION = 1000  # Only so many characters of a caption are read.
 
 
 def decimal_mark(texts: Iterable[str], comma_likely: bool = False) -> str | None:
     """
-    The decimal mark of these texts: "." or ","; None if "1,234" could be either number.
+    Return the decimal mark of these texts, "." or ","; None if it is unclear whether "1,234" is 1.234 or 1234.
 
-    `comma_likely` decides where nothing else does, as in a file whose columns are separated by semicolons.
+    Set `comma_likely` to assume a comma in unclear cases, as for a file whose columns are separated by semicolons.
 
     >>> decimal_mark(["67,3", "104"]), decimal_mark(["67.3", "1,204"]), decimal_mark(["1,204"])
     (',', '.', None)
@@ -78,11 +78,11 @@ def decimal_mark(texts: Iterable[str], comma_likely: bool = False) -> str | None
 
 def milliseconds(text: str, unit: str, decimal: str | None) -> float | None:
     """
-    Read the time in a cell, in ms; None if the cell marks a missing value.
+    Return the time in a cell in ms, or None if the cell marks a missing value.
 
-    A number may have marks between thousands, and its own unit; otherwise `unit`, a key of `UNITS`, holds. `decimal` is
-    as from `decimal_mark`; None refuses a number that depends on it. ValueError, which says what was expected, for
-    other texts.
+    The number may have thousands separators and a unit; without one, `unit` (a key of `UNITS`) is used. `decimal` is
+    the result of `decimal_mark`. Raise ValueError, which says what was expected, for other texts, and for numbers that
+    depend on the decimal mark if this is None.
 
     >>> milliseconds("67.3", "ms", "."), milliseconds("1 204,5 ms", "s", ","), milliseconds("N/A", "ms", ".")
     (67.3, 1204.5, None)
@@ -93,14 +93,14 @@ def milliseconds(text: str, unit: str, decimal: str | None) -> float | None:
     cell = _CELL.fullmatch(text) if len(text) <= MAX_LENGTH else None
     own = cell["unit"].lower() if cell else ""
     if cell is None or (own and own not in UNITS):
-        raise ValueError("a time, as 67.3 or 67.3 ms")
+        raise ValueError("a time, such as 67.3 or 67.3 ms")
     number = cell["number"]
     marks = [mark for mark in _NUMBERS if decimal in (None, mark) and _NUMBERS[mark].fullmatch(number)]
     if not marks:
-        raise ValueError("a time, as 67.3 or 67.3 ms" if decimal != "," else "a time, as 67,3 or 67,3 ms")
+        raise ValueError("a time, such as 67.3 or 67.3 ms" if decimal != "," else "a time, such as 67,3 or 67,3 ms")
     values = {_plain(number, mark) for mark in marks}
     if len(values) > 1:
-        raise ValueError("a time whose decimal mark is clear (give decimal='.' or decimal=',')")
+        raise ValueError("a time with a clear decimal mark (or the parameter decimal='.' or decimal=',')")
     value = values.pop() * UNITS[own or unit]
     if not value < MAX_MS:
         raise ValueError(f"a time under {MAX_MS:,.0f} ms")
@@ -114,7 +114,7 @@ def _plain(number, mark):
 
 def stated_unit(text: str) -> str | None:
     """
-    The unit of time that a caption names in brackets or after "in"; None if it names none, or several.
+    Return the unit of time that a caption names in brackets or after "in"; None if it names none or several.
 
     >>> stated_unit("Average latency (ms)"), stated_unit("RTT in microseconds"), stated_unit("Source")
     ('ms', 'microseconds', None)
@@ -126,7 +126,7 @@ def stated_unit(text: str) -> str | None:
 
 def stated_statistic(text: str) -> str | None:
     """
-    The statistic that a caption names, as a column of table pings; None if it names none, or several.
+    Return the column of table pings whose statistic a caption names; None if it names none or several.
 
     >>> stated_statistic("Average latency (ms)"), stated_statistic("P50 RTT"), stated_statistic("Source")
     ('mean_rtt_ms', 'median_rtt_ms', None)
@@ -138,7 +138,7 @@ def stated_statistic(text: str) -> str | None:
 
 def other_quantity(text: str) -> str | None:
     """
-    The quantity other than round-trip time that a caption names; None if it names none.
+    Return the word of a caption that names a quantity other than round-trip time; None if there is none.
 
     >>> other_quantity("Throughput (Gbit/s)"), other_quantity("One-way delay"), other_quantity("Latency and jitter")
     ('Throughput', 'One-way', None)
@@ -151,7 +151,7 @@ def other_quantity(text: str) -> str | None:
 
 
 def check_settings(statistic: str | None, unit: str | None, decimal: str | None) -> None:
-    """ParameterError for an unknown statistic, unit or decimal mark."""
+    """Raise ParameterError for an unknown statistic, unit or decimal mark."""
     check_choice("statistic", statistic, STATISTICS, optional=True)
     check_choice("unit", unit, UNITS, optional=True)
     check_choice("decimal", decimal, _NUMBERS, optional=True)

@@ -1,4 +1,4 @@
-"""A folder of files that ping and iperf3 printed in other people's scripts."""
+"""Read a folder of outputs of ping and iperf3 from other people's scripts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from .sheet import formatted
 GROUPS = ("from", "to", "from_cloud", "to_cloud", "kind", "run", "setting")
 PATTERNS = f"a template or a regular expression with from and to, and no other names than {', '.join(GROUPS)}"
 KINDS = ("ping", "iperf3")
-JSON = re.compile(rb"\[?\s*\{")  # How iperf3's output begins, or a list of several.
+JSON = re.compile(rb"\[?\s*\{")  # The beginning of iperf3's JSON output, or of a list of outputs.
 PLACE = re.compile(r"\{(\w*)\}")
-MAX_FILES = 100_000  # More files than all ordered pairs of the catalogue: the wrong folder was given.
+MAX_FILES = 100_000  # Above the number of ordered pairs in the catalogue: a larger folder is a mistake.
 CONTEXT = ("run_id", "test_id", "attempt", "from_region", "to_region")
 
 
@@ -40,31 +40,31 @@ def read_folder(
     about=None,
 ) -> dict[str, pd.DataFrame]:
     """
-    Tables of a folder of outputs of ping and iperf3: tests, echoes, transfers, intervals, sources, unread, flags.
+    Read outputs of ping and iperf3 into tables tests, echoes, transfers, intervals, sources, unread and flags.
 
-    The readers of `ingest` read the files; a file that pings several hosts is refused. Files that differ in their kind
-    only are one test: its `test_id` is their name with * for the kind, its `run_id` the pattern's run, else the name of
-    the folder. A test has failed if one of its files could not be read, or if iperf3 reports that it failed. Files
-    whose name or content cannot be read are rows of unread.
+    Files whose names differ only in the kind belong to one test. Its `test_id` is their name with * for the kind, its
+    `run_id` the run in the name, or else the name of the folder. A test has failed if one of its files cannot be read,
+    or if iperf3 reports a failure. Files that cannot be read, and files with pings of several hosts, are listed in
+    table unread.
 
-    Raises ParameterError if the pattern lacks from or to, or holds an unknown name; RawDataError if the folder, or
+    Raise ParameterError if the pattern lacks from or to, or has an unknown name. Raise RawDataError if the folder, or
     every file in it, cannot be read.
 
     Parameters
     ----------
     path : path
-        The folder; folders in it are searched, too (links to folders are not followed).
+        The folder. Its subfolders are searched, too, but links to folders are not followed.
     pattern : str
-        How a file's path below the folder, with /, names its pair. A template with `{from}` and `{to}`, and optionally
-        `{from_cloud}`, `{to_cloud}`, `{kind}` (ping or iperf3), `{run}`, `{setting}`; * stands for any text without /.
-        Or a regular expression with groups of these names: "(?P<from>.+)-to-(?P<to>.+)[.]json".
+        The form of a file's path below the folder, with /. It is either a template with `{from}` and `{to}`, and
+        optionally `{from_cloud}`, `{to_cloud}`, `{kind}` (ping or iperf3), `{run}` and `{setting}`, where * is any text
+        without /; or a regular expression with groups of these names: "(?P<from>.+)-to-(?P<to>.+)[.]json".
     regions : mapping, optional
-        Names of regions in file names, mapped to names here. Other names must be "cloud:code", "cloud-code" or
+        Region names by their spelling in file names. Other spellings must be "cloud:code", "cloud-code" or
         "cloud_code", or a form that `region_from` reads.
     kind : "ping" or "iperf3", optional
-        The tool that printed the files. Default: the pattern's kind, else what they begin like.
+        The tool that printed the files. Default: the kind in the file's name, or else a guess from its first bytes.
     about : mapping, optional
-        title, address, version, licence of all files.
+        title, address, version and licence of all files.
     """
     if not isinstance(pattern, str):
         raise refusal("pattern", pattern, PATTERNS)
@@ -97,7 +97,7 @@ def read_folder(
 
 @cache
 def _expression(pattern: str) -> re.Pattern:
-    """The pattern as a regular expression, its groups checked."""
+    """Return the pattern as a regular expression, and check its groups."""
     text = pattern
     if "(?P<" not in pattern:
         text, end = "", 0
@@ -132,7 +132,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _file(folder, name, pattern, regions, kind):
-    """A file's pair, test and hash, before it is read; RawDataError if its name does not give them."""
+    """Return a file's pair, test, kind and hash; RawDataError if its name does not match the pattern."""
     path = folder / name
     match = _expression(pattern).fullmatch(name)
     if name != name.encode("utf-8", "replace").decode():
@@ -185,10 +185,10 @@ def _unread(error):
 
 
 def _of_one_host(echoes):
-    """The echoes of files that ping one host, and rows of unread for the others: a file name holds only one pair."""
+    """Return the echoes of files with pings of one host, and rows of table unread for other files."""
     hosts = echoes.groupby("source_file", sort=False).target.unique()
     several = hosts[hosts.map(len) > 1]
-    expected = "pings of one host: the file's name holds one pair"
+    expected = "pings of one host, because the file's name has one pair of regions"
     unread = [_unread(RawDataError(path, None, ", ".join(hosts), expected)) for path, hosts in several.items()]
     return echoes[~echoes.source_file.isin(several.index)], unread
 

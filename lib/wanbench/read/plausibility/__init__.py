@@ -1,20 +1,20 @@
 """
-Plausibility rules, which flag values of tables, each with the rule, the finding, and the likely cause.
+Flag implausible values in tables, and name the likely cause.
 
-`check` reads the tables of a run or an import and returns table `flags`; it drops nothing. `report` summarises flags,
-`suspects` marks the flagged rows of a table, `geolocate` locates a region by its round trips. `RULES` lists the rules.
-`clean_tables` and `planted_faults` make the tables on which the rules themselves are tested.
+`check` reads the tables of a run or an import and returns table `flags`; it removes no rows. `report` summarises flags,
+`suspects` marks the flagged rows of a table, and `geolocate` estimates from RTTs where a region can be. `RULES` lists
+the rules. The rules themselves are tested on simulated tables with known faults (`simulations.planted_faults`).
 
-The rules cannot see:
+The rules do not detect:
 
-- from and to exchanged in RTTs, or in rates that both ends may send,
-- RTTs of a single pair halved or doubled in both directions, where light allows it,
-- halved RTTs of a region if most are above light in fibre,
-- bytes for bits in some rows, without bytes or a link to compare with,
-- rates of all rows 1,000 times too small, without anything to compare with,
-- a limiter at a number that is not round,
+- exchanged directions of RTTs, or of rates that both ends are able to send,
+- RTTs of a single pair that are halved or doubled in both directions, if light allows them,
+- halved RTTs of a region, if most of them are still longer than light in fibre takes,
+- bytes per second in some rows of a column in bit/s, without transferred bytes or a link to compare with,
+- rates 1,000 times too small in all rows, without other values to compare with,
+- a rate limiter whose rate is not a round number,
 - a copied day whose values have few digits,
-- an answer from near the sender over less than 500 km, or after 1 ms and more.
+- an answer from a host near the sender over less than 500 km, or after 1 ms or more.
 """
 
 from .rates import known_instances

@@ -1,4 +1,4 @@
-"""Regions whose round trips contradict their stated place."""
+"""Flag regions whose RTTs contradict their stated coordinates."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from .places import Area, great_circle_km, kilometres_to, locate, position
 from .rule import IMPOSSIBLE, RULES, SUSPECT
 
 COORDINATES = RULES["coordinates"]
-# Added to both RTTs before they are compared, so that the last mile of near landmarks does not decide.
+# Added to both RTTs before they are compared, so that the last mile of near landmarks matters less.
 OFFSET_MS = 10.0
-FAR_LIGHT_MS = 5.0  # Over shorter paths the last mile, not light, determines the RTT.
-USUAL_INFLATION = 1.5  # Where no pair is far enough apart to measure it.
-MIN_LANDMARKS = 3  # Three discs bound an area on all sides.
-MIN_FOR_FIT = 6  # Regions and landmarks from which a fit of RTT to distance can be judged.
-MIN_GAIN = 1.5  # Another place must fit this much better: a right place never fits best exactly.
-AS_GOOD = 2.0  # A usual mistake is named if its place fits at most this much worse than the best.
-SOFT_GAIN = 3.0  # As `MIN_GAIN`, where no pair is faster than light: the fit alone is weaker evidence.
-# Without a pair faster than light, a region is examined only if its place fits this much worse than usual.
+FAR_LIGHT_MS = 5.0  # Over paths that light takes less time for, the last mile dominates the RTT.
+USUAL_INFLATION = 1.5  # RTT over light in fibre; used if no pair is far enough apart to compute it.
+MIN_LANDMARKS = 3  # Three discs are needed to bound an area on all sides.
+MIN_FOR_FIT = 6  # Minimum of regions, and of landmarks per region, to judge a fit of RTT to distance.
+MIN_GAIN = 1.5  # How many times better another place must fit: even a correct place is never the best fit.
+AS_GOOD = 2.0  # A common mistake is named as the cause if its place fits at most this many times worse than the best.
+SOFT_GAIN = 3.0  # `MIN_GAIN` for regions without a pair faster than light: the fit alone is weaker evidence.
+# Without a pair faster than light, a region is examined only if its place fits this many times worse than the median.
 SOFT_WORSE = 2.5
-SOFT_AS_GOOD = 1.3  # And the corrected place must fit nearly as well as usual.
-MAX_TYPICAL = 0.4  # RTTs that scatter more do not follow the distances.
-N_TRIED = 5  # Number of candidates per step; others are in far fewer pairs.
-SAME_PLACE_KM = 30.0  # Within one city.
-FAR_KM = 500.0  # RTTs do not distinguish places that are nearer.
-N_POINTS = 400  # Points of an area at which the fit is computed: they lie close enough for its minimum.
-MAX_CITIES = 5  # Cities that a sentence lists.
+SOFT_AS_GOOD = 1.3  # And the corrected place must fit at most this many times worse than the median.
+MAX_TYPICAL = 0.4  # If the median misfit is larger, RTTs do not follow the distances.
+N_TRIED = 5  # Regions examined per step: those in the most pairs.
+SAME_PLACE_KM = 30.0  # Places within this distance are in one city.
+FAR_KM = 500.0  # RTTs do not distinguish places that are nearer to each other.
+N_POINTS = 400  # Points of an area at which the fit is computed: close enough together to find its minimum.
+MAX_CITIES = 5  # Cities that a flag lists.
 
 
 @dataclass(frozen=True)
 class _Region:
-    """A region with its stated place and its landmarks, the regions it has RTTs to."""
+    """A region with its stated coordinates and its landmarks: the regions to which its RTTs were measured."""
 
     name: str
     latitude: float
@@ -49,10 +49,11 @@ class _Region:
 
     def score(self, latitude, longitude) -> np.ndarray:
         """
-        How badly the RTTs fit the distances from these places.
+        Return for each place how badly the RTTs fit the distances from it.
 
-        The mean deviation of log (RTT / expected RTT) from its median, plus half the median: a place is wrong if
-        landmarks disagree, and less clearly if all RTTs are too long or too short.
+        The score is the mean absolute deviation of log (RTT / expected RTT) from its median, plus half the absolute
+        median. Landmarks that disagree count fully as evidence against a place, RTTs that are all too long or too short
+        only by half.
         """
         away = kilometres_to(self.landmarks, latitude, longitude)
         expected = self.usual * LIGHT_RTT_MS_PER_KM * away + OFFSET_MS
@@ -65,11 +66,11 @@ class _Region:
         return float(self.score(self.latitude, self.longitude)[0])
 
     def allowed_by(self, area: Area) -> bool:
-        """Whether the stated place lies in an area, within its precision."""
+        """Return whether the stated place lies in an area, allowing for its precision."""
         return bool(area.allows(self.latitude, self.longitude, slack_km=self.precision_km)[0])
 
     def hypotheses(self) -> dict[str, tuple[float, float]]:
-        """For each kind of mistake, the true place that it would have turned into the stated one."""
+        """Return for each common mistake the true place, if the stated one came from this mistake."""
         latitude, longitude = self.latitude, self.longitude
         places = {
             "the longitude has the wrong sign": (latitude, -longitude),
@@ -82,10 +83,12 @@ class _Region:
         return {name: place for (name, place), km in zip(places.items(), away, strict=True) if km > FAR_KM}
 
 
-def check_coordinates(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
-    """Flag misplaced regions and the rows that they explain, with a mask of these rows."""
+def check_coordinates(
+    rtts: pd.DataFrame, unexplained: np.ndarray, places: pd.DataFrame
+) -> tuple[list[dict], np.ndarray]:
+    """Flag regions with wrong coordinates and the rows that they explain; return the flags and a mask of these rows."""
     explained = np.zeros(len(rtts), bool)
-    usable = rtts[open_rows & rtts.from_region.isin(places.index) & rtts.to_region.isin(places.index)]
+    usable = rtts[unexplained & rtts.from_region.isin(places.index) & rtts.to_region.isin(places.index)]
     if usable.empty:
         return [], explained
     pairs = _unordered(usable)
@@ -93,7 +96,7 @@ def check_coordinates(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.Data
     places.index = places.index.astype(object)
     blamed = _blamed(pairs, places)
     flags = []
-    below = open_rows & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
+    below = unexplained & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
     for region, verdict, found, cause, value, bound in blamed:
         table = usable.table.mode().iloc[0]
         flags.append(COORDINATES.flag(table, "region", verdict, found, cause, region=region, value=value, bound=bound))
@@ -104,13 +107,13 @@ def check_coordinates(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.Data
 
 
 def area_of(region: str, rtts: pd.DataFrame, places: pd.DataFrame, without=()) -> Area | None:
-    """The area that a region's round trips allow, without the landmarks `without`; None if no landmark is left."""
+    """Return the area that a region's RTTs allow, ignoring the landmarks `without`; None if no landmark is left."""
     landmarks = _landmarks(region, _unordered(rtts), places, without)
     return locate(region, landmarks) if len(landmarks) else None
 
 
 def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:
-    """One row per unordered pair: region_a, region_b, rtt_ms (the minimum), fibre_ms, light_ms."""
+    """Return one row per unordered pair: region_a, region_b, and the minimum of rtt_ms, fibre_ms and light_ms."""
     ends = np.sort(rtts[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
     frame = rtts[["rtt_ms", "fibre_ms", "light_ms"]].assign(region_a=ends[:, 0], region_b=ends[:, 1])
     return frame.groupby(["region_a", "region_b"], as_index=False).min()
@@ -139,7 +142,7 @@ def _region(name, pairs, places, without) -> _Region:
 def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
     names = sorted({*pairs.region_a, *pairs.region_b})
     blamed: dict[str, tuple] = {}
-    while True:  # greedy set cover: blame the region that explains most pairs, drop its pairs, and look again
+    while True:  # greedy set cover: blame the region in the most pairs that are too fast, drop its pairs, and repeat
         left = pairs[(pairs.rtt_ms < pairs.fibre_ms) & ~pairs.region_a.isin(blamed) & ~pairs.region_b.isin(blamed)]
         counts = pd.concat([left.region_a, left.region_b]).value_counts()
         best = _best(counts.head(N_TRIED), left, pairs, places, set(blamed))
@@ -168,11 +171,11 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
 
 
 def _best(counts: pd.Series, left, pairs, places, blamed):
-    """Among the regions in most pairs that are too fast, the one that best fits another place; None if none does."""
+    """Return the region in many too fast pairs (`counts`) that best fits another place; None if none does."""
     best = None
     for name, n in counts.items():
         others = left[(left.region_a != name) & (left.region_b != name)]
-        uncertain = {*others.region_a, *others.region_b}  # in other pairs that are too fast: poor landmarks
+        uncertain = {*others.region_a, *others.region_b}  # poor landmarks, as they are in other pairs that are too fast
         regions = (_region(name, pairs, places, without) for without in (blamed | uncertain, blamed))
         region = next((region for region in regions if len(region.landmarks) >= MIN_LANDMARKS), None)
         if region is None or (area := locate(name, region.landmarks)).empty or region.allowed_by(area):
@@ -218,7 +221,7 @@ def _at(region: _Region, place) -> float:
 
 
 def _fits(region: _Region, place) -> bool:
-    """Whether the RTTs of a region allow another place, far from the stated one, and fit it better."""
+    """Return whether the RTTs of a region allow a place far from the stated one, and fit it better."""
     away = great_circle_km(region.latitude, region.longitude, place.latitude_deg, place.longitude_deg)
     if away < FAR_KM or MIN_GAIN * _at(region, place) > region.stated_score:
         return False
@@ -228,7 +231,7 @@ def _fits(region: _Region, place) -> bool:
 
 
 def _soft(region: _Region, typical: float, places) -> tuple | None:
-    """The verdict on a region that a common mistake explains, although no pair is faster than light; None otherwise."""
+    """Return a verdict if a common mistake explains the RTTs of a region without too fast pairs; None otherwise."""
     area = locate(region.name, region.landmarks)
     for place in region.hypotheses().values():
         score = float(region.score(*place)[0])
@@ -239,20 +242,20 @@ def _soft(region: _Region, typical: float, places) -> tuple | None:
 
 
 def _verdict(region: _Region, n: int, area: Area, places, verdict, score: float) -> tuple:
-    """Verdict, found, cause, km from the stated place to the middle of the allowed area, and the radius of the area."""
+    """Return verdict, finding, cause, km from the stated place to the allowed area's centre, and the area's radius."""
     away = float(great_circle_km(region.latitude, region.longitude, area.latitude_deg, area.longitude_deg))
-    fast = f"{count(n, 'pair')} of {region.name} faster than light in fibre; " if n else ""
+    fast = f"{count(n, 'pair')} {'is' if n == 1 else 'are'} faster than light in fibre; " if n else ""
     found = (
         f"{region.name} is stated at {position(region.latitude, region.longitude)}; {fast}its RTTs to "
-        f"{count(len(area.discs), 'region')} allow {number(area.area_km2, -3)} km2 around "
-        f"{position(area.latitude_deg, area.longitude_deg)}, at most {area.radius_km:,.0f} km from there and "
-        f"{away:,.0f} km from the stated place{_cities_inside(area)}"
+        f"{count(len(area.discs), 'region')} allow only an area of {number(area.area_km2, -3)} km2 within "
+        f"{area.radius_km:,.0f} km of {position(area.latitude_deg, area.longitude_deg)}, which is {away:,.0f} km from "
+        f"the stated place{_cities_inside(area)}"
     )
     return verdict, found, _cause(region, area, places, score), away, area.radius_km
 
 
 def _cities_inside(area: Area) -> str:
-    """The cities of the catalogue that lie in the area, those near its middle first."""
+    """Return the catalogue's cities in the area as text, those nearest to its centre first."""
     regions = catalogue_of_regions.catalogue()
     inside = regions[area.allows(regions.latitude_deg, regions.longitude_deg, slack_km=0.0)]
     if inside.empty:
@@ -260,7 +263,7 @@ def _cities_inside(area: Area) -> str:
     away = great_circle_km(area.latitude_deg, area.longitude_deg, inside.latitude_deg, inside.longitude_deg)
     cities = inside.city.iloc[np.argsort(away)].drop_duplicates()
     more = f" and {len(cities) - MAX_CITIES} more" if len(cities) > MAX_CITIES else ""
-    return f" ({', '.join(cities.head(MAX_CITIES))}{more} in it)"
+    return f" (in the area: {', '.join(cities.head(MAX_CITIES))}{more})"
 
 
 def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> str:
@@ -272,16 +275,16 @@ def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> s
     if scores and min(scores.values()) < AS_GOOD * score:
         return min(scores, key=scores.get)
     if abs(region.latitude) < 0.01 and abs(region.longitude) < 0.01:
-        return "no coordinates: 0 N 0 E stands for an unknown place"
+        return "missing coordinates, stated as 0 N 0 E"
     if catalogued := _catalogued(region, area):
         return catalogued
     if twin := _twin(region, places) or _twin(region, catalogue_of_regions.catalogue().set_index("name")):
         return f"the coordinates are those of {twin}"
-    return "wrong coordinates, or the label of another region"
+    return "the coordinates or the label of the region are wrong"
 
 
 def _catalogued(region: _Region, area: Area) -> str:
-    """The difference from the catalogue's coordinates of that name, if these are allowed and far away."""
+    """Say how coordinates differ from the catalogue's if these are far away and the RTTs allow them; "" otherwise."""
     catalogued = catalogue_of_regions.catalogue().set_index("name")
     if region.name not in catalogued.index:
         return ""
@@ -297,7 +300,7 @@ def _catalogued(region: _Region, area: Area) -> str:
     copied = f": the coordinates are those of {twin}" if twin and which == "place" else ""
     return (
         f"the {which} is wrong{copied}; {own.city}, {quantity(away, 'km')} away at "
-        f"{position(own.latitude_deg, own.longitude_deg)}, is the catalogue's place, and fits its RTTs"
+        f"{position(own.latitude_deg, own.longitude_deg)}, is the catalogue's place and agrees with the RTTs"
     )
 
 

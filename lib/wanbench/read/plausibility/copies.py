@@ -1,4 +1,4 @@
-"""Rows and tests that occur twice, mirrored directions, and days copied under another date."""
+"""Flag rows and tests that occur twice, directions copied to the opposite one, and days copied under another date."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from .summaries import decimals
 
 COPIES = RULES["copies"]
 MIRROR = RULES["mirror"]
-# The measured values of a table, by which copies are recognised.
+# Measured values by table: rows that agree in them are copies.
 VALUES = {
     "pings": ("min_rtt_ms", "mean_rtt_ms", "median_rtt_ms", "max_rtt_ms", "sd_rtt_ms", "p90_rtt_ms", "p95_rtt_ms",
               "p99_rtt_ms"),
     "transfers": ("throughput_bps", "sent_throughput_bps", "bytes", "duration_s", "min_rtt_ms", "mean_rtt_ms"),
 }  # fmt: skip
 COPIED = "the row was copied, or read twice; it is one measurement, not two"
-MIN_VALUES = 3  # Independent rows of a pair hardly ever agree in three RTTs.
-MIN_DIGITS = 7  # Independent rows hardly ever agree in a value of seven digits.
+MIN_VALUES = 3  # Independent rows of a pair almost never agree in three RTTs.
+MIN_DIGITS = 7  # Independent rows almost never agree in a value of seven digits.
 MIN_ECHOES = 5  # Two short tests may have the same few echoes by chance.
-MIN_COPIES = 5  # Fewer copies, or less than `COPIED_SHARE` of the rows, do not blame the table.
+MIN_COPIES = 5  # The table is flagged if it has at least so many copies, and `COPIED_SHARE` of its rows are copies.
 COPIED_SHARE = 0.1
-SHARED_TIMES = 0.5  # From this share on, equal times of different rows are a date or a round.
-EXPECTED = 0.001  # Coincidences expected in a whole table: fewer are copies.
-MIRRORED_SHARE = 0.9  # The rest of a mirrored table may have been corrected.
-MIN_PAIRS = 10  # Pairs with RTTs to a tenth of a ms: some of them are equal by chance.
-MIN_PAIRS_FINE = 5  # Pairs with RTTs to a hundredth of a ms.
-MIN_PAIRS_WHOLE = 100  # Pairs with RTTs in whole ms, which often are equal by chance.
+SHARED_TIMES = 0.5  # If at least this share of equal times belongs to different rows, times are dates or rounds.
+EXPECTED = 0.001  # Tests are copies if chance alone would make fewer equal tests than this per table.
+MIRRORED_SHARE = 0.9  # Some rows of a mirrored table may have been corrected later.
+MIN_PAIRS = 10  # Minimum of pairs for RTTs with one decimal (ms), a few of which are equal by chance.
+MIN_PAIRS_FINE = 5  # Minimum of pairs for RTTs with two or more decimals.
+MIN_PAIRS_WHOLE = 100  # Minimum of pairs for RTTs in whole ms, which are often equal by chance.
 PAIR = ["from_region", "to_region"]
 
 
 def check_copies(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flag copies (all but the first of each) and mirrored tables."""
+    """Flag copies, except the first of each, and tables whose directions are copies of each other."""
     flags = []
     for table in VALUES:
         if table in tables and len(tables[table]) > 1:
@@ -65,14 +65,14 @@ def _copies(table, frame) -> list[dict]:
 
 
 def _shared_times(frame, keys) -> bool:
-    """Whether rows with the same pair and time mostly differ: then the time is that of a day or round."""
+    """Return whether rows with the same pair and time mostly differ, as if the time was that of a day or round."""
     shared = frame[frame.duplicated(keys[:3], keep=False) & frame.started_at_utc.notna()]
     different = shared.drop_duplicates(keys).groupby(keys[:3]).size() > 1
     return bool(len(different)) and bool(different.mean() >= SHARED_TIMES)
 
 
 def _coarse(frame, keys, values) -> bool:
-    """Whether about as many rows agree in all values but one as in all: the values then have too few digits."""
+    """Return whether many rows agree in all values but one: the values then have too few digits to recognise copies."""
     if len(values) < 2:
         return False
     once = frame.drop_duplicates(keys)
@@ -81,7 +81,7 @@ def _coarse(frame, keys, values) -> bool:
 
 
 def _digits(values: pd.DataFrame) -> pd.Series:
-    """The number of digits of each row's first value, in steps of its column."""
+    """Return the number of digits of each row's first value, in units of its column's resolution."""
     columns = values.astype("float64")
     for name in columns:
         with np.errstate(over="ignore"):
@@ -103,23 +103,23 @@ def _copied_tests(echoes) -> list[dict]:
     keys = [*PAIR, "sequence", "received_at_s", "rtt_ms"]
     inside = rows[rows.duplicated(keys)].groupby(TEST, sort=False, dropna=False).size()
     twice |= tests.set_index(TEST).index.isin(inside[inside >= MIN_ECHOES].index)
-    return _copy_flags("echoes", tests, twice, "echoes that an earlier test has too")
+    return _copy_flags("echoes", tests, twice, "the same echoes as an earlier test")
 
 
 def _unlikely(echoes, tests) -> pd.Series:
     """
-    Tests whose echoes are unlikely to be repeated by chance.
+    Return a mask of the tests whose echoes are unlikely to be repeated by chance.
 
-    Two tests of a pair with n echoes agree with probability c^n, where c is the chance that two echoes of the pair are
-    equal: their observed share, without copies and with one more equal pair, so that it is never 0.
+    Two tests of a pair with n echoes agree with probability c^n, where c is the probability that two echoes of the pair
+    are equal. c is the observed share of equal echoes, without copies; one equal pair is added, so that c is never 0.
     """
     first = tests.drop_duplicates([*PAIR, "hash", "n"])
     kept = pd.MultiIndex.from_frame(echoes[TEST]).isin(pd.MultiIndex.from_frame(first[TEST]))
     times = echoes[kept].groupby([*PAIR, "rtt_ms"]).size()
     equal = (times * (times - 1) / 2).groupby(PAIR).sum()
     n = times.groupby(PAIR).sum()
-    alike = ((equal + 1) / (n * (n - 1) / 2 + 1)).rename("alike")
-    chance = tests[PAIR].join(alike, on=PAIR).alike ** tests.n
+    agreement = ((equal + 1) / (n * (n - 1) / 2 + 1)).rename("agreement")
+    chance = tests[PAIR].join(agreement, on=PAIR).agreement ** tests.n
     pairs = len(tests) * tests.groupby(PAIR).n.transform("size") / 2
     return chance * pairs < EXPECTED
 
@@ -165,14 +165,16 @@ def _mirrored(table, frame) -> list[dict]:
 
 
 COPIED_DAY = RULES["copied day"]
-MIN_ROWS = 10  # Fewer rows may repeat by chance.
-SHARE_OF_DAY = 0.9  # The rest of a copied day may have been corrected or added.
-MIN_STEPS = 1000  # Values with fewer different steps repeat by chance.
-MAX_EQUAL_DIRECTIONS = 0.5  # Where more pairs have equal values in both directions, values repeat without a copy.
+MIN_ROWS = 10  # Fewer rows can be equal by chance.
+SHARE_OF_DAY = 0.9  # Some rows of a copied day may have been corrected or added later.
+MIN_STEPS = 1000  # Values of less than so many steps of the resolution are often equal by chance.
+MAX_EQUAL_DIRECTIONS = (
+    0.5  # If so many pairs have equal values in both directions, values are often equal without a copy.
+)
 
 
 def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flag the rows of pings and transfers that repeat another time, and the table per such copy."""
+    """Flag rows of pings and transfers that repeat the values of an earlier time, and the table per such copy."""
     long = [table for table in VALUES if table in tables and len(tables[table]) >= 2 * MIN_ROWS]
     return [flag for table in long for flag in _shifted(table, tables[table])]
 
@@ -197,8 +199,8 @@ def _shifted(table: str, frame: pd.DataFrame) -> list[dict]:
         rows = count(int(block.sum()), "row")
         found = f"{n:,} of {rows} from {start:%Y-%m-%d} on have the values of the same pair {distance} earlier"
         cause = (
-            f"what was measured on {start - distance:%Y-%m-%d} was copied under the date {start:%Y-%m-%d}: it is one "
-            "measurement, not two"
+            f"what was measured on {start - distance:%Y-%m-%d} was copied under the date {start:%Y-%m-%d}: both are "
+            "one measurement"
         )
         flags.append(COPIED_DAY.flag(table, "table", SUSPECT, found, cause, value=n, bound=0))
         found = f"the values of the same pair {distance} earlier"
@@ -207,7 +209,7 @@ def _shifted(table: str, frame: pd.DataFrame) -> list[dict]:
 
 
 def _has_fine_steps(values: pd.Series) -> bool:
-    """Whether a column's median is 1,000 or more of its steps."""
+    """Return whether a column's median is at least `MIN_STEPS` times the resolution."""
     positive = values.dropna().astype("float64")
     positive = positive[positive > 0]
     step = rounding(positive) or 10.0 ** -decimals(positive)
@@ -215,7 +217,7 @@ def _has_fine_steps(values: pd.Series) -> bool:
 
 
 def _often_equal(frame: pd.DataFrame, values: list[str]) -> bool:
-    """Whether the two directions of a pair, which are independent, often have equal values."""
+    """Return whether the two directions of pairs, which are independent, often have equal values."""
     there = frame.drop_duplicates(PAIR).set_index(PAIR)[values]
     back = there.rename_axis(["to_region", "from_region"]).swaplevel().reindex(there.index)
     both = back.notna().any(axis=1)

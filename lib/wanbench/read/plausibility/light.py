@@ -1,4 +1,4 @@
-"""RTTs against light over the geodesic, against the opposite direction, and against the best detour."""
+"""Compare RTTs with light over the geodesic, with the opposite direction, and with the best detour."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from wanbench.formatting import count, number, quantity
 from wanbench.regions import FIBRE_INDEX, LIGHT_RTT_MS_PER_KM
 
 from .places import distances
-from .rule import IMPOSSIBLE, RULES, SUSPECT, reach
+from .rule import IMPOSSIBLE, RULES, SUSPECT, tail_bound
 
 LIGHT = RULES["light"]
-ONE_WAY = "this RTT is wrong, or its label: the opposite direction is possible"
-ISOLATED = "a wrong RTT, label or coordinate; this pair alone does not show which"
-ZERO = "an RTT of 0 ms was not measured, or was cut to whole units"
-NEAR = "answered near the sender, by a NAT or a proxy, or a wrong RTT"
-SUB_MS = 1.0  # A NAT or a proxy near the sender answers within it.
-FAR_MS = 5.0  # Over such a path, an answer within `SUB_MS` came from near the sender or is in seconds.
-MIN_LIGHT_MS = 1.0  # Where light takes less, an RTT cut to whole ms may be 0.
+ONE_WAY = "this RTT or its label is wrong: the opposite direction is possible"
+ISOLATED = "the RTT, a label or a coordinate is wrong; this pair alone does not show which"
+ZERO = "an RTT of 0 ms was not measured, or was truncated to whole units"
+NEAR = "answered near the sender, by a NAT or a proxy, or the RTT is wrong"
+SUB_MS = 1.0  # A NAT or a proxy near the sender answers faster than this.
+FAR_MS = 5.0  # If light takes longer, an RTT below `SUB_MS` is in seconds, or something near the sender answered.
+MIN_LIGHT_MS = 1.0  # If light takes less, an RTT truncated to whole ms can be 0.
 
 
 def zero_rtts(rtts: pd.DataFrame) -> tuple[list[dict], pd.DataFrame]:
-    """Flag RTTs of 0 ms over paths where light takes more than 1 ms; also returns the remaining round trips."""
+    """Flag RTTs of 0 ms over paths that light needs more than 1 ms for; return the flags and the other round trips."""
     zero = rtts.rtt_ms <= 0
     return light_flags(rtts[zero & (rtts.vacuum_ms > MIN_LIGHT_MS)], ZERO), rtts[~zero].reset_index(drop=True)
 
 
 def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     """
-    Add to round trips distance_km, light_ms in fibre over it, and the bounds fibre_ms and vacuum_ms, from which the
-    tolerance of the coordinates is subtracted; NaN where a place is not known.
+    Add columns distance_km, light_ms (light in fibre over this distance), fibre_ms and vacuum_ms to round trips.
+
+    fibre_ms and vacuum_ms are lower bounds of the RTT: light over the distance minus the tolerance of the coordinates.
+    All are NaN if the place of a region is not known.
     """
     apart = distances(places, rtts.from_region, rtts.to_region)
     nearest = (apart.distance_km - apart.tolerance_km).clip(lower=0)
@@ -44,13 +46,13 @@ def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
 
 
 def light_flags(rows: pd.DataFrame, causes=ISOLATED) -> list[dict]:
-    """Flag each of these round trips, which are all faster than light in fibre."""
+    """Flag each of these round trips as faster than light in fibre."""
     causes = np.broadcast_to(np.asarray(causes, dtype=object), len(rows))
     return [_light_flag(row, cause) for row, cause in zip(rows.itertuples(index=False), causes, strict=True)]
 
 
 def light_flags_of_region(rows: pd.DataFrame, table: str, region: str, found: str, cause: str) -> list[dict]:
-    """Flag the region behind these impossible round trips, and each of them."""
+    """Flag a region as the cause of these impossible round trips, and flag each of them."""
     where = {"region": region, "column_name": rows.column_name.iloc[0]}
     where |= {"value": float(rows.rtt_ms.median()), "bound": float(rows.fibre_ms.median())}
     return [LIGHT.flag(table, "region", IMPOSSIBLE, found, cause, **where), *light_flags(rows, cause)]
@@ -66,47 +68,46 @@ def _light_flag(row, cause: str) -> dict:
 
 
 def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
-    """The median RTT of the opposite direction (`among` these rows), per row; NaN where there is none."""
+    """Return for each row the median RTT of the opposite direction, among the rows `among`; NaN if there is none."""
     median = rtts[among].groupby(["from_region", "to_region"]).rtt_ms.median().to_dict()
     return np.array([median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float)
 
 
 def sub_millisecond(rtts: pd.DataFrame) -> np.ndarray:
-    """Rows with all echoes under 1 ms over a path that takes light in fibre more than 5 ms."""
+    """Return a mask of the rows with all echoes under 1 ms, although light in fibre takes more than 5 ms."""
     return ((rtts.max_ms < SUB_MS) & (rtts.fibre_ms > FAR_MS)).to_numpy()
 
 
-def check_light(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag every row below light in fibre that no other rule explains, with a mask of these rows."""
-    below = open_rows & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
+def check_light(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flag every unexplained row that is faster than light in fibre; return the flags and a mask of these rows."""
+    below = unexplained & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
     causes = np.where(opposite_ms(rtts) >= rtts.fibre_ms.to_numpy(), ONE_WAY, ISOLATED)
     causes = np.where(sub_millisecond(rtts), NEAR, causes)
     return light_flags(rtts[below], causes[below]), below
 
 
 ASYMMETRY = RULES["asymmetry"]
-MIN_DIRECTIONS_RATIO = 2.0  # Load and unequal routes of the two tests stay below it.
+MIN_DIRECTIONS_RATIO = 2.0  # Load and unequal routes make smaller ratios.
 MIN_DIRECTIONS_MS = 10.0  # Between near regions the queue of one test can double an RTT.
-AGREEMENT = 1.25  # A maximum within a quarter of the opposite direction confirms it.
-FAR_LIGHT_MS = 5.0  # Over shorter paths the last mile, not light, determines the RTT.
-DIRECTIONS_OFFSET_MS = 5.0  # Added to both RTTs before they are compared, so that fractions of a ms do not decide.
+AGREEMENT = 1.25  # A maximum RTT agrees with the opposite direction if they differ by less than this factor.
+FAR_LIGHT_MS = 5.0  # Over paths that light takes less time for, the last mile dominates the RTT.
+DIRECTIONS_OFFSET_MS = 5.0  # Added to both RTTs before they are compared, so that fractions of a ms matter less.
 EARLY = (
-    "some echoes of its ping were timed too short: the maximum RTT agrees with the opposite direction, the minimum "
-    "does not"
+    "ping reported some echoes as too fast: the maximum RTT agrees with the opposite direction, the minimum does not"
 )
 
 
-def check_asymmetry(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag the rows in the wrong direction of a pair, with a mask of these rows."""
+def check_asymmetry(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flag pairs with very different RTTs in the two directions; return the flags and a mask of the flagged rows."""
     explained, flags = np.zeros(len(rtts), bool), []
-    for _, frame in _measured(rtts, open_rows).groupby("table"):
+    for _, frame in _measured(rtts, unexplained).groupby("table"):
         medians = frame.groupby(["from_region", "to_region"]).rtt_ms.median()
         pairs = medians.rename("there").to_frame()
         pairs["back"] = [medians.get((b, a), np.nan) for a, b in medians.index]
         once = medians.index.get_level_values(0) < medians.index.get_level_values(1)
         pairs = pairs[pairs.back.notna() & once]
         apart = (pairs.there - pairs.back).abs()
-        bound = max(reach(apart.to_numpy()), MIN_DIRECTIONS_MS)
+        bound = max(tail_bound(apart.to_numpy()), MIN_DIRECTIONS_MS)
         ratio = np.maximum(pairs.there / pairs.back, pairs.back / pairs.there)
         for (a, b), pair in pairs[(apart > bound) & (ratio > MIN_DIRECTIONS_RATIO)].iterrows():
             new, rows = _direction_flags(frame, a, b, pair, bound)
@@ -115,17 +116,17 @@ def check_asymmetry(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dic
     return flags, explained
 
 
-def _measured(rtts: pd.DataFrame, open_rows: np.ndarray) -> pd.DataFrame:
-    """The open rows that a ping measured; RTTs of transfers include their queues."""
-    return rtts[open_rows & (rtts.table != "transfers").to_numpy()]
+def _measured(rtts: pd.DataFrame, unexplained: np.ndarray) -> pd.DataFrame:
+    """Return unexplained rows, except those of transfers, whose RTTs include the queues that they cause."""
+    return rtts[unexplained & (rtts.table != "transfers").to_numpy()]
 
 
 def _direction_flags(frame, a, b, pair, bound):
-    """Flag the direction that deviates more from what the distance suggests; also returns the index of its rows."""
+    """Flag the direction that deviates more from the RTT expected for the distance; return flags and row indices."""
     usual = float((frame.rtt_ms / frame.light_ms).where(frame.light_ms > FAR_LIGHT_MS).median())
     rows = frame[(frame.from_region == a) & (frame.to_region == b)]
     expected = usual * float(rows.light_ms.iloc[0])
-    if not np.isfinite(expected):  # without coordinates: queues lengthen an RTT, nothing shortens it
+    if not np.isfinite(expected):  # without coordinates, take the smaller: queues lengthen RTTs, nothing shortens them
         expected = min(pair.there, pair.back)
     off_there, off_back = (
         abs(np.log((rtt + DIRECTIONS_OFFSET_MS) / (expected + DIRECTIONS_OFFSET_MS))) for rtt in (pair.there, pair.back)
@@ -136,36 +137,36 @@ def _direction_flags(frame, a, b, pair, bound):
     flags = []
     for row in rows.itertuples():
         early = row.rtt_ms < other and abs(np.log(row.max_ms / other)) < np.log(AGREEMENT)
-        cause = EARLY if early else "a wrong RTT or label of one direction, or a queue in all of its echoes"
+        cause = EARLY if early else "the RTT or label of one direction is wrong, or all its echoes waited in a queue"
         found = (
-            f"{quantity(row.rtt_ms, 'ms')}, and back {quantity(other, 'ms')}; no other pairs "
-            f"differ by more than {number(bound)} ms and a factor {MIN_DIRECTIONS_RATIO:g}"
+            f"{quantity(row.rtt_ms, 'ms')}, and {quantity(other, 'ms')} in the opposite direction; the directions of "
+            f"other pairs do not differ by both {number(bound)} ms and a factor of {MIN_DIRECTIONS_RATIO:g}"
         )
         flags.append(ASYMMETRY.flag_round_trip(row, SUSPECT, found, cause, other))
     return flags, rows.index.to_numpy()
 
 
-MIN_EARLY_RATIO = 1.2  # A ping whose maximum is closer to its minimum has no single wrong echo.
-MIN_EARLY_MS = 5.0  # Queues alone make smaller differences between the directions.
-MIN_ROWS = 3  # Minimum rows before a sender is blamed.
-MIN_ROWS_OF_CLOUD = 10  # This many confirmed pings of a cloud show that its hosts time echoes too short.
-SENDER_SHARE = 0.9  # A sender of a smaller share of the rows does not explain them.
+MIN_EARLY_RATIO = 1.2  # If the maximum is closer to the minimum, the fault is not in single echoes.
+MIN_EARLY_MS = 5.0  # Queues make smaller differences between the directions.
+MIN_ROWS = 3  # Fewer rows do not suffice to blame a sender.
+MIN_ROWS_OF_CLOUD = 10  # So many confirmed pings of a cloud show that its hosts report echoes as too fast.
+SENDER_SHARE = 0.9  # The sender of a smaller share of the rows does not explain them.
 EARLY_MINIMUM = (
-    "some echoes of this ping were timed too short: its maximum RTT is possible and agrees with the opposite "
-    "direction, so the place is right and the minimum RTT is wrong"
+    "some echoes of this ping were timed too short: its maximum RTT agrees with the opposite direction, so the place "
+    "is correct and the minimum RTT is wrong"
 )
 LOCAL = (
-    "echoes from {region} answered before they reached their target (by a proxy or a translator near it), or timed "
-    "wrongly there: the opposite directions are possible"
+    "a proxy or NAT near {region} answered instead of the targets, or echoes were timed wrongly there: the RTTs of the "
+    "opposite directions are possible"
 )
 
 
-def check_early_echoes(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def check_early_echoes(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
     """
-    Flag pings below light whose maximum is right and whose minimum is too short, with a mask of the rows they explain.
+    Flag pings whose minimum RTT is impossible and whose maximum is plausible; return flags and a mask of their rows.
     """
     fibre, maximum = rtts.fibre_ms.to_numpy(), rtts.max_ms.to_numpy()
-    below = open_rows & (rtts.rtt_ms.to_numpy() < fibre)
+    below = unexplained & (rtts.rtt_ms.to_numpy() < fibre)
     if not below.any():
         return [], below
     opposite = opposite_ms(rtts)
@@ -175,14 +176,14 @@ def check_early_echoes(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[
     many = cloud[possible & agrees].value_counts()
     usual = cloud.isin(many[many >= MIN_ROWS_OF_CLOUD].index).to_numpy()
     early = possible & (agrees | usual)
-    also = open_rows & usual & ~below & _short(rtts, opposite)
+    also = unexplained & usual & ~below & _short(rtts, opposite)
     flags = _of_a_sender(rtts, early, also) + light_flags(rtts[early], EARLY_MINIMUM)
     flags += [_shorter(row, other) for row, other in zip(rtts[also].itertuples(), opposite[also], strict=True)]
     return flags, early | also
 
 
 def _short(rtts: pd.DataFrame, opposite: np.ndarray) -> np.ndarray:
-    """Pings whose maximum RTT agrees with the opposite direction, and whose minimum is well below it."""
+    """Return a mask of pings whose maximum RTT agrees with the opposite direction, but whose minimum does not."""
     minimum = rtts.rtt_ms.to_numpy()
     short = (minimum < opposite / AGREEMENT) & (opposite - minimum > MIN_EARLY_MS)
     return short & _agree(rtts.max_ms.to_numpy(), opposite)
@@ -195,21 +196,23 @@ def _agree(maximum: np.ndarray, opposite: np.ndarray) -> np.ndarray:
 
 def _shorter(row, opposite: float) -> dict:
     minimum, maximum, back = (quantity(value, "ms") for value in (row.rtt_ms, row.max_ms, opposite))
-    found = f"minimum {minimum}, maximum {maximum}, and back {back}"
+    found = f"minimum {minimum}, maximum {maximum}, and {back} in the opposite direction"
     return ASYMMETRY.flag_round_trip(row, SUSPECT, found, EARLY_MINIMUM, opposite / AGREEMENT)
 
 
-def check_opposite(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag regions from which several pairs are faster than light, unlike their opposite directions."""
+def check_opposite(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flag regions from which several RTTs are faster than light, while the opposite directions are not."""
     explained = np.zeros(len(rtts), bool)
     fibre = rtts.fibre_ms.to_numpy()
-    below = open_rows & (rtts.rtt_ms.to_numpy() < fibre) & (opposite_ms(rtts) >= fibre)
+    below = unexplained & (rtts.rtt_ms.to_numpy() < fibre) & (opposite_ms(rtts) >= fibre)
     flags = []
     for (table, region), group in rtts[below].groupby(["table", "from_region"]):
         if group.to_region.nunique() < MIN_ROWS:
             continue
         cause = LOCAL.format(region=region)
-        found = f"{count(len(group), 'row')} from {region} faster than light, and the opposite directions are not"
+        found = (
+            f"{count(len(group), 'row')} from {region} are faster than light in fibre; the opposite directions are not"
+        )
         flags += light_flags_of_region(group, table, region, found, cause)
         explained[group.index] = True
     return flags, explained
@@ -227,17 +230,17 @@ def _of_a_sender(rtts, early, also) -> list[dict]:
         rows = rtts[rtts.table == table]
         theirs, mine = (sum(_of(frame.from_region, who)) for frame in (rows, group))
         n_also = int((also & _of(rtts.from_region, who)).sum())
-        more = f"; {n_also:,} more are less than 0.8 of the opposite direction" if n_also else ""
+        more = f"; {n_also:,} more are below 0.8 times the opposite direction" if n_also else ""
         worst = group.loc[(group.rtt_ms / group.fibre_ms).idxmin()]
         found = (
             f"{mine:,} of {count(theirs, 'row')} that start in {who} are faster than light in fibre, and "
-            f"{len(group) - mine:,} of {count(len(rows) - theirs, 'other')}; fastest: {worst.from_region} to "
-            f"{worst.to_region}, {quantity(worst.rtt_ms, 'ms')} where its maximum is "
+            f"{len(group) - mine:,} of {count(len(rows) - theirs, 'other')}; the worst is {worst.from_region} to "
+            f"{worst.to_region} with a minimum of {quantity(worst.rtt_ms, 'ms')} and a maximum of "
             f"{quantity(worst.max_ms, 'ms')}{more}"
         )
         cause = (
-            f"the ping or the clock of the hosts of {who} timed single echoes too short: the maximum RTTs of the "
-            f"same pings are possible, so {column} cannot be used there"
+            f"the ping or the clock of the hosts of {who} timed some echoes too short: the maximum RTTs of the same "
+            f"pings are possible, so do not use {column} of these hosts"
         )
         scope, region = ("region", who) if ":" in who else ("column", None)
         where = {"region": region, "column_name": column}
@@ -247,27 +250,27 @@ def _of_a_sender(rtts, early, also) -> list[dict]:
 
 
 def _of(names: pd.Series, who: str) -> pd.Series:
-    """Whether a region is `who`, or belongs to the cloud `who`."""
+    """Return a mask of the regions that are `who`, or belong to the cloud `who`."""
     return (names == who) | names.str.startswith(f"{who}:")
 
 
 def _one(names: pd.Series) -> str | None:
-    """The name that nine in ten rows have; None if there is no such name."""
+    """Return the name that at least 9 of 10 rows have; None if there is none."""
     shares = names.value_counts(normalize=True)
     return shares.index[0] if shares.iloc[0] >= SENDER_SHARE else None
 
 
 TRIANGLE = RULES["triangle"]
-MIN_DETOUR_RATIO = 3.0  # Real routes stay below it, by the papers above.
-MIN_DETOUR_MS = 100.0  # More than a detour within a continent costs.
+MIN_DETOUR_RATIO = 3.0  # Real routes have smaller ratios, according to the papers in `rules.csv`.
+MIN_DETOUR_MS = 100.0  # A detour within a continent costs less.
 DETOUR_OFFSET_MS = 20.0  # Added to both sides, so that short paths do not give large ratios.
-LONGER_THAN_DETOUR = "a wrong RTT or label, a queue in all echoes, or a route that goes far out of its way"
+LONGER_THAN_DETOUR = "the RTT or a label is wrong, all echoes waited in a queue, or the route makes a long detour"
 
 
-def check_triangle(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag the rows whose pair has a minimum RTT far above every detour, with a mask of these rows."""
+def check_triangle(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flag pairs whose minimum RTT is far above that over a third region; return flags and a mask of their rows."""
     explained, flags = np.zeros(len(rtts), bool), []
-    for _, frame in _measured(rtts, open_rows).groupby("table"):
+    for _, frame in _measured(rtts, unexplained).groupby("table"):
         names = sorted({*frame.from_region, *frame.to_region})
         first, second = (np.searchsorted(names, frame[name]) for name in ("from_region", "to_region"))
         direct = np.full((len(names), len(names)), np.inf)
@@ -277,15 +280,15 @@ def check_triangle(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict
         comparable = np.isfinite(direct) & np.isfinite(detour)
         ratio = np.zeros_like(direct)
         np.divide(direct + DETOUR_OFFSET_MS, detour + DETOUR_OFFSET_MS, out=ratio, where=comparable)
-        usual = reach(ratio[np.triu(comparable, 1)])
+        usual = tail_bound(ratio[np.triu(comparable, 1)])
         bound = max(usual if np.isfinite(usual) else 0.0, MIN_DETOUR_RATIO)
         longer = np.subtract(direct, detour, out=np.zeros_like(direct), where=comparable)
         off = (ratio > bound) & (longer > MIN_DETOUR_MS)
         rows = off[first, second]
         for row, best in zip(frame[rows].itertuples(), detour[first, second][rows], strict=True):
             found = (
-                f"{quantity(row.rtt_ms, 'ms')} where the best detour takes {quantity(best, 'ms')}; others take at most "
-                f"{number(bound)} times theirs"
+                f"{quantity(row.rtt_ms, 'ms')}, but {quantity(best, 'ms')} over the best third region; other RTTs are "
+                f"at most {number(bound)} times those over a third region"
             )
             flags.append(TRIANGLE.flag_round_trip(row, SUSPECT, found, LONGER_THAN_DETOUR, best))
         explained[frame.index[rows]] = True
@@ -293,7 +296,7 @@ def check_triangle(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict
 
 
 def _detours(direct: np.ndarray) -> np.ndarray:
-    """The smallest sum over a third region, per pair; infinite where there is none."""
+    """Return for each pair the smallest sum of RTTs over a third region; infinite if there is none."""
     best = np.full_like(direct, np.inf)
     for k in range(len(direct)):
         over = direct[:, k][:, None] + direct[k][None, :]

@@ -1,4 +1,4 @@
-"""Coordinates of regions, distances between them, and where round trips allow a region to be (Gueye et al. 2006)."""
+"""Look up coordinates of regions, compute distances, and locate a region from RTTs (Gueye et al. 2006)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from wanbench.regions import LIGHT_RTT_MS_PER_KM, geodesic_km
 from .rule import IMPOSSIBLE, RULES
 
 EARTH_RADIUS_KM = 6371.0088
-DEFAULT_PRECISION_KM = 50.0  # A metropolitan area: what a cloud means by a city.
-MAX_PRECISION_KM = 600.0  # The coarsest precision in the catalogue: coarser coordinates would hide every error.
+DEFAULT_PRECISION_KM = 50.0  # A metropolitan area: clouds give no more than a city.
+MAX_PRECISION_KM = 600.0  # The coarsest precision in the catalogue; coarser coordinates would hide every error.
 SPHERE_SLACK = 1.006  # A great circle on the mean sphere and the WGS-84 geodesic differ by at most 0.56 %.
 
 
 def known_places(*overrides: pd.DataFrame | None) -> pd.DataFrame:
     """
-    Coordinates by region name: those of the catalogue, replaced by those of each table `regions` given.
+    Return coordinates by region name, from the catalogue and from tables `regions`, which take precedence.
 
-    A missing precision is the catalogue's for that name, else 50 km; a precision above 600 km counts as 600 km.
+    Without a stated precision, use the catalogue's for that name, or else 50 km. Reduce a precision above 600 km to
+    600 km.
     """
     columns = ["name", "latitude_deg", "longitude_deg", "precision_km"]
     stated = [regions[on_earth(regions)] for regions in overrides if regions is not None]
@@ -36,8 +37,10 @@ def known_places(*overrides: pd.DataFrame | None) -> pd.DataFrame:
 
 def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.DataFrame:
     """
-    Per row: distance_km, and tolerance_km, the sum of both precisions, by which the hosts may be nearer. NaN where a
-    region is not among the places.
+    Return distance_km and tolerance_km for each pair of regions, given by the series `first` and `second`.
+
+    tolerance_km is the sum of the precisions of both places: the hosts may be closer by this distance. Both are NaN if
+    a region is not in `places`.
     """
     coordinates = places[["latitude_deg", "longitude_deg"]].astype(float).itertuples(index=False, name=None)
     points = dict(zip(places.index, coordinates, strict=True))
@@ -50,7 +53,7 @@ def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.D
 
 def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.ndarray:
     """
-    Great-circle distances on the mean sphere, by broadcasting.
+    Return great-circle distances between points in degrees on the mean sphere; arrays are broadcast.
 
     >>> great_circle_km(0.0, 0.0, 0.0, 90.0).round()
     np.float64(10008.0)
@@ -62,13 +65,13 @@ def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.
 
 
 def kilometres_to(places: pd.DataFrame, latitude, longitude) -> np.ndarray:
-    """Great-circle distances of points (rows) to places (columns)."""
+    """Return great-circle distances of points (rows) to places (columns)."""
     points = np.atleast_1d(latitude)[:, None], np.atleast_1d(longitude)[:, None]
     return great_circle_km(*points, places.latitude_deg.to_numpy(), places.longitude_deg.to_numpy())
 
 
 def destination(latitude, longitude, angle, bearing) -> tuple[np.ndarray, np.ndarray]:
-    """Latitude and longitude, in degrees, of the points at an angle and a bearing from others (all in radians)."""
+    """Return latitude and longitude (degrees) of points at an angle and a bearing from given points (all radians)."""
     sine = np.sin(latitude) * np.cos(angle) + np.cos(latitude) * np.sin(angle) * np.cos(bearing)
     east = np.sin(bearing) * np.sin(angle) * np.cos(latitude)
     turned = longitude + np.arctan2(east, np.cos(angle) - np.sin(latitude) * sine)
@@ -79,35 +82,35 @@ EARTH = RULES["earth"]
 
 
 def on_earth(regions: pd.DataFrame) -> pd.Series:
-    """Whether each row of a table `regions` has coordinates on the globe."""
+    """Return a mask of the regions with valid latitude and longitude."""
     return regions.latitude_deg.between(-90, 90) & regions.longitude_deg.between(-180, 180)
 
 
 def check_earth(*tables: pd.DataFrame | None) -> list[dict]:
-    """Flag each region with coordinates outside the globe; the other rules use the catalogue's place for it."""
+    """Flag each region with an invalid latitude or longitude; other rules use the catalogue's place for it."""
     flags = []
     for regions in tables:
         for row in () if regions is None else regions[~on_earth(regions)].itertuples(index=False):
             exchanged = abs(row.longitude_deg) <= 90 and abs(row.latitude_deg) <= 180
             found = f"{row.name} is stated at latitude {row.latitude_deg:g}, longitude {row.longitude_deg:g}"
-            cause = "latitude and longitude are exchanged" if exchanged else "not degrees, or a digit too many"
+            cause = "latitude and longitude are exchanged" if exchanged else "not degrees, or one digit too many"
             where = {"region": row.name, "value": float(row.latitude_deg), "bound": 90.0}
             flags.append(EARTH.flag("regions", "region", IMPOSSIBLE, found, cause, **where))
     return flags
 
 
-N_POINTS = 6_000  # Points that fill a disc: 1 % of its area is 60 of them.
+N_POINTS = 6_000  # Points that fill a disc: 60 for each per cent of its area.
 GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 
 
 @dataclass(frozen=True)
 class Area:
     """
-    The part of the earth that the round trips of a region allow.
+    The part of the earth where a region can be, according to its RTTs.
 
-    `latitude_deg` and `longitude_deg` are its middle (NaN if no place on earth is allowed), `radius_km` the distance
-    from it to the farthest point. `discs` has a row per landmark: region, latitude_deg, longitude_deg, rtt_ms,
-    radius_km; `points` fill the area evenly: latitude_deg, longitude_deg.
+    `latitude_deg` and `longitude_deg` are its centre (NaN if no place on earth is allowed), `radius_km` is the distance
+    from there to its farthest point. `discs` has a row per landmark (region, latitude_deg, longitude_deg, rtt_ms,
+    radius_km). `points` (latitude_deg, longitude_deg) fill the area evenly.
     """
 
     region: str
@@ -123,14 +126,14 @@ class Area:
         return not len(self.points)
 
     def allows(self, latitude, longitude, slack_km: float = 0.0) -> np.ndarray:
-        """Whether a place lies within every disc, enlarged by `slack_km`."""
+        """Return for each place whether it lies within every disc, enlarged by `slack_km`."""
         away = kilometres_to(self.discs, latitude, longitude)
         return (away <= (self.discs.radius_km.to_numpy() + slack_km) * SPHERE_SLACK).all(axis=1)
 
 
 def position(latitude: float, longitude: float) -> str:
     """
-    The description of a place.
+    Format coordinates for a sentence.
 
     >>> position(-23.55, -46.63)
     '23.55 S 46.63 W'
@@ -140,11 +143,11 @@ def position(latitude: float, longitude: float) -> str:
 
 def locate(region: str, landmarks: pd.DataFrame) -> Area:
     """
-    Where a region may be: the intersection of the discs around its landmarks.
+    Return where a region can be: the intersection of discs around its landmarks.
 
     The radius of a disc is the distance that light in fibre covers in half the RTT, c RTT / (2 n), plus the precision
-    of the landmark's coordinates. `landmarks` has the columns region, latitude_deg, longitude_deg, precision_km, rtt_ms
-    (minimum).
+    of the landmark's coordinates. `landmarks` has the columns region, latitude_deg, longitude_deg, precision_km and
+    rtt_ms (the minimum).
     """
     radius = landmarks.rtt_ms / LIGHT_RTT_MS_PER_KM + landmarks.precision_km
     discs = landmarks[["region", "latitude_deg", "longitude_deg", "rtt_ms"]].assign(radius_km=radius)
@@ -163,7 +166,7 @@ def locate(region: str, landmarks: pd.DataFrame) -> Area:
 
 
 def cap(latitude: float, longitude: float, radius_km: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points that fill a disc on the sphere evenly, like the seeds of a sunflower, from its centre on."""
+    """Return points that fill a disc on the sphere evenly, in a sunflower pattern from its centre."""
     k = np.arange(N_POINTS)
     cosine = 1 - (1 - np.cos(radius_km / EARTH_RADIUS_KM)) * k / (N_POINTS - 1)
     angle, bearing = np.arccos(np.clip(cosine, -1, 1)), k * GOLDEN_ANGLE
@@ -171,7 +174,7 @@ def cap(latitude: float, longitude: float, radius_km: float) -> tuple[np.ndarray
 
 
 def circle(latitude: float, longitude: float, radius_km: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points on the edge of a disc, enough to look round."""
+    """Return 120 points on the edge of a disc on the sphere."""
     angle = min(radius_km / EARTH_RADIUS_KM, np.pi)
     return destination(np.radians(latitude), np.radians(longitude), angle, np.linspace(0, 2 * np.pi, 120))
 

@@ -1,4 +1,4 @@
-"""Columns of rates: conversion factors between units, counts of blocks of bytes, and columns in two units."""
+"""Detect wrong units of rates: known factors, numbers of transferred bytes, and two units in one column."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ UNITS = {
     1e-6 / 8: "bytes for bits: the values are MB per second",
     1e-9: "factor 1,000,000,000: Gbit/s for bit/s",
 }
-MIN_DIFFERENT = 8  # Fewer values have a common divisor by chance.
-MAX_WHOLE = 2**60  # Far above every rate and count; integers below it are exact in the greatest common divisor.
+MIN_DIFFERENT = 8  # Fewer values can have a common divisor by chance.
+MAX_WHOLE = 2**60  # Above every rate and count; larger values are not used for greatest common divisors.
 IPERF_BLOCK = 131_072
 
 
 def common_block(values: pd.Series) -> int | None:
     """
-    The largest common divisor of all values, if a multiple of 1,024 and not round; else None.
+    Return the greatest common divisor of all values if it is a block size (a multiple of 1,024, not round), or None.
 
     >>> common_block(pd.Series([131072.0 * k for k in (3, 4, 5, 8, 11, 12, 19, 40)]))
     131072
@@ -51,14 +51,14 @@ def common_block(values: pd.Series) -> int | None:
     block = rounding(values) if len(different) >= MIN_DIFFERENT else 0
     if not block:
         return None
-    # A round number has as many twos as fives; a block of 2^10 bytes or more has many more twos.
+    # A round number has about as many prime factors 2 as 5; a block of 2^10 bytes or more has many more factors 2.
     twos, fives = _power(block, 2), _power(block, 5)
     return block if twos >= 10 and twos - fives >= 8 else None
 
 
 def rounding(values: pd.Series) -> int:
     """
-    The largest whole number that divides all positive values; 0 if they are not whole numbers.
+    Return the greatest common divisor of all positive values; 0 if they are not integers.
 
     >>> rounding(pd.Series([2e6, 5e6])), rounding(pd.Series([0.5, 2.0]))
     (1000000, 0)
@@ -77,7 +77,7 @@ def _power(value: int, base: int) -> int:
 
 
 def block_cause(block: int) -> str:
-    """The likely cause of a column of multiples of a block."""
+    """Return the likely cause if all values of a column are multiples of `block` bytes."""
     if block % (8 * IPERF_BLOCK) == 0:
         also = "; or a rate in steps of 2^20 for 10^6" if block == 8 * IPERF_BLOCK else ""
         return f"bytes transferred, not a rate: whole blocks of iperf's 128 KiB, times 8{also}"
@@ -88,17 +88,17 @@ def block_cause(block: int) -> str:
 
 TWO_UNITS = RULES["two units"]
 CAUSES = {1e3: "factor 1,000: kbit/s for bit/s in these rows", 1e6: "factor 1,000,000: Mbit/s for bit/s in these rows"}
-MIN_ROWS = 20  # Fewer rows do not show what is usual.
-MIN_LOW = 5  # Fewer slow rows may be slow paths.
-SIMILAR_ROWS = 31  # Rows of similar RTT that a row is compared with: fifteen on either side.
-QUARTILE = 0.75  # Above the median, so that up to two thirds of the rows may be in the smaller unit.
-GAP = np.log10(15)  # Rates of one survey scatter over a factor of 50 at one RTT: a unit of 1,000 leaves a gap of 20.
-TOLERANCE = np.log10(1.6)  # Tolerance of the median ratio around a power of 1,000.
-SHARED_ENDS = 0.5  # If fewer slow rows share their hosts with fast rows, the hosts may be slow.
+MIN_ROWS = 20  # Fewer rows do not show the usual rate.
+MIN_LOW = 5  # Fewer slow rows may just be slow paths.
+SIMILAR_ROWS = 31  # Each row is compared with so many rows of similar RTT, itself in the middle.
+QUARTILE = 0.75  # Not the median, so that up to two thirds of the rows can be in the smaller unit.
+GAP = np.log10(15)  # At one RTT, rates of a survey scatter by a factor of 50, so a factor of 1,000 leaves a gap of 20.
+TOLERANCE = np.log10(1.6)  # The median ratio may differ from a power of 1,000 by this factor.
+SHARED_ENDS = 0.5  # If fewer slow rows share hosts with fast rows, the hosts may be slow.
 
 
 def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
-    """Flag rows 1,000 times slower than rows of similar RTT, with a gap in between, and their column."""
+    """Flag a column and its slow rows if these are 1,000 times slower than rows of similar RTT, with a gap between."""
     rate = column.values.where(column.values > 0)
     positive = rate.notna().to_numpy()
     if positive.sum() < MIN_ROWS:
@@ -119,20 +119,20 @@ def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
         times = 10 ** np.median(below[low])
         found = (
             f"{column.name}: {len(rows):,} of {count(int(positive.sum()), 'row')} are {number(times)} times slower "
-            f"than rows of similar RTT, {quantity(middle[0], 'bit/s')} in the median; none lies within a factor "
-            f"{number(10 ** gaps[k])} of them"
+            f"than rows of similar RTT, with a median of {quantity(middle[0], 'bit/s')}; no other row is within a "
+            f"factor of {number(10 ** gaps[k])} of them"
         )
         flags = [column.whole(TWO_UNITS, found, CAUSES[factor], *middle, SUSPECT)]
         for row in rows:
             rate = quantity(column.values.iloc[row], "bit/s")
-            found = f"{rate} where rows of similar RTT have {factor:,.0f} times that"
+            found = f"{rate}; rows of similar RTT have {factor:,.0f} times that"
             flags.append(column.row(TWO_UNITS, row, found, CAUSES[factor], middle[1], SUSPECT))
         return flags
     return []
 
 
 def rtt_ms(frame: pd.DataFrame, rtts: pd.DataFrame) -> np.ndarray:
-    """The minimum RTT of each row's pair, in either direction; NaN where there is none."""
+    """Return the minimum RTT of each row's pair, in either direction; NaN if there is none."""
     ends = [np.minimum(rtts.from_region, rtts.to_region), np.maximum(rtts.from_region, rtts.to_region)]
     minimum = rtts.rtt_ms.groupby(ends).min().to_dict()
     ways = zip(frame.from_region.fillna(""), frame.to_region.fillna(""), strict=True)
@@ -140,7 +140,7 @@ def rtt_ms(frame: pd.DataFrame, rtts: pd.DataFrame) -> np.ndarray:
 
 
 def _below_usual(logs: np.ndarray, times_ms: np.ndarray) -> np.ndarray:
-    """How far each log10 rate lies below the upper quartile of rows of similar RTT; rows without RTT come last."""
+    """Return how far each log10 rate is below the upper quartile of rows of similar RTT; rows without RTT come last."""
     order = np.argsort(times_ms, kind="stable")
     near = pd.Series(logs[order]).rolling(SIMILAR_ROWS, center=True, min_periods=(SIMILAR_ROWS + 1) // 2)
     usual = near.quantile(QUARTILE)
@@ -150,7 +150,7 @@ def _below_usual(logs: np.ndarray, times_ms: np.ndarray) -> np.ndarray:
 
 
 def _shared(column: Column, low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether half of the slow rows have a sender, and half a receiver, that fast rows also have."""
+    """Return whether at least half of the slow rows share their sender with fast rows, and half their receiver."""
     return all(
         ends.iloc[low].isin(set(ends.iloc[high].dropna())).mean() >= SHARED_ENDS
         for ends in (column.sender, column.receiver)

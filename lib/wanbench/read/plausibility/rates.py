@@ -1,4 +1,4 @@
-"""Throughput against bytes and duration, window, link, instance, and rate limiters."""
+"""Compare throughput with bytes and duration, with the TCP window and with rate limits, and detect rate limiters."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, Rule, row_names
 
 LINK = RULES["link"]
 INSTANCE = RULES["instance"]
-TOLERANCE = 1.05  # A link's queue lets a short transfer exceed its rate by a little.
-FAR_ABOVE = 2.0  # Clouds promise the rate of an instance at least; some send a little more, none twice as much.
-CEILING = {LINK.name: "the link's rate", INSTANCE.name: "what the sender's instance may send"}
-EXCHANGED = "from and to are exchanged in these rows: {} of the other end allows them"
+TOLERANCE = 1.05  # A short transfer can exceed the link's rate slightly, because the queue absorbs a part.
+FAR_ABOVE = 2.0  # Clouds state minimum rates of instances: some send slightly more, none twice as much.
+CEILING = {LINK.name: "the link's rate", INSTANCE.name: "the rate limit of the sender's instance"}
+EXCHANGED = "from and to are exchanged in these rows: {} in the opposite direction allows them"
 OTHERWISE = "{} is not as stated, or the throughput is wrong or in another unit"
-EIGHTH = (0.105, 0.126)  # 84 to 101 % of an eighth: a saturated link, less its headers, in bytes.
-MIN_ROWS_EIGHTH = 10  # Fewer rows show an eighth by chance.
-SHARE_ABOVE = 0.02  # From this share of the rows on, and at least `MIN_ROWS_ABOVE` rows, the column is flagged too.
+EIGHTH = (0.105, 0.126)  # 84 to 101 % of an eighth: the payload of a saturated link in bytes/s.
+MIN_ROWS_EIGHTH = 10  # Fewer rows can be near an eighth by chance.
+SHARE_ABOVE = 0.02  # The column is flagged if at least this share of its rows is, and `MIN_ROWS_ABOVE` rows.
 MIN_ROWS_ABOVE = 2
-MIN_ROWS_EXCHANGED = 3  # Fewer rows may fit the opposite direction by chance.
+MIN_ROWS_EXCHANGED = 3  # Fewer rows can fit the opposite direction by chance.
 
 
 def link_rates(column: Column, links: pd.DataFrame | None) -> np.ndarray:
-    """The rate of each row's emulated link in bit/s; NaN where there is no link, or no limit."""
+    """Return the rate of each row's emulated link in bit/s; NaN without a link or a limit."""
     if links is None or not len(links):
         return np.full(len(column.frame), np.nan)
     rates = links.dropna(subset="rate_bps").groupby(["from_region", "to_region"]).rate_bps.max().to_dict()
@@ -39,16 +39,16 @@ def link_rates(column: Column, links: pd.DataFrame | None) -> np.ndarray:
 
 @cache
 def known_instances() -> pd.DataFrame:
-    """Published rates of instance types: instance, cloud, egress_bps, note, source, as_of."""
+    """Return published rate limits of instance types: instance, cloud, egress_bps, note, source, as_of."""
     return pd.read_csv(Path(__file__).with_name("instances.csv"))
 
 
 def instance_rates(column: Column, instances: Mapping | None, tests: pd.DataFrame | None) -> np.ndarray:
     """
-    The rate limit of each row's sender, in bit/s; NaN if unknown.
+    Return the rate limit of each row's sender in bit/s; NaN if unknown.
 
-    `instances` maps a cloud or a region to an instance type of `known_instances`, or to bit/s. For other rows the
-    instance type comes from the setting of the test, if that is "<machine> to <machine>".
+    `instances` maps clouds or regions to instance types of `known_instances`, or to bit/s. For other senders, the
+    instance type is taken from the setting of the test, if this has the form "<machine> to <machine>".
     """
     given = _checked(instances or {})
     rates = [given.get(name, given.get(str(name).partition(":")[0], np.nan)) for name in column.sender]
@@ -70,7 +70,7 @@ def _checked(instances: Mapping) -> dict[str, float]:
 
 
 def _by_setting(column: Column, tests: pd.DataFrame | None) -> np.ndarray:
-    """The rate of each row's sender by its test's setting, in bit/s; NaN if that names no instance type."""
+    """Return the rate limit of each row's sender in bit/s by the test's setting; NaN if it names no instance type."""
     if tests is None or "setting" not in tests or "test_id" not in column.frame or tests.setting.isna().all():
         return np.full(len(column.frame), np.nan)
     egress_bps = known_instances().set_index("instance").egress_bps.to_dict()
@@ -89,10 +89,10 @@ def check_ceiling(
     rule: Rule, column: Column, ceiling: np.ndarray, exchanged: np.ndarray, cause: str = ""
 ) -> list[dict]:
     """
-    Flag the rates above a ceiling, per row and of the column.
+    Flag rows with rates above a ceiling, and their column if there are many.
 
-    `ceiling` and `exchanged` hold the ceiling of each row, and the one with from and to exchanged, in bit/s; NaN where
-    there is none. `cause` is that of an earlier flag of the column.
+    `ceiling` holds the ceiling of each row in bit/s, `exchanged` the ceiling of the opposite direction; both are NaN if
+    there is none. `cause` is the cause in an earlier flag of the column; "" without one.
     """
     value = column.values.to_numpy()
     comparable = np.isfinite(value) & np.isfinite(ceiling)
@@ -108,9 +108,9 @@ def check_ceiling(
     if len(over) >= max(MIN_ROWS_ABOVE, SHARE_ABOVE * n):
         largest = int(np.nanargmax(share))
         rows, times = f"{len(over):,} of {count(n, 'row')}", number(share[largest])
-        found = f"{column.name} exceeds {what} in {rows}, by up to {times} times"
+        found = f"{column.name} exceeds {what} in {rows}, by a factor of up to {times}"
         if np.nanmax(share) / 8 <= TOLERANCE:
-            found += "; an eighth of it never does"
+            found += f"; an eighth of {column.name} never does"
             cause = cause or rate_units.TIMES_EIGHT
         ends = float(value[largest]), float(ceiling[largest])
         verdict = IMPOSSIBLE if share[largest] > limit else SUSPECT
@@ -123,29 +123,30 @@ def check_ceiling(
 
 
 def _an_eighth(rule: Rule, column: Column, share: np.ndarray) -> list[dict]:
-    """Flag a column that is an eighth of its ceiling in nearly all rows: a saturated link in bytes."""
+    """Flag a column that is near an eighth of its ceiling in nearly all rows, as if in bytes per second."""
     few = rule is not LINK or len(share) < MIN_ROWS_EIGHTH
     if few or ((share > EIGHTH[0]) & (share <= EIGHTH[1])).mean() < 0.9:
         return []
     middle = float(np.median(share))
-    found = f"{column.name} is {number(middle)} of {CEILING[rule.name]}, nearly the same in {count(len(share), 'row')}"
+    rows = count(len(share), "row")
+    found = f"{column.name} is about {number(middle)} times {CEILING[rule.name]} in nearly all of {rows}"
     return [column.whole(rule, found, rate_units.BYTES_FOR_BITS, middle, 1.0, SUSPECT)]
 
 
 LIMITER = RULES["limiter"]
-ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # Rates that people configure, times a power of ten.
-BAND = 0.02  # Width of the band: limited rates of ten seconds vary by less.
-MIN_ROWS = 10  # Fewer rates cluster by chance.
-MIN_SHARE = 0.2  # A limiter that slows fewer rows does not change the picture.
-MIN_DENSITY = 5  # Times the rows of the adjacent bands: rates without a limiter are spread smoothly.
+ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # Limiters are usually set to these rates, times a power of ten.
+BAND = 0.02  # Width of a band: over ten seconds, limited rates vary by less.
+MIN_ROWS = 10  # Fewer rates can be close together by chance.
+MIN_SHARE = 0.2  # A limiter that affects fewer rows does not matter.
+MIN_DENSITY = 5  # Times as many rows as in the adjacent bands; without a limiter, rates are spread smoothly.
 MIN_ENDS = 3  # Fewer hosts may share one slow network card.
-OVERHEAD = 0.08  # The part of a limiter's rate that headers take: 40 to 66 bytes of 1,500, and more of smaller packets.
-MIN_RTT_RATIO = 2.0  # Rates that a window limits depend on RTT; those of a limiter do not.
-LIMITED = "a rate limiter at {round}: these are its rates, not what the paths carry"
+OVERHEAD = 0.08  # Maximum share of headers in a limiter's rate: 40 to 66 of 1,500 bytes, more in smaller packets.
+MIN_RTT_RATIO = 2.0  # Rates limited by a window depend on the RTT, rates limited by a limiter do not.
+LIMITED = "a rate limiter at {round}: the paths may carry more"
 
 
 def check_limiter(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> list[dict]:
-    """Flag each sending cloud with such a cluster; `limits` are the known ceilings of the rows, else NaN."""
+    """Flag each sending cloud whose rates cluster at a round number; `limits` are known ceilings of rows, or NaN."""
     flags = []
     clouds = column.sender.astype("str").str.partition(":")[0]
     open_rows = (column.values > 0).to_numpy() & np.isnan(limits) & clouds.notna().to_numpy()
@@ -172,7 +173,7 @@ def check_limiter(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> lis
 
 
 def _fullest_band(rates: np.ndarray) -> tuple[float, float]:
-    """The lower end of the fullest band, and the number of rates in the fuller of its two adjacent bands."""
+    """Return the lower end of the band with the most rates, and the number of rates in the fuller adjacent band."""
     ordered = np.sort(rates)
     within = np.searchsorted(ordered, ordered * (1 + BAND), side="right") - np.arange(len(ordered))
     start = float(ordered[np.argmax(within)])
@@ -181,7 +182,7 @@ def _fullest_band(rates: np.ndarray) -> tuple[float, float]:
 
 
 def _round(rate: float) -> float | None:
-    """The round number that a rate equals or lies just below; None if there is none."""
+    """Return the round number that a rate equals or is just below; None if there is none."""
     power = 10.0 ** np.floor(np.log10(rate))
     limits = [factor * power for factor in ROUND]
     return next((limit for limit in limits if (1 - OVERHEAD) * limit <= rate <= 1.002 * limit), None)
@@ -191,15 +192,15 @@ BYTES = RULES["bytes"]
 WINDOW = RULES["window"]
 RATES = ("throughput_bps", "sent_throughput_bps")
 ROW_TOLERANCE = 0.1  # Tools differ in what they count as duration.
-COLUMN_TOLERANCE = 0.005  # Tolerance of a column's median ratio: the closest factors between units are 2.4 % apart.
-SPREAD = 0.02  # Rows within it have the same ratio.
-MOST_ROWS = 0.8  # A column is in another unit if so many rows agree; the rest may have other faults.
+COLUMN_TOLERANCE = 0.005  # Tolerance of a column's median ratio: the closest factors in `UNITS` differ by 2.4 %.
+SPREAD = 0.02  # Rows whose ratios differ by less have the same ratio.
+MOST_ROWS = 0.8  # A column is in another unit if so many rows agree; other rows may have other faults.
 MIN_ROWS_OF_COLUMN = 5  # Fewer rows do not blame a column.
-WRONG_ROW = "bytes, duration or throughput is that of another row, or wrong"
+WRONG_ROW = "bytes, duration or throughput is wrong, or belongs to another row"
 
 
 def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links, instances) -> list[dict]:
-    """Flag the rates in transfers and pairs."""
+    """Flag implausible rates in tables transfers and pairs."""
     flags = []
     for table in ("transfers", "pairs"):
         if table not in tables or tables[table].empty:
@@ -245,7 +246,7 @@ def _computed_rate(column: Column) -> pd.Series:
 
 
 def _bytes(column: Column, computed: pd.Series) -> list[dict]:
-    """Flag the rows, and the column, whose throughput is not 8 x bytes / duration."""
+    """Flag rows whose throughput is not 8 x bytes / duration, and the column if it is in another unit."""
     ratio = (column.values / computed).to_numpy()
     good = np.flatnonzero(np.isfinite(ratio) & (ratio > 0))
     if not len(good):
@@ -254,9 +255,9 @@ def _bytes(column: Column, computed: pd.Series) -> list[dict]:
     middle, step = float(np.median(ratio[good])), rate_units.rounding(column.values)
     factor = _factor(middle)
     off = np.abs(column.values - computed * middle).to_numpy()[good]
-    alike = (off < SPREAD * middle * computed.to_numpy()[good] + step).mean()
+    agreeing = (off < SPREAD * middle * computed.to_numpy()[good] + step).mean()
     clear = np.abs(column.values - computed).to_numpy() > ROW_TOLERANCE * computed.to_numpy() + step
-    if factor and len(good) >= MIN_ROWS_OF_COLUMN and alike >= MOST_ROWS:
+    if factor and len(good) >= MIN_ROWS_OF_COLUMN and agreeing >= MOST_ROWS:
         usual, unit = factor, rate_units.UNITS[factor]
         found = f"{column.name} is {number(middle)} times 8 x bytes / duration, over {count(len(good), 'row')}"
         flags.append(column.whole(BYTES, found, unit, middle, 1.0))
@@ -268,23 +269,23 @@ def _bytes(column: Column, computed: pd.Series) -> list[dict]:
             cause = rate_units.UNITS.get(_factor(ratio[k]), WRONG_ROW)
         if cause:
             carried = f"{quantity(sizes[k], 'bytes')} in {number(durations[k])} s"
-            found = f"{quantity(rates[k], 'bit/s')} where {carried} make {quantity(due[k], 'bit/s')}"
+            found = f"{quantity(rates[k], 'bit/s')}, but {carried} are {quantity(due[k], 'bit/s')}"
             flags.append(column.row(BYTES, k, found, cause, due[k]))
     return flags
 
 
 def _in_no_time(column: Column) -> list[dict]:
     size, duration = (column.frame[name].astype("float64") for name in ("bytes", "duration_s"))
-    cause = "a duration that was not measured, or was cut to whole units"
+    cause = "the duration was not measured, or was truncated to whole units"
     flags = []
     for k in np.flatnonzero((duration == 0) & (size > 0) & (column.values > 0)):
-        found = f"{quantity(column.values.iloc[k], 'bit/s')} where {quantity(size.iloc[k], 'bytes')} took 0 s"
+        found = f"{quantity(column.values.iloc[k], 'bit/s')} , but {quantity(size.iloc[k], 'bytes')} took 0 s"
         flags.append(column.row(BYTES, k, found, cause, np.nan))
     return flags
 
 
 def _factor(ratio: float) -> float | None:
-    """The factor between units that a ratio equals within half a per cent; None if there is none."""
+    """Return the factor of `UNITS` that a ratio equals within 0.5 %; None if there is none."""
     nearest = min(rate_units.UNITS, key=lambda factor: abs(np.log(ratio / factor)))
     return nearest if abs(ratio / nearest - 1) < COLUMN_TOLERANCE else None
 
@@ -297,7 +298,7 @@ def _window(column: Column, rtts: pd.DataFrame, cause: str) -> list[dict]:
     rtt = rate_units.rtt_ms(frame, rtts)
     bound = 2 * 8000 * window.to_numpy() / rtt
     tcp = (frame.protocol.fillna("TCP") == "TCP").to_numpy()
-    cause = cause or "the window was not as requested, or throughput or RTT is wrong or in another unit"
+    cause = cause or "the window was larger than requested, or throughput or RTT is wrong or in another unit"
     flags = []
     for k in np.flatnonzero((column.values.to_numpy() > bound) & tcp):
         found = (

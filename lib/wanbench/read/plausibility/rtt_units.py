@@ -1,4 +1,4 @@
-"""RTTs in a wrong unit, halved RTTs, and answers from near the sender that look like RTTs in seconds."""
+"""Flag RTTs in a wrong unit, halved RTTs, and answers from near the sender, which look like RTTs in seconds."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from .summaries import MAX_DECIMALS, decimals
 RTT_UNIT = RULES["unit of RTT"]
 SECONDS = "factor 1,000: seconds for milliseconds"
 MICROSECONDS = "factor 1,000: microseconds for milliseconds"
-FACTORS = ((1e3, SECONDS), (1e-3, MICROSECONDS))  # The factor that makes the RTT right, and the cause.
-MAX_INFLATION = 4.0  # Longer paths are rare: the usual inflation is 1.2 to 2.5.
-MAX_EXTRA_MS = 40.0  # The last mile and queues, which do not grow with the distance.
-AGREEMENT = 2.0  # Both directions of a pair agree within this factor.
-FAR_APART = 300.0  # A factor between directions that queues do not reach, and a unit of 1,000 does.
-TOO_LONG = 5.0  # An RTT so many times above the maximum that is usual cannot be in ms.
-# From this share of wrong rows the whole column or region is flagged: the rest may have other faults.
+FACTORS = ((1e3, SECONDS), (1e-3, MICROSECONDS))  # The factor that corrects the RTT, and the cause.
+MAX_INFLATION = 4.0  # RTT over light in fibre: usually 1.2 to 2.5, rarely above this.
+MAX_EXTRA_MS = 40.0  # Last mile and queues, which do not grow with the distance.
+AGREEMENT = 2.0  # RTTs of the two directions of a pair agree within this factor.
+FAR_APART = 300.0  # Queues make smaller ratios between directions; a wrong unit makes a ratio of 1,000.
+TOO_LONG = 5.0  # An RTT more than so many times the usual maximum is not in ms.
+# If this share of rows is wrong, the whole column or region is flagged: other rows may have other faults.
 WHOLE_SHARE = 0.8
-MIN_ROWS = 3  # Fewer rows get one flag each.
-ONE_DIRECTION_SHARE = 0.05  # From this share of the rows on, the column is flagged although no region explains them.
-MIN_FIBRE_MS = 0.5  # Over shorter paths an RTT does not show its unit.
-DETOUR_MS = 2000.0  # Satellites and detours may take as long.
-# A single RTT in seconds agrees with the opposite direction this closely; an answer from near hardly ever does.
+MIN_ROWS = 3  # Fewer rows are only flagged one by one.
+ONE_DIRECTION_SHARE = 0.05  # If this share of rows is wrong and no region explains them, the column is flagged.
+MIN_FIBRE_MS = 0.5  # Over paths that light takes less time for, an RTT does not reveal its unit.
+DETOUR_MS = 2000.0  # Satellites and detours can take so long.
+# A single RTT in seconds agrees with the opposite direction this closely; an answer from near the sender rarely does.
 SINGLE_AGREEMENT = 0.05
-PING_DECIMALS = 3  # As ping prints ms.
-MIN_DISTANCE_SCATTER = 0.3  # In natural logarithms: distances that scatter less do not show whether RTTs follow them.
-# RTTs follow the distance if their multiple of light scatters less than this part of the scatter of distances.
+PING_DECIMALS = 3  # Decimals of ping's RTTs in ms.
+MIN_DISTANCE_SCATTER = 0.3  # In natural logarithms; if distances scatter less, RTTs cannot be seen to follow them.
+# RTTs follow the distance if RTT over light scatters less than this part of the scatter of distances.
 FOLLOWS_DISTANCE = 0.8
-# The deviation from the opposite direction, and the share of implausible RTTs, that RTTs in seconds stay below.
+# RTTs in seconds have smaller deviations from the opposite direction, and a smaller share of implausible values.
 ODD_SHARE = 0.2
 NEAR_OR_SECONDS = (
-    "answered near the sender, by a NAT or a proxy, or in seconds: an RTT under 1 ms over so long a path is one of "
-    "both, and this row alone does not show which"
+    "answered near the sender, by a NAT or a proxy, or in seconds: an RTT under 1 ms over this distance is one or the "
+    "other, and this row alone does not show which"
 )
 
 
-def check_rtt_units(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag round trips in another unit among the open rows, with a mask of the rows they explain."""
-    explained = ~open_rows
+def check_rtt_units(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flag unexplained round trips in a wrong unit; return the flags and a mask of the rows that these explain."""
+    explained = ~unexplained
     flags = []
     if rtts.empty:
         return flags, explained
@@ -66,11 +66,11 @@ def check_rtt_units(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dic
             rows = zip(rtts[marked].itertuples(index=False), opposite[marked], strict=True)
             flags += [_unit_flag(row, other, cause) for row, other in rows]
             explained |= marked
-    return flags, explained & open_rows
+    return flags, explained & unexplained
 
 
 def _wrong_unit(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.ndarray:
-    """Rows that are implausible as they stand, and plausible once multiplied by the factor."""
+    """Return a mask of the RTTs that are implausible, but plausible if multiplied by the factor."""
     value, fibre, maximum = (rtts[name].to_numpy() for name in ("rtt_ms", "fibre_ms", "max_ms"))
     usual = _max_usual_ms(rtts)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -94,11 +94,11 @@ def _max_usual_ms(rtts: pd.DataFrame) -> np.ndarray:
 
 def follows_distance(rows: pd.DataFrame, opposite: np.ndarray) -> bool:
     """
-    Whether RTTs, read as seconds, agree with the opposite directions or the distances; True if undecided.
+    Return whether RTTs, read as seconds, agree with the opposite directions or the distances; True if undecided.
 
-    They agree if three quarters of those with an opposite direction are within a fifth of it. With fewer than 3 such
-    rows, if their multiples of light scatter less than 0.8 times as much as the distances; where distances hardly
-    scatter, if less than a fifth of the RTTs is implausible.
+    `opposite` holds the RTT of the opposite direction of each row. If at least 3 rows have one, three quarters of these
+    rows must differ from it by less than 20 %. Otherwise, RTT over light must scatter less than 0.8 times as much as
+    the distances, or, if distances scatter little, less than 20 % of the RTTs must be implausible.
     """
     opposite, rows = opposite[rows.light_ms > 0], rows[rows.light_ms > 0]
     if rows.empty:
@@ -116,17 +116,17 @@ def follows_distance(rows: pd.DataFrame, opposite: np.ndarray) -> bool:
 
 
 def _scatter(values: np.ndarray) -> float:
-    """The mean distance of the logarithms from their median."""
+    """Return the mean absolute deviation of the logarithms from their median."""
     logs = np.log(values[values > 0])
     return float(np.abs(logs - np.median(logs)).mean()) if len(logs) else 0.0
 
 
 def _ambiguous(rtts: pd.DataFrame, rows: np.ndarray, opposite: np.ndarray) -> np.ndarray:
     """
-    Whether each of these rows may be either an answer from near the sender or an RTT in seconds.
+    Return a mask of those `rows` that can be either an answer from near the sender or an RTT in seconds.
 
-    Either of two facts shows seconds: the opposite direction took 1,000 times as long, within 5 %; or the RTT has more
-    decimals than ping's three and than the other RTTs of the column, because a thousandth has three more.
+    Two facts prove seconds: the opposite direction took 1,000 times as long, within 5 %; or the RTT has more decimals
+    than ping prints and than the other RTTs of the column, because division by 1,000 adds three decimals.
     """
     unclear = rows & sub_millisecond(rtts)
     if not unclear.any():
@@ -139,7 +139,7 @@ def _ambiguous(rtts: pd.DataFrame, rows: np.ndarray, opposite: np.ndarray) -> np
 
 
 def _detours(rtts, wrong, here, opposite, factor) -> np.ndarray:
-    """The rows 1,000 times too long that a satellite or a detour explains; none if the whole column is too long."""
+    """Return a mask of the long RTTs that a satellite or detour explains; none if the whole column is too long."""
     if factor > 1 or _whole(rtts, wrong, here):
         return np.zeros(len(rtts), bool)
     value = rtts.rtt_ms.to_numpy()
@@ -147,26 +147,26 @@ def _detours(rtts, wrong, here, opposite, factor) -> np.ndarray:
 
 
 def _telling(rtts, wrong, here) -> np.ndarray:
-    """The rows of a column that reveal its unit."""
+    """Return a mask of the rows that reveal the unit of their column."""
     return here & ((rtts.fibre_ms.to_numpy() > MIN_FIBRE_MS) | wrong)
 
 
 def _whole(rtts, wrong, here) -> bool:
-    """Whether enough of the rows that reveal the unit are wrong to blame the column."""
+    """Return whether enough of the rows that reveal the unit are wrong to flag the column."""
     n = int((wrong & here).sum())
     return n >= MIN_ROWS and n >= WHOLE_SHARE * _telling(rtts, wrong, here).sum()
 
 
 def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list[dict], np.ndarray]:
-    """Flag the column, the regions, or the direction of the wrong rows, with a mask of all rows of these."""
+    """Flag the column or the regions of the wrong rows; return the flags and a mask of all rows that these explain."""
     telling = _telling(rtts, wrong, here)
     n, rows = int((wrong & here).sum()), count(int(here.sum()), "row")
     middle = float(rtts.rtt_ms[wrong & here].median()) if n else np.nan
     common = {"column_name": column, "value": middle, "bound": float(rtts.fibre_ms[wrong & here].median())}
     if _whole(rtts, wrong, here):
         found = (
-            f"{column}: {n:,} of {rows} are so, {number(middle)} in the median where light in fibre takes "
-            f"{number(common['bound'])} ms"
+            f"{column}: {n:,} of {rows} are in a wrong unit; their median is {number(middle)}, where light in fibre "
+            f"takes {number(common['bound'])} ms"
         )
         return [RTT_UNIT.flag(table, "column", IMPOSSIBLE, found, cause, **common)], here.copy()
     flags, marked = [], np.zeros(len(rtts), bool)
@@ -175,8 +175,8 @@ def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list
     if whole["sum"].sum() < WHOLE_SHARE * n:
         whole = whole[:0]
     for region, n_inside, n_region in whole.itertuples(name=None):
-        found = f"{column}: {n_inside:,} of {count(n_region, 'row')} that start in {region} are so"
-        of_region = f"{cause}, in what was measured from {region}"
+        found = f"{column}: {n_inside:,} of {count(n_region, 'row')} that start in {region} are in a wrong unit"
+        of_region = f"{cause}, in measurements from {region}"
         flags.append(RTT_UNIT.flag(table, "region", IMPOSSIBLE, found, of_region, region=region, **common))
         marked |= here & (rtts.from_region == region).to_numpy()
     rest = wrong & here & ~marked
@@ -185,7 +185,7 @@ def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list
         pairs = {tuple(pair) for pair in rtts.loc[rest, ["from_region", "to_region"]].to_numpy()}
         both = sum((b, a) in pairs for a, b in pairs)
         which = "all in one direction of their pairs" if not both else f"{both:,} of them in both directions"
-        found = f"{column}: {int(rest.sum()):,} of {rows} are so, {which}"
+        found = f"{column}: {int(rest.sum()):,} of {rows} are in a wrong unit, {which}"
         flags.append(RTT_UNIT.flag(table, "column", IMPOSSIBLE, found, cause, **common))
     return flags, marked
 
@@ -197,24 +197,24 @@ def _unit_flag(row, opposite: float, cause: str) -> dict:
     return RTT_UNIT.flag_round_trip(row, IMPOSSIBLE, found, cause, row.fibre_ms)
 
 
-MIN_TARGETS = 3  # Minimum regions answered near the sender before the sender is blamed.
+MIN_TARGETS = 3  # Fewer targets answered near the sender do not suffice to blame the sender.
 ANSWERED_NEAR = (
-    "answered near {region}, by a NAT or a proxy: these RTTs are under 1 ms and do not follow the distance, which "
-    "RTTs in seconds would do"
+    "answered near {region}, by a NAT or a proxy: these RTTs are under 1 ms and do not grow with the distance, as RTTs "
+    "in seconds would"
 )
 
 
-def check_near_answers(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag regions whose RTTs are under 1 ms at every distance, with a mask of the rows they explain."""
+def check_near_answers(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flag regions whose RTTs are under 1 ms at any distance; return the flags and a mask of the rows they explain."""
     explained, flags = np.zeros(len(rtts), bool), []
-    near = open_rows & sub_millisecond(rtts)
+    near = unexplained & sub_millisecond(rtts)
     opposite = opposite_ms(rtts, ~near)
     for (table, region), group in rtts[near].groupby(["table", "from_region"]):
         if group.to_region.nunique() < MIN_TARGETS or follows_distance(group, opposite[group.index]):
             continue
         middle, light = (quantity(group[name].median(), "ms") for name in ("rtt_ms", "fibre_ms"))
         rows = f"{count(len(group), 'row')} from {region}"
-        found = f"{rows} take {middle} in the median where light in fibre takes {light}"
+        found = f"{rows} have a median RTT of {middle}, where light in fibre takes {light}"
         flags += light_flags_of_region(group, table, region, found, ANSWERED_NEAR.format(region=region))
         explained[group.index] = True
     return flags, explained
@@ -222,30 +222,32 @@ def check_near_answers(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[
 
 HALF = RULES["half"]
 ONE_WAY = "factor 2: one-way delays for round trips"
-MIN_PAIRS = 3  # Fewer pairs may be too fast for other reasons.
-BELOW_LIGHT = 0.5  # Paths take about 1.5 times light, so most halved RTTs are below it.
-POSSIBLE = 0.95  # This share of the doubled RTTs must be possible; the rest may have other faults.
-# Paths of one survey scatter by about 0.2 around their usual multiple of light, in natural logarithms.
+MIN_PAIRS = 3  # Fewer pairs can be too fast for other reasons.
+BELOW_LIGHT = (
+    0.5  # Minimum share of RTTs below light: paths take about 1.5 times light, so most halved RTTs are below it.
+)
+POSSIBLE = 0.95  # This share of doubled RTTs must be possible; others may have other faults.
+# In natural logarithms: RTT over light scatters by about 0.2 within a survey.
 MAX_SCATTER = 0.35
-MORE_SCATTER = 1.5  # Distances from a wrong place scatter more than half as much again.
-SAME_INFLATION = np.log(1.3)  # Regions of one survey differ by less in their usual multiple of light.
+MORE_SCATTER = 1.5  # With wrong coordinates, RTT over light scatters more than so many times as much.
+SAME_INFLATION = np.log(1.3)  # The median RTT over light differs by less between regions of a survey.
 
 
-def check_halved(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag columns and regions whose RTTs are halved, with a mask of the rows they explain."""
+def check_halved(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flag columns and regions with halved RTTs; return the flags and a mask of the rows they explain."""
     explained, flags = np.zeros(len(rtts), bool), []
-    far = open_rows & (rtts.fibre_ms > FAR_MS).to_numpy()
+    far = unexplained & (rtts.fibre_ms > FAR_MS).to_numpy()
     for (table, column), group in rtts[far].groupby(["table", "column_name"], sort=False):
-        here = open_rows & ((rtts.table == table) & (rtts.column_name == column)).to_numpy()
+        here = unexplained & ((rtts.table == table) & (rtts.column_name == column)).to_numpy()
         if _pairs(group) >= MIN_PAIRS and _halved(group) and _scatter(2 * group.rtt_ms / group.light_ms) < MAX_SCATTER:
             flags.append(_halved_flag(table, "column", f"{column}: {_doubled(group)}", ONE_WAY, group))
             flags += light_flags(rtts[here & _fast(rtts)], ONE_WAY)
             explained |= here
             continue
         for region in _regions(group):
-            cause = f"{ONE_WAY}, in what was measured with {region}"
+            cause = f"{ONE_WAY}, in measurements from and to {region}"
             mine = _of(group, region)
-            found = f"{_doubled(mine, f' of {region}')}, as others are"
+            found = f"{_doubled(mine, f' of {region}')}, as for other regions"
             flags.append(_halved_flag(table, "region", found, cause, mine, region=region))
             theirs = here & ~explained & _ends_in(rtts, region)
             flags += light_flags(rtts[theirs & _fast(rtts)], f"{region}: {cause}")
@@ -262,9 +264,9 @@ def _regions(group: pd.DataFrame) -> list[str]:
         mine = _of(group, region)
         if len(others) < MIN_PAIRS or _pairs(mine) < MIN_PAIRS or not _halved(mine):
             continue
-        alike = abs(np.log(_inflation(2 * mine.rtt_ms, mine) / _inflation(others.rtt_ms, others)))
+        difference = abs(np.log(_inflation(2 * mine.rtt_ms, mine) / _inflation(others.rtt_ms, others)))
         limit = min(MORE_SCATTER * _scatter(others.rtt_ms / others.light_ms), MAX_SCATTER)
-        if alike < SAME_INFLATION and _scatter(2 * mine.rtt_ms / mine.light_ms) < limit:
+        if difference < SAME_INFLATION and _scatter(2 * mine.rtt_ms / mine.light_ms) < limit:
             halved.append(region)
             group = others
     return halved
@@ -272,7 +274,7 @@ def _regions(group: pd.DataFrame) -> list[str]:
 
 def _doubled(rows: pd.DataFrame, of: str = "") -> str:
     below, inflation = f"{_below(rows):.0%} of {count(len(rows), 'row')}{of}", _inflation(2 * rows.rtt_ms, rows)
-    return f"{below} are below light in fibre, and twice their RTT is {number(inflation)} times light in the median"
+    return f"{below} are faster than light in fibre; twice their median RTT would be {number(inflation)} times light"
 
 
 def _fast(rows: pd.DataFrame) -> np.ndarray:
@@ -284,7 +286,7 @@ def _below(rows: pd.DataFrame) -> float:
 
 
 def _halved(rows: pd.DataFrame) -> bool:
-    """Whether most RTTs are impossible, and hardly any of the doubled RTTs."""
+    """Return whether most RTTs are impossible, but almost all doubled RTTs are possible."""
     return _below(rows) >= BELOW_LIGHT and float((2 * rows.rtt_ms >= rows.fibre_ms).mean()) >= POSSIBLE
 
 

@@ -1,4 +1,4 @@
-"""What a rule is, how it raises a flag, and what rules read: round trips, names of rows, the tail of values."""
+"""Define rules and how they raise flags, and compute what several rules need: round trips, row names, a tail bound."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ SUSPECT = "suspect"
 @dataclass(frozen=True)
 class Rule:
     """
-    A plausibility rule: its name as in `flags.rule`, what it says, what it allows with its tolerance, and the source.
+    A plausibility rule.
 
-    A rule of another package (entry point of the group `wanbench.rules`) has `check`: it takes the mapping of tables
-    and returns its flags, each made by `flag`.
+    `name` is the value in column `rule` of table `flags`, `meaning` what must hold, `bound` what the rule tolerates,
+    and `reference` the source. Rules of other packages (entry points of the group `wanbench.rules`) also have `check`,
+    which takes tables by name and returns flags made by `flag`.
     """
 
     name: str
@@ -32,12 +33,12 @@ class Rule:
     check: Callable[[Mapping[str, pd.DataFrame]], list[dict]] | None = None
 
     def flag(self, table: str, scope: str, verdict: str, found: str, cause: str, **where) -> dict:
-        """Make a row of table `flags`; `where` holds row, from_region, to_region, region, column_name, value, bound."""
+        """Return a row of table `flags`; `where` has row, from_region, to_region, region, column_name, value, bound."""
         flag = {"table": table, "scope": scope, "verdict": verdict, "rule": self.name}
         return flag | {"found": found, "cause": cause} | where
 
     def flag_round_trip(self, trip, verdict: str, found: str, cause: str, bound: float) -> dict:
-        """Flag one row of `round_trips`; `found` follows the names of its regions."""
+        """Return a flag for one row of `round_trips`; the names of its regions are put before `found`."""
         where = {name: getattr(trip, name) for name in ("row", "from_region", "to_region", "column_name")}
         found = f"{trip.from_region} to {trip.to_region}: {found}"
         return self.flag(trip.table, "row", verdict, found, cause, **where, value=trip.rtt_ms, bound=bound)
@@ -48,12 +49,14 @@ def _declared() -> dict[str, Rule]:
     return {row["name"]: Rule(**row) for row in rows}
 
 
-RULES: Mapping[str, Rule] = extensions("wanbench.rules", _declared())  # Every rule by name, other packages' too.
+RULES: Mapping[str, Rule] = extensions(
+    "wanbench.rules", _declared()
+)  # Rules by name, including those of other packages.
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers: its table, the table's rows and their names, the column's name, and its values."""
+    """A column `name` of numbers (`values`) in the rows `frame` of a table; `names` are the names of the rows."""
 
     table: str
     frame: pd.DataFrame
@@ -62,7 +65,7 @@ class Column:
     values: pd.Series
 
     def row(self, rule: Rule, k: int, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE) -> dict:
-        """Flag row k."""
+        """Return a flag for row k."""
         row, start, end, value = (values[k] for values in self._of_rows)
         where = {"row": row, "from_region": start, "to_region": end, "column_name": self.name, "value": value}
         return rule.flag(self.table, "row", verdict, found, cause, **where, bound=float(bound))
@@ -73,7 +76,7 @@ class Column:
         return tuple(column.tolist() for column in columns)
 
     def whole(self, rule: Rule, found: str, cause: str, value: float, bound: float, verdict=IMPOSSIBLE) -> dict:
-        """Flag the column."""
+        """Return a flag for the whole column."""
         where = {"column_name": self.name, "value": value, "bound": bound}
         return rule.flag(self.table, "column", verdict, found, cause, **where)
 
@@ -87,19 +90,19 @@ class Column:
 
     @property
     def reverse(self) -> pd.Series:
-        """Whether each row is a transfer from `to_region` to `from_region`."""
+        """Return a mask of the rows whose data flow from `to_region` to `from_region`."""
         if "direction" not in self.frame:
             return pd.Series(False, index=self.frame.index)
         return (self.frame.direction == "reverse").fillna(False).astype(bool)
 
     def exchanged(self) -> Column:
-        """The column with from and to exchanged in every row."""
+        """Return the column with from_region and to_region exchanged in every row."""
         ends = {"from_region": self.frame.to_region, "to_region": self.frame.from_region}
         return replace(self, frame=self.frame.assign(**ends))
 
 
 TEST = ["run_id", "test_id", "attempt", "source_file", "from_region", "to_region"]
-# The columns of RTT of each table, in the order in which they are preferred.
+# RTT columns by table, smallest statistic first.
 SMALLEST_FIRST = {
     "pings": ("min_rtt_ms", "median_rtt_ms", "mean_rtt_ms", "p90_rtt_ms", "max_rtt_ms"),
     "transfers": ("min_rtt_ms", "mean_rtt_ms"),
@@ -110,8 +113,10 @@ COLUMNS = ["table", "column_name", "row", "from_region", "to_region", "rtt_ms", 
 
 def row_names(table: str, frame: pd.DataFrame) -> pd.Series:
     """
-    Name each row in flags: its test, else its source file, with the row's number (from 1) where several
-    rows share the name. All echoes of a test share one name; a row of `pairs` is named by its regions.
+    Return the name of each row in flags: its test or, without one, its source file.
+
+    If several rows share a name, their row numbers (from 1) are added; but all echoes of a test share one name. Rows of
+    `pairs` are named by their regions.
     """
     if table == "pairs":
         return (frame.from_region + " to " + frame.to_region).astype("str")
@@ -129,10 +134,10 @@ def row_names(table: str, frame: pd.DataFrame) -> pd.Series:
 
 def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    One row per ping command, test of echoes, or transfer with an RTT between two regions.
+    Return one row per ping command, test with echoes, and transfer with an RTT between two regions.
 
-    `column_name` is the table's column that `rtt_ms` comes from, the smallest statistic of the row; `max_ms` is the
-    largest. Omits rows of a link that was cut or changed.
+    `rtt_ms` is the smallest RTT statistic of the row, `column_name` its column in the table, and `max_ms` the largest
+    statistic. Echoes over a link that was cut or changed are omitted.
     """
     parts = [_echoes(tables["echoes"])] if "echoes" in tables else []
     parts += [_summaries(name, tables[name]) for name in SMALLEST_FIRST if name in tables]
@@ -162,19 +167,19 @@ def _summaries(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     return named.assign(column_name=np.array(columns)[first], rtt_ms=smallest, max_ms=largest)
 
 
-TAIL_SHARE = 0.2  # The part of the values that counts as tail.
-MIN_VALUES = 20  # Four values in the tail: fewer do not give its index.
+TAIL_SHARE = 0.2  # The largest values, of this share, are the tail.
+MIN_VALUES = 20  # Fewer than four values in the tail do not suffice to fit its index.
 
 
-def reach(values: np.ndarray, expected: float = 0.001) -> float:
+def tail_bound(values: np.ndarray, expected: float = 0.001) -> float:
     """
-    The value that `expected` values of a table of this size exceed, if their tail follows Pareto's law.
+    Return the value that a Pareto tail exceeds only `expected` times in a table of this size.
 
-    The law is fitted to the largest fifth of the positive values. Its index comes from the median of their logarithms
-    above the threshold (Hill 1975 with the median instead of the mean, so that a few wrong values do not move it).
-    Infinite with fewer than 20 positive values.
+    The tail is fitted to the largest fifth of the positive values. Its index comes from the median of their logarithms
+    above the threshold: the estimator of Hill 1975, with the median instead of the mean, so that a few wrong values
+    have no effect. Return infinity for fewer than 20 positive values.
 
-    >>> bool(reach(np.random.default_rng(0).pareto(2.0, 10_000)) > 100)
+    >>> bool(tail_bound(np.random.default_rng(0).pareto(2.0, 10_000)) > 100)
     True
     """
     logs = np.sort(np.log(values[np.isfinite(values) & (values > 0)]))

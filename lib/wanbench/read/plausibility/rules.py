@@ -1,4 +1,4 @@
-"""All rules over one set of tables; a summary of the flags, and the flagged rows of a table."""
+"""Apply all rules to a set of tables, summarise the flags, and mark the flagged rows of a table."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .rtt_units import check_halved, check_near_answers, check_rtt_units
 from .rule import RULES, round_trips, row_names
 from .summaries import check_summaries
 
-# The rules for RTTs that are wrong wherever the regions lie, in order.
-WHEREVER = (check_near_answers, check_rtt_units, light.check_early_echoes, check_halved)
+# Rules for RTTs that are wrong independently of the coordinates, in order.
+PLACE_INDEPENDENT = (check_near_answers, check_rtt_units, light.check_early_echoes, check_halved)
 
 
 def check(
@@ -35,22 +35,22 @@ def check(
     instances: Mapping | None = None,
 ) -> pd.DataFrame:
     """
-    Table `flags`: every row, column, table or region that breaks a rule, with the finding and the likely cause.
+    Return table `flags`: every row, column, table or region that breaks a rule, with the finding and likely cause.
 
-    Raises ParameterError if `tables` is not a mapping, or an instance type is not known.
+    Raise ParameterError if `tables` is not a mapping, or an instance type is not known.
 
     Parameters
     ----------
     tables : mapping of DataFrame
-        As from `ingest.read_run` or an importer. Checks pings, echoes, transfers and pairs, where they exist, and uses
-        tables `regions` and `links` like the arguments of these names.
+        Tables by name, as from `ingest.read_run` or an importer. The rules check pings, echoes, transfers and pairs.
+        Tables `regions` and `links` are used like the arguments of these names.
     regions : DataFrame, optional
         Table `regions`: coordinates that replace the catalogue's.
     links : DataFrame, optional
-        Table `links`. Pairs with an emulated link are compared with the link, not with light.
+        Table `links` of emulated links. Pairs with a link are compared with its rate, and not with light.
     instances : mapping, optional
-        The hosts of a cloud or a region: an instance type (see `instances.csv`) or the rate that it may send in bit/s,
-        as in `{"aws": "t3.nano", "gcp:us-east4": 1e9}`.
+        The instance type (see `instances.csv`) of the hosts by cloud or region, or the rate limit of such a host in
+        bit/s, as in `{"aws": "t3.nano", "gcp:us-east4": 1e9}`.
     """
     if not isinstance(tables, Mapping):
         raise refusal("tables", tables, "a mapping of names to tables")
@@ -72,17 +72,17 @@ def geolocate(
     tables: Mapping[str, pd.DataFrame], region: str, *, regions: pd.DataFrame | None = None, without: Iterable[str] = ()
 ) -> Area:
     """
-    The area that a region's round trips allow, leaving out RTTs that are wrong wherever the region lies.
+    Return the area where a region can be, according to its RTTs, ignoring RTTs that no place would explain.
 
-    `tables` and `regions` are as for `check`; regions in `without` are no landmarks, because their own place is
-    flagged. ParameterError if the region has no round trips with a known place.
+    `tables` and `regions` are as for `check`. Regions in `without` are not used as landmarks, for example because their
+    own coordinates are flagged. Raise ParameterError if the region has no RTTs to regions with known coordinates.
     """
     places = known_places(tables.get("regions"), regions)
     _, rtts = light.zero_rtts(light.against_light(round_trips(tables), places))
     mine = (rtts.from_region == region) | (rtts.to_region == region)
-    _, explained = _in_turn(WHEREVER, rtts)
+    _, explained = _in_turn(PLACE_INDEPENDENT, rtts)
     if (area := area_of(region, rtts[mine & ~explained], places, without)) is None:
-        raise refusal("region", region, "a region with round trips to regions whose place is known")
+        raise refusal("region", region, "a region with round trips to regions with known coordinates")
     return area
 
 
@@ -95,7 +95,7 @@ def _without_links(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFra
 
 
 def _in_turn(rules: Iterable[Callable], rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
-    """Flags of these rules, each of which looks only at the rows that no earlier one explains; and a mask of these."""
+    """Apply each rule to the rows that no earlier rule explains; return the flags and a mask of all explained rows."""
     flags, explained = [], np.zeros(len(rtts), bool)
     for rule in rules:
         new, rows = rule(rtts, ~explained)
@@ -108,13 +108,13 @@ def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
         return []
     misplaced = partial(check_coordinates, places=places)
     later = (misplaced, light.check_opposite, light.check_light, light.check_asymmetry, light.check_triangle)
-    return _in_turn((*WHEREVER, *later), rtts)[0]
+    return _in_turn((*PLACE_INDEPENDENT, *later), rtts)[0]
 
 
 ABOUT = ("rtt", "throughput")
-WIDE = ("table", "column", "region")  # Scopes of more than one row.
-FLAGS = ("scope", "rule", "region", "column_name", "cause")  # The columns of table flags that every use of it needs.
-# The rules that blame a region for what was measured from it and to it; other rules blame it as the sender only.
+WIDE = ("table", "column", "region")  # Scopes that cover more than one row.
+FLAGS = ("scope", "rule", "region", "column_name", "cause")  # Columns of table flags that the functions below need.
+# Flags of a region by these rules concern measurements from it and to it; flags by other rules only those from it.
 AT_BOTH_ENDS = ("coordinates", "half")
 
 
@@ -123,8 +123,8 @@ class Report:
     """
     A readable summary of table `flags`.
 
-    The sentences are first the numbers of flags; then one per flagged region, column or table; then one per rule and
-    cause of the rows that none of these explains, with the first such row.
+    The first sentence has the numbers of flags. Then there is a sentence per flagged region, column or table, and one
+    per rule and cause for the other rows, which describes the first such row.
     """
 
     flags: pd.DataFrame
@@ -143,7 +143,7 @@ class Report:
 
 
 def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
-    """Summarise table `flags`, or that table among others."""
+    """Summarise table `flags`, given alone or in a mapping of tables."""
     if isinstance(flags, Mapping):
         flags = check_table("flags", flags)
     if check_columns("flags", flags, FLAGS).empty:
@@ -167,12 +167,12 @@ def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
 
 def suspects(frame: pd.DataFrame, flags: pd.DataFrame, *, table: str = "pairs", about: str | None = None) -> pd.Series:
     """
-    Mask the flagged rows of a complete table, as `check` read it, with the frame's index.
+    Return a mask of the flagged rows of a table, which must have all rows that `check` read.
 
-    A row is flagged by its own flag, by a flag of the region where it starts, and by one of `AT_BOTH_ENDS` of either
-    region. A row of `pairs` is flagged if a row of any table with its regions, in its direction, is. Flags of whole
-    columns and tables do not count: they would leave no rows. With `about` ("rtt" or "throughput") flags that concern
-    only the other one are ignored.
+    A row is flagged by its own flag, by a flag of the region where it starts, and by a flag of either region if the
+    rule is in `AT_BOTH_ENDS`. A row of `pairs` is also flagged if a row of any table with the same two regions, in this
+    direction, is. Flags of whole columns and tables are ignored, as they would mark every row. With `about` ("rtt" or
+    "throughput"), flags that concern only the other quantity are ignored.
     """
     check_choice("about", about, ABOUT, optional=True)
     check_columns("flags", flags, FLAGS)
@@ -182,7 +182,7 @@ def suspects(frame: pd.DataFrame, flags: pd.DataFrame, *, table: str = "pairs", 
 
 
 def concerning(flags: pd.DataFrame, about: str | None) -> pd.DataFrame:
-    """The flags that concern RTT or throughput; all flags for None."""
+    """Return the flags that concern "rtt" or "throughput"; all flags if `about` is None."""
     if about is None:
         return flags
     rtt = flags.column_name.astype("string").str.contains("rtt").fillna(False).astype(bool)

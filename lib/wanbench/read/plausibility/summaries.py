@@ -1,4 +1,4 @@
-"""Impossible summaries: percentiles out of order, spreads too large, totals that do not fit their intervals."""
+"""Flag impossible summaries: percentiles out of order, wrong spreads, totals that contradict their intervals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wanbench.formatting import count, number, quantity
 from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, row_names
 
 SUMMARY = RULES["summary"]
-# By table: columns whose values cannot decrease from left to right.
+# Columns, by table, whose values cannot decrease from left to right.
 ORDER = {
     "pings": (
         ("min_rtt_ms", "median_rtt_ms", "p90_rtt_ms", "p95_rtt_ms", "p99_rtt_ms", "max_rtt_ms"),
@@ -23,26 +23,27 @@ ORDER = {
     "transfers": (("min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"), ("lost_packets", "packets")),
     "pairs": (("n_lost", "n_echoes"),),
 }
-COLUMN_SHARE = 0.9  # From this share of wrong rows on, the columns themselves are wrong.
-MIN_ROWS_OF_COLUMN = 5  # Fewer rows do not blame a column.
-MAX_DECIMALS = 6  # Nothing is measured finer than to the nanosecond.
-DECIMALS_SHARE = 1 / 3  # A part of the values may end in 0, and so have fewer decimals than the column.
-CUT_MS = 0.001  # ping cuts its mean to whole microseconds before it computes mdev.
+COLUMN_SHARE = 0.9  # If this share of rows is wrong, the columns are exchanged or misnamed.
+MIN_ROWS_OF_COLUMN = 5  # Fewer rows do not suffice to flag a column.
+MAX_DECIMALS = 6  # Nanoseconds, for values in ms: no tool measures more finely.
+DECIMALS_SHARE = 1 / 3  # Values that end in 0 have fewer decimals than their column.
+CUT_MS = 0.001  # ping truncates its mean to whole microseconds before it computes mdev.
 THOUSAND = 1000
-# Tables of totals and of their intervals, the columns that tell the totals of a file apart, and their lower bounds.
+# A table of totals, the table of their intervals, the columns that identify a total in its file, and for each column of
+# totals how its lower bound follows from the intervals.
 PARTS = (
     ("producers", "producer_windows", ["producer"], {"records": "sum", "max_latency_ms": "max"}),
     ("consumers", "consumer_windows", ["consumer"], {"records": "max"}),
     ("quantiles", "quantiles of windows", ["what", "quantile"], {"latency_ms": "min"}),
 )
-# iperf3 reads the clock for intervals and total a moment apart; over 78 files they differ by 0.2 % at most.
+# iperf3 reads the clock separately for intervals and total; in 78 files they differ by at most 0.2 %.
 MAX_ABOVE_INTERVALS = 1.01
-OMITTED = "the total counts more than its intervals, as that of old versions of iperf3 with -O, or is of another test"
-MIN_COVERED = 0.8  # Intervals over less of the transfer's time may have other rates than the rest of it.
+OMITTED = "the total includes omitted intervals, as in old versions of iperf3 with -O, or belongs to another test"
+MIN_COVERED = 0.8  # If intervals cover less of the transfer's time, the rest may have had another rate.
 
 
 def check_summaries(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flag rows with an impossible summary, and columns that look exchanged."""
+    """Flag rows with impossible summaries, and columns that seem to be exchanged."""
     flags = []
     for table, orders in ORDER.items():
         if table not in tables or tables[table].empty:
@@ -57,7 +58,7 @@ def check_summaries(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
 
 
 def _against_intervals(tables) -> list[dict]:
-    """Flag transfers whose rates exceed that of the intervals that iperf3 counts into them."""
+    """Flag transfers whose rate exceeds that of their intervals, without the omitted ones."""
     if not {"transfers", "intervals"} <= set(tables):
         return []
     frame, by = tables["transfers"], ["run_id", "source_file", "direction"]
@@ -71,7 +72,7 @@ def _against_intervals(tables) -> list[dict]:
     carried, left_out = sums.carried.astype("float64"), sums.left_out.astype("float64")
     comparable = frame.error.isna() & ~frame.duplicated(by, keep=False)
     comparable &= length >= MIN_COVERED * frame.duration_s
-    # What was in flight when the omitted time ended arrives later, and is less than half of what it carried.
+    # Data in flight at the end of the omitted time arrive later; they are less than half of the omitted data.
     own = (MAX_ABOVE_INTERVALS - 1) * carried
     there = np.maximum(own, (left_out / 2).where(left_out > 0))
     names, flags = row_names("transfers", frame), []
@@ -80,7 +81,7 @@ def _against_intervals(tables) -> list[dict]:
         for k in np.flatnonzero(comparable & (rate > 8 * (carried + extra) / length)):
             bound = float(8 * carried.iloc[k] / length.iloc[k])
             rates = quantity(rate.iloc[k], "bit/s"), quantity(bound, "bit/s")
-            found = " where the intervals that were not omitted carried ".join(rates)
+            found = ", but its intervals, without omitted ones, have ".join(rates)
             flags.append(Column("transfers", frame, names, column, rate).row(SUMMARY, k, found, OMITTED, bound))
     return flags
 
@@ -115,7 +116,7 @@ def _neighbours(frame, orders) -> list[tuple[str, str]]:
 
 
 def decimals(values: pd.Series, share: float = DECIMALS_SHARE) -> int:
-    """The fewest decimal places, at most six, that suffice for more than this share of a column's values."""
+    """Return the fewest decimals (at most six) that suffice for more than this share of a column's values."""
     numbers = values.dropna().to_numpy(dtype=float)
     for places in range(MAX_DECIMALS):
         if not len(numbers) or np.isclose(numbers, numbers.round(places), rtol=1e-12, atol=1e-9).mean() > share:
@@ -124,7 +125,7 @@ def decimals(values: pd.Series, share: float = DECIMALS_SHARE) -> int:
 
 
 def _rounding(*columns: pd.Series) -> float:
-    """The error by which rounding may put values of these columns out of order."""
+    """Return the largest difference by which rounding can put values of these columns out of order."""
     places = [decimals(column) for column in columns]
     return 1e-6 if len(set(places)) == 1 else 0.5 * 10.0 ** -min(places) + 1e-6
 
@@ -137,7 +138,7 @@ def _out_of_order(table, frame, names, low, high) -> list[dict]:
     if not n:
         return []
     flags, column = [], Column(table, frame, names, low, lower)
-    cause = f"a wrong value, or one of another row or column; {low} cannot exceed {high}"
+    cause = f"a value is wrong, or belongs to another row or column: {low} cannot exceed {high}"
     if of >= MIN_ROWS_OF_COLUMN and n >= COLUMN_SHARE * of:
         cause = f"the columns {low} and {high} are exchanged or misnamed"
         ratio = float((lower / upper)[wrong & (upper > 0)].median())
@@ -152,7 +153,7 @@ def _out_of_order(table, frame, names, low, high) -> list[dict]:
 
 
 def _spread(frame, names) -> list[dict]:
-    """Flag standard deviations that the minimum, mean and maximum rule out."""
+    """Flag standard deviations that are impossible with the minimum, mean and maximum."""
     minimum, mean, maximum, sd = (
         frame[f"{name}_rtt_ms"].astype("float64").to_numpy() for name in ("min", "mean", "max", "sd")
     )
@@ -173,7 +174,7 @@ def _spread(frame, names) -> list[dict]:
     for wrong, ends, verdict, limit in ((high, bound, IMPOSSIBLE, "at most"), (low, floor, SUSPECT, "at least")):
         for k in np.flatnonzero(wrong):
             values = f"values from {number(minimum[k])} to {number(maximum[k])}"
-            found = f"sd_rtt_ms is {number(sd[k])} where {values} allow {limit} {number(ends[k])}"
-            cause = "a wrong value, or a spread of another kind than a standard deviation"
+            found = f"sd_rtt_ms is {number(sd[k])}, but {values} allow {limit} {number(ends[k])}"
+            cause = "a wrong value, or a measure of spread other than the standard deviation"
             flags.append(column.row(SUMMARY, k, found, cause, ends[k], verdict))
     return flags
