@@ -8,7 +8,9 @@ from wanbench.folders import samples_folder
 from wanbench.methods.claims.own import check_claims
 
 EXAMPLE = samples_folder() / "claims" / "kafka-on-three-machines.yml"
-HEAD = "article: {title: An article}\nunits: [message]\ninputs:\n  window: 64 KiB\n  rtt: 80 ms\n  n: 1,450,000 messages\n"
+HEAD = (
+    "article: {title: An article}\nunits: [message]\ninputs:\n  window: 64 KiB\n  rtt: 80 ms\n  n: 1,450,000 messages\n"
+)
 
 
 def checked(tmp_path, claims, head=HEAD):
@@ -87,14 +89,16 @@ def test_what_is_not_tested_says_why(tmp_path):
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path, claim, message):
-    with pytest.raises(ParameterError, match="mine.yml") as raised:
+    with pytest.raises(ParameterError, match=r"mine\.yml") as raised:
         row(tmp_path, **claim)
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("head", ["article: An article\n", "article: {title: A}\nnumbers: {}\n", "article: {title: A}\ninputs: [1]\n"])
+@pytest.mark.parametrize(
+    "head", ["article: An article\n", "article: {title: A}\nnumbers: {}\n", "article: {title: A}\ninputs: [1]\n"]
+)
 def test_a_file_of_another_form_is_refused(tmp_path, head):
-    with pytest.raises(ParameterError, match="mine.yml"):
+    with pytest.raises(ParameterError, match=r"mine\.yml"):
         checked(tmp_path, "  - {says: it, why: so}\n", head)
 
 

@@ -132,6 +132,16 @@ def read_articles() -> dict[str, Article]:
     return {row.pop("source"): Article(**row) for row in rows.to_dict("records")}
 
 
+def articles_on(page: str) -> list[Article]:
+    """Return the articles whose claims a page tests."""
+    folder = published_folder() / "claims"
+    return [
+        article
+        for source, article in read_articles().items()
+        if page in set(pd.read_csv(folder / f"{source}.csv").page)
+    ]
+
+
 @dataclass(repr=False)
 class Audit(Result):
     """The claims of one source, and the verdicts on each."""
@@ -306,7 +316,7 @@ class Audit(Result):
         return self.formatted_table().assign(source=self.source, claim=list(about), page=pages, kind=kinds)
 
     def save(self, folder: Path) -> None:
-        """Write `ledger_rows` to `claims.csv` among a page's findings, from where the ledger of all claims takes them."""
+        """Write `ledger_rows` to `claims.csv` among a page's findings, for the ledger of all claims."""
         replace_file(Path(folder) / "claims.csv", self.ledger_rows().to_csv(index=False).encode())
 
     @staticmethod

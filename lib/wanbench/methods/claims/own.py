@@ -38,7 +38,9 @@ def check_claims(path: Path | str) -> Audit:
     a formula is not arithmetic or uses an unknown name, or its result has another dimension than the claim.
     """
     content = _mapping(read_yaml(path, "file of claims"), f"{path}", ("article", "units", "inputs", "claims"))
-    article = Article(**{k: str(v) for k, v in _mapping(content.get("article"), f"{path}: article", KEYS["article"]).items()})
+    article = Article(
+        **{k: str(v) for k, v in _mapping(content.get("article"), f"{path}: article", KEYS["article"]).items()}
+    )
     units = pint.UnitRegistry(on_redefinition="ignore")
     units.define("bit = [information]")  # pint takes bits for plain numbers, and would add them to anything
     units.define("USD = [currency]")
@@ -78,7 +80,9 @@ class _Row:
         def function(*values: float) -> float:
             result = computed({name: value * unit for (name, unit), value in zip(of.items(), values, strict=True)})
             try:
-                return float((result if isinstance(result, pint.Quantity) else result * wanted / wanted).to(wanted).magnitude)
+                return float(
+                    (result if isinstance(result, pint.Quantity) else result * wanted / wanted).to(wanted).magnitude
+                )
             except pint.PintError as error:
                 raise ParameterError(f"{self.place}: {self.formula!r}: {error}.") from None
 
@@ -137,7 +141,9 @@ def _mapping(value: object, place: str, allowed) -> dict:
 def _inputs(inputs: object, place: str) -> list[_Row]:
     if not isinstance(inputs, dict):
         raise ParameterError(f"{place}: {inputs!r} is no mapping of names to numbers with units.")
-    return [_row({"says": name, "value": value}, f"{place}: {name}", str(name), SETTING) for name, value in inputs.items()]
+    return [
+        _row({"says": name, "value": value}, f"{place}: {name}", str(name), SETTING) for name, value in inputs.items()
+    ]
 
 
 def _claims(claims: object, place: str) -> list[_Row]:
@@ -148,7 +154,9 @@ def _claims(claims: object, place: str) -> list[_Row]:
         where = f"{place}: number {number}"
         given = _mapping(given, where, KEYS["claim"])
         if "says" not in given or ("formula" in given) == ("why" in given) or ("formula" in given) > ("value" in given):
-            raise ParameterError(f"{where}: a claim has 'says', and either 'value' and 'formula', or 'why' it is not tested.")
+            raise ParameterError(
+                f"{where}: a claim has 'says', and either 'value' and 'formula', or 'why' it is not tested."
+            )
         if given.get("is", "equal") not in COMPARISONS:
             raise ParameterError(f"{where}: is {given['is']!r}; allowed: {', '.join(COMPARISONS)}.")
         rows.append(_row(given, where, f"claim_{number}", "own numbers" if "formula" in given else NOT_HERE))
@@ -161,5 +169,7 @@ def _row(given: dict, place: str, name: str, tested_by: str) -> _Row:
     if "value" in given and not (value and isfinite(float(value))):
         raise ParameterError(f'{place}: value {given["value"]!r} is not a number with a unit, such as "66 Mbit/s".')
     texts = {key: str(given.get(key, "")) for key in ("section", "says", "why")}
-    claim = Claim(str(given.get("name", name)), texts["section"], texts["says"], value, unit, "", tested_by, texts["why"])
+    claim = Claim(
+        str(given.get("name", name)), texts["section"], texts["says"], value, unit, "", tested_by, texts["why"]
+    )
     return _Row(claim, str(given.get("formula", "")), given.get("is", "equal"), place)

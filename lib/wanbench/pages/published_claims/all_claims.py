@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from wanbench.figures import theme
-from wanbench.folders import data_folder, published_folder
+from wanbench.folders import findings_folder
 from wanbench.formatting import count
 from wanbench.methods.claims import ledger
 from wanbench.methods.claims.ledger import Article, read_articles, read_claims
@@ -70,7 +70,9 @@ class AllClaims(RowsResult):
 
     def _repr_html_(self) -> str:
         listed = "".join(f"<li>{article._repr_html_()}</li>" for article in self.articles.values())
-        table = table_html(self.formatted_table(), self.TITLE).replace("<table ", '<table data-filter="1" ', 1)
+        table = table_html(self.formatted_table(), self.TITLE).replace(
+            'class="estimates"', 'class="estimates ledger"', 1
+        )
         return f"<p>{escape(self.sentence)}</p><ol>{listed}</ol>{table}"
 
     def figure(self) -> go.Figure:
@@ -91,19 +93,27 @@ class AllClaims(RowsResult):
             figure,
             name="verdicts-by-source",
             title=f"{failed} of {len(self.rows)} published claims do not hold",
-            subtitle="Claims by publisher and verdict: the measured one where a claim was measured again, else that of the source's own numbers.",
+            subtitle="Claims by publisher: the verdict of a re-run, or else that of the article's own numbers.",
             alt=f"Bars of claims by publisher and verdict. {self.sentence}",
             caption="Settings and claims that need hardware or services that are not here are not tested.",
             table=table.reset_index(names="publisher"),
         )
 
 
-LEFT = {
-    ledger.A_SETTING: "are settings",
-    ledger.CANNOT: "need what is not here",
-    ledger.UNTESTED: "were not tested",
-}
-COLUMNS = ["source", "claim", "Section", "The source says", "Claimed", "Recomputed", OWN, RERUN, "kind", "page", "Working"]
+LEFT = {ledger.A_SETTING: "are settings", ledger.CANNOT: "need what is not here", ledger.UNTESTED: "were not tested"}
+COLUMNS = [
+    "source",
+    "claim",
+    "Section",
+    "The source says",
+    "Claimed",
+    "Recomputed",
+    OWN,
+    RERUN,
+    "kind",
+    "page",
+    "Working",
+]
 
 
 def all_claims(folder: Path | str | None = None) -> AllClaims:
@@ -114,9 +124,9 @@ def all_claims(folder: Path | str | None = None) -> AllClaims:
 
     folder: The folder of findings, one folder a page; default `data/findings`.
     """
-    folder = Path(folder) if folder is not None else data_folder() / "findings"
+    folder = Path(folder) if folder is not None else findings_folder()
     articles = read_articles()
-    tested = [_read(path) for path in sorted(folder.glob("*/claims.csv"))]
+    tested = [_read(path) for path in sorted(folder.glob("[!.]*/claims.csv"))]
     known = {(row.source, row.claim) for rows in tested for row in rows.itertuples()}
     for source in articles:
         audit = read_claims(source)
@@ -126,7 +136,9 @@ def all_claims(folder: Path | str | None = None) -> AllClaims:
             tested.append(rows.assign(Working="Its page has not been made: run wanbench report."))
     rows = pd.concat(tested, ignore_index=True)[COLUMNS]
     order = {source: place for place, source in enumerate(articles)}
-    return AllClaims(rows.sort_values("source", key=lambda names: names.map(order), kind="stable", ignore_index=True), articles)
+    return AllClaims(
+        rows.sort_values("source", key=lambda names: names.map(order), kind="stable", ignore_index=True), articles
+    )
 
 
 def _read(path: Path) -> pd.DataFrame:
