@@ -5,6 +5,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 
 import jinja2
@@ -13,10 +14,10 @@ from markupsafe import Markup
 from wanbench import __version__
 from wanbench.files import replace_file, replaced_folder
 from wanbench.findings import Finding
-from wanbench.methods.claims.ledger import Article, articles_on
+from wanbench.methods.claims.ledger import Article, Audit, articles_on
 from wanbench.runs import origin
 
-from .cells import Heading, Part, Parts, Section, read_cells
+from .cells import Heading, Part, Parts, Section, clean, read_cells
 from .execute import Executed
 from .figures import Figure, Renderer, StaticFilesError, static_names
 from .notebooks import kind
@@ -30,10 +31,9 @@ class Page:
     The values that the template of a page shows.
 
     `lead` is the first paragraph, `answers` are the findings that answer its question, `basis` says where and when its
-    data were measured, `sources` are the articles whose claims it tests. `appendix` has sections to fold. `previous`
-    and `following` are (name, title) of its neighbours, None at the ends. `drawn` has the names of the figures with SVG
-    and PNG files, `cover` the name of the figure for the front page. `static_note` says why such files are missing.
-    `commit` is that of the checkout.
+    data were measured, `sources` are the articles whose claims it tests. `appendix` has sections to fold. `drawn` has
+    the names of the figures with SVG and PNG files, `cover` the name of the figure for the front page. `static_note`
+    says why such files are missing. `commit` is that of the checkout.
     """
 
     name: str
@@ -45,8 +45,6 @@ class Page:
     answers: tuple[Finding, ...]
     basis: str
     sources: tuple[Article, ...]
-    previous: tuple[str, str] | None
-    following: tuple[str, str] | None
     figures: tuple[Figure, ...]
     drawn: frozenset[str]
     cover: str
@@ -83,15 +81,7 @@ def templates() -> jinja2.Environment:
 
 
 def make_page(
-    executed: Executed,
-    site: Path,
-    renderer: Renderer | None,
-    *,
-    answers=(),
-    previous=None,
-    following=None,
-    replay_reason=None,
-    remark=None,
+    executed: Executed, site: Path, renderer: Renderer | None, *, answers=(), replay_reason=None, remark=None
 ) -> Page:
     """
     Write a page and the files of its figures below the folder `site`, and return the page.
@@ -124,8 +114,6 @@ def make_page(
         answers=tuple(answers),
         basis=_basis(cells.runs, replay_reason),
         sources=tuple(articles_on(executed.name)),
-        previous=previous,
-        following=following,
         drawn=frozenset(drawn),
         cover=_cover(cells, drawn),
         kind=kind(executed.notebook),
@@ -140,6 +128,14 @@ def make_page(
     html = templates().get_template("page.html").render(page=page)
     replace_file(site / f"{page.name}.html", html.encode())
     return page
+
+
+def write_claims_page(audit: Audit, path: Path) -> Path:
+    """Write a page of its own for the claims of an article, with the style inside, and return its path."""
+    style = Markup(files(__package__).joinpath("assets/site.css").read_text("utf-8"))
+    shown = {"title": audit.article.title, "claims": Markup(clean(audit._repr_html_())), "version": __version__}
+    replace_file(path, templates().get_template("claims.html").render(style=style, **shown).encode())
+    return path
 
 
 def _basis(runs: list[dict], replay_reason: str | None) -> str:

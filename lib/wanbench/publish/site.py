@@ -20,20 +20,12 @@ from markupsafe import Markup
 from wanbench import findings
 from wanbench.errors import RawDataError, WanbenchError
 from wanbench.files import replace_file, replaced_folder
-from wanbench.folders import (
-    data_folder,
-    downloads_folder,
-    findings_folder,
-    published_folder,
-    root,
-    samples_folder,
-    scratch_folder,
-)
+from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder, scratch_folder
 from wanbench.runs import origin
 
 from .execute import execute
 from .figures import Renderer, browser
-from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_notebook, title
+from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_notebook
 from .page import Page, make_page, templates, versions
 from .parameters import check_notebook, declared_parameters, file_hashes
 
@@ -136,7 +128,7 @@ class Site:
     @classmethod
     def of(cls, root: Path):
         """Return the site of a checkout: pages in `site/`, intermediate files in `build/`, and published findings."""
-        return cls(root, root / "site", root / "build", findings_folder())
+        return cls(root, root / "site", root / "build", data_folder(root) / "findings")
 
     @classmethod
     def scratch(cls, root: Path, notebook: Path, given: Mapping):
@@ -194,11 +186,27 @@ class Site:
         html = templates().get_template("index.html").render(site=content)
         path = self.folder / "index.html"
         replace_file(path, html.encode())
+        self.link_pages(shown)
         return path
 
     def _findings(self, pages: list[str]) -> pd.DataFrame:
         tables = [findings.load(self.findings / page).assign(page=page) for page in ("", *pages) if page or not pages]
         return pd.concat(tables, ignore_index=True)
+
+    def link_pages(self, shown: list[Record]) -> None:
+        """Write links to the page before and the page after into each page."""
+        for before, one, after in zip([None, *shown], shown, [*shown[1:], None], strict=False):
+            links = [(before, "prev", "← {}"), (after, "next", "{} →")]
+            template = '<a rel="{}" href="{}.html">{}</a>'
+            html = [
+                Markup(template).format(rel, page.name, text.format(page.title)) for page, rel, text in links if page
+            ]
+            path = self.folder / f"{one.name}.html"
+            before_it, nav, rest = path.read_text("utf-8").partition(
+                '<nav class="neighbours" aria-label="Other pages">'
+            )
+            linked = before_it + nav + "\n".join(html) + rest[rest.index("</nav>") :] if nav else before_it
+            replace_file(path, linked.encode())
 
     def write_assets(self) -> None:
         """Write what every page loads: style, script, and the library that draws figures."""
@@ -226,7 +234,7 @@ class Site:
             expected = "the record of a page; `make clean` removes it"
             raise RawDataError(path, None, str(error), expected) from None
         files = (self.folder / f"{name}.html", self.folder / "figures" / name)
-        if record.outcome == "published" and not all(path.exists() for path in files):
+        if record.title and not all(path.exists() for path in files):
             return Record(name, "not made")
         return record
 
@@ -288,7 +296,7 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         name = job.notebook.stem
         with replaced_folder(site.findings / name) as folder:
             executed = execute(job.notebook, job.given, site.executed_path(name), stream, folder)
-            about = {"replay_reason": job.replay_reason, "remark": job.remark} | _neighbours(job.notebook, site)
+            about = {"replay_reason": job.replay_reason, "remark": job.remark}
             page = make_page(executed, site.folder, renderer, answers=_answers(folder), **about)
     except (WanbenchError, OSError) as error:
         return str(error)
@@ -297,17 +305,6 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         return f"{type(error).__name__}: {error}"
     site.record_published(page, _made_from(job, site))
     return None
-
-
-def _neighbours(notebook: Path, site: Site) -> dict[str, tuple[str, str] | None]:
-    paths = [] if site.is_scratch else notebook_paths(site.root)
-    place = paths.index(notebook) if notebook in paths else None
-    near = {"previous": -1, "following": 1}
-    return {
-        name: (paths[place + step].stem, title(read_notebook(paths[place + step])))
-        for name, step in near.items()
-        if place is not None and 0 <= place + step < len(paths)
-    }
 
 
 def _is_current(job: Job, site: Site) -> bool:
