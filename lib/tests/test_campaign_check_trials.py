@@ -69,12 +69,12 @@ def test_what_can_be_measured_is_not_refused():
         ),
         (
             replace(TRIAL, broker_settings={"replica.socket.receive.buffer.bytes": 875_000}),
-            "replica.socket.receive.buffer.bytes of brokers is 875,000; allowed: at most 212,992 bytes, this kernel's "
-            "net.core.rmem_max, which holds for all its network namespaces; or -1",
+            "replica.socket.receive.buffer.bytes of brokers is 875,000; allowed: at most 212,992 bytes, the limit "
+            "net.core.rmem_max of this kernel and all its network namespaces; or -1",
         ),
         (
             of_load(producer_settings={"send.buffer.bytes": 400_001}),
-            "of producers is 400,001; allowed: at most 400,000 bytes, this kernel's net.core.wmem_max",
+            "of producers is 400,001; allowed: at most 400,000 bytes, the limit net.core.wmem_max",
         ),
         (of_load(consumer_settings={"receive.buffer.bytes": "much"}), "of consumers is 'much'; allowed: bytes, or -1"),
     ],
@@ -87,16 +87,16 @@ def test_what_cannot_is(trial, message):
 def test_a_gateway_needs_a_lab_that_has_them():
     lab = ScriptedLab(REGIONS)
     lab.hosts = dict.fromkeys(REGIONS)
-    with pytest.raises(ParameterError, match=r"gateway_bps 1e[+]08, and links of a scripted lab cannot share"):
+    with pytest.raises(ParameterError, match=r"gateway_bps 1e[+]08; allowed: None, because links of a scripted lab"):
         check_trials(plan_of(replace(TRIAL, gateway_bps=1e8)), lab, REGIONS, {})
 
 
 def test_a_path_is_one_of_the_lab_and_no_link_of_a_real_network_is_set():
     lab = ScriptedLab(REGIONS)
     lab.hosts, link = dict.fromkeys(REGIONS), LinkSettings(5.0)
-    with pytest.raises(ParameterError, match="over the path 'private'; allowed: None, as hosts of this lab have one"):
+    with pytest.raises(ParameterError, match="has path 'private'; allowed: None, because there is only one"):
         check_trials(plan_of(replace(TRIAL, path="private")), lab, REGIONS, {})
-    with pytest.raises(ParameterError, match="sets a link, and links of a scripted lab cannot be changed"):
+    with pytest.raises(ParameterError, match="has a link; allowed: None, because links of a scripted"):
         check_trials(plan_of(replace(TRIAL, link=link)), lab, REGIONS, {})
     lab.path_names = ("internet", "private")
     check_trials(plan_of(replace(TRIAL, path="private", link=link)), lab, REGIONS, {})
@@ -133,18 +133,18 @@ def test_a_trial_on_an_external_cluster_may_do_what_its_clients_can():
             TRIAL,
             (),
             ["far", "near"],
-            "trial x names no cluster, and the lab has none of its own; allowed: regions as brokers, or one of the "
-            "external clusters ('far', 'near') named as cluster.",
+            "trial x names no cluster, and the lab starts none; allowed: give brokers, or set cluster to one of the "
+            "external clusters ('far', 'near').",
         ),
         (TRIAL.load, (), (), "names no cluster"),
         (
             replace(TRIAL, security="tls", broker_settings={"num.io.threads": 1}),
             (),
             ["far"],
-            "trial x asks an external cluster for broker_settings, security; allowed: settings of clients only",
+            "trial x sets broker_settings, security on an external cluster; allowed: settings of clients only",
         ),
-        (replace(FAR, alongside=(BrokerMetrics(),)), REGIONS, ["far"], "external cluster for broker_metrics;"),
-        (KafkaFault("freeze", "a"), (), ["far"], "external cluster for the fault freeze;"),
+        (replace(FAR, alongside=(BrokerMetrics(),)), REGIONS, ["far"], "sets broker_metrics on an external cluster;"),
+        (KafkaFault("freeze", "a"), (), ["far"], "sets the fault freeze on an external cluster;"),
         (replace(FAR, client_regions=("a", "d")), REGIONS, ["far"], "has clients in d; allowed: regions of the lab"),
         (
             replace(FAR, load=KafkaLoad(producer_settings={"send.buffer.bytes": 400_001})),

@@ -133,7 +133,7 @@ def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(
         assert cli.main(command) == 0
         assert asked[-1].given.get("lab") == lab
         assert asked[-1].replay_reason == (
-            lab and "measuring this page takes minutes more; to do so, run 'wanbench report 02'."
+            lab and "measuring this page takes minutes more; to measure it, run 'wanbench report 02'."
         )
     assert asked[0].replay_reason is None
 
@@ -149,7 +149,7 @@ def test_a_page_with_parameters_of_its_own_says_so(checkout, asked):
     assert cli.main(["run", "01-a", "-f", str(preset)]) == 0
     assert asked[-1].remark is None
     assert cli.main(["run", "01-a", "-f", str(preset), "-p", "n_points=7"]) == 0
-    assert asked[-1].remark == "This page was made with its own parameters: n_points = 7."
+    assert asked[-1].remark == "This page was made with non-default parameters: n_points = 7."
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_interrupt_ends_with_130(checkout, monkeypatch, capsys):
 
     monkeypatch.setattr("wanbench.publish.site.publish", interrupted)
     assert cli.main(["report"]) == 130
-    assert "what was measured is kept" in capsys.readouterr().err
+    assert "The measurements are kept" in capsys.readouterr().err
 
 
 def test_without_a_command_the_help_is_shown(monkeypatch, capsys):
@@ -219,7 +219,7 @@ def test_doctor_is_well_when_all_is_there(monkeypatch, capsys):
     assert cli.main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "MISSING" not in out and "iperf3" in out and "/bin/iperf3" in out
-    assert "a relay in user space makes its links" in out
+    assert "its links are emulated in user space" in out
 
 
 def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):

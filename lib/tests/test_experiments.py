@@ -177,7 +177,7 @@ def test_no_test_has_a_port_of_the_brokers():
 
 def test_raw_files_are_never_written_over(tmp_path):
     carry_out(Ping(), tmp_path)
-    with pytest.raises(ParameterError, match="never written over"):
+    with pytest.raises(ParameterError, match="never overwritten"):
         carry_out(Ping(), tmp_path)
 
 

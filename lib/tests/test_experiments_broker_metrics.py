@@ -191,8 +191,8 @@ def file_of(tmp_path, *scrapes_, first=b'#scrapes {"node_id": 1, "host": "a"}\n'
         ([(ANSWER, {}), (b"records_total{ 3\n", {})], 11, "text format of Prometheus"),
         ([(b"records_total many\n", {})], 3, "text format of Prometheus"),
         ([(b"\xff 1\n", {})], 3, "UTF-8"),
-        ([(ANSWER, {"bytes": 10**6})], 2, "and a line's end"),
-        ([(ANSWER, {"bytes": 5})], 2, "and a line's end"),
+        ([(ANSWER, {"bytes": 10**6})], 2, "and a line break"),
+        ([(ANSWER, {"bytes": 5})], 2, "and a line break"),
         ([(ANSWER, {"bytes": -5})], 2, "a whole number from 0"),
         ([(ANSWER, {"at_s": None})], 2, "at_s, took_s and bytes"),
         ([(ANSWER, {"at_s": 1e300})], 2, "a number from 0"),
@@ -214,7 +214,7 @@ def test_a_damaged_first_line_is_named(tmp_path, first):
 def test_nothing_is_no_answer(tmp_path):
     path = tmp_path / "x.prom.txt"
     path.write_bytes(b"")
-    with pytest.raises(RawDataError, match="the answer of an exporter"):
+    with pytest.raises(RawDataError, match="the text of a Prometheus exporter"):
         broker_metrics.read(path)
 
 

@@ -221,7 +221,7 @@ def test_output_of_the_aws_cli_that_does_not_say_one_thing_is_refused(tmp_path, 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (LIST.replace("}", ', "in_bps": 9}'), "a name stands there twice"),
+        (LIST.replace("}", ', "in_bps": 9}'), "a member is repeated"),
         (LIST.replace("}", ', "circuit": "\\ud800"}'), "surrogates not allowed"),
         (f'{{"data": {LIST}}}', r":1: expected a line with a JSON object of texts and numbers.*'{\"data\""),
     ],

@@ -76,7 +76,7 @@ def test_files_that_were_compressed_apart_and_joined_are_read_whole(given, compr
 def test_damaged_compression_is_refused_and_named(given, name, at):
     data = COMPRESS[name](os.urandom(9000))
     source = given(data[:at] + b"\xff" * 9 + data[at + 9 :] if at > 0 else data[:at])
-    with pytest.raises(RawDataError, match=f"expected a whole file in {name} format"):
+    with pytest.raises(RawDataError, match=f"expected a complete file in {name} format"):
         content.read_bytes(source, most_bytes=1 << 20)
 
 
@@ -85,7 +85,7 @@ def test_a_decompression_bomb_is_refused_once_it_is_too_large(given, name, monke
     monkeypatch.setattr(content, "FREE_BYTES", 1 << 20)
     source = given(COMPRESS[name](b"\n" * (10 << 20)))
     for read in (lambda: content.read_bytes(source, most_bytes=1 << 40), lambda: in_pieces(source)):
-        with pytest.raises(RawDataError, match=rf"{name} data of more than [\d,]+ bytes once decompressed"):
+        with pytest.raises(RawDataError, match=rf"{name} data of more than [\d,]+ bytes after decompression"):
             read()
 
 
@@ -93,7 +93,7 @@ def test_a_decompression_bomb_is_refused_once_it_is_too_large(given, name, monke
 def test_more_than_the_reader_wants_is_refused(given, compress):
     source = given(compress(BYTES))
     assert content.read_bytes(source, most_bytes=len(BYTES))[1] == BYTES
-    with pytest.raises(RawDataError, match="expected at most 2,000 bytes, found 'a larger file'"):
+    with pytest.raises(RawDataError, match="expected a file of at most 2,000 bytes, found 'a larger file'"):
         content.read_bytes(source, most_bytes=2000)
 
 

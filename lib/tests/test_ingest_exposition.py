@@ -114,7 +114,7 @@ def test_text_in_other_encodings(tmp_path, content):
 
 @pytest.mark.parametrize("text", ["a 1\nb 2\na 3\n", 'a{x="1"} 1\nb 2\na{x="1"} 1\n', "b 1\na 1\na 1 5\na 2\n"])
 def test_scrapes_that_cannot_be_told_apart_are_refused(tmp_path, text):
-    with pytest.raises(RawDataError, match="a time with each sample") as error:
+    with pytest.raises(RawDataError, match="a time with each of its samples") as error:
         read(tmp_path, text)
     assert error.value.line_number == text.count("\n")
 
@@ -127,12 +127,12 @@ def test_a_series_that_an_exporter_repeats_is_left_out_and_reported(tmp_path):
     assert tables["metrics"].value.tolist() == [*range(30), 4]
     unread = tables["unread"]
     assert unread.line_number.tolist() == [33, 34] and unread.found.tolist() == ['b{x="1"} 2', 'b{x="1"} 3']
-    assert (unread.path == str(path)).all() and unread.expected.str.startswith("a time with each").all()
+    assert (unread.path == str(path)).all() and unread.expected.str.startswith("a series that occurs once").all()
 
 
 @pytest.mark.parametrize("text", ["", " \n", "# HELP a nothing\n", "# a heading\n"])
 def test_text_without_a_sample_is_refused(tmp_path, text):
-    with pytest.raises(RawDataError, match="the answer of an exporter"):
+    with pytest.raises(RawDataError, match="the text of a Prometheus exporter"):
         read(tmp_path, text)
 
 

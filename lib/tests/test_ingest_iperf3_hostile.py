@@ -102,7 +102,7 @@ def test_rates_that_do_not_fit_are_refused(path, factor):
         (b'{"event": "interval", "data": {}}', "JSON of an iperf3 client"),
         (b'{"event": "start", "data": 5}\n{"event": "end", "data": {}}', "start = 5"),
         (b"[1, 2]", "JSON of an iperf3 client"),
-        (b"[ ID] Interval           Transfer", "which begins each test"),
+        (b"[ ID] Interval           Transfer", "the beginning of a test"),
         (b'{"start": {"version": "iperf 3.12"}, "end": {}', "which ends with '}'"),
     ],
 )

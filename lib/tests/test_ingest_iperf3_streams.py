@@ -34,7 +34,7 @@ def test_a_stream_that_breaks_off_keeps_its_intervals(share):
     _, known = read_iperf3(STREAM)
     assert len(intervals) == N_STREAMS * n_whole
     pd.testing.assert_frame_equal(intervals, known[: len(intervals)])
-    assert transfers.error[0].startswith("the stream breaks off in ") and transfers.throughput_bps.isna().all()
+    assert transfers.error[0].startswith("the stream is truncated in ") and transfers.throughput_bps.isna().all()
 
 
 def test_a_stream_that_breaks_off_hides_no_later_test():
@@ -48,9 +48,9 @@ def test_a_stream_that_breaks_off_hides_no_later_test():
     ("behind", "error"),
     [
         (INTERRUPTED, "interrupt - the client has terminated"),
-        (STREAM_LINES[-1], "the stream breaks off in "),
-        (STREAM_LINES[3] + STREAM_LINES[-1], "the stream breaks off in "),
-        (STREAM_LINES[3], "the stream breaks off in "),
+        (STREAM_LINES[-1], "the stream is truncated in "),
+        (STREAM_LINES[3] + STREAM_LINES[-1], "the stream is truncated in "),
+        (STREAM_LINES[3], "the stream is truncated in "),
         (STREAM_LINES[-1] + INTERRUPTED, "interrupt - the client has terminated"),
         (STREAM_LINES[3][:90] + b"\n" + INTERRUPTED, "interrupt - the client has terminated"),
     ],

@@ -133,7 +133,7 @@ PROGRAM = {"program": "open-loop producer", "format": 1}
         ([PROGRAM, [1]], "JSON object"),
         ([PROGRAM, {"second": -1}], "whole number from 0"),
         ([PROGRAM, {"second": 10**9}], "a second below"),
-        ([PROGRAM, {"second": 0, "late": [1], "publish": []}], "alternating value and count"),
+        ([PROGRAM, {"second": 0, "late": [1], "publish": []}], "alternating values and counts"),
         ([PROGRAM, {"second": 0, "late": [1, -1], "publish": []}], "whole numbers from 0"),
         ([PROGRAM, {"second": 0, "late": [], "publish": [True, 1]}], "whole numbers from 0"),
         ([PROGRAM, {"second": 0, "n_due": "2", "late": [], "publish": []}], "whole number"),
@@ -148,7 +148,7 @@ def test_lines_that_no_program_prints_are_refused(tmp_path, lines, reason):
 def test_files_that_do_not_belong_are_refused(tmp_path):
     path = write(tmp_path)
     (tmp_path / "s.producer-1.jsonl.gz").write_bytes(b"other")
-    with pytest.raises(RawDataError, match="as the file that names it says"):
+    with pytest.raises(RawDataError, match="as recorded by the experiment"):
         kafka_open_loop.read(path)
     (tmp_path / "s.producer-1.jsonl.gz").unlink()
     with pytest.raises(RawDataError, match=r"producer-1.*a file that can be read"):

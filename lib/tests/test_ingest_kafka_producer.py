@@ -174,7 +174,9 @@ def test_a_last_line_cut_anywhere_is_no_figure(whole):
             continue
         row = only(found["producers"])
         assert len(found["producer_windows"]) == 1 and pd.isna(row.records) and row.n_errors == 0
-        assert row.error.startswith("no summary: the output breaks off in ") and whole[:end].strip()[-20:] in row.error
+        assert (
+            row.error.startswith("no summary: the output is truncated in ") and whole[:end].strip()[-20:] in row.error
+        )
 
 
 def test_a_line_cut_in_the_middle_of_the_file_counts():
@@ -266,7 +268,7 @@ def test_files_next_to_the_output(tmp_path):
     assert windows.printed_at_s.tolist() == [100.0, 105.5, 111.0] and windows.warmup.tolist() == [True, False, False]
     assert windows.producer.unique().tolist() == [row.producer] == [2]
     assert row.n_errors == 1
-    assert row.error.startswith("no summary: the tool was stopped at its scheduled end: the output breaks off in")
+    assert row.error.startswith("no summary: the tool was stopped at its scheduled end: the output is truncated in")
     for text in ("[]", "{}", '{"lines": [2, 1]}', '{"lines": ["a"]}', '{"lines": [1e300]}', "{"):
         line_times.write_text(text)
         with pytest.raises(RawDataError, match=r"lines\.json"):

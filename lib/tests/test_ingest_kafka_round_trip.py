@@ -47,7 +47,9 @@ def test_a_run_that_died():
     )
     assert row.error == f"no summary: {DIED}" and pd.isna(row.mean_latency_ms)
     row = only(kafka_load.read_round_trips((PROGRESS + MEAN + QUANTILES[:40]).encode())["round_trips"])
-    assert row.mean_latency_ms == 41.2031 and row.error.startswith("no summary: the output breaks off in 'Percentiles")
+    assert row.mean_latency_ms == 41.2031 and row.error.startswith(
+        "no summary: the output is truncated in 'Percentiles"
+    )
     for end in range(1, len(QUANTILES) - 1, 3):
         row = only(kafka_load.read_round_trips((MEAN + QUANTILES[:end]).encode())["round_trips"])
         assert pd.isna(row.p50_latency_ms), QUANTILES[:end]

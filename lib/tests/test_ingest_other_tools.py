@@ -55,7 +55,7 @@ def test_the_message_names_the_tool_and_what_to_do(tmp_path, tool):
     for reader in ("ping", "iperf3", "netperf"):
         message = expected(path, reader)
         assert f"(this looks like {tool.strip()} " in message and message.endswith(")")
-        assert "read" in message.partition(tool.strip())[2] or "states test and units" in message
+        assert "read" in message.partition(tool.strip())[2] or "prints test and units" in message
     path.write_bytes(("\ufeff" + OUTPUTS[tool]).encode("utf-16-le"))
     assert f"(this looks like {tool.strip()} " in expected(path, "netperf")
 

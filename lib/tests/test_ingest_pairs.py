@@ -45,7 +45,7 @@ def test_rows_of_pings_count_like_tests():
 
 def test_a_statistic_that_a_source_lacks_is_an_error():
     found = imported((A, B, None, {"mean_rtt_ms": 10.0, "median_rtt_ms": 9.5}, None))
-    with pytest.raises(ParameterError, match=r"rtt is 'min'; allowed with the pings of a\.csv: mean, median"):
+    with pytest.raises(ParameterError, match=r"rtt is 'min'; allowed for the pings of a\.csv: mean, median"):
         ingest.summarise_pairs(found)
     assert ingest.summarise_pairs(found, rtt="median").rtt_ms[0] == 9.5
 
@@ -158,7 +158,7 @@ def test_a_row_per_test_takes_coordinates_and_names_what_is_missing():
     with pytest.raises(ParameterError, match="rtt is 'max'; allowed: 'min', 'mean', 'median'"):
         ingest.per_test(found, rtt="max")
     twice = found | {"pings": pd.concat([found["pings"]] * 2, ignore_index=True)}
-    with pytest.raises(ParameterError, match="table pings has more than one row of a test"):
+    with pytest.raises(ParameterError, match="table pings has more than one row per test"):
         ingest.per_test(twice)
 
 

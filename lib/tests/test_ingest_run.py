@@ -344,7 +344,7 @@ def test_summaries_say_what_they_need(run):
     with pytest.raises(ParameterError, match="summarise_pairs needs table transfers; given: tests, echoes"):
         ingest.summarise_pairs({name: out[name] for name in ("tests", "echoes")})
     loose = ingest.read_files([SAMPLES / "ping" / "busybox-1.35_loss.txt"], "ping")
-    with pytest.raises(ParameterError, match="table echoes, row 0: no regions, so no pair"):
+    with pytest.raises(ParameterError, match="table echoes, row 0 has no from_region or to_region"):
         ingest.summarise_pairs(out | {"echoes": loose["echoes"]})
 
 

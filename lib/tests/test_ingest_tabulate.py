@@ -57,6 +57,6 @@ def test_failed_attempts_are_failures_with_their_reason():
     tests.loc[1, "outcome"] = "interrupted"
     short = wanbench.read.ingest.failures(found | {"tests": tests})
     assert list(short.what) == ["attempt failed", "attempt interrupted"]
-    assert list(short.why) == ["iperf3: unable to connect", "no end in the journal"]
+    assert list(short.why) == ["iperf3: unable to connect", "its end is not in the journal"]
     assert isinstance(short, pd.DataFrame) and "unable to connect" in short._repr_html_()
     assert type(short[short.what == "none of these"]) is pd.DataFrame

@@ -153,7 +153,7 @@ def test_a_lab_whose_supervisor_is_killed_says_so_and_ends(before, tmp_path):
     then = "os.kill(lab._supervisor.pid, 9); time.sleep(0.2); lab.counters()"
     opened = Opened(then, tmp_path)
     _, stderr = opened.process.communicate(timeout=60)
-    assert b"LabError: the lab's supervisor is gone (while asked to 'counters')" in stderr
+    assert b"LabError: the lab's supervisor ended during the request 'counters'" in stderr
     assert opened.is_gone()
     assert names() == before
 

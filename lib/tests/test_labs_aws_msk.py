@@ -125,8 +125,8 @@ def test_a_cluster_that_fails_is_deleted_and_what_remains_is_an_error(monkeypatc
 def test_nothing_is_made_without_consent_or_beyond_the_budget(monkeypatch):
     for options, said in (
         ({"budget_usd": 0.4}, "the budget is 0.40"),
-        ({"budget_usd": 9, "instance_type": "kafka.m9.huge"}, "price or amount of kafka.m9.huge is not known"),
-        ({"brokers": 4}, "4 brokers cannot be spread over 3 zones"),
+        ({"budget_usd": 9, "instance_type": "kafka.m9.huge"}, "price or amount of kafka.m9.huge is unknown"),
+        ({"brokers": 4}, "4 brokers cannot be spread evenly over 3 zones"),
     ):
         aws = Stubbed(ec2=[VPC, IN_VPC])
         with pytest.raises(LabError, match=said), cluster(aws, **options):
@@ -136,7 +136,7 @@ def test_nothing_is_made_without_consent_or_beyond_the_budget(monkeypatch):
         pytest.fail("it was entered")
     aws = Stubbed(ec2=[VPC, IN_VPC])
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    with pytest.raises(BudgetError, match="nobody can be asked"), cluster(aws, yes=False):
+    with pytest.raises(BudgetError, match="there is no terminal"), cluster(aws, yes=False):
         pytest.fail("it was entered")
     assert not leases.lease_folder().exists()
 
@@ -186,6 +186,6 @@ def test_sweep_finds_and_deletes_what_a_killed_driver_left(monkeypatch, capsys):
 def test_without_the_permission_to_list_clusters_hosts_are_swept_all_the_same(capsys):
     denied = ("list_clusters_v2", ("AccessDeniedException", "no"))
     assert sweep(client=Stubbed(kafka=[denied]), regions=[]) == 0
-    assert "not looked at, as kafka:ListClustersV2 is not allowed" in capsys.readouterr().out
+    assert "not checked, because kafka:ListClustersV2 is not allowed" in capsys.readouterr().out
     leases.Lease("msk", ACCOUNT).release(all_gone=False)
     assert sweep(client=Stubbed(kafka=[denied]), regions=[]) == 1

@@ -52,7 +52,7 @@ def test_a_run_comes_back_as_it_was(run, tmp_path):
     assert list(bucket.objects)[-1] == "runs/1/SHA256SUMS"
     s3.get_folder(AT, tmp_path / "deep" / "back", aws=bucket)
     assert files_of(tmp_path / "deep" / "back") == files_of(run.folder)
-    with pytest.raises(ParameterError, match="not there yet"):
+    with pytest.raises(ParameterError, match="does not exist yet"):
         s3.get_folder(AT, tmp_path / "deep" / "back", aws=bucket)
 
 
@@ -85,7 +85,7 @@ def test_a_key_and_what_is_no_run_and_no_site_stay_here(tmp_path, planted):
     with pytest.raises(ParameterError, match="a finished run, or of the site"):
         s3.put_folder(tmp_path, AT, aws=Bucket())
     (tmp_path / "index.html").write_text(planted)
-    with pytest.raises(ParameterError, match=r"index\.html is .* holds a key") as refused:
+    with pytest.raises(ParameterError, match=r"index\.html is .* contains a key") as refused:
         s3.put_folder(tmp_path, AT, aws=Bucket())
     assert planted not in str(refused.value)
 

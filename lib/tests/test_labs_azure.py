@@ -255,11 +255,11 @@ def test_what_does_not_pass_is_told_and_nothing_is_left(cloud, monkeypatch, faul
         ({"regions": ["azure:westeurope", "azure:moonbase"]}, {}, "Azure does not have: moonbase"),
         ({"instance_type": "Standard_X9"}, {}, r"westeurope does not offer Standard_X9.*eastus does not offer"),
         ({"zones": {REGIONS[0]: "3"}}, {}, "in the zones 1, 2, not in 3"),
-        ({"instance_type": "Standard_D2pls_v6", "volume_gb": 9}, {}, "by NVMe only"),
-        ({"hosts_per_region": 6}, {}, r"westeurope: 12 standardBSFamily are needed, 0 of the quota of 10.*eastus: 12"),
+        ({"instance_type": "Standard_D2pls_v6", "volume_gb": 9}, {}, "only by NVMe"),
+        ({"hosts_per_region": 6}, {}, r"westeurope: 12 standardBSFamily are needed, but 0 of .* 10.*eastus: 12"),
         ({}, {"quotas": azure_stub.COMPUTE_QUOTAS | {"StandardSkuPublicIpAddresses": 0} | {
             "PublicIPAddresses": 9, "NetworkInterfaces": 9}}, "1 StandardSkuPublicIpAddresses are needed"),
-        ({}, {"unregistered": ("Microsoft.DevTestLab",)}, "not registered: Microsoft.DevTestLab; `az provider"),
+        ({}, {"unregistered": ("Microsoft.DevTestLab",)}, "not registered in the subscription: Microsoft.DevTestLab;"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_had_is_named_before_anything_is_made(cloud, options, state, said):
@@ -275,7 +275,7 @@ def test_a_region_without_zones_and_without_schedules_is_noted(cloud, capsys):
     with lab_on(cloud, ["azure:norwaywest"], instance_type="Standard_D2pls_v6") as opened:
         assert opened.describe()["hosts"][0]["zone"] == "" and "server-arm64" in opened.describe()["hosts"][0]["image"]
         assert of_kind(cloud, "schedules") == []
-    assert "In norwaywest nothing but the hosts themselves ends them" in capsys.readouterr().err
+    assert "In norwaywest Azure cannot stop hosts" in capsys.readouterr().err
     assert cloud.made == {}
 
 
@@ -325,7 +325,7 @@ def test_a_missing_extra_subscription_and_credentials_are_told(monkeypatch):
             AzureLab(REGIONS, instance_type="Standard_B2s")
     with pytest.raises(LabError, match="set AZURE_SUBSCRIPTION_ID"):
         clients.Azure(credential=object()).call("resource", "providers", "get", "Microsoft.Compute")
-    with pytest.raises(CloudError, match="no credentials of Azure work; `az login` makes some"):
+    with pytest.raises(CloudError, match="no working credentials of Azure; `az login` makes some"):
         azure = clients.Azure(subscription=SUBSCRIPTION, credential=_None(), endpoint="https://127.0.0.1:1")
         azure.call("resource", "providers", "get", "Microsoft.Compute")
     with pytest.raises(ParameterError, match="allowed: regions of azure"):
@@ -336,11 +336,10 @@ def test_sweep_covers_azure(monkeypatch, capsys):
     told = []
     for other in ("aws", "gcp"):
         monkeypatch.setattr(f"wanbench.measure.labs.{other}.unusable", lambda: "it is not looked for")
-    assert (
-        sweep_clouds() == 1 and "azure: not looked at, as AZURE_SUBSCRIPTION_ID is not set" in capsys.readouterr().out
-    )
+    assert sweep_clouds() == 1
+    assert "azure: not checked, because AZURE_SUBSCRIPTION_ID is not set" in capsys.readouterr().out
     monkeypatch.setenv(clients.VARIABLE, SUBSCRIPTION)
-    assert teardown.unusable() == "no credentials of Azure are found"
+    assert teardown.unusable() == "there are no credentials of Azure"
     monkeypatch.setenv("AZURE_CLIENT_ID", "an-id")
     monkeypatch.setattr("wanbench.measure.labs.azure.sweep", lambda **options: told.append(options) or 0)
     assert cli.main(["sweep", "azure", "--yes"]) == 0 and sweep_clouds() == 0

@@ -214,7 +214,7 @@ def test_what_passes_is_tried_again_and_makes_nothing_twice(cloud, monkeypatch, 
         (["ZONE_RESOURCE_POOL_EXHAUSTED"] * 2, r"No zone of europe-west1 has 1 x e2-small.*west1-b.*west1-c"),
         (["QUOTA_EXCEEDED"], r"bulkInsert in europe-west1-b: QUOTA_EXCEEDED"),
         ([(403, "Required 'compute.instances.create' permission")], r"403: .*compute\.instances\.create"),
-        ([(500, "Internal error")] * clients.ATTEMPTS, "500: .*Internal error"),
+        ([(500, "Internal error")] * clients.MAX_ATTEMPTS, "500: .*Internal error"),
     ],
 )  # fmt: skip
 def test_what_does_not_pass_is_told_and_nothing_is_left(cloud, faults, said):
@@ -231,8 +231,8 @@ def test_what_does_not_pass_is_told_and_nothing_is_left(cloud, faults, said):
         ({"regions": ["gcp:us-west1", "gcp:europe-west9"]}, {}, "does not have, or that are down: europe-west9"),
         ({"instance_type": "n9-vast"}, {}, r"europe-west1 does not offer n9-vast.*us-west1 does not offer"),
         ({"zones": {REGIONS[0]: "europe-west1-a"}}, {}, "in europe-west1-b, europe-west1-c, not in europe-west1-a"),
-        ({"hosts_per_region": 3}, {"CPUS": 5}, r"europe-west1: 6 CPUS are needed, 0 of the quota of 5.*us-west1: 6"),
-        ({"instance_type": "n2-standard-2"}, {"CPUS": 0, "N2_CPUS": 1}, "2 N2_CPUS are needed, 0 of the quota of 1"),
+        ({"hosts_per_region": 3}, {"CPUS": 5}, r"europe-west1: 6 CPUS are needed, but 0 of .* 5.*us-west1: 6"),
+        ({"instance_type": "n2-standard-2"}, {"CPUS": 0, "N2_CPUS": 1}, "2 N2_CPUS are needed, but 0 of .* 1"),
         ({"volume_gb": 600}, {}, "610 SSD_TOTAL_GB are needed"),
     ],
 )  # fmt: skip

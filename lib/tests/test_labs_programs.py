@@ -105,7 +105,7 @@ def test_a_lab_that_is_opened_again_is_asked_again(tmp_path):
 def test_a_host_without_python_is_named_and_asked_again():
     host = Asked(b"", 127)
     for _ in range(2):
-        with pytest.raises(LabError, match="a has no Python that works"):
+        with pytest.raises(LabError, match="a has no working Python"):
             programs.host_python(host)
     assert len(host.commands) == 2
 

@@ -33,8 +33,8 @@ def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys, tmp_path):
     for cloud in CLOUDS:
         monkeypatch.setattr(f"wanbench.measure.labs.{cloud}.unusable", lambda: "it is not looked for")
     assert sweep_clouds() == 1
-    assert "gcp: not looked at, as it is not looked for." in (shown := capsys.readouterr()).out
-    assert "No cloud could be asked" in shown.err
+    assert "gcp: not checked, because it is not looked for." in (shown := capsys.readouterr()).out
+    assert "No cloud could be checked" in shown.err
     monkeypatch.setattr("wanbench.measure.labs.gcp.sweep", lambda **options: told.append(options) or 0)
     assert cli.main(["sweep", "gcp", "--yes"]) == 0 and told == [{"yes": True, "everything": False}]
     assert cli.main(["sweep", "elsewhere"]) != 0 and "allowed: aws, gcp" in capsys.readouterr().err
@@ -42,7 +42,7 @@ def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys, tmp_path):
     leases.Lease("aws", "7").release(all_gone=False)
     # What a run left on a cloud that cannot be asked is not nothing.
     assert sweep_clouds() == 1 and len(told) == 2
-    assert "aws: not looked at, as it is not looked for; 1 runs that ended here" in capsys.readouterr().out
+    assert "aws: not checked, because it is not looked for; 1 runs that ended on this" in capsys.readouterr().out
     monkeypatch.undo()
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     monkeypatch.setenv("AWS_PROFILE", "nowhere")
@@ -162,7 +162,7 @@ def test_a_host_that_starts_is_not_waited_for_once_the_lab_is_being_left():
     leaving, how = threading.Event(), {"sysctls": {}, "has_volume": False}
     with pytest.raises(LabError, match="no route"):
         make_ready(Starting(None, "a", 1), leaving=leaving, **how)
-    with pytest.raises(LabError, match="a is not made ready, as the lab is being left"):
+    with pytest.raises(LabError, match="a is not prepared, because the lab is closing"):
         make_ready(Starting(None, "a", 1), leaving=leaving, **how)
 
 
@@ -213,10 +213,10 @@ def test_a_sweep_of_another_account_leaves_what_is_known_of_the_first(monkeypatc
     lease = leases.Lease("aws", "7")
     lease.release(all_gone=False)
     resources = Shared()
-    for owner, said in (("8", "another account made them"), (None, "it cannot be found out whether")):
+    for owner, said in (("8", "another account made them"), (None, "it is unknown whether")):
         resources.owner = owner
         assert sweep(resources, yes=True, settle_s=0.0) == 1
-        assert f"1 runs that ended here are left on record, as {said}" in capsys.readouterr().out
+        assert f"1 runs that ended on this machine are kept on record, because {said}" in capsys.readouterr().out
     assert leases.lease_state(lease.run) == leases.FREE
     resources.owner, resources.there = "7", [lease.run]
     assert sweep(resources, yes=True, settle_s=0.0) == 0 and resources.there == []

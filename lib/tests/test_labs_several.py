@@ -104,7 +104,7 @@ def test_hosts_of_both_admit_each_other_under_one_consent_and_both_are_gone(clou
     run = measure(plan, lab, data_folder=tmp_path, campaign="both", progress=False)
     assert seen["gcp"] == seen["hosts"] | {"192.0.2.7/32"} and seen["azure"] == seen["hosts"]
     assert len(seen["hosts"]) == 3 and gone(clouds)
-    assert capsys.readouterr().err.count("What this lab costs") == 1
+    assert capsys.readouterr().err.count("This lab will cost") == 1
     assert run.lab["kind"] == "azure+gcp"
     types = {host["region"]: host["instance_type"] for host in run.lab["hosts"]}
     assert types == {"gcp:europe-west1": "e2-small", "azure:eastus": "Standard_B2s"}
@@ -164,7 +164,7 @@ def test_a_killed_session_counts_as_if_its_hosts_had_run_until_they_ended_themse
     at_most = clouds["lab"]()
     at_most.agree_to(plan, "killed")
     assert spent_before_usd(folder) == pytest.approx(at_most.at_most().high_usd)
-    with pytest.raises(BudgetError, match="spent on this run already"):
+    with pytest.raises(BudgetError, match="already spent on this run"):
         measure(plan, clouds["lab"](budget_usd=spent_before_usd(folder)), **options)
     run = measure(plan, clouds["lab"](), **options)
     cost = lab_cost(run)
@@ -245,12 +245,12 @@ def test_types_that_share_a_quota_are_counted_together_before_anything_is_made(c
     clouds["azure"].quotas |= {"cores": 20, "standardBSFamily": 5}
     of_gcp = partial(on_clouds, {"gcp": gcp_lab}, REGIONS[:1], yes=True)
     of_gcp(instance_type={"e2-small": 2, "n2-standard-2": 1}).estimate(None, "a")
-    with pytest.raises(LabError, match="europe-west1: 6 CPUS are needed, 0 of the quota of 4"):
+    with pytest.raises(LabError, match="europe-west1: 6 CPUS are needed, but 0 of the quota of 4"):
         of_gcp(instance_type={"e2-small": 2, "e2-medium": 1}).estimate(None, "a")
     clouds["gcp"].project_quotas["NETWORKS"] = 1
     with pytest.raises(LabError, match="the project: 2 NETWORKS are needed"):
         of_gcp(instance_type={"e2-small": 1, "n2-standard-2": 1}).estimate(None, "a")
-    with pytest.raises(LabError, match="eastus: 6 standardBSFamily are needed, 0 of the quota of 5"):
+    with pytest.raises(LabError, match="eastus: 6 standardBSFamily are needed, but 0 of the quota of 5"):
         types = {"Standard_B2s": 2, "Standard_D2pls_v6": 1}
         on_clouds({"azure": azure_lab}, REGIONS[1:], instance_type=types, yes=True).estimate(None, "a")
     assert not clouds["gcp"].made and not clouds["azure"].made
@@ -259,15 +259,15 @@ def test_types_that_share_a_quota_are_counted_together_before_anything_is_made(c
 @pytest.mark.parametrize(
     "regions, options, said",
     [
-        (["aws:eu-west-1"], {}, "regions of all these clouds alone"),
+        (["aws:eu-west-1"], {}, "regions of these clouds, at least one of each"),
         (["aws:eu-west-1", "gcp:us-west1"], {"gcp": None}, r"lab_options\['gcp'\] of the lab aws\+gcp"),
         (["aws:eu-west-1", "gcp:us-west1"], {"instance_typ": "a"}, "unexpected keyword argument 'instance_typ'"),
         (["aws:eu-west-1", "gcp:us-west1"], {"gcp": {"yes": True, **OWN["gcp"]}}, "once, for all clouds"),
-        (["aws:eu-west-1", "gcp:us-west1"], {"private_addresses": True}, "nothing joins their networks"),
+        (["aws:eu-west-1", "gcp:us-west1"], {"private_addresses": True}, "no link joins their networks"),
         (
             ["aws:eu-west-1", "gcp:us-west1"],
             {"gcp": {"subnets": {"gcp:us-west1": "own"}, **OWN["gcp"]}},
-            "subnets of the lab on Google Cloud is .*; allowed: none here",
+            "subnets of the lab on Google Cloud is .*; allowed: none on this cloud",
         ),
     ],
 )  # fmt: skip

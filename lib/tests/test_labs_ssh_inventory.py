@@ -77,13 +77,13 @@ def test_hosts_have_their_own_fields_and_the_defaults(read, content, tmp_path):
         ({"user": "-oProxyCommand=x"}, "host 'one': user is '-oProxyCommand=x'; allowed: one word"),
         ({"control_address": "-w"}, "host 'one': control_address is '-w'; allowed: a host name"),
         ({"address": "one.example.org"}, "host 'one': address is 'one.example.org'; allowed: an IPv4 address"),
-        ({"region": "own:attic"}, "host 'one': region 'own:attic' needs latitude_deg and longitude_deg"),
-        ({"latitude_deg": 1}, "host 'one': region 'aws:eu-west-1' needs latitude_deg and longitude_deg"),
+        ({"region": "own:attic"}, "host 'one': region 'own:attic' needs both latitude_deg and longitude_deg"),
+        ({"latitude_deg": 1}, "host 'one': region 'aws:eu-west-1' needs both latitude_deg and longitude_deg"),
         ({"key_file": "none"}, "host 'one': key_file is .*none'; allowed: a file that exists"),
-        ({"key_file": "known hosts"}, "host 'one': key_file is .* which others than its owner may use .mode 644."),
+        ({"key_file": "known hosts"}, "host 'one': key_file is .* which other users may access .mode 644."),
         ({"jump": "door"}, "host 'one': jump is 'door'; allowed: one of the jumps: bottleneck"),
-        ({"jump": None, "proxy_command": ["nc", "%r"]}, "host 'one': proxy_command is '%r'; allowed: no percent"),
-        ({"proxy_command": ["nc"]}, "host 'one': it has both jump and proxy_command"),
+        ({"jump": None, "proxy_command": ["nc", "%r"]}, "host 'one': proxy_command is '%r'; allowed: percent"),
+        ({"proxy_command": ["nc"]}, "host 'one' has both jump and proxy_command"),
         ({"sudo": 1}, "host 'one': sudo is 1; allowed: True or False"),
         ({"name": "two"}, "two hosts have the name 'two'"),
         ({"address": "192.0.2.2"}, "two hosts have the address '192.0.2.2'"),
@@ -98,7 +98,7 @@ def test_a_field_that_is_wrong_is_named_with_its_host(read, content, change, sai
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("hosts:\n  - name: a\n    name: b\n", r"hosts\.yml, line 3: 'name' stands here twice"),
+        ("hosts:\n  - name: a\n    name: b\n", r"hosts\.yml, line 3: key 'name' is repeated"),
         ("hosts: [", r"hosts\.yml, line 1: "),
         ("hosts: []", r"hosts is \[\]; allowed: a list of hosts"),
         ("- a", r"hosts\.yml is \['a'\]; allowed: fields with values"),
@@ -113,7 +113,7 @@ def test_a_file_that_is_no_inventory_is_refused(read, text, said):
 def test_a_plan_needs_hosts_in_all_its_regions(read, content):
     inventory = read(content)
     with pytest.raises(
-        ParameterError, match="a host is needed in gcp:us-west1, and it has 0; its regions: aws:eu-west-1, own"
+        ParameterError, match="a host is needed in gcp:us-west1, which has 0; regions of the inventory: aws:eu"
     ):
         SshLab(["gcp:us-west1"], inventory=inventory)
     links = matrix_links({("aws:eu-west-1", "aws:us-east-1"): 70})

@@ -101,7 +101,7 @@ def test_a_matrix_may_be_a_table():
 @pytest.mark.parametrize(
     ("matrix", "named"),
     [
-        ({("a", "a"): 1.0}, "paired with itself"),
+        ({("a", "a"): 1.0}, "two different regions"),
         ({("a", "b"): -1.0}, "rtt_ms of a to b is -1.0"),
         ({("a", "b"): math.nan}, "rtt_ms of a to b is nan"),
         (pd.DataFrame({"from_region": ["a"], "to_region": ["b"]}), "lacks column rtt_ms"),

@@ -143,7 +143,7 @@ def test_a_command_that_prints_too_much_is_killed_and_what_it_printed_is_kept(mo
     started = entered("head -c 5000 /dev/zero; exec sleep 600")
     done = started.wait(60)
     assert done.returncode == -9 and done.stdout == b"\0" * 1000 and not started.is_running()
-    assert ended_with("tool", done).startswith("tool ended with status -9: wanbench: killed, as it printed")
+    assert ended_with("tool", done).startswith("tool ended with status -9: wanbench: killed because it printed")
     left_alone = entered("head -c 5000 /dev/zero; exec sleep 600")
     assert comes_about(lambda: not left_alone.is_running()), "also if nobody waits for its end"
     assert left_alone.stop().returncode == -9

@@ -164,7 +164,7 @@ def test_tests_that_the_machine_failed_keep_the_run_open_and_are_tried_again(tmp
 def test_failed_tests_of_a_finished_run_are_tried_again_on_request(tmp_path, capfd):
     run = go(tmp_path, ScriptedLab(REGIONS, failing("aws:r-1", "ping", 10**9)), retries=0)
     assert go(tmp_path, ScriptedLab(REGIONS), retries=0, progress=True).tests().equals(run.tests())
-    assert "3 of 12 tests failed; --retry-failed measures them again" in capfd.readouterr().err
+    assert "3 of 12 tests failed; --retry-failed measures these again" in capfd.readouterr().err
     lab = ScriptedLab(REGIONS)
     again = go(tmp_path, lab, retries=0, retry_failed=True)
     again.verify()

@@ -49,7 +49,7 @@ def test_a_signal_stops_keeps_and_resumes(tmp_path, number, exception):
     if exception is KeyboardInterrupt:
         shown = "".join(traceback.format_exception(raised.value))
         assert raised.traceback[-1].name == "measure" and shown.count("Traceback") == 1, "no insides of ours"
-        assert "what was measured is kept" in shown
+        assert "The measurements are kept" in shown
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     assert lab.closed == 1 and not threads_of_tests()
     run = newest(tmp_path)
@@ -172,7 +172,7 @@ def test_a_data_folder_that_is_removed_ends_the_session_and_the_next_start_measu
             shutil.rmtree(tmp_path / "elsewhere")
 
     lab = Counting(REGIONS, at_ping(5, remove))
-    with pytest.raises(RawDataError, match=r"journal.jsonl: expected the one that was opened; it was removed"):
+    with pytest.raises(RawDataError, match=r"expected the journal, which was removed while it was in use"):
         go(tmp_path / "data", lab)
     assert lab.closed == 1 and len(lab.processes) < 36, "no further round is measured"
     run = go(tmp_path / "data", Counting(REGIONS))
@@ -205,7 +205,7 @@ def test_a_finished_run_whose_journal_is_lost_emptied_or_cut_names_the_remedy(tm
         path.unlink()
     else:
         path.write_bytes(whole[: int(len(whole) * kept)])
-    with pytest.raises(RawDataError, match="Restore the run from a copy, or measure anew with --fresh"):
+    with pytest.raises(RawDataError, match="Restore the run from a copy, or start a new run with --fresh"):
         go(tmp_path, ScriptedLab(REGIONS))
     assert go(tmp_path, ScriptedLab(REGIONS), fresh=True).finished
 

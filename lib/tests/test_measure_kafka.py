@@ -77,7 +77,7 @@ def kill_in_the_last_of_three_trials(lab, folder):
 
 
 def test_each_trial_has_what_it_asks_for_and_no_more_until_a_broker_dies_which_ends_the_run(tmp_path):
-    """Brokers, gateways and clients are as each trial asks, and the next takes it back; what was measured is kept."""
+    """Brokers, gateways and clients are as each trial asks, and the next takes it back; the measurements are kept."""
     lab = a_lab()
     load = KafkaLoad(
         partitions=2, payload="random", compression="zstd", client_rack="region", duration_s=2, batch_bytes=65_536,

@@ -166,7 +166,7 @@ def test_html_is_escaped():
         ({"pairs": ["aws:eu-west-1"]}, "two regions"),
         ({"pairs": ["aws:eu-west-1->aws:eu-west-1"]}, "two different regions"),
         ({"pairs": ["aws:eu-west-1->gcp:us-east1", ("aws:eu-west-1", "gcp:us-east1")]}, "more than once"),
-        ({"regions": EIGHT, "cloud_pairs": ["ibm->ibm"]}, "No region of 'ibm'; the clouds here are aws, azure, gcp"),
+        ({"regions": EIGHT, "cloud_pairs": ["ibm->ibm"]}, "No pair has a region of 'ibm'; allowed: aws, azure, gcp"),
         ({"regions": EIGHT, "cloud_pairs": ["gcp-aws"]}, "such as 'gcp->aws'"),
         ({"regions": EIGHT[:1]}, "No pair is left.*0 candidate pairs"),
         ({"regions": EIGHT, "batch": 0}, "batch is 0"),

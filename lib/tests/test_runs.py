@@ -158,7 +158,7 @@ def test_a_test_whose_direction_was_exchanged_is_noticed(tmp_path):
 def test_every_field_of_the_manifest_is_checked_against_the_journal(tmp_path, field, value):
     run = measured(tmp_path)
     (run.folder / "manifest.json").write_text(json.dumps({**run.manifest, field: value}))
-    with pytest.raises(RawDataError, match=f"manifest.json: expected what the journal says, found 'another {field}'"):
+    with pytest.raises(RawDataError, match=f"expected the values in the journal, found 'another {field}'"):
         Run.open(run.folder)
 
 
@@ -232,7 +232,7 @@ def test_a_plan_that_is_none_does_not_keep_a_run_from_showing_itself(tmp_path):
 def test_write_raw_never_overwrites(tmp_path):
     now = journal.now_utc()
     file = write_raw(tmp_path, "ping", "a.txt", b"x", started_at_utc=now, ended_at_utc=now)
-    with pytest.raises(ParameterError, match="never written over"):
+    with pytest.raises(ParameterError, match="never overwritten"):
         write_raw(tmp_path, "ping", "a.txt", b"y", started_at_utc=now, ended_at_utc=now)
     assert (tmp_path / "ping/a.txt").read_bytes() == b"x" and file.bytes == 1
     assert [path.name for path in (tmp_path / "ping").iterdir()] == ["a.txt"]

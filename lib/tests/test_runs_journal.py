@@ -77,14 +77,14 @@ def test_a_test_ends_once_and_only_if_it_was_started(tmp_path, which):
     run = measured(tmp_path)
     new = lines(run)
     rewrite(run, [*new[:2], new[3], *new[2:]] if which == 1 else [*new[:4], new[3], *new[4:]])
-    with pytest.raises(RawDataError, match="the end of a test that is started and not ended"):
+    with pytest.raises(RawDataError, match="the end of an attempt that started"):
         Run.open(run.folder)
 
 
 def test_the_same_attempt_is_not_started_twice(tmp_path):
     run = measured(tmp_path)
     rewrite(run, [*lines(run)[:3], *lines(run)[2:]])
-    with pytest.raises(RawDataError, match="not started before"):
+    with pytest.raises(RawDataError, match="did not start before"):
         Run.open(run.folder)
 
 
@@ -172,7 +172,7 @@ def test_a_clock_that_is_set_back_during_a_run_is_said(tmp_path):
     for event in new[3:]:
         event["at_utc"] = (datetime.fromisoformat(event["at_utc"]) - timedelta(hours=1)).isoformat()
     rewrite(run, [json.dumps(event) for event in new])
-    assert "the clock was set back by 3,600.0 s meanwhile" in str(Run.open(run.folder))
+    assert "the clock was set back by 3,600.0 s during the run" in str(Run.open(run.folder))
 
 
 def test_an_interrupted_test_lasts_as_long_as_its_session(tmp_path):

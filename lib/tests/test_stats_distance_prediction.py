@@ -81,13 +81,13 @@ def test_without_effects_it_is_hubers_line():
 def test_weighted_ends_count_the_unit_at_infinity():
     values = np.arange(1.0, 20.0)[None, :]
     weights = prediction_fits.unit_weights(np.arange(19))
-    assert prediction_fits.upper(values, weights, 0.9)[0] == 18
-    assert prediction_fits.lower(values, weights, 0.9)[0] == 2
-    assert prediction_fits.upper(values, weights, 0.96)[0] == np.inf
+    assert prediction_fits.upper_end(values, weights, 0.9)[0] == 18
+    assert prediction_fits.lower_end(values, weights, 0.9)[0] == 2
+    assert prediction_fits.upper_end(values, weights, 0.96)[0] == np.inf
     shared = prediction_fits.unit_weights(np.array([0, 0, 0, 1]))
     np.testing.assert_allclose(shared, [1 / 9, 1 / 9, 1 / 9, 1 / 3])
     with_gap = np.array([[1.0, np.nan, 3.0, 4.0]])
-    assert prediction_fits.upper(with_gap, np.full(4, 0.2), 0.5)[0] == 3.0
+    assert prediction_fits.upper_end(with_gap, np.full(4, 0.2), 0.5)[0] == 3.0
 
 
 def test_jackknife_plus_without_a_model_is_the_order_statistic():
@@ -96,7 +96,7 @@ def test_jackknife_plus_without_a_model_is_the_order_statistic():
     scale = prediction_fits.spread(deviation, np.zeros(40))
     assert scale.up == pytest.approx(scale.down)
     scores = scale.scores(deviation, np.zeros(40))
-    ends = prediction_fits.upper(5 + scores[None, :] * scale.up * scale.of([0.0]), np.full(40, 1 / 41), 0.9)
+    ends = prediction_fits.upper_end(5 + scores[None, :] * scale.up * scale.of([0.0]), np.full(40, 1 / 41), 0.9)
     assert ends[0] == pytest.approx(5 + np.sort(np.abs(deviation))[36])
 
 

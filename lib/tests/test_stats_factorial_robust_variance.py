@@ -15,7 +15,7 @@ def test_the_variance_is_hc2():
     design = sm.add_constant(rng.normal(size=(20, 3)))
     fit = sm.OLS(design @ [1, 2, 3, 4] + rng.normal(size=20) * np.exp(design[:, 1]), design).fit()
     found = robust_variance(design, fit.resid, np.arange(20))
-    np.testing.assert_allclose(found.cover, fit.get_robustcov_results("HC2").cov_params(), rtol=1e-8)
+    np.testing.assert_allclose(found.covariance, fit.get_robustcov_results("HC2").cov_params(), rtol=1e-8)
 
 
 def test_two_groups_give_the_interval_of_welch():
@@ -25,7 +25,7 @@ def test_two_groups_give_the_interval_of_welch():
     design = np.column_stack([group == 0, group == 1]).astype(float)
     residual = np.concatenate([few - few.mean(), many - many.mean()])
     found, apart = robust_variance(design, residual, group), np.array([-1.0, 1.0])
-    half = stats.t.ppf(0.975, found.freedom(apart)) * np.sqrt(apart @ found.cover @ apart)
+    half = stats.t.ppf(0.975, found.freedom(apart)) * np.sqrt(apart @ found.covariance @ apart)
     welch = stats.ttest_ind(many, few, equal_var=False).confidence_interval(0.95)
     assert half == pytest.approx((welch.high - welch.low) / 2, rel=1e-9)
 
@@ -33,7 +33,7 @@ def test_two_groups_give_the_interval_of_welch():
 def test_a_run_that_fits_itself_has_the_variance_of_the_others():
     design = np.array([[1.0, 0], [1, 0], [1, 0], [1, 1]])
     found = robust_variance(design, np.array([-1.0, 0, 1, 0]), np.arange(4))
-    assert np.isfinite(found.cover).all() and 1 <= found.freedom(np.array([0.0, 1.0])) <= 2
+    assert np.isfinite(found.covariance).all() and 1 <= found.freedom(np.array([0.0, 1.0])) <= 2
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,6 @@ def test_one_noisy_combination_leaves_the_intervals_their_coverage(noisy, replic
         error = rng.normal(size=len(levels)) * np.where(combination == 0, noisy, 1.0)
         params, *_ = np.linalg.lstsq(design, error)
         found = robust_variance(design, error - design @ params, combination)
-        reach = stats.t.ppf(0.975, found.freedom(unit)) * np.sqrt(found.cover[1, 1])
+        reach = stats.t.ppf(0.975, found.freedom(unit)) * np.sqrt(found.covariance[1, 1])
         inside += abs(params[1]) <= reach
     assert inside >= 1000 * minimum

@@ -150,7 +150,7 @@ def test_windows_that_neighbours_share_are_cautioned_of_with_what_the_interval_t
 
     found = cautioned("effects shared over 5,000 km")
     assert len(found) >= 6 and len(cautioned("effects of regions")) <= 2
-    low, high = coverage.ALIKE_COVERAGE["window W"][46]
+    low, high = coverage.CORRELATED_COVERAGE["window W"][46]
     assert low < 50 and f"covers in {low:.1f} to {high:.1f} % of cases" in str(found[0])
     assert f"covers in {low:.1f} to {high:.1f} % of cases" in found[0].assumption
 
@@ -160,7 +160,7 @@ def test_the_assumption_says_what_a_survey_cannot_show():
         effects.survey(0, 8, "effects of regions", effects.on_rtt("effects of regions")), resamples=40
     )
     assert few.line.moran is None
-    low, high = coverage.ALIKE_COVERAGE["RTT intercept"][8]
+    low, high = coverage.CORRELATED_COVERAGE["RTT intercept"][8]
     assert low < 90 and f"{low:.1f} to {high:.1f} %" in few.intercept.assumption
 
 

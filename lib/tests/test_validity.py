@@ -161,7 +161,7 @@ def test_what_results_say_of_their_coverage_is_what_the_tables_say():
     for stated, counted in (
         (coverage.COVERAGE, asked),
         (coverage.SKEWED_COVERAGE, beyond),
-        (coverage.ALIKE_COVERAGE, alike),
+        (coverage.CORRELATED_COVERAGE, alike),
         (coverage.FEW_BEYOND_COVERAGE, few),
     ):
         flat = {(quantity, n): ends for quantity, sizes in stated.items() for n, ends in sizes.items()}

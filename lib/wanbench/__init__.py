@@ -1,8 +1,8 @@
 """
-wanbench: repeat, audit and extend claims about the network between clouds and about Kafka across it.
+Repeat, audit and extend claims about the network between clouds and about Kafka across it.
 
-`import wanbench` gives a researcher everything the notebooks use, as `wanbench.<room>.<name>`; a module is loaded when
-it is first named, so analysing does not load what measures.
+`import wanbench` gives a researcher everything that the notebooks use, as `wanbench.<package>.<name>`. A module is
+imported when it is first used, so an analysis does not import the modules that measure.
 """
 
 from importlib import import_module
@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 
 def submodules(package, names):
-    """Return `__getattr__` and `__dir__` for a package that loads its submodules when they are first named."""
+    """Return `__getattr__` and `__dir__` for a package that imports its submodules when they are first used."""
     allowed = names.split()
 
     def __getattr__(name):

@@ -1,21 +1,22 @@
 """
-Detect a rise of each broker's latency online: one-sided CUSUM (Page 1954) or EWMA (Roberts 1959).
+Detect a rise of each broker's latency online, with a one-sided CUSUM (Page 1954) or EWMA chart (Roberts 1959).
 
-Each window of time gives one value per broker: the median of the logarithms of its latencies, standardised by a
-baseline (median and MAD of the values of the first `learn_s`). A window moves the chart by at most a share of its
-limit, so that a burst in one window raises no alarm.
+Each time window gives one value per broker: the median of the logarithms of its latencies. The values are standardised
+by a baseline, which is the median and the MAD (median absolute deviation) of the values in the first `learn_s`. One
+window can move the chart by no more than a fraction of its limit, so a burst within one window raises no alarm.
 
-The limit follows from the allowed rate of false alarms. The run length is that of a Markov chain (Brook & Evans 1972)
-for normal values; the lag-1 autocorrelation phi of the baseline enters as for Brownian motion with the long-run
-variance (Johnson & Bagshaw 1974): values are divided by sqrt((1 + phi) / (1 - phi)). The allowance of the CUSUM is half
-of the shift worth detecting (Moustakides 1986). As the baseline is an estimate, the limit of the CUSUM is computed for
-an allowance two standard errors smaller, and the EWMA subtracts two standard errors from every value.
+The limit follows from the allowed rate of false alarms. A Markov chain (Brook & Evans 1972) gives the average run
+length for independent normal values. Autocorrelated values are divided by sqrt((1 + phi) / (1 - phi)), where phi is the
+lag-1 autocorrelation of the baseline (long-run variance, Johnson & Bagshaw 1974). The allowance of the CUSUM is half of
+the shift worth detecting (Moustakides 1986). Because the baseline is an estimate, the limit of the CUSUM is computed
+for an allowance two standard errors smaller, and the EWMA subtracts two standard errors from every value.
 
-Simulated (`make validity`, data/validity/detection.csv): with 0.5 false alarms an hour allowed, 61 % of hours should
-have none, and 95 to 100 % have none, up to an autocorrelation of 0.9 between latencies a tenth of a second apart. Two
-baselines are too short: one of a minute at 0.99 (78 % of hours without a false alarm, 9 % with more than four), and one
-of 20 windows in 10 s at 0.9 (16 % with more than two). Stalls of seconds 20 times an hour raise alarms, as these are
-shifts: raise `least_windows` or `window_s` to ignore them. A level that drifts over a day raises alarms too.
+Simulations (`make validity`, data/validity/detection.csv) allowed 0.5 false alarms an hour. Of all hours, 61 % should
+then have none; 95 to 100 % had none, up to an autocorrelation of 0.9 between latencies a tenth of a second apart. Two
+baselines were too short: one of a minute at 0.99 (78 % of hours without a false alarm, 9 % with more than four), and
+one of 20 windows in 10 s at 0.9 (16 % with more than two). Stalls of several seconds, 20 times an hour, raise alarms
+because they are shifts: increase `least_windows` or `window_s` to ignore them. A level that drifts over a day raises
+alarms too.
 """
 
 from collections import deque
@@ -31,12 +32,12 @@ from .checks import check_choice, check_fields, refusal
 from .formatting import number
 
 METHODS = ("cusum", "ewma")
-FEWEST = 20  # windows of a baseline: fewer cannot tell autocorrelation from chance
+FEWEST = 20  # minimum number of windows in a baseline: fewer cannot tell autocorrelation from chance
 LONG_ENOUGH_S = 60.0  # a shorter baseline raised ten times the allowed false alarms in simulation
 MOST_PHI = 0.9  # a larger autocorrelation cannot be learned from a baseline of minutes
 # Minimum spread of logarithms, 2 %: a quieter baseline would raise alarms for irrelevant changes.
 SMALLEST_SPREAD = 0.02
-STATES = 80  # states of the Markov chain: run lengths differ by some per cent from those with 400
+STATES = 80  # of the Markov chain: run lengths differ by a few per cent from those with 400 states
 
 
 @dataclass(frozen=True)
@@ -47,21 +48,21 @@ class DetectorSettings:
     Parameters
     ----------
     method : "cusum" or "ewma"
-        A CUSUM finds a lasting shift of the stated size soonest; an EWMA is less tied to one size.
+        A CUSUM finds a lasting shift of size `shift` soonest; an EWMA depends less on the size of the shift.
     learn_s : float
-        Duration of learning, from a broker's first latency on; nothing is detected in it.
+        Time in which the baseline is learned, from a broker's first latency; no alarm is raised in this time.
     window_s : float
-        Length of a window; the latencies of a broker in it become one value, their median.
+        Length of a window; the latencies of a broker in one window become one value, their median.
     shift : float
-        The smallest factor of latency that is worth an alarm.
+        The smallest factor by which latency must rise to be worth an alarm.
     false_alarms_per_h : float
         Allowed rate of false alarms per broker.
     weight : float
         Weight of the latest value in the EWMA.
     limit_ms : float
-        A longer latency counts as this, and is known as soon as it exceeds it.
+        A longer latency is replaced by this limit; the detector need not wait for its end.
     least_windows : int
-        Minimum number of windows for an alarm: a window moves the chart by at most 1 / `least_windows` of its limit.
+        Minimum number of windows for an alarm: one window moves the chart by at most 1 / `least_windows` of its limit.
 
     Examples
     --------
@@ -93,26 +94,28 @@ class DetectorSettings:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What to know before its alarms are believed."""
+        """Return what a reader must know before trusting the alarms."""
         if self.learn_s >= LONG_ENOUGH_S:
             return ()
         return (
-            f"the detector learned for {number(self.learn_s)} s only: with autocorrelated or stepped latencies it "
-            f"raised 5 to 17 false alarms an hour after 10 s, and 0 to 0.7 after {LONG_ENOUGH_S:g} s, where 0.5 were "
-            "allowed",
+            f"the detector learned its baseline for only {number(self.learn_s)} s; with autocorrelated or stepped "
+            f"latencies a baseline of 10 s raised 5 to 17 false alarms an hour, and one of {LONG_ENOUGH_S:g} s raised "
+            "0 to 0.7, where 0.5 were allowed",
         )
 
     @property
     def windows_to_false_alarm(self) -> float:
-        """Average run length to a false alarm, in windows."""
+        """Return the average number of windows until a false alarm."""
         return 3600 / self.window_s / self.false_alarms_per_h
 
 
 @dataclass(frozen=True)
 class Baseline:
     """
-    A broker's learned baseline: centre and spread of the log latency in ms, autocorrelation `phi` of windows, their
-    number `n`, and the resulting chart: allowance and limit in spreads.
+    A broker's baseline, and the chart that follows from it.
+
+    `centre` and `spread` are of the logarithms of latency in ms, `phi` is the lag-1 autocorrelation of the window
+    values, `n` their number. The `allowance` and the `limit` of the chart are in units of `spread`.
     """
 
     centre: float
@@ -126,18 +129,20 @@ class Baseline:
 @dataclass(frozen=True)
 class Alarm:
     """
-    A broker's latency has risen.
+    A rise of one broker's latency.
 
     Attributes
     ----------
-    at_s, since_s : float
-        Time of the value that closed the window, and an estimate of when the rise began.
+    at_s : float
+        Time of the latency that closed the window.
+    since_s : float
+        Estimated start of the rise.
     statistic, limit : float
-        Value and limit of the chart, in spreads of the baseline.
+        Value and limit of the chart, in units of the baseline's spread.
     ratio : float
-        Median latency since then over that of the baseline.
+        Median latency since `since_s`, divided by the median latency of the baseline.
     n_alarmed : int
-        Brokers in alarm, this one included: where all are, the cause is hardly one broker.
+        Number of brokers in alarm, including this one: if all are, a single broker is hardly the cause.
     """
 
     at_s: float
@@ -164,10 +169,9 @@ class _Chart:
 
 class Detector:
     """
-    Detects a rise of each broker's latency. `update` is called with every latency, in the order in which they become
-    known.
+    Detect a rise of each broker's latency. Call `update` with every latency, in the order in which they become known.
 
-    After an alarm a broker stays in alarm until its chart is back at 0; only then can it call the next.
+    A broker stays in alarm until its chart returns to 0, and cannot raise another alarm before.
 
     >>> detector = Detector(DetectorSettings(learn_s=30))
     >>> times = [n / 10 for n in range(600)]
@@ -182,9 +186,9 @@ class Detector:
 
     def update(self, at_s: float, broker: int, value_ms: float) -> Alarm | None:
         """
-        Add a latency known since `at_s` (s of any clock, not decreasing); returns the alarm that it completes, if any.
+        Add a latency that became known at `at_s` (seconds of any clock, never decreasing); return the alarm it raises.
 
-        A latency beyond `limit_ms`, infinity included, counts as that.
+        A latency above `limit_ms`, or infinite, is replaced by `limit_ms`.
         """
         if isnan(value_ms):
             raise refusal("value_ms", value_ms, "a number, infinite for a latency beyond the limit")
@@ -199,7 +203,7 @@ class Detector:
         return alarm
 
     def baseline(self, broker: int) -> Baseline | None:
-        """A broker's learned baseline; None while it is being learned."""
+        """Return a broker's baseline; None while it is being learned."""
         chart = self._charts.get(broker)
         return chart and chart.baseline
 
@@ -210,8 +214,8 @@ class Detector:
         value = median(chart.values)
         if chart.baseline is None:
             chart.learned.append(value)
-            over = (chart.window + 1) * self.settings.window_s >= self.settings.learn_s
-            if over and len(chart.learned) >= FEWEST:
+            long_enough = (chart.window + 1) * self.settings.window_s >= self.settings.learn_s
+            if long_enough and len(chart.learned) >= FEWEST:
                 chart.baseline = learned(chart.learned, self.settings)
             return None
         base, before = chart.baseline, chart.statistic
@@ -228,9 +232,9 @@ class Detector:
         chart.recent.append(value)
         if chart.statistic == 0:
             chart.alarmed = False
-        over = chart.statistic >= base.limit * (1 - 1e-9)
+        exceeded = chart.statistic >= base.limit * (1 - 1e-9)
         chart.statistic = min(chart.statistic, base.limit)
-        if not over or chart.alarmed:
+        if not exceeded or chart.alarmed:
             return None
         chart.alarmed = True
         ratio = float(np.exp(median(chart.recent) - base.centre))
@@ -238,7 +242,7 @@ class Detector:
 
 
 def learned(values: list[float], settings: DetectorSettings) -> Baseline:
-    """Return the baseline of logarithms of window medians, and the chart for it."""
+    """Return the baseline, with its chart, for the `values` of windows: medians of logarithms of latency."""
     x = np.asarray(values, dtype=float)
     centre = float(np.median(x))
     spread = max(1.4826 * float(np.median(np.abs(x - centre))), SMALLEST_SPREAD)
@@ -252,13 +256,13 @@ def learned(values: list[float], settings: DetectorSettings) -> Baseline:
     else:
         allowance = 2 * error
         limit = long_run * limit_for("ewma", 0.0, settings.weight, settings.windows_to_false_alarm)
-        # A shift that means nothing is no alarm, however quiet the baseline is: the EWMA tends to its shift.
+        # However quiet the baseline is, an irrelevant shift must not raise an alarm: the EWMA tends to the shift.
         limit = max(limit, log(settings.shift) / spread / 2)
     return Baseline(centre, spread, phi, len(x), allowance, limit)
 
 
 def autocorrelation(x: np.ndarray) -> float:
-    """Compute the lag-1 autocorrelation, corrected for its bias (Marriott & Pope 1954), from 0 to `MOST_PHI`."""
+    """Compute the lag-1 autocorrelation, corrected for bias (Marriott & Pope 1954), clipped to 0 and `MOST_PHI`."""
     n, centred = len(x), x - x.mean()
     if centred @ centred <= 1e-24 * max(float(x @ x), 1e-300):
         return 0.0
@@ -269,7 +273,7 @@ def autocorrelation(x: np.ndarray) -> float:
 @cache
 def limit_for(method: str, allowance: float, weight: float, run_length: float) -> float:
     """
-    Return the limit of a chart of independent normal values with this average run length; at least 1 of a CUSUM.
+    Return the limit at which a chart of independent normal values has this average run length; at least 1 for a CUSUM.
 
     >>> round(limit_for("cusum", 0.5, 1.0, 938), 1)  # 5: Brook & Evans 1972
     5.0
@@ -286,8 +290,10 @@ def limit_for(method: str, allowance: float, weight: float, run_length: float) -
 
 def average_run_length(method: str, allowance: float, weight: float, limit: float, shift: float = 0.0) -> float:
     """
-    Compute the windows until a chart that starts at 0 exceeds its limit, for independent normal values with this mean,
-    by a Markov chain of `STATES` (Brook & Evans 1972). The limited effect of a window, which makes runs longer, is
+    Compute the average number of windows until a chart that starts at 0 exceeds its limit.
+
+    Values are independent and normal, with mean `shift` and variance 1; the chart is approximated by a Markov chain
+    with `STATES` states (Brook & Evans 1972). The bound on a single window's effect, which makes runs longer, is
     ignored.
     """
     width = 2 * limit / (2 * STATES - 1)

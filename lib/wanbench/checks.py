@@ -1,7 +1,7 @@
 """
-Checks of parameters. Every error has the same form: name, given value, allowed values.
+Check parameters. Every error has the same form: name, given value, allowed values.
 
-Every function returns the value, or raises ParameterError.
+Every check returns the value, or raises ParameterError.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
@@ -15,8 +15,9 @@ FEWEST_RESAMPLES = 40  # with fewer, the ends of a 95 % interval are the smalles
 
 def check_number(name: str, value, low: float = -inf, high: float = inf, *, whole=False, optional=False, above=False):
     """
-    Check a number from `low` to `high`, or (`above`) above `low`; never a bool, never NaN. Returns Python's own int or
-    float, which JSON can hold.
+    Check that a value is a number from `low` to `high`, not a bool and not NaN; return a plain int or float.
+
+    With `above`, `low` itself is not allowed; with `whole`, only whole numbers are; with `optional`, None is.
 
     >>> check_number("count", 3, 1, 10, whole=True)
     3
@@ -53,7 +54,7 @@ def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False)
 
 
 def check_name(name: str, value) -> str:
-    """Check one line of non-empty text without surrounding spaces."""
+    """Check that a value is one line of text, not empty, and without spaces around it."""
     if not isinstance(value, str) or not value or not value.isprintable() or value != value.strip():
         raise refusal(name, value, "one line of text, without spaces around it")
     return value
@@ -61,7 +62,7 @@ def check_name(name: str, value) -> str:
 
 def check_flag(name: str, value, *, optional: bool = False):
     """
-    Check for True or False, not for what merely equals them.
+    Check that a value is True or False, and not another value that equals one of them, such as 1.
 
     >>> check_flag("drain", 1)
     Traceback (most recent call last):
@@ -77,31 +78,32 @@ def check_fields(
     settings: object, *bounds: tuple[str, float, float], whole: bool = False, optional: Collection[str] = ()
 ) -> None:
     """
-    Check numbers that are fields of an object, each given as name, smallest and largest value: int and float only, as
-    settings are kept in JSON. Fields named in `optional` may be None.
+    Check numbers that are fields of `settings`. Each of `bounds` is a field's name, its minimum and its maximum.
+
+    Only int and float are allowed, as settings are stored as JSON. Fields named in `optional` may be None.
     """
     for name, low, high in bounds:
         value, label = getattr(settings, name), f"{type(settings).__name__} {name}"
         check_number(label, value, low, high, whole=whole, optional=name in optional)
         if not isinstance(value, int | float | None):
-            raise refusal(label, value, f"an int{'' if whole else ' or a float'} of Python's own")
+            raise refusal(label, value, f"a plain Python int{'' if whole else ' or float'}")
 
 
 def check_level(level: float) -> float:
-    """Check a confidence level, between 0 and 1."""
+    """Check that a confidence level is between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
         raise refusal("level", level, "a confidence level between 0 and 1, such as 0.95")
     return float(level)
 
 
 def check_resamples(resamples: int, seed: int) -> None:
-    """Check number and seed of the resamples of a bootstrap."""
+    """Check the number of resamples of a bootstrap, and its random seed."""
     check_number("resamples", resamples, FEWEST_RESAMPLES, whole=True)
     check_number("seed", seed, 0, whole=True)
 
 
 def check_kind(name: str, value, kind: type):
-    """Check that a value is of this class."""
+    """Check that a value is an instance of `kind`."""
     if not isinstance(value, kind):
         raise refusal(name, type(value).__name__, kind.__name__)
     return value
@@ -128,14 +130,14 @@ def check_columns(table: str, frame, names: Collection[str]):
 
 
 def check_table(name: str, tables: Mapping):
-    """Return the table of this name among several."""
+    """Return the table called `name` from a mapping of tables."""
     if name not in check_kind("tables", tables, Mapping):
         raise ParameterError(f"table {name} is missing; there are {', '.join(map(str, tables)) or 'none'}.")
     return tables[name]
 
 
 def refusal(name: str, value, allowed: str) -> ParameterError:
-    """Return the error for an invalid parameter; the value is cut after 200 characters."""
+    """Return the ParameterError for an invalid value, which is shown up to 200 characters."""
     given = repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # numpy's numbers: plain
     return ParameterError(f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}.")
 

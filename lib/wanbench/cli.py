@@ -1,6 +1,8 @@
 """
-The command line: decides what to measure and what to replay. Apart from the notebooks, only this module may
-import both what measures and what analyses; it does so when a command needs it.
+The command line of wanbench.
+
+Apart from the notebooks, only this module may import both the code that measures and the code that analyses. It imports
+them inside the commands that need them, so that other commands start fast.
 """
 
 import argparse
@@ -16,15 +18,16 @@ from . import __version__
 from .errors import ParameterError, WanbenchError
 from .folders import data_folder, root, scratch_folder
 
-LOCAL, SAMPLES, USUAL = "local", "samples", "quick"
+LOCAL, SAMPLES = "local", "samples"  # values of a notebook's parameter `lab`
+DEFAULT_PRESET = "quick"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """
-    Run one command; returns its status.
+    Run one command and return its exit status.
 
-    0 on success; 1 if a page failed or something needed is missing; 2 if the request cannot be fulfilled; 130 after
-    Ctrl-C, 143 after SIGTERM, 129 after SIGHUP (the terminal was closed).
+    The status is 0 on success, 1 if a page failed or a requirement is missing, and 2 if the command could not run; 130
+    after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP (the terminal was closed).
     """
     sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for seconds
     arguments = parser().parse_args(argv)
@@ -34,9 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminated.append(number)
         signal.raise_signal(signal.SIGINT)
 
-    # A signal that nohup made us ignore stays ignored.
-    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, on_signal) for number in heard}
+    # Signals that are ignored already, for example under nohup, stay ignored.
+    handled = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, on_signal) for number in handled}
     try:
         return arguments.command(arguments)
     except (WanbenchError, OSError) as error:
@@ -44,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         with suppress(OSError):  # the terminal may be gone
-            print("\nwanbench: interrupted; what was measured is kept, and the next start goes on.", file=sys.stderr)
+            print("\nwanbench: interrupted. The measurements are kept; run it again to continue.", file=sys.stderr)
         return 128 + terminated[0] if terminated else 130
     finally:
         for number, handler in before.items():
@@ -52,49 +55,49 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The commands and their options."""
-    whole = argparse.ArgumentParser(
+    """Return the parser of the commands and their options."""
+    top = argparse.ArgumentParser(
         prog="wanbench", description="Repeats, audits and extends claims about the network between clouds."
     )
-    whole.add_argument("--version", action="version", version=f"wanbench {__version__}")
-    whole.set_defaults(command=lambda arguments: whole.print_help() or 2)
+    top.add_argument("--version", action="version", version=f"wanbench {__version__}")
+    top.set_defaults(command=lambda arguments: top.print_help() or 2)
 
     def flag(command, name: str, text: str) -> None:
         command.add_argument(f"--{name}", action="store_true", help=text)
 
-    commands = whole.add_subparsers(title="commands", metavar="command")
+    commands = top.add_subparsers(title="commands", metavar="command")
 
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
     report.add_argument("notebook", nargs="*", help="name, any unambiguous part of a name, or path (default: all)")
-    report.add_argument("--preset", default="quick", help="of papermill-params/<notebook>/ (default: quick)")
-    flag(report, "measure", "also measure the studies that a report of all pages replays")
-    flag(report, "again", "rebuild pages whose data, parameters and code have not changed")
+    report.add_argument("--preset", default=DEFAULT_PRESET, help="in papermill-params/<notebook>/ (default: quick)")
+    flag(report, "measure", "measure every page, also those that a report of all pages normally replays")
+    flag(report, "again", "rebuild all pages, even if their data, parameters and code have not changed")
     report.set_defaults(command=report_command)
 
-    run = commands.add_parser("run", help="run one notebook with parameters of your own; its page goes to data/scratch")
+    run = commands.add_parser("run", help="run one notebook with your own parameters; its page goes to data/scratch")
     run.add_argument("notebook", help="name, any unambiguous part of a name, or path")
-    run.add_argument("-f", "--file", type=Path, metavar="PRESET.yml", help="parameters in YAML")
-    run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="one parameter")
+    run.add_argument("-f", "--file", type=Path, metavar="PRESET.yml", help="YAML file with parameters")
+    run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set one parameter")
     flag(run, "publish", "put its page and findings on the site, in the place of the usual ones")
     run.set_defaults(command=run_command)
 
     for measuring in (report, run):
-        flag(measuring, "yes", "agree to the cost of rented hosts, which the plan shows first")
+        flag(measuring, "yes", "accept the cost of rented hosts without being asked; the plan still shows it first")
         again = measuring.add_mutually_exclusive_group()
         flag(again, "replay", "use the committed recording instead of measuring")
-        flag(again, "fresh", "measure new runs, even where finished or interrupted ones have these parameters")
-        flag(again, "retry-failed", "also measure the failed tests of finished runs again")
+        flag(again, "fresh", "start new runs, even if finished or interrupted runs with these parameters exist")
+        flag(again, "retry-failed", "reopen finished runs and repeat their failed tests")
 
-    sweep = commands.add_parser("sweep", help="find and delete what killed runs left on clouds, in all regions")
-    sweep.add_argument("cloud", nargs="*", help="such as aws; default: all clouds whose credentials are found")
+    sweep = commands.add_parser("sweep", help="find and delete resources that killed runs left on clouds")
+    sweep.add_argument("cloud", nargs="*", help="such as aws (default: all clouds with credentials); all regions")
     flag(sweep, "yes", "delete without asking")
-    flag(sweep, "all", "also unexpired resources that another machine may be using")
+    flag(sweep, "all", "also delete unexpired resources, which another machine may still be using")
     sweep.set_defaults(command=sweep_command)
 
-    bucket = commands.add_parser("bucket", help="store a finished run or the site in an S3 bucket, or get it back")
+    bucket = commands.add_parser("bucket", help="upload a finished run or the site to an S3 bucket, or download it")
     bucket.add_argument("verb", choices=("put", "get"))
-    bucket.add_argument("source", help="a folder to put, or s3://bucket/prefix to get")
-    bucket.add_argument("target", help="s3://bucket/prefix, or a new folder")
+    bucket.add_argument("source", help="the folder to put, or the s3://bucket/prefix to get")
+    bucket.add_argument("target", help="an s3://bucket/prefix to put to, or a new folder to get into")
     bucket.set_defaults(command=bucket_command)
 
     claims = commands.add_parser(
@@ -107,21 +110,21 @@ def parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="list notebooks with their presets, and runs that were measured")
     listing.set_defaults(command=list_command)
 
-    doctor = commands.add_parser("doctor", help="say what is missing on this machine and how to get it")
+    doctor = commands.add_parser("doctor", help="list what is missing on this machine, and how to install it")
     doctor.add_argument(
         "--inventory", type=Path, metavar="FILE", help="check the hosts of an inventory instead (see docs/hosts.md)"
     )
     doctor.set_defaults(command=doctor_command)
-    return whole
+    return top
 
 
 def report_command(arguments: argparse.Namespace) -> int:
-    """`wanbench report`: the chosen notebooks with one preset."""
+    """Run `wanbench report`: publish the chosen notebooks with one preset."""
     from .publish.notebooks import find_notebook, notebook_paths
     from .publish.parameters import find_preset, read_parameters
     from .publish.site import Job
 
-    _tell_kernels(arguments)
+    _set_environment(arguments)
     top, jobs = root(), []
     for notebook in [find_notebook(name, top) for name in arguments.notebook] or notebook_paths(top):
         preset = find_preset(notebook.stem, arguments.preset, top)
@@ -134,12 +137,12 @@ def report_command(arguments: argparse.Namespace) -> int:
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """`wanbench run`: one notebook with parameters from a file and the command line, which takes precedence."""
+    """Run `wanbench run`: publish one notebook; parameters of the command line override those of the file."""
     from .publish.notebooks import find_notebook
     from .publish.parameters import parse_assignment, read_parameters
     from .publish.site import Job, Site
 
-    _tell_kernels(arguments)
+    _set_environment(arguments)
     notebook = find_notebook(arguments.notebook, root())
     given = read_parameters(arguments.file) if arguments.file else {}
     typed = [parse_assignment(text, _declared(notebook)) for text in arguments.parameter]
@@ -161,25 +164,25 @@ def _declared(notebook: Path) -> dict:
 
 
 def _located(notebook: Path, given: dict, source: str) -> dict:
-    """Parameters with resolved paths; relative ones start here, or else at the top of the checkout."""
+    """Return the parameters with absolute paths; relative ones start in this folder, or else in the checkout's root."""
     from .publish.parameters import resolve_paths
 
     return resolve_paths(given, _declared(notebook), notebook, [Path.cwd(), root()], root(), source)
 
 
 def _own_parameters(notebook: Path, given: dict) -> str | None:
-    """Parameters that differ from the page's usual preset, as a sentence; None if none does."""
+    """Return a sentence about the parameters that differ from the page's default preset; None if none does."""
     from .publish.parameters import preset_paths, read_parameters
 
-    preset = preset_paths(notebook.stem, root()).get(USUAL)
+    preset = preset_paths(notebook.stem, root()).get(DEFAULT_PRESET)
     usual = {parameter.name: parameter.default for parameter in _declared(notebook).values()}
     usual |= read_parameters(preset) if preset else {}
     own = [f"{key} = {value!r}" for key, value in given.items() if usual.get(key) != value]
-    return f"This page was made with its own parameters: {', '.join(own)}." if own else None
+    return f"This page was made with non-default parameters: {', '.join(own)}." if own else None
 
 
 def sweep_command(arguments: argparse.Namespace) -> int:
-    """`wanbench sweep`: delete leftovers on clouds, after confirmation; 1 if anything remains."""
+    """Run `wanbench sweep`: delete leftover cloud resources after confirmation; return 1 if any remain."""
     from .measure.labs import CLOUDS
     from .measure.labs.rented.sweep import sweep_clouds
 
@@ -189,7 +192,7 @@ def sweep_command(arguments: argparse.Namespace) -> int:
 
 
 def bucket_command(arguments: argparse.Namespace) -> int:
-    """`wanbench bucket`: put a folder into a bucket or get it back, hashes checked."""
+    """Run `wanbench bucket`: copy a folder to a bucket or back, and check the hashes."""
     from .measure.labs.aws.s3 import get_folder, put_folder
 
     move = put_folder if arguments.verb == "put" else get_folder
@@ -225,8 +228,8 @@ def list_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_kernels(arguments: argparse.Namespace) -> None:
-    """Pass --yes, --fresh and --retry-failed to the notebooks' kernels."""
+def _set_environment(arguments: argparse.Namespace) -> None:
+    """Pass --yes, --fresh and --retry-failed to the notebooks' kernels, by environment variables."""
     from .measure.campaign.start import AGAIN_VARIABLE
 
     if arguments.yes:
@@ -238,13 +241,13 @@ def _tell_kernels(arguments: argparse.Namespace) -> None:
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
-    """`wanbench doctor`: what is installed and what is missing, here or on the hosts of an inventory."""
+    """Run `wanbench doctor`: print what is installed and what is missing, here or on the hosts of an inventory."""
     from .doctor import checks, checks_of_hosts
 
     results = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
     for check in results:
         print(check)
-    return 0 if all(check.found for check in results) else 1
+    return 0 if all(check.present for check in results) else 1
 
 
 def _publish(jobs, replay: bool, again: bool = True, site=None) -> int:
@@ -269,20 +272,17 @@ def _replayed(job, reason: str):
 
 
 def _recorded(job):
-    """Return the job, with the committed recording instead of the local lab if its notebook is tagged `recorded`."""
+    """Return the job; it replays the samples instead of the local lab if its notebook is tagged `recorded`."""
     from .publish.notebooks import RECORDED, read_notebook, title_tags
 
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):
         return job
     number = job.notebook.stem.partition("-")[0]
-    return _replayed(job, f"measuring this page takes minutes more; to do so, run 'wanbench report {number}'.")
+    return _replayed(job, f"measuring this page takes minutes more; to measure it, run 'wanbench report {number}'.")
 
 
 def _measured_or_replayed(job, replay: bool):
-    """
-    The job unchanged, or with the samples: instead of any lab if that is asked for, and instead of a local one that
-    cannot run here.
-    """
+    """Return the job; let it replay the samples if `replay` is set, or if the local lab cannot run on this machine."""
     declared, lab = _declared(job.notebook), _lab(job)
     if "lab" not in declared:
         return job
@@ -295,7 +295,7 @@ def _measured_or_replayed(job, replay: bool):
 
 
 def _why_not_here(needs_kafka: bool) -> str | None:
-    """Why this machine cannot measure a notebook; None if it can."""
+    """Return the reason why this machine cannot measure a notebook; None if it can."""
     from .measure import kafka
     from .measure.labs.local import LocalLab
 

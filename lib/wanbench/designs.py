@@ -1,6 +1,7 @@
 """
-Experimental designs: factorial, interleaved and space-filling (two-level fractions: Box, Hunter & Hunter 2005,
-chapter 6; Latin hypercubes: McKay, Beckman & Conover 1979).
+Plan experiments: factorial, interleaved and space-filling designs.
+
+Sources: Box, Hunter & Hunter 2005, chapter 6 (two-level fractions); McKay, Beckman & Conover 1979 (Latin hypercubes).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from scipy.stats import qmc
 from .checks import check_flag, check_number, refusal
 from .errors import ParameterError
 
-# More runs than any campaign can measure; a design beyond it is a slip in `factors` or `replicates`.
+# No campaign can measure more runs; a larger design is a mistake in `factors` or `replicates`.
 MAXIMUM_RUNS = 100_000
 RESERVED = ("order", "replicate", "block", "setting")  # columns of the plans, so no factor may have these names
 
@@ -23,10 +24,10 @@ RESERVED = ("order", "replicate", "block", "setting")  # columns of the plans, s
 @dataclass(frozen=True)
 class Range:
     """
-    The values of a factor of `space_filling`, from `low` to `high`.
+    A continuous factor of `space_filling`, with values from `low` to `high`.
 
-    With `log` it is filled evenly in logarithms, and its middle is the geometric mean: for factors whose doubling is
-    one step. With `whole` values are rounded to whole numbers.
+    With `log`, values are spread evenly on a logarithmic scale and the centre is the geometric mean; use it for factors
+    that act by ratio, such as a batch size. With `whole`, values are rounded to whole numbers.
     """
 
     low: float
@@ -47,12 +48,13 @@ class Range:
             raise refusal("low", self.low, "a number above 0, as the range is filled in logarithms")
 
     def at(self, share):
+        """Return the values at these positions in the range, from 0 (`low`) to 1 (`high`)."""
         share = np.asarray(share, dtype=float)
         if self.log:
             values = np.exp((1 - share) * np.log(self.low) + share * np.log(self.high))
         else:
             values = (1 - share) * self.low + share * self.high
-        # Exponentials may leave the range by a rounding error.
+        # Rounding errors of exp may leave the range.
         values = np.clip(values, self.low, self.high)
         return np.rint(values).astype(int) if self.whole else values
 
@@ -63,21 +65,21 @@ def factorial(
     """
     Plan a factorial design: one row per run, with `order` (from 1), `replicate` (from 1), and a column per factor.
 
-    Every replicate is a block: all combinations once, in random order, so that drift favours none of them.
+    Every replicate is a block that holds all combinations once, in random order, so that drift favours none of them.
 
     Parameters
     ----------
     factors : mapping of sequences
-        The levels of each factor, all numbers (in its unit) or all text, the lowest first: `{"delay_ms": [10, 40,
+        The levels of each factor, lowest first, all numbers (in the factor's unit) or all text: `{"delay_ms": [10, 40,
         160], "acks": ["1", "all"]}`.
     replicates : int
-        Measurements of each combination; a single one leaves no estimate of pure error.
+        How often each combination is measured; with 1, pure error cannot be estimated.
     fraction : mapping
-        Generators of a two-level fraction: `{"rate_bps": ["delay_ms", "jitter_ms", "loss"]}` sets the rate to its
-        second level if an even number of the three is at its first level, and so halves the number of runs. Main
-        effects are then aliased with interactions.
+        Generators of a two-level fraction, which halves the number of runs for each generator. `{"rate_bps":
+        ["delay_ms", "jitter_ms", "loss"]}` sets the rate to its second level if an even number of the three other
+        factors are at their first level. Main effects are then aliased with interactions.
     seed : int
-        Seed of the run order.
+        Random seed of the run order.
 
     Raises
     ------
@@ -117,11 +119,11 @@ def _numbered(plan: pd.DataFrame) -> pd.DataFrame:
 
 def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.DataFrame:
     """
-    Plan interleaved settings: one row per run, with `order` (from 1), `block` (from 1) and `setting`.
+    Plan runs that alternate between settings: one row per run, with `order` (from 1), `block` (from 1) and `setting`.
 
-    A block holds the settings in some order and then in reverse (A B B A), so a steady drift affects all settings
-    equally. Every second block is the mirror image of the one before (B A A B), so an accelerating drift does, too.
-    `seed` draws the order at the start of every two blocks. ParameterError for fewer than two settings, a repeated
+    A block holds the settings in some order and then in reverse order (A B B A), so a linear drift affects all settings
+    equally. Every second block mirrors the block before it (B A A B), so a quadratic drift affects them equally, too.
+    The order is drawn anew, from `seed`, for every two blocks. ParameterError for fewer than two settings, a repeated
     setting, or fewer than one block.
 
     >>> " ".join(interleaved(["A", "B"], 4, seed=0).setting)
@@ -147,12 +149,12 @@ def space_filling(
     Plan a space-filling design (a Latin hypercube of low centred discrepancy): one row per run, with `order` (from 1),
     `replicate` (from 1) and a column per factor.
 
-    Every `Range` takes as many different values as there are `runs` (fewer if rounded to whole numbers), evenly spread,
-    so that a surface can be fitted, which two levels do not allow; choices (two or more numbers or texts) are shared
-    out as evenly as can be. Each combination is measured once, except for the centre (the middle of every range, and
-    the first of every choice), which is measured `centres` times more, evenly spaced over the plan: these replicates
-    show pure error and a drift. `seed` is that of the points and their order. ParameterError for impossible ranges or
-    choices, or too many runs.
+    A factor is a `Range` or a list of levels. Each `Range` takes `runs` different values (fewer if rounded to whole
+    numbers), evenly spread, so that a curved surface can be fitted, which two levels do not allow. Levels are used
+    equally often, or nearly. Each combination is measured once. In addition the centre (the middle of every range and
+    the first of every list of levels) is measured `centres` times, evenly spaced over the plan; these replicates show
+    pure error and drift. `seed` draws the points and their order. ParameterError for an invalid factor or too many
+    runs.
 
     >>> plan = space_filling({"batch_bytes": Range(16_384, 1_048_576, log=True), "acks": ["1", "all"]}, 8, seed=1)
     >>> len(plan), plan.acks.value_counts().to_dict(), int(plan.replicate.max())
@@ -170,7 +172,7 @@ def space_filling(
     centre = pd.concat([pd.DataFrame(middle)] * centres, ignore_index=True) if centres else filled.iloc[:0]
     plan = pd.concat([filled, centre], ignore_index=True)
     plan["replicate"] = plan.groupby(list(factors)).cumcount() + 1
-    # The first centre comes first and the last one last: between them they see the whole campaign.
+    # A centre point comes first and another last, so that they cover the whole campaign.
     between = np.linspace(0, runs, centres) if centres > 1 else [runs / 2] * centres
     places = np.concatenate([np.arange(runs) + 0.5, between])
     return _numbered(plan.iloc[np.argsort(places, kind="stable")])[["order", "replicate", *factors]]

@@ -1,4 +1,4 @@
-"""What this machine lacks for measuring and publishing, and how to get it."""
+"""Find out which programs and permissions are missing for measuring and publishing, and how to get them."""
 
 import csv
 import os
@@ -20,34 +20,35 @@ class Check:
     """
     One program or permission that measuring or publishing needs.
 
-    `found` says what was found, None if missing; `remedy` is what to do then, a line per system.
+    `present` is its path or version, None if it is missing; `remedy` says how to get it, one line per system.
     """
 
     name: str
     needed_for: str
-    found: str | None
+    present: str | None
     remedy: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        first = f"{'ok     ' if self.found else 'MISSING'}  {self.name:<10} for {self.needed_for}"
-        lines = [f"{first}: {self.found}"] if self.found else [first, *(f"         {line}" for line in self.remedy)]
-        return "\n".join(lines)
+        line = f"{self.name:<10} for {self.needed_for}"
+        if self.present:
+            return f"ok       {line}: {self.present}"
+        return "\n         ".join([f"MISSING  {line}", *self.remedy])
 
 
 def programs() -> list[dict[str, str]]:
-    """The system programs wanbench calls, one row each, as in `programs.csv`."""
+    """Return the rows of `programs.csv`: the system programs that wanbench calls."""
     text = files(__package__).joinpath("programs.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
 def find_program(names: str) -> str | None:
-    """The path of the first of these programs (names separated by spaces) that is installed; None if none is."""
+    """Return the path of the first installed program among these names (separated by spaces); None if none is."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS])
-    return next((found for name in names.split() if (found := shutil.which(name, path=path))), None)
+    return next(filter(None, (shutil.which(name, path=path) for name in names.split())), None)
 
 
 def checks() -> list[Check]:
-    """All checks."""
+    """Check this machine for everything that any command needs."""
     python = sys.version.split()[0]
     return [
         Check("Python", "everything", python if sys.version_info >= (3, 11) else None, ("needs 3.11 or newer",)),
@@ -58,7 +59,7 @@ def checks() -> list[Check]:
 
 
 def checks_of_hosts(inventory: Path) -> list[Check]:
-    """What each host of an inventory has and lacks; an unreachable one lacks everything, with the reason."""
+    """Check all hosts of an inventory; a host that cannot be reached has one failed check, which gives the reason."""
     from .measure.labs.ssh import read_inventory
 
     entries = read_inventory(inventory).entries
@@ -77,17 +78,17 @@ def _checks_of(host) -> list[Check]:
     except LabError as error:
         return [Check(f"{host.name}: SSH", everything, None, (str(error),))]
     checks.append(Check(f"{host.name}: SSH", everything, f"Linux {facts['kernel']}, Python {facts['python']}"))
-    own = "the host's own" if facts["has_address"] else None
-    remedy = "the host itself must have it, so that servers can listen on it"
+    own = "an address of the host" if facts["has_address"] else None
+    remedy = "servers listen on this address, so it must be an address of the host itself"
     checks.append(Check(f"{host.name}: {host.address}", about.PATHS, own, (remedy,)))
     lacking = [name for purpose in (about.PATHS, about.KAFKA) for name in about.lacking(facts, purpose)]
     for name, purpose in about.NEEDS.items():
-        there = None if name in lacking else facts["tools"][name]
-        checks.append(Check(f"{host.name}: {name}", purpose, there, (about.install_command(facts, [name]),)))
+        present = None if name in lacking else facts["tools"][name]
+        checks.append(Check(f"{host.name}: {name}", purpose, present, (about.install_command(facts, [name]),)))
     for name, package in about.MODULES.items():
-        there = f"module {name}" if name in facts["modules"] else None
+        present = f"module {name}" if name in facts["modules"] else None
         remedy = about.module_command(python, [name])
-        checks.append(Check(f"{host.name}: {package}", about.KAFKA, there, (remedy,)))
+        checks.append(Check(f"{host.name}: {package}", about.KAFKA, present, (remedy,)))
     return checks
 
 
@@ -108,7 +109,7 @@ def _local_lab() -> Check:
 
     reason = LocalLab.unavailable()
     remedy = (f"{reason}", "`wanbench report` replays the committed recording instead.") if reason else ()
-    able = "can run here; a relay in user space makes its links, the same on every kernel"
+    able = "can run here; its links are emulated in user space, the same on every kernel"
     return Check("local lab", MEASURING, None if reason else able, remedy)
 
 

@@ -1,22 +1,23 @@
-"""Every error that wanbench raises on purpose."""
+"""The errors that wanbench raises on purpose."""
 
 
 class WanbenchError(Exception):
-    """Base of all errors raised on purpose; catch it to catch them all."""
+    """Base class of all errors raised on purpose."""
 
 
 class ParameterError(WanbenchError, ValueError):
-    """A parameter is unknown, of the wrong type, or outside what is allowed."""
+    """A parameter is unknown, of the wrong type, or out of range."""
 
 
 class RawDataError(WanbenchError, ValueError):
     """
-    A raw file is invalid: at `line_number` (from 1; None for a fault of the whole file) stands `found` instead of
-    `expected`; both are kept to their first characters.
+    A raw file is invalid: line `line_number` holds `found` where `expected` is required.
+
+    Lines count from 1; None stands for the whole file. Long texts are shortened.
     """
 
     MAX_FOUND = 120  # a damaged file may be one long line
-    MAX_EXPECTED = 1000  # an expectation may list the columns of a table, and no more
+    MAX_EXPECTED = 1000  # enough to list the columns of a table
 
     def __init__(self, path, line_number, found, expected):
         self.path, self.line_number = str(path), line_number
@@ -27,7 +28,7 @@ class RawDataError(WanbenchError, ValueError):
         super().__init__(f"{place}: expected {self.expected}, found {self.found!r}.")
 
     def row(self) -> dict:
-        """A row of table unread, without its file."""
+        """Return a row of table unread, without the file's path."""
         return {"line_number": self.line_number, "found": self.found, "expected": self.expected}
 
     def __reduce__(self):
@@ -45,10 +46,10 @@ class LabError(WanbenchError, RuntimeError):
 
 class CommandError(LabError):
     """
-    A command on a host ended with a status that was not allowed, or timed out.
+    A command on a host failed or timed out.
 
-    `completed` (a `wanbench.measure.labs.base.Completed`) holds all that it printed; if it still runs, the output so
-    far and status -9. None: unknown.
+    `completed`, a `wanbench.measure.labs.base.Completed`, holds its output and exit status; for a command that is still
+    running, the output so far and status -9. It is None if the output is not known.
     """
 
     completed = None
@@ -56,9 +57,9 @@ class CommandError(LabError):
 
 class ClusterError(LabError):
     """
-    A Kafka cluster cannot be started, or failed to do what was requested.
+    A Kafka cluster cannot be started, or did not carry out a request.
 
-    `log` is the whole log of the broker concerned; empty where there is none.
+    `log` is the whole log of the broker concerned, or empty.
     """
 
     def __init__(self, reason: str, log: bytes = b""):
@@ -70,4 +71,4 @@ class ClusterError(LabError):
 
 
 class MissingDataError(WanbenchError, LookupError):
-    """An analysis lacks data: not measured, not fetched, or not of this kind of lab."""
+    """An analysis lacks data that were not measured, were not downloaded, or do not exist for this kind of lab."""

@@ -1,4 +1,4 @@
-"""Extension points: what other packages add to wanbench by their entry points."""
+"""Extension points: objects that other installed packages add to wanbench by entry points."""
 
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -7,14 +7,14 @@ from typing import Any
 
 class extensions(Mapping):
     """
-    Collect what is built in and what installed packages add, by name; each is imported when it is first asked for.
+    Map names to objects: wanbench's own, and those that installed packages add. Each is imported when first used.
 
     Parameters
     ----------
     group : str
         Group of the entry points, such as "wanbench.labs".
     builtin : mapping
-        Name to the object, or to where it is: "module:object". A package cannot replace these.
+        wanbench's own objects by name, or "module:object" to import them from. Packages cannot replace these.
 
     Examples
     --------

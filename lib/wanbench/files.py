@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Write files and folders atomically: they appear complete, or not at all."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the path to errors of the disk: those of a write, such as "No space left on device", hold none."""
+    """Add `path` to any OSError without one: errors of writes, such as "No space left on device", have no path."""
     try:
         yield
     except OSError as error:
@@ -21,7 +21,7 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; on success it takes the place of `path`, otherwise it is removed."""
+    """Yield a temporary path to write to; on success it replaces `path`, otherwise it is removed."""
     path = Path(path)
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,14 +38,14 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name, then move it to its place."""
+    """Write a file under a temporary name, then rename it to `path`."""
     with replaced_file(path) as temporary:
         temporary.write_bytes(content)
 
 
 @contextmanager
 def replaced_folder(path: Path) -> Iterator[Path]:
-    """A new folder to fill; on success it takes the place of `path`, otherwise it is removed."""
+    """Yield a new folder to fill; on success it replaces `path`, otherwise it is removed."""
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))

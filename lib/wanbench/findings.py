@@ -1,8 +1,8 @@
 """
-Findings of a page: sentences and the numbers in them, one JSON file each.
+Findings of a page: sentences and the numbers in them, each saved as a JSON file.
 
-Every page ends by saving its findings; the front page lists them. Files hold floats of six significant digits, so that
-two runs with the same numbers give the same file.
+Every page saves its findings at its end, and the front page lists them. Numbers are stored with six significant digits,
+so that two runs with the same results write the same file.
 """
 
 from __future__ import annotations
@@ -34,12 +34,25 @@ class Finding:
     """
     A sentence of a page and the numbers in it.
 
-    `name` (small letters, digits and hyphens) is also that of its file. `estimate`, `low` and `high` are in `unit` (""
-    for pure numbers), None where not known; an interval with one end None is open there: `low` 1800 and `high` None is
-    "at least 1800". `n` counts units of replication, `n_regions` the regions they come from. `method` and `assumption`
-    say how the numbers were computed, and what would break them. The front page shows it if `answer`, as it then
-    answers the question of its page; `place` is its place there, from 1 (0: on no page). `cautions` say what a reader
-    must know before quoting it, each without a full stop.
+    Attributes
+    ----------
+    name : str
+        Small letters, digits and hyphens; also the name of the finding's file.
+    estimate, low, high : float or None
+        The estimate and the ends of its interval, in `unit`; None if unknown. An interval with one end missing is open:
+        `low` 1800 and `high` None mean "at least 1800".
+    unit : str
+        "" for numbers without a unit.
+    n, n_regions : int or None
+        Number of units of replication, and of the regions that they come from.
+    method, assumption : str
+        How the numbers were computed, and what would invalidate them.
+    answer : bool
+        Whether the finding answers the question of its page; the front page shows only such findings.
+    place : int
+        Position among the findings of its page, from 1; 0 if it is on no page.
+    cautions : tuple of str
+        What a reader must know before quoting the finding, each without a full stop.
     """
 
     name: str
@@ -77,7 +90,7 @@ class Finding:
         return " ".join([self.sentence, *(f"Caution: {caution}." for caution in self.cautions)])
 
     def _repr_html_(self, seen: Collection[str] = ()) -> str:
-        """HTML of the finding, without the cautions in `seen`."""
+        """Return the finding as HTML, without the cautions in `seen`."""
         about = {"Method": self.method, "Assumption": self.assumption}
         details = "".join(f"<dt>{label}</dt><dd>{escape(text)}</dd>" for label, text in about.items() if text)
         more = f"<details><summary>How this was computed</summary><dl>{details}</dl></details>" if details else ""
@@ -86,7 +99,7 @@ class Finding:
         return f'<div class="finding"><p>{escape(self.sentence)}</p>{notes}{more}</div>'
 
     def save(self, folder, page: str | None = None) -> Finding:
-        """Write `<folder>/<name>.json` in one step, with `page` if given; returns the finding as written."""
+        """Write `<folder>/<name>.json`, with `page` if given, and return the finding as written."""
         finding = self if page is None else replace(self, page=page)
         content = {field.name: getattr(finding, field.name) for field in fields(finding)}
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -118,7 +131,7 @@ def _count(name: str, value) -> int | None:
 
 
 def read(path) -> Finding:
-    """Read one finding; RawDataError names the file and the fault in it."""
+    """Read one finding from its file; RawDataError says what is wrong with the file."""
     path = Path(path)
     names = [field.name for field in fields(Finding)]
     try:
@@ -148,7 +161,7 @@ def read_all(folder) -> list[Finding]:
 
 
 def load(folder) -> pd.DataFrame:
-    """The findings of a folder, one row each, by page and in its order; columns as in table `findings`."""
+    """Read all findings in a folder as table `findings`, sorted by page and by position on the page."""
     findings = [read(path) for path in sorted(Path(folder).glob("*.json"))]
     dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64") | {"answer": "bool", "place": "int64"}
     columns = {}
@@ -162,10 +175,9 @@ def load(folder) -> pd.DataFrame:
 
 def html_table(findings: pd.DataFrame) -> str:
     """
-    An HTML table of findings for the front page: sentence, estimate, interval, n, page; all values escaped.
+    Return the front page's HTML table of findings: sentence, estimate, interval, n, regions and page.
 
-    Cautions are counted; the page has them in full. The name of a page (small letters, digits, hyphens) is a
-    link to `<page>.html`.
+    Only the number of a finding's cautions is shown. The name of a page links to `<page>.html`.
     """
     names = ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
     head = "".join(f"<th scope='col'>{name}</th>" for name in names)
@@ -216,11 +228,11 @@ class Page:
 
     def add(self, *findings: Finding | None, about: str = "") -> None:
         """
-        Save findings; the first replaces all findings of an earlier run of the page.
+        Save findings. The first call deletes the findings of an earlier run of the page.
 
-        `about` is the subject that precedes each sentence, where a page has several subjects; a caution is shown once
-        per subject. Ignores None, the result
-        of a section without data. ParameterError if the page has a finding of that name already.
+        On a page with several subjects, `about` names the subject: it is put before each sentence, and each caution is
+        shown once per subject. None, the result of a section without data, is ignored. ParameterError if the page
+        already has a finding with the same name.
         """
         findings = [finding for finding in findings if finding is not None]
         if about:
@@ -238,7 +250,7 @@ class Page:
             stated |= set(placed.cautions)
 
     def answer(self, finding: Finding, about: str = "") -> None:
-        """Add the finding that answers the page's question, as `add` does; the front page shows it."""
+        """Add the finding that answers the page's question, which the front page shows, as `add` does."""
         self.add(replace(finding, answer=True), about=about)
 
     def __str__(self) -> str:

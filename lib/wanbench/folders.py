@@ -1,4 +1,4 @@
-"""The folders of a checkout, wherever in it Python runs."""
+"""Find the folders of a checkout from any working directory in it."""
 
 import os
 from pathlib import Path
@@ -16,8 +16,8 @@ def root(start: Path | str = ".") -> Path:
     """
     Return the root of the checkout: the nearest folder at or above `start` that holds `papermill-params`.
 
-    A notebook therefore finds the same data under JupyterLab, papermill or a script. Outside any checkout, it is the
-    one that this package was installed from. WanbenchError if there is none.
+    A notebook therefore finds the same data under JupyterLab, papermill or a script. Outside any checkout, the root is
+    that of the checkout that this package was installed from. WanbenchError if there is none.
     """
     start = Path(start).resolve()
     for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):
@@ -28,8 +28,8 @@ def root(start: Path | str = ".") -> Path:
 
 def data_folder(top: Path | None = None) -> Path:
     """
-    Return where measuring and analysing write: `data/` of the checkout (`top`, by default `root()`), or the folder that
-    the environment variable WANBENCH_DATA names (a relative one from the root of the checkout).
+    Return the folder for measurements and results: `data/` in the checkout `top` (default: `root()`), or the folder in
+    the environment variable WANBENCH_DATA; a relative path starts at the root of the checkout.
     """
     return (top or root()) / (os.environ.get(DATA_VARIABLE) or "data")
 
@@ -45,19 +45,19 @@ def scratch_folder() -> Path:
 
 
 def samples_folder() -> Path:
-    """Committed recordings: run folders like any other."""
+    """Return the folder of committed recordings, which are ordinary run folders."""
     return root() / "data" / "samples"
 
 
 def published_folder() -> Path:
-    """Committed tables of the studies that `importers.read_published` reads."""
+    """Return the folder of committed tables from published studies, which `importers.read_published` reads."""
     return root() / "data" / "published"
 
 
 def downloads_folder() -> Path:
     """
-    Return where `importers.fetch` keeps original files: `data/external` of the checkout, or the folder that
-    WANBENCH_DOWNLOADS names (a relative one from the root of the checkout).
+    Return the folder in which `importers.fetch` keeps original files: `external` in the data folder, or the folder in
+    the environment variable WANBENCH_DOWNLOADS; a relative path starts at the root of the checkout.
     """
     chosen = os.environ.get(DOWNLOADS_VARIABLE)
     return root() / chosen if chosen else data_folder() / "external"
@@ -65,15 +65,15 @@ def downloads_folder() -> Path:
 
 def kafka_jars() -> Path:
     """
-    Return where Kafka's jars are: `.kafka/jars` of the checkout, where `make setup` puts them, or the folder that
-    WANBENCH_KAFKA names (a relative one from the root of the checkout). It need not exist.
+    Return the folder of Kafka's jars: `.kafka/jars` in the checkout, which `make setup` fills, or the folder in the
+    environment variable WANBENCH_KAFKA; a relative path starts at the root of the checkout. It may not exist.
     """
     return root() / (os.environ.get(KAFKA_VARIABLE) or Path(".kafka", "jars"))
 
 
 def shared_folder() -> Path:
     """
-    Return `shared/data` next to the checkout: original files that several checkouts on one machine share. It need not
-    exist, and nothing is written there.
+    Return `shared/data` next to the checkout: original files that several checkouts on one machine share. It may not
+    exist, and wanbench writes nothing there.
     """
     return root().parent / "shared" / "data"

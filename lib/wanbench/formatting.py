@@ -1,4 +1,4 @@
-"""Number formatting for pages, findings and figures."""
+"""Format numbers for pages, findings and figures."""
 
 from math import floor, inf, isfinite, isnan, log10, nan
 
@@ -6,13 +6,14 @@ SCALES = {
     "bit/s": ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")),
     "bytes": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")),
     "fraction": ((0.01, "%"),),
-}  # factor and name of the prefixed units, largest first; other units are written unchanged
-WIDE = 10.0  # ratio of an interval's ends above which rounding to its half width would lose the lower end
+}  # by unit: factor and name of its prefixed units, largest first; other units are not scaled
+WIDE = 10.0  # above this ratio of an interval's ends, rounding by its half width would lose the lower end
 
 
 def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3) -> int:
     """
-    Return the decimal places that show two digits of the interval's half width, else `digits` digits of the value.
+    Return the number of decimal places to show: two digits of the interval's half width, or, without an interval,
+    `digits` significant digits of the value.
 
     A negative number of places rounds to tens, hundreds and so on.
 
@@ -31,7 +32,7 @@ def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3)
 
 def number(value: float, places: int | None = None) -> str:
     """
-    Format a number with commas between thousands; "unknown" for NaN, "no limit" for infinity.
+    Format a number with commas between thousands. NaN is "unknown", and infinity is "no limit".
 
     >>> number(2070), number(0.12345), number(1234.5, 0), number(1260, -2), number(-0.0001, 2)
     ('2,070', '0.123', '1,234', '1,300', '0.00')
@@ -49,7 +50,7 @@ def number(value: float, places: int | None = None) -> str:
 
 def scale(unit: str, value: float) -> tuple[float, str]:
     """
-    Return factor and unit prefix that keep the number short.
+    Return the factor and the prefixed unit that keep the number short.
 
     >>> scale("bit/s", 3.2e8), scale("fraction", 0.4), scale("ms", 1e6)
     ((1000000.0, 'Mbit/s'), (0.01, '%'), (1, 'ms'))
@@ -61,7 +62,7 @@ def scale(unit: str, value: float) -> tuple[float, str]:
 
 def quantity(value: float, unit: str = "", low: float = nan, high: float = nan) -> str:
     """
-    Format a value with its unit, as precisely as its interval allows.
+    Format a value with its unit, with as many digits as its interval justifies.
 
     >>> quantity(3.2e8, "bit/s"), quantity(14.2371, "ms", 13.9, 14.5), quantity(0.6634, "fraction")
     ('320 Mbit/s', '14.24 ms', '66.3 %')
@@ -71,10 +72,10 @@ def quantity(value: float, unit: str = "", low: float = nan, high: float = nan) 
 
 def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str, str]:
     """
-    Format a value and its interval, in the same scale and with the same decimal places.
+    Format a value and its interval in the same unit and with the same number of decimal places.
 
-    Ends that differ by more than a factor of `WIDE` have three digits each: with the same decimal places, the lower end
-    would be rounded to nothing. The interval is "" if there is none; an open one names its finite end.
+    If the ends differ by more than a factor of `WIDE`, each has three significant digits, because the lower end would
+    otherwise be rounded to 0. Without an interval, its text is ""; of an open interval only the finite end is shown.
 
     >>> interval(14.2371, 13.912, 14.553, "ms per 1,000 km")
     ('14.24 ms per 1,000 km', '13.91 to 14.55')
@@ -83,14 +84,14 @@ def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str
     """
     factor, name = scale(unit, first_finite(value, low, high))
     places = places_of(value / factor, low / factor, high / factor)
-    # Findings are stored with six significant digits; rounding to these first writes a stored number the same way.
+    # Findings are stored with six significant digits, so rounding to six digits first gives the same text.
     value, low, high = (float(f"{end:.6g}") / factor for end in (value, low, high))
     text = number(value, places)
     return f"{text} {name}" if name and isfinite(value) else text, span(low, high, places)
 
 
 def places_of(value: float, low: float, high: float) -> int | None:
-    """Return the decimal places of a value and its interval; None if each end has its own."""
+    """Return the decimal places for a value and its interval; None if each end needs its own number of places."""
     wide = low > 0 and isfinite(high) and high > WIDE * low
     return None if wide else decimals(value, low, high)
 
@@ -143,7 +144,7 @@ def p_value(p: float) -> str:
 
 def rounded(value):
     """
-    Round to six significant digits; None for NaN and infinity: keeps JSON and CSV files comparable.
+    Round to six significant digits, so that JSON and CSV files of two runs can be compared; None for NaN and infinity.
 
     >>> rounded(14.23456789), rounded(float("inf")), rounded(None), rounded(7)
     (14.2346, None, None, 7.0)

@@ -1,10 +1,10 @@
 """
-Judge an open-loop load by its counts, for rate searches, which must decide while measuring, and for readers.
+Decide from counts whether an open-loop load is valid. Rate searches use this while measuring, and readers afterwards.
 
-The generator fell behind if more than 1 % of the counted records were handed over late by more than 5 ms and 5 % of the
-median time to acknowledgement, excluding waits for a full queue: the 99th percentile of latency may then be the
-generator's own. Less than 5 ms is a time slice of a busy processor; a twentieth of a latency changes no conclusion
-about it.
+The generator fell behind if it handed over more than 1 % of the records late: by more than 5 ms, and by more than 5 %
+of the median time to acknowledgement. Waits for a full queue do not count. The 99th percentile of latency may then be
+due to the generator. A shorter delay may be one time slice of a busy processor, or is too small a share of the latency
+to change a conclusion.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,13 @@ LATE_SHARE = 0.01
 LATE_MS = 5.0
 LATE_PART = 0.05
 LATE_UNIT_MS = 0.1  # unit of the programs' counts of lateness
-# Minimum part of the rate at which acknowledgements keep up: at 0.99, an hour leaves a backlog of 36 s.
+# Acknowledgements keep up at this fraction of the rate or above: at 0.99, an hour leaves a backlog of 36 s.
 SUSTAINED = 0.99
 
 
 def quantile(counts: Mapping[int, int], q: float, n_lost: int = 0) -> int | None:
     """
-    Return the smallest value that a share q of the records does not exceed; None if that record was lost, or without
-    records.
+    Return the quantile `q` of values from their counts; None if it falls on a lost record, or there are no records.
 
     >>> quantile({10: 98, 70: 1}, 0.99, n_lost=1), quantile({10: 98}, 0.99, n_lost=2)
     (70, None)
@@ -35,8 +34,9 @@ def quantile(counts: Mapping[int, int], q: float, n_lost: int = 0) -> int | None
 
 def fell_behind(late: Mapping[int, int], published_us: Mapping[int, int]) -> bool:
     """
-    Tell whether the generator was late, by counts of lateness (in units of `LATE_UNIT_MS`) and of times to
-    acknowledgement of the counted records.
+    Return whether the generator fell behind.
+
+    `late` counts records by lateness in units of `LATE_UNIT_MS`, `published_us` by time to acknowledgement in µs.
 
     >>> fell_behind({0: 98, 60: 2}, {20_000: 100}), fell_behind({0: 98, 60: 2}, {900_000: 100})
     (True, False)
@@ -48,8 +48,10 @@ def fell_behind(late: Mapping[int, int], published_us: Mapping[int, int]) -> boo
 
 def backlog_grew(backlog: Sequence[int], rate: float) -> bool:
     """
-    Tell whether acknowledgements came at less than `SUSTAINED` of the rate, by the backlog at the end of each counted
-    second: its mean in the last third against that in the first third.
+    Return whether acknowledgements came at less than `SUSTAINED` of the rate (records/s).
+
+    `backlog` holds the unacknowledged records at the end of each second. Its mean over the last third of the seconds is
+    compared with its mean over the first third.
 
     >>> backlog_grew([40, 55, 38, 60, 44, 51], 1_000), backlog_grew([40, 50, 60, 80, 90, 100], 1_000)
     (False, True)

@@ -1,4 +1,4 @@
-"""Plain data in YAML: parameters, inventories, mappings of tables."""
+"""Read plain data in YAML: parameters, inventories, mappings of tables."""
 
 import re
 
@@ -6,17 +6,17 @@ import yaml
 
 from .errors import ParameterError
 
-MAX_CHARACTERS = 1 << 20  # of a file: an inventory of a thousand hosts has about 200,000
+MAX_CHARACTERS = 1 << 20  # per file: an inventory of a thousand hosts has about 200,000
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain data only, no aliases, and no key twice (YAML would silently keep the last)."""
+    """Load plain data only; refuse aliases and repeated keys, of which YAML would silently keep the last."""
 
     def compose_node(self, parent, index):
-        if self.check_event(yaml.AliasEvent):  # a few nested ones stand for billions of values
+        if self.check_event(yaml.AliasEvent):  # a few nested aliases can stand for billions of values
             alias = self.peek_event()
             raise yaml.composer.ComposerError(
-                None, None, f"the alias *{alias.anchor} is not read here; write its value out", alias.start_mark
+                None, None, f"the alias *{alias.anchor} is not allowed; write out its value", alias.start_mark
             )
         return super().compose_node(parent, index)
 
@@ -25,12 +25,12 @@ class _Loader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if key in keys:
-                raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands here twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is repeated", key_node.start_mark)
             keys.append(key)
         return super().construct_mapping(node, deep=True)
 
 
-# YAML 1.1 takes 1e8 for text; whoever writes it means the number.
+# YAML 1.1 reads 1e8 as text; here it is a number.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+"), list("-+0123456789")
 )
@@ -38,8 +38,9 @@ _Loader.add_implicit_resolver(
 
 def read_yaml(path, what: str) -> object:
     """
-    Read plain data from a YAML file of at most `MAX_CHARACTERS`. Raises ParameterError if it cannot be read, or as
-    `parse_yaml` does.
+    Read plain data from a YAML file of at most `MAX_CHARACTERS`; `what` describes the file in errors.
+
+    Raises ParameterError if the file cannot be read, or as `parse_yaml` does.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -54,8 +55,10 @@ def read_yaml(path, what: str) -> object:
 
 def parse_yaml(text: str, place: str) -> object:
     """
-    Parse plain data from YAML text. Raises ParameterError, with `place` and the line, if it is not YAML, repeats a key,
-    has an alias, or asks for anything but plain data.
+    Parse plain data from YAML text.
+
+    Raises ParameterError, with `place` and the line number, if the text is not YAML, repeats a key, uses an alias, or
+    holds anything but plain data.
     """
     try:
         return yaml.load(text, Loader=_Loader)

@@ -5,8 +5,8 @@ The catalogue (`regions.csv`) holds the regions that AWS, Google Cloud and Azure
 commercial, Chinese, United States government and AWS European Sovereign Cloud regions, and regions that Azure opens on
 request. It omits isolated partitions (aws-iso*), test regions (Azure EUAP and STG), regions announced but not open,
 and retired regions. For IBM Cloud it holds the regions and also single data centres ("ibm:dal10"), open or closed,
-because published latencies name them. Clouds publish a city, a state or a country, seldom a site: `precision_km` bounds
-the distance from the given point to the data centres, `source` explains the choice of the point.
+because published latencies name them. Clouds publish a city, a state or a country, seldom a site. Column `precision_km`
+is the maximum distance from the given coordinates to the data centres; `source` explains the choice of coordinates.
 """
 
 import difflib
@@ -25,7 +25,7 @@ SPEED_OF_LIGHT_KM_PER_S = 299_792.458  # in vacuum, exact by definition of the m
 FIBRE_INDEX = 1.468  # group index of standard single-mode fibre (ITU-T G.652) at 1550 nm
 LIGHT_RTT_MS_PER_KM = 2 * FIBRE_INDEX / SPEED_OF_LIGHT_KM_PER_S * 1000
 LIGHT_KM_PER_MS = SPEED_OF_LIGHT_KM_PER_S / 1000
-MAX_SUGGESTIONS = 4  # of similar names, in an error: more would hide the message
+MAX_SUGGESTIONS = 4  # similar names in an error: more would hide the message
 
 _TEXTS = ("cloud", "code", "display_name", "city", "country", "source")
 _NUMBERS = {"latitude_deg": (-90.0, 90.0), "longitude_deg": (-180.0, 180.0), "precision_km": (1.0, 2000.0)}
@@ -33,7 +33,7 @@ _NUMBERS = {"latitude_deg": (-90.0, 90.0), "longitude_deg": (-180.0, 180.0), "pr
 
 @dataclass(frozen=True)
 class Cloud:
-    """How a cloud is called and drawn: its usual name, its colour in all figures, and other names in lower case."""
+    """A cloud's usual name, its colour in all figures, and its other names in lower case."""
 
     name: str
     colour: str
@@ -51,7 +51,7 @@ CLOUDS = {
 
 def cloud_title(cloud: str) -> str:
     """
-    The usual name of a cloud; of one that is not in the catalogue, what is given.
+    Return the usual name of a cloud; a cloud that is not in the catalogue keeps its name.
 
     >>> cloud_title("gcp"), cloud_title("oci")
     ('Google Cloud', 'oci')
@@ -62,20 +62,20 @@ def cloud_title(cloud: str) -> str:
 @dataclass(frozen=True)
 class Region:
     """
-    One public region of a cloud (at IBM also one data centre).
+    A public region of a cloud (for IBM Cloud, also a single data centre).
 
     Attributes
     ----------
     name : str
         "<cloud>:<code>", such as "aws:eu-west-1".
     city, country : str
-        The place of the coordinates, and its country or territory.
+        City at the coordinates, and its country or territory.
     latitude_deg, longitude_deg : float
         WGS-84; north and east are positive.
     precision_km : float
-        Largest distance of a data centre from that point.
+        Maximum distance of a data centre from the coordinates.
     source : str
-        Where the point comes from, and what the cloud says about the place.
+        Where the coordinates come from, and what the cloud publishes about the location.
     display_name : str
         The cloud's own label: "Europe (Ireland)", "West Europe", "Dallas (us-south)", "Hamina, Finland".
     """
@@ -97,11 +97,11 @@ _COLUMNS = [field.name for field in fields(Region)]
 
 def load(path) -> pd.DataFrame:
     """
-    Read a CSV file of regions: a header and a line per region, with the attributes of `Region` but `name`, which is
-    derived from cloud and code.
+    Read a CSV file of regions. Its columns are the attributes of `Region` without `name`, which follows from cloud and
+    code.
 
-    Raises RawDataError with the line of the first text that is empty or padded, number that is missing or out of range,
-    unknown cloud, or repeated region.
+    Raises RawDataError with the line of the first error: a text that is empty or padded, a number that is missing or
+    out of range, an unknown cloud, or a repeated region.
     """
     expected = [name for name in _COLUMNS if name != "name"]
     try:
@@ -118,11 +118,11 @@ def load(path) -> pd.DataFrame:
     def refuse(bad, column: str, allowed: str) -> None:
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
-            raise RawDataError(path, row + 2, str(frame[column].iloc[row]), f"{column}: {allowed}")
+            raise RawDataError(path, row + 2, str(frame[column].iloc[row]), f"{allowed} in column {column}")
 
     for column in _TEXTS:
         padded = frame[column].str.strip() != frame[column]
-        refuse((frame[column] == "") | padded, column, "text, not padded")
+        refuse((frame[column] == "") | padded, column, "text without spaces around it")
     refuse(~frame["cloud"].isin(CLOUDS), "cloud", " or ".join(CLOUDS))
     refuse(~frame["code"].str.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*"), "code", "lower-case words joined by -")
     numbers = {}
@@ -130,7 +130,7 @@ def load(path) -> pd.DataFrame:
         numbers[column] = pd.to_numeric(frame[column], errors="coerce").astype("float64")
         refuse(~numbers[column].between(low, high), column, f"a number from {low:g} to {high:g}")
     names = frame["cloud"] + ":" + frame["code"]
-    refuse(names.duplicated(), "code", "a region not given before")
+    refuse(names.duplicated(), "code", "a region that no line above has")
     return frame.assign(name=names, **numbers)[_COLUMNS]
 
 
@@ -141,7 +141,7 @@ def _regions() -> dict[str, Region]:
 
 def catalogue() -> pd.DataFrame:
     """
-    Return all regions as table `regions`: a column per attribute of `Region`, without the display name.
+    Return all regions as table `regions`: a column per attribute of `Region`, except the display name.
 
     >>> sorted(catalogue()["cloud"].unique())
     ['aws', 'azure', 'gcp', 'ibm']
@@ -156,8 +156,9 @@ def _catalogue() -> pd.DataFrame:
 
 def select(clouds: Iterable[str] | None = None, names: Iterable[str] | None = None) -> pd.DataFrame:
     """
-    Return the rows of the catalogue with these clouds and names, in the order of `names`; None selects all.
-    ParameterError for an unknown cloud or region, a repeated name, and a string in place of a list.
+    Return the regions of the catalogue with these clouds and these names, in the order of `names`; None selects all.
+
+    ParameterError for an unknown cloud or region, a repeated name, or a string instead of a list.
 
     >>> select(clouds=["gcp"], names=["gcp:us-east1", "aws:eu-west-1"])["city"].tolist()
     ['Moncks Corner']
@@ -176,7 +177,7 @@ def select(clouds: Iterable[str] | None = None, names: Iterable[str] | None = No
 
 def region(name: str) -> Region:
     """
-    Return the region with this name. The ParameterError for an unknown name suggests similar ones.
+    Return the region with this name. The ParameterError for an unknown name suggests similar names.
 
     >>> region("gcp:europe-west1").city
     'Saint-Ghislain'
@@ -186,11 +187,11 @@ def region(name: str) -> Region:
         return by_name[name]
     similar = _similar_names(name, by_name) if isinstance(name, str) else []
     hint = f" such as {', '.join(similar)}" if similar else ", <cloud>:<code>, such as aws:eu-west-1"
-    raise refusal("region", name, f"a name of the {len(by_name)} in the catalogue{hint}")
+    raise refusal("region", name, f"one of the {len(by_name)} regions in the catalogue{hint}")
 
 
 def _similar_names(name: str, names: Iterable[str]) -> list[str]:
-    """Suggest names for a wrong one: the same code in any cloud, the region of a zone, then the closest spelling."""
+    """Suggest names for an unknown name: the same code in any cloud, the region of a zone, or a similar spelling."""
     wanted = name.strip().lower().replace("_", "-")
     code = wanted.partition(":")[2] or wanted
     codes = {other: other.partition(":")[2] for other in names}
@@ -211,8 +212,9 @@ def _listed(name: str, values: Iterable[str]) -> list[str]:
 def geodesic_km(point: tuple[float, float], other: tuple[float, float]) -> float:
     """
     Compute the length in km of the shortest path over the WGS-84 ellipsoid between two points (latitude, longitude in
-    degrees), by geopy after Karney (2013), https://doi.org/10.1007/s00190-012-0578-z. The same in both directions, to
-    the last digit. ValueError for a latitude beyond the poles.
+    degrees), by geopy's implementation of Karney (2013), https://doi.org/10.1007/s00190-012-0578-z.
+
+    Both directions give exactly the same number. ValueError for a latitude beyond the poles.
     """
     return _geodesic_km(*sorted((tuple(point), tuple(other))))
 
@@ -226,8 +228,9 @@ def _geodesic_km(point, other):
 
 def distance_km(a: str, b: str) -> float:
     """
-    Compute the length in km of the shortest path over the WGS-84 ellipsoid between two regions, given by name; its
-    uncertainty is the `precision_km` of both ends.
+    Compute the length in km of the shortest path over the WGS-84 ellipsoid between two regions, given by name.
+
+    Its uncertainty is the sum of both regions' `precision_km`.
 
     >>> round(distance_km("aws:eu-west-1", "gcp:us-east4"))
     5475
@@ -237,11 +240,12 @@ def distance_km(a: str, b: str) -> float:
 
 def light_rtt_ms(distance_km):
     """
-    Compute the round-trip time in ms of light in fibre over a distance in km: 2 d n / c, n = 1.468, c = 299792.458
-    km/s.
+    Compute the round-trip time in ms of light in fibre over a distance d in km: 2 d n / c with n = 1.468 and
+    c = 299792.458 km/s.
 
-    No RTT measured through fibre can be smaller, because no cable is shorter than the geodesic. Takes a number, an
-    array or a Series, and returns the same kind; NaN stays NaN. ParameterError for a negative or infinite distance.
+    No RTT through fibre can be smaller, because no cable is shorter than the geodesic. `distance_km` is a number, an
+    array or a Series, and the result is of the same kind; NaN stays NaN. ParameterError for a negative or infinite
+    distance.
 
     >>> round(light_rtt_ms(1000), 4)
     9.7934

@@ -1,4 +1,4 @@
-"""Measure: labs and their links, Kafka clusters, experiments, plans, and the campaigns that run them."""
+"""Measuring: labs and their links, Kafka clusters, experiments, plans, and the campaigns that run plans on labs."""
 
 from wanbench import submodules
 

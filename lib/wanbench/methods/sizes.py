@@ -1,4 +1,4 @@
-"""Numbers too large or too small to be measurements."""
+"""Checks that numbers are neither too large nor too small to be measurements."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 
 SIZES = (1e-60, 1e60)
-"""Numbers outside are errors in their file; inside, sums of fourth powers neither overflow nor underflow."""
+"""
+The smallest and largest absolute value of a measurement. A number outside is an error in its file; within these limits,
+sums of fourth powers neither overflow nor underflow.
+"""
 SIZED = f"0, or a number from {SIZES[0]:g} to {SIZES[1]:g} in size"
 
 
 def beyond_size(values) -> np.ndarray:
     """
-    Which numbers are finite and not 0, but larger or smaller than `SIZES`.
+    Return a mask of the finite nonzero numbers whose absolute value is outside `SIZES`.
 
     >>> beyond_size([1e300, -1e-300, 1e9, 0.0, np.inf]).tolist()
     [True, True, False, False, False]
@@ -24,7 +27,7 @@ def beyond_size(values) -> np.ndarray:
 
 
 def numbers(name: str, values) -> np.ndarray:
-    """Values as an array of floats; ParameterError unless they are numbers in one dimension."""
+    """Return values as a one-dimensional array of floats; ParameterError if they are not numbers in one dimension."""
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -35,7 +38,7 @@ def numbers(name: str, values) -> np.ndarray:
 
 
 def check_sizes(name: str, values):
-    """The values; ParameterError unless each is within `SIZES`, 0, infinite or NaN."""
+    """Return the values; ParameterError if the absolute value of a finite nonzero one is outside `SIZES`."""
     bad = np.flatnonzero(beyond_size(values))
     if len(bad):
         raise refusal(f"{name} in row {bad[0]}", float(np.asarray(values, dtype=float)[bad[0]]), SIZED)

@@ -1,5 +1,5 @@
 """
-The run folder, where measuring and analysing meet: data/raw/<campaign>/<run id>/ with journal, raw files and
+Run folders, which measuring writes and analysing reads: data/raw/<campaign>/<run id>/ with a journal, raw files and a
 manifest.
 """
 

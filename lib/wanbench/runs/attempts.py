@@ -1,4 +1,4 @@
-"""Attempts at each test and their outcome, from a journal's events."""
+"""Derive the attempts at each test, and their outcomes, from the events of a journal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,20 @@ _OF_MACHINE = re.compile(
     )
     + r"|\bstatus 12[67]\b"
 )
-"""A machine's faults, as a program reports them; a shell's status 126 or 127: the program does not start."""
+"""
+Error messages that blame the machine, such as "No space left on device". A shell returns status 126 or 127 if a program
+cannot be started.
+"""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at a test. `outcome` is "done", "failed" or "interrupted" (no end in the journal)."""
+    """
+    One attempt at a test.
+
+    `outcome` is "done", "failed", or "interrupted" if the journal does not record its end. `last_sign_at_utc` is the
+    time of the last event of the session in which it ran, up to its own end.
+    """
 
     test_id: str
     attempt: int
@@ -43,12 +51,12 @@ class Attempt:
 
     @property
     def by_machine(self) -> bool:
-        """Whether it failed because a disk was full, or a program could not be started: the path is not to blame."""
+        """Whether the machine was the cause of a failure (a full disk, a missing program), and not the network path."""
         return self.reason is not None and _OF_MACHINE.search(self.reason) is not None
 
 
 def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
-    """Every attempt of a journal, in the order in which they started; RawDataError if its events disagree."""
+    """Yield all attempts of a journal in the order of their starts; RawDataError if its events are contradictory."""
     path = folder / journal.NAME
     started: dict[tuple[str, int], dict] = {}
     ends: dict[tuple[str, int], dict] = {}
@@ -61,16 +69,18 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
             session = []
         if kind == "test-started":
             if key in started:
-                raise RawDataError(path, event["line_number"], key, "a test and attempt that was not started before")
+                raise RawDataError(path, event["line_number"], key, "an attempt that did not start before")
             started[key] = event
             session.append(key)
         elif kind in ("test-finished", "test-failed"):
             if key not in started or key in ends:
-                raise RawDataError(path, event["line_number"], key, "the end of a test that is started and not ended")
+                raise RawDataError(
+                    path, event["line_number"], key, "the end of an attempt that started and did not end"
+                )
             ends[key] = event
             session.remove(key)
-        for waiting in session:
-            last_sign[waiting] = event["at_utc"]
+        for unfinished in session:
+            last_sign[unfinished] = event["at_utc"]
     for key, start in started.items():
         end = ends.get(key, {})
         failed = end.get("event") == "test-failed"
@@ -87,7 +97,7 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
 
 
 def files_of(folder: Path, event: dict) -> tuple[dict, ...]:
-    """The raw files that an event of the journal lists; RawDataError if one is incomplete or outside the folder."""
+    """Return the raw files that a journal event lists; RawDataError for an invalid entry or a path outside `folder`."""
     path, line = folder / journal.NAME, event["line_number"]
     for file in event["files"]:
         if not isinstance(file, dict):

@@ -1,4 +1,4 @@
-"""The journal of a run: one JSON object per line, appended while measuring."""
+"""Read and append to the journal of a run, which has one event per line, as a JSON object."""
 
 from __future__ import annotations
 
@@ -32,19 +32,24 @@ EVENTS: dict[str, dict[str, type]] = {
     "run-finished": {},
 }
 """
-Known events, with the fields that each must have besides `event` and `at_utc`. Readers pass over others;
-`Journal.append` refuses them.
+The known events, and the fields that each must have besides `event` and `at_utc`. Readers ignore unknown events;
+`Journal.append` rejects them.
 """
 
 
 def now_utc() -> str:
-    """The time in UTC, ISO 8601 with microseconds."""
+    """Return the current time in UTC, in ISO 8601 with microseconds."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Events of a journal in order, each with its "line_number", and an unfinished line left by a kill."""
+    """
+    The content of a journal.
+
+    `events` are in order, each with its "line_number". `torn` is a truncated last line, which a killed process left;
+    `whole_bytes` is the length of the file without it.
+    """
 
     events: tuple[dict, ...]
     torn: bytes
@@ -52,7 +57,7 @@ class Lines:
 
 
 def read(path: Path) -> Lines:
-    """Read a journal; a truncated last line, from a killed writer, is kept as `torn`. RawDataError names a bad line."""
+    """Read a journal; RawDataError names the first invalid line."""
     content = Path(path).read_bytes()
     whole_bytes = content.rfind(b"\n") + 1
     lines = content[:whole_bytes].split(b"\n")[:-1]
@@ -71,11 +76,11 @@ def _event(path, number, line):
     for key, kind in needed.items():
         value = event.get(key)
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise RawDataError(path, number, value, f"{event['event']!r} with {key!r} of type {kind.__name__}")
+            raise RawDataError(path, number, value, f"event {event['event']!r} with {key!r} of type {kind.__name__}")
         if kind is int and not 0 <= value < 2**53:
-            raise RawDataError(path, number, value, f"{event['event']!r} with {key!r} from 0 to 2**53")
+            raise RawDataError(path, number, value, f"event {event['event']!r} with {key!r} from 0 to 2**53")
         if kind is str and value != value.encode("utf-8", "replace").decode():
-            raise RawDataError(path, number, ascii(value), f"{event['event']!r} with {key!r} in UTF-8")
+            raise RawDataError(path, number, ascii(value), f"event {event['event']!r} with {key!r} in UTF-8")
     if not _is_time(event["at_utc"]):
         raise RawDataError(path, number, event["at_utc"], "a time in UTC, ISO 8601")
     event["line_number"] = number
@@ -91,10 +96,7 @@ def _is_time(text):
 
 class Journal:
     """
-    A journal open for appending.
-
-    `append` returns when the lines are on the disk; several threads may call it. RawDataError if the file was
-    removed or moved: what follows would be lost.
+    Append events to a journal. Several threads may call `append`.
     """
 
     def __init__(self, path: Path):
@@ -102,9 +104,13 @@ class Journal:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def append(self, *events: Mapping) -> None:
-        """Write events, one line each, with the time they were handed over; they reach the disk together."""
+        """
+        Write events with the current time, one line each, and return when they are on the disk.
+
+        RawDataError if the file was removed or moved, because the events would be lost.
+        """
         if not (self._path.exists() and os.path.samestat(os.fstat(self._file), self._path.stat())):
-            raise RawDataError(self._path, None, "no journal", "the one that was opened; it was removed")
+            raise RawDataError(self._path, None, "no journal", "the journal, which was removed while it was in use")
         at_utc, data = now_utc(), b""
         for event in events:
             if event.get("event") not in EVENTS:
@@ -117,7 +123,7 @@ class Journal:
                 while data:
                     data = data[os.write(self._file, data) :]
                 os.fsync(self._file)
-            except OSError:  # a full disk may take half a line; the next one must not continue it
+            except OSError:  # half a line may have been written to a full disk; the next one must not continue it
                 os.ftruncate(self._file, before)
                 raise
 

@@ -1,4 +1,4 @@
-"""Raw files of a run: bytes as a tool wrote them, hashed while written."""
+"""Write the raw files of a run, which hold what a tool printed, and hash them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 @dataclass(frozen=True)
 class RawFile:
     """
-    A raw file and the command that wrote it.
+    A raw file and the command whose output it holds.
 
-    `path` is relative to the run folder, with '/'. `returncode` is None for what no command printed. In `command` the
-    checkout's folder is '.', so that a run does not reveal its machine's paths.
+    `path` is relative to the run folder, with '/'. `returncode` is None if no command wrote the content. In `command`
+    the checkout's folder is replaced by '.', so that a run does not reveal its machine's paths.
     """
 
     path: str
@@ -51,16 +51,16 @@ def write_raw(
     ended_at_utc: str,
 ) -> RawFile:
     """
-    Write `content` to <run folder>/<experiment>/<name>, whole or not at all.
+    Write `content` atomically to <folder>/<experiment>/<name>.
 
-    ParameterError if `experiment` or `name` is not a plain file name, or the file is there already.
+    ParameterError if `experiment` or `name` is not a plain file name, or if the file exists.
     """
     for part in (experiment, name):
         if not _PART.fullmatch(part):
             raise ParameterError(f"{part!r} is not a plain file name of letters, digits, '.', '_' and '-'.")
     target = Path(folder) / experiment / name
     if target.exists():
-        raise ParameterError(f"{target} is there already; raw files are never written over.")
+        raise ParameterError(f"{target} exists already; raw files are never overwritten.")
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{name}.unfinished")
     with naming(target), unfinished.open("wb") as file:
@@ -85,10 +85,10 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def inside(folder: Path, path: object, journal: Path, line_number: int | None) -> str:
-    """The relative path of a raw file if it stays inside the run folder; RawDataError otherwise."""
-    well = isinstance(path, str) and path and not re.search(r"[\\\0\ud800-\udfff]", path)
-    well = well and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
-    if not well or not (folder / path).resolve().is_relative_to(folder.resolve()):
-        raise RawDataError(journal, line_number, path, "a relative path inside the run folder")
+def inside(folder: Path, path: object, source: Path, line_number: int | None) -> str:
+    """Return `path`; RawDataError, for this line of `source`, unless it is a relative path inside the run folder."""
+    valid = isinstance(path, str) and path and not re.search(r"[\\\0\ud800-\udfff]", path)
+    valid = valid and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
+    if not valid or not (folder / path).resolve().is_relative_to(folder.resolve()):
+        raise RawDataError(source, line_number, path, "a relative path inside the run folder")
     return path

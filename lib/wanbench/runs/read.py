@@ -1,4 +1,4 @@
-"""Reading a run folder, finished or not."""
+"""Read a run folder, finished or not."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ TEST_COLUMNS = [
 
 class Run:
     """
-    A run folder: its plan, the outcome of each test, and the raw files.
+    A run folder: its plan, the outcome of each test, and its raw files.
 
-    `manifest` is None where the run is not finished. `torn` is what a killed writer left of a last journal line, b""
-    otherwise; it counts for nothing.
+    `manifest` is None if the run is not finished. `torn` is a truncated last line of the journal, which a killed
+    process left and which is ignored; usually b"".
     """
 
     def __init__(self, folder: Path, manifest: dict | None, lines: journal.Lines):
@@ -42,8 +42,8 @@ class Run:
         """
         Read the journal, and the manifest if there is one.
 
-        ParameterError if the folder has no journal: it is not a run folder. RawDataError if journal or manifest are
-        damaged, of another schema version, or not as they were when the run finished.
+        ParameterError if the folder has no journal, so is not a run folder. RawDataError if the journal or the manifest
+        is damaged, has another schema version, or was changed after the run had finished.
         """
         folder = Path(folder)
         path = folder / journal.NAME
@@ -63,7 +63,7 @@ class Run:
         return run
 
     def _check_manifest(self):
-        """RawDataError unless the journal is the one that the manifest lists, and the manifest repeats it."""
+        """Raise RawDataError unless the journal's hash is that in the manifest, and the manifest repeats its facts."""
         path, recorded = self.folder / journal.NAME, self.manifest["files"].get(journal.NAME)
         if (found := sha256(path)) != recorded:
             raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {recorded}, as when the run finished")
@@ -71,10 +71,10 @@ class Run:
         keys = {**expected, **self.manifest}
         if wrong := ", ".join(key for key in keys if self.manifest.get(key) != expected.get(key)):
             path = self.folder / MANIFEST
-            raise RawDataError(path, None, f"another {wrong}", "what the journal says")
+            raise RawDataError(path, None, f"another {wrong}", "the values in the journal")
 
     def facts(self) -> dict:
-        """What the manifest repeats from the journal of a finished run: everything but the hashes of its files."""
+        """Return the facts that the manifest of a finished run repeats from its journal: all but the files' hashes."""
         first, last = self._events[0], self._events[-1]
         origin = first.get("origin")
         return {
@@ -94,7 +94,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """True if the manifest is there, which is written last."""
+        """Whether the run has a manifest, which is written last."""
         return self.manifest is not None
 
     @property
@@ -111,18 +111,18 @@ class Run:
 
     @property
     def plan(self) -> dict:
-        """The plan, as from `wanbench.measure.plan.Plan.as_dict`."""
+        """Return the plan, as `wanbench.measure.plan.Plan.as_dict` gives it."""
         return self._start().get("plan", {})
 
     @property
     def lab(self) -> dict:
-        """The lab's description (`Lab.describe`) when it was first open; its kind alone if it never was."""
+        """Return the lab's description (`Lab.describe`) from when it first opened; only its kind if it never did."""
         described = [event["lab"] for event in self._events if event["event"] in ("run-started", "resumed")]
         return next((lab for lab in described if len(lab) > 1), self._start().get("lab", {}))
 
     @property
     def measured_s(self) -> float | None:
-        """Seconds from the start of the first test to the end of the last; None for a run in several sessions."""
+        """Return the seconds from the first test's start to the last test's end; None for a run in several sessions."""
         ends = [a.ended_at_utc for a in self._attempts if a.ended_at_utc]
         if not ends or any(event["event"] == "resumed" for event in self._events):
             return None
@@ -133,15 +133,15 @@ class Run:
         return self._events[0] if self._events else {}
 
     def events(self) -> list[dict]:
-        """The journal's events in order, each with its "line_number"."""
+        """Return the journal's events in order, each with its "line_number"."""
         return [dict(event) for event in self._events]
 
     def attempts(self) -> tuple[Attempt, ...]:
-        """Every attempt at a test, in the order in which they started."""
+        """Return all attempts at tests, in the order of their starts."""
         return self._attempts
 
     def first_output(self, experiment: str) -> RawOutput:
-        """The first raw file of an experiment, such as "ping", as text; MissingDataError if there is none."""
+        """Return the first raw file of an experiment, such as "ping"; MissingDataError if there is none."""
         for file in self.raw_files():
             if file["experiment"] == experiment:
                 text = (self.folder / file["path"]).read_text(errors="replace")
@@ -149,12 +149,12 @@ class Run:
         raise MissingDataError(f"run {self.run_id} has no raw file of {experiment}.")
 
     def failures(self) -> dict[str, Attempt]:
-        """The last failed attempt at each test that was never done, by the test's id."""
+        """Return the last failed attempt at each test that never succeeded, by the test's id."""
         done = {a.test_id for a in self._attempts if a.outcome == "done"}
         return {a.test_id: a for a in self._attempts if a.outcome == "failed" and a.test_id not in done}
 
     def tests(self) -> pd.DataFrame:
-        """Table `tests`: one row per attempt, failed and interrupted ones included; null where not known."""
+        """Return table `tests`: one row per attempt, including failed and interrupted ones."""
         rows = [{"run_id": self.run_id, **{n: getattr(a, n) for n in TEST_COLUMNS[1:]}} for a in self._attempts]
         table = pd.DataFrame(rows, columns=TEST_COLUMNS)
         for column in ("attempt", "round"):
@@ -171,15 +171,16 @@ class Run:
         return table
 
     def links(self) -> list[dict]:
-        """The nominal links as described by the lab; empty without emulated links."""
+        """Return the links that the lab was asked to emulate; empty for a lab without emulated links."""
         links = self.lab.get("links", [])
         return list(links) if isinstance(links, list) else []
 
     def raw_files(self) -> list[dict]:
         """
-        Every raw file in the journal, in order, as `RawFile.as_dict` with test_id, attempt, round, from_region,
-        to_region and outcome (None for files of the lab itself). Those of interrupted attempts, which may be
-        incomplete, are left out.
+        Return all raw files in the journal, in order, each as `RawFile.as_dict` gives it plus test_id, attempt, round,
+        from_region, to_region and outcome (None for files of the lab itself).
+
+        Files of interrupted attempts are left out, because they may be incomplete.
         """
         context = ("test_id", "attempt", "round", "from_region", "to_region", "outcome")
         parts = [({name: getattr(attempt, name) for name in context}, attempt.files) for attempt in self._attempts]
@@ -189,9 +190,9 @@ class Run:
 
     def verify(self) -> None:
         """
-        Check the SHA-256 of every raw file, and of all that the manifest lists; a finished run has no other files.
+        Check the SHA-256 of every raw file and, for a finished run, that its files are exactly those in the manifest.
 
-        RawDataError names the first file that is missing, not what was recorded, or not listed.
+        RawDataError names the first file that is missing, changed, or not in the manifest.
         """
         known = {file["path"]: file["sha256"] for file in self.raw_files()}
         if self.manifest is not None:
@@ -205,7 +206,7 @@ class Run:
                 path = file.relative_to(self.folder)
                 is_hidden = any(part.startswith(".") for part in path.parts)
                 if file.is_file() and not is_hidden and path.as_posix() not in {*listed, MANIFEST}:
-                    raise RawDataError(file, None, "a file", "no file that the manifest does not list")
+                    raise RawDataError(file, None, "a file", "no files except those in the manifest")
         for path, recorded in known.items():
             file = self.folder / inside(self.folder, path, self.folder / MANIFEST, None)
             if not file.is_file():
@@ -224,7 +225,7 @@ class Run:
         return f"<table><caption>Run {html.escape(self.run_id)}</caption>{rows}</table>"
 
     def _facts(self) -> dict[str, str]:
-        """What a page shows of the run."""
+        """Return what a page shows of the run, by label."""
         started = _to_the_second(self._events[0]["at_utc"]) if self._events else "not yet"
         state = f"finished {_to_the_second(self.manifest['ended_at_utc'])}" if self.finished else "not finished"
         done = {a.test_id for a in self._attempts if a.outcome == "done"}
@@ -236,14 +237,14 @@ class Run:
         times = [pd.Timestamp(event["at_utc"]) for event in self._events]
         back_s = max(((a - b).total_seconds() for a, b in pairwise(times)), default=0.0)
         if back_s > 0:  # "finished" may stand before "started"
-            time += f"; the clock was set back by {back_s:,.1f} s meanwhile: times are wrong"
-        kind, emulator = self.lab.get("kind", "not known"), self.lab.get("emulator")
+            time += f"; the clock was set back by {back_s:,.1f} s during the run, so its times are wrong"
+        kind, emulator = self.lab.get("kind", "unknown"), self.lab.get("emulator")
         return {
             "campaign": self.campaign,
             "started": f"{started}, {state}",
             "tests": f"{len(done)} of {n_planned} done, {len(self.failures())} failed",
             "time": time,
-            "lab": f"{kind}, links by {emulator}" if emulator else str(kind),
+            "lab": f"{kind}, links emulated by {emulator}" if emulator else str(kind),
             "folder": "/".join(self.folder.resolve().parts[-3:]),
         }
 
@@ -271,10 +272,10 @@ def _manifest(folder):
 
 def overlaps(run: Run) -> pd.DataFrame:
     """
-    List pairs of tests that used one region at the same time. There must be none: they would compete.
+    List pairs of tests that used the same region at the same time. There must be none, as they would share its network.
 
-    Start and end are those of the journal; an interrupted attempt is taken to last until its session's last line.
-    Columns region, test_id, attempt, other_test_id, other_attempt, overlap_s.
+    Start and end come from the journal; an interrupted attempt counts until the last event of its session. Columns
+    region, test_id, attempt, other_test_id, other_attempt, overlap_s.
     """
     spans: dict[str, list[tuple]] = {}
     for a in run.attempts():
@@ -295,7 +296,7 @@ def overlaps(run: Run) -> pd.DataFrame:
 
 def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     """
-    Find all runs under <data folder>/raw, or those of a campaign, oldest first; folders without a journal are none.
+    Open all runs under <data_folder>/raw, or those of one campaign, oldest first.
     """
     pattern = f"{campaign or '*'}/*/{journal.NAME}"
     folders = [path.parent for path in (Path(data_folder) / "raw").glob(pattern)]

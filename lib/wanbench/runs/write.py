@@ -1,4 +1,4 @@
-"""Write a run folder: find or make it, hold it, finish it."""
+"""Write a run folder: find or create it, lock it, finish it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class RunHeldError(WanbenchError, RuntimeError):
-    """Another process, or another call in this one, is measuring into the run."""
+    """Another process, or another call in this process, is measuring into the run."""
 
 
 def claim(
@@ -37,19 +37,19 @@ def claim(
     retry_failed: bool = False,
 ) -> Run | RunWriter:
     """
-    Claim the run in which to measure a plan: the newest of the campaign with the same parameters, plan and lab
-    settings.
+    Find the run to measure into: the campaign's newest run with the same parameters, plan and lab settings, or a new
+    one under <data_folder>/raw/<campaign>/<run id>.
 
-    All are in JSON types; of the plan, only tests, experiments and seed are compared. `fresh` makes a new run whatever
-    there is; `retry_failed` reopens a finished run in which tests failed. Returns the `Run` if it is finished, and
-    otherwise a `RunWriter` that holds it, or a new one, under <data folder>/raw/<campaign>/<run id>.
+    Parameters, plan and lab settings hold JSON types; of two plans, only tests, experiments and seed are compared. With
+    `fresh`, the run is always new. With `retry_failed`, a finished run with failed tests is reopened. Returns the `Run`
+    if it is finished, otherwise a `RunWriter` that has locked it.
 
     Raises
     ------
     RunHeldError
-        If the run to be resumed is being measured right now.
+        If the run is being measured now.
     RawDataError
-        If that run is damaged.
+        If the run is damaged.
     """
     if not isinstance(campaign, str) or not _CAMPAIGN.fullmatch(campaign):
         raise ParameterError(f"Campaign {campaign!r} must be 1 to 64 letters, digits, '.', '_' or '-'.")
@@ -66,7 +66,7 @@ def claim(
     try:
         text = json.dumps(identity, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"Parameters must be texts, numbers, lists and dicts (JSON): {error}.") from None
+        raise ParameterError(f"parameters must be texts, numbers, lists and dicts, as in JSON: {error}.") from None
     full_hash = hashlib.sha256(text.encode()).hexdigest()
     parent = Path(data_folder) / "raw" / campaign
     parent.mkdir(parents=True, exist_ok=True)
@@ -91,15 +91,15 @@ def claim(
             (folder / MANIFEST).unlink()
             return writer
         except RawDataError as error:
-            error.args = (f"{error} Restore the run from a copy, or measure anew with --fresh.",)
+            error.args = (f"{error} Restore the run from a copy, or start a new run with --fresh.",)
             raise
 
 
 class RunWriter:
     """
-    A run folder held for writing by one process; made by `claim`. A context manager that releases it.
+    A run folder that this process has locked for writing. As a context manager it releases the lock at its end.
 
-    `before` is the `Run` that earlier sessions left, None if this is the first.
+    `before` is the `Run` as earlier sessions left it; None in the first session.
     """
 
     def __init__(self, folder: Path, start: dict):
@@ -132,7 +132,7 @@ class RunWriter:
         self.close()
 
     def start(self, lab: dict) -> None:
-        """Journal the start or resumption of measuring, with the lab's description."""
+        """Record in the journal that measuring starts or resumes, with the lab's description."""
         self._open_journal()
         if self.before is None:
             self.record({**self._start, "origin": origin(), "lab": lab})
@@ -140,7 +140,7 @@ class RunWriter:
             self.record({"event": "resumed", "origin": origin(), "lab": lab, "torn": self._torn})
 
     def _open_journal(self):
-        """Remove a truncated last line, so that the next entry starts a new line."""
+        """Open the journal after removing a truncated last line, so that the next event starts a new line."""
         if self._journal is not None:
             return
         path = self.folder / journal.NAME
@@ -156,7 +156,7 @@ class RunWriter:
 
     @property
     def started(self) -> bool:
-        """True once `start` was called in this session."""
+        """Whether `start` was called in this session."""
         return self._journal is not None
 
     def record(self, *events: dict) -> None:
@@ -166,7 +166,7 @@ class RunWriter:
         return write_raw(self.folder, experiment, name, content, **about)
 
     def finish(self) -> Run:
-        """Journal "run-finished" and write the manifest, which lists every file of the folder with its SHA-256."""
+        """Record "run-finished" in the journal, and write the manifest, which lists every file with its SHA-256."""
         self._open_journal()
         run = Run.open(self.folder)
         if run.events()[-1]["event"] != "run-finished":
@@ -193,7 +193,7 @@ class RunWriter:
         return Run.open(self.folder)
 
     def close(self) -> None:
-        """Release the run folder; a folder in which nothing was written is removed. Safe to call twice."""
+        """Unlock the run folder, and remove it if it is empty. Further calls do nothing."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None
@@ -240,9 +240,7 @@ def _new_folder(parent, full_hash):
 
 
 def origin() -> dict:
-    """
-    wanbench's version, and the commit of the git checkout that tracks this file, and whether it is dirty, or None.
-    """
+    """Return wanbench's version, the git commit it runs from, and whether the checkout is dirty (None: not in git)."""
     here = Path(__file__).resolve()
     commit = dirty = None
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is not None:

@@ -1,10 +1,9 @@
 """
-Every table, declared once in two CSV files.
+Declare all tables, in two CSV files, and validate, write and read them.
 
-`tables.csv` says what one row of each table is, `columns.csv` the type, unit and meaning of each column; the columns of
-"context" come first in every table that has a context. A type that ends in "?" may be null; a number is from 0 unless
-`minimum` says otherwise. Parquet files, the data dictionary, validation and the tests derive from `TABLES`.
-`python -m wanbench.tables` prints the text of `data/README.md`.
+`tables.csv` says what one row of each table is; `columns.csv` gives the type, unit and meaning of each column. Tables
+with a context begin with the columns of "context". A type that ends in "?" may be null. The minimum of a number is 0
+unless `minimum` differs. `python -m wanbench.tables` prints the text of `data/README.md`, the data dictionary.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 def _declared() -> tuple[tuple[Column, ...], dict[str, Table]]:
-    """The columns of the context, and all tables by name."""
+    """Return the context's columns, and all tables by name."""
     columns: dict[str, list[Column]] = {}
     for row in _rows("columns.csv"):
         columns.setdefault(row["table"], []).append(Column.of(row))
@@ -47,17 +46,17 @@ def _declared() -> tuple[tuple[Column, ...], dict[str, Table]]:
 
 
 CONTEXT, TABLES = _declared()
-"""Columns that most tables begin with, and the tables by name."""
+"""The columns with which most tables begin, and all tables by name."""
 
 
 def table(name: str) -> Table:
-    """The declaration of a table; ParameterError names the tables there are."""
+    """Return the declaration of a table; the ParameterError for an unknown name lists all tables."""
     return TABLES[check_choice("table", name, TABLES)]
 
 
 def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
     """
-    A valid table of rows, mappings from column to value; a row may lack nullable columns.
+    Make a valid table from rows, which map columns to values; a row may lack nullable columns.
 
     >>> row = {"path": "ping/a.txt", "found": "", "expected": "output of ping"}
     >>> from_rows("unread", [row]).line_number[0]
@@ -80,9 +79,10 @@ def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
 
 def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """
-    Check a frame and give the table's columns, in order, each of its exact dtype, by lossless conversions only: whole
-    floats to integers, ISO 8601 text with a zone to times. ParameterError names table, column, first bad row and what
-    is allowed.
+    Check a frame against the declaration of table `name`; return its columns in the declared order and dtypes.
+
+    Only lossless conversions are made: whole floats to integers, ISO 8601 text with a time zone to times.
+    ParameterError names table, column, first invalid row and the allowed values.
     """
     declared = table(name)
     missing = [column for column in declared.names if column not in frame.columns]
@@ -90,7 +90,7 @@ def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     if missing or extra or not frame.columns.is_unique:
         faults = [f"lacks {', '.join(missing)}"] if missing else []
         faults += [f"has extra {', '.join(extra)}"] if extra else []
-        fault = " and ".join(faults) or "has a column twice"
+        fault = " and ".join(faults) or "has a repeated column"
         raise ParameterError(f"table {name} {fault}; allowed: {', '.join(declared.names)}.")
     if not len(frame):
         return _empty(name).copy()
@@ -103,18 +103,18 @@ def _empty(name: str) -> pd.DataFrame:
 
 
 def write(name: str, frame: pd.DataFrame, folder) -> Path:
-    """Validate, and write `<folder>/<name>.parquet`; the file is replaced as a whole or not at all."""
+    """Validate a table and write it atomically to `<folder>/<name>.parquet`."""
     schema = table(name).arrow_schema()
     arrow = pa.Table.from_pandas(validate(name, frame), schema=schema, preserve_index=False)
     path = Path(folder) / f"{name}.parquet"
     with replaced_file(path) as temporary:
-        # without the metadata of pandas, which would say the same again
+        # without pandas' own metadata, which would repeat the schema
         pq.write_table(arrow.replace_schema_metadata(schema.metadata), temporary, compression="zstd")
     return path
 
 
 def read(name: str, folder) -> pd.DataFrame:
-    """Read what `write` wrote; RawDataError if the file is missing, not Parquet, or another table."""
+    """Read a table that `write` wrote; RawDataError if the file is missing, not Parquet, or another table."""
     path = Path(folder) / f"{table(name).name}.parquet"
     try:
         arrow = pq.read_table(path, partitioning=None)

@@ -1,4 +1,4 @@
-"""What a table and its columns are, and the check of values against a column."""
+"""Describe tables and columns, and check values against a column."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from wanbench.errors import ParameterError
+from wanbench.formatting import count
 
 KINDS = {
     # type: (pandas dtype, pandas dtype with nulls, Arrow type, what a cell may hold)
@@ -17,10 +18,10 @@ KINDS = {
     "count": ("int64", "Int64", pa.int64(), "whole numbers"),
     "number": ("float64", "float64", pa.float64(), "finite numbers"),
     "flag": ("bool", "boolean", pa.bool_(), "True or False"),
-    "time": ("datetime64[us, UTC]", "datetime64[us, UTC]", pa.timestamp("us", "UTC"), "times with their zone"),
+    "time": ("datetime64[us, UTC]", "datetime64[us, UTC]", pa.timestamp("us", "UTC"), "times with a time zone"),
 }
 LARGEST_EXACT_FLOAT = 2**53
-"""Floats above it skip whole numbers, so they are not taken as counts."""
+"""Larger floats cannot represent every whole number, so they are not accepted as counts."""
 
 _NUMBERS = ("floating", "integer", "mixed-integer-float", "empty")
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
@@ -31,8 +32,8 @@ class Column:
     """
     One column of a table.
 
-    `type` is a key of `KINDS`; `unit` is "" where there is none; `minimum` and `maximum` bound numbers (None: no
-    bound); `allowed` lists the only texts allowed (empty: any). Only a `nullable` column may lack a value.
+    `type` is a key of `KINDS`, and `unit` may be "". `minimum` and `maximum` bound numbers (None: no bound). If
+    `allowed` is not empty, it lists the only allowed texts. Only a `nullable` column may hold nulls.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Column:
 
     @classmethod
     def of(cls, row: dict[str, str]) -> Column:
-        """The column that a row of `columns.csv` declares."""
+        """Return the column that a row of `columns.csv` declares."""
         return cls(
             row["column"],
             row["type"].removesuffix("?"),
@@ -60,12 +61,12 @@ class Column:
 
     @property
     def dtype(self) -> str:
-        """The pandas dtype of the column in a valid table."""
+        """Return the pandas dtype of the column in a valid table."""
         return KINDS[self.type][1 if self.nullable else 0]
 
     @property
     def allows(self) -> str:
-        """What a cell may hold, as text."""
+        """Describe the allowed values in words."""
         allowed = KINDS[self.type][3] if not self.allowed else " or ".join(self.allowed)
         if self.type in ("count", "number"):
             allowed += "" if self.minimum is None else f" from {self.minimum:g}"
@@ -73,15 +74,15 @@ class Column:
         return allowed + (" or null" if self.nullable else "")
 
     def arrow_field(self) -> pa.Field:
-        """The Arrow field; its metadata holds `unit` and `meaning`."""
+        """Return the Arrow field; its metadata holds `unit` and `meaning`."""
         metadata = {"unit": self.unit, "meaning": self.meaning}
         return pa.field(self.name, KINDS[self.type][2], nullable=self.nullable, metadata=metadata)
 
     def check(self, values: pd.Series, table: str) -> pd.Series:
-        """Bring values to the column's exact dtype without loss; ParameterError names the first bad row."""
+        """Convert values without loss to the column's dtype; ParameterError names the first invalid row."""
         if not len(values):
             return pd.Series([], dtype=self.dtype, name=self.name)
-        # With thousands of short columns every step costs time: steps that change nothing are skipped.
+        # With thousands of short columns every step takes time, so steps that would change nothing are skipped.
         if not _is_counted(values.index):
             values = values.reset_index(drop=True)
         null = np.asarray(pd.isna(values.array))
@@ -91,7 +92,7 @@ class Column:
         if wrong is not None:
             self._refuse(np.asarray(wrong, dtype=bool) & ~null, values, table)
         if self.type in ("count", "number"):
-            # the extremes first: cheaper than to compare every value
+            # checking the extremes is cheaper than comparing every value
             if self.minimum is not None and _is_true(_smallest(typed) < self.minimum):
                 self._refuse((typed < self.minimum).fillna(False).astype(bool), values, table)
             if self.maximum is not None and _is_true(_largest(typed) > self.maximum):
@@ -108,13 +109,15 @@ class Column:
             value = values.iloc[rows[0]]
             value = repr(value) if isinstance(value, str) else str(value)
             value = value if len(value) <= 80 else value[:77] + "..."
-            cell = f"table {table}, column {self.name}, row {rows[0]} of {len(rows)} such (the first row is 0)"
-            raise ParameterError(f"{cell} is {value}; allowed: {self.allows}.")
+            place = (
+                f"table {table}, column {self.name}, row {rows[0]} (counted from 0; {count(len(rows), 'invalid row')})"
+            )
+            raise ParameterError(f"{place} is {value}; allowed: {self.allows}.")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table's name, what one row of it is, and its columns in order."""
+    """A table's name, the meaning of one row, and its columns in order."""
 
     name: str
     row: str
@@ -125,7 +128,7 @@ class Table:
         return [column.name for column in self.columns]
 
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema, with unit and meaning of each field in its metadata."""
+        """Return the Arrow schema; its fields' metadata hold unit and meaning."""
         fields = [column.arrow_field() for column in self.columns]
         return pa.schema(fields, metadata={"table": self.name, "row": self.row})
 
@@ -160,14 +163,14 @@ def _convert_text(values, null):
     if pd.api.types.infer_dtype(values) in ("string", "empty"):
         try:
             return _with(values, null, None).astype("str"), None
-        except UnicodeEncodeError:  # a lone surrogate, found below
+        except UnicodeEncodeError:  # for a lone surrogate, which is reported below
             pass
     wrong = ~values.map(_is_plain_text).astype(bool)
     return values.where(~(null | wrong), None).astype("str"), wrong
 
 
 def _is_plain_text(value) -> bool:
-    """Whether it is text that UTF-8 can hold; a lone surrogate is not."""
+    """Whether a value is text that UTF-8 can encode; a lone surrogate cannot be encoded."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
@@ -181,7 +184,7 @@ def _convert_count(values, null):
         if pd.api.types.infer_dtype(values) in ("integer", "empty"):
             try:
                 return _with(values, null, None).astype("Int64"), None
-            except OverflowError:  # more than 64 bits, found below
+            except OverflowError:  # for more than 64 bits, which is reported below
                 pass
         wrong = ~values.map(_is_whole_number).astype(bool)
         return values.where(~(null | wrong), None).map(int, na_action="ignore").astype("Int64"), wrong
@@ -210,7 +213,7 @@ def _convert_number(values, null):
         try:
             plain = _with(values, null, np.nan).astype("float64")
             return plain, np.isinf(plain.to_numpy())
-        except OverflowError:  # an integer that no float holds, found below
+        except OverflowError:  # for an integer that no float can hold, which is reported below
             pass
     if values.dtype == object:
         wrong = ~values.map(_is_number).astype(bool)
@@ -266,4 +269,4 @@ CONVERTERS = {
     "flag": _convert_flag,
     "time": _convert_time,
 }
-"""By type: from values and a mask of nulls to typed values and a mask of wrong ones (None: none)."""
+"""By type: from values and a mask of nulls to typed values and a mask of wrong values (None: no wrong value)."""

@@ -1,4 +1,4 @@
-"""Run a plan on a lab: threads, retries, interruption, resumption."""
+"""Run a plan on a lab: one thread per concurrent test, retries of failed tests, interruption and resumption."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wanbench.runs.journal import now_utc
 
 _THREADS_END_S = 15.0
 _OF_SESSION = re.compile(r"counters(?:\.(\d+))?\.json|session-(\d+)\b")
-"""Raw files of the lab itself: see `_keep_of_lab`."""
+"""Names of raw files that `_keep_of_lab` writes, with the number of their session; "counters.json" is of session 1."""
 
 
 def measure(
@@ -43,41 +43,42 @@ def measure(
     watched: Sequence = (),
 ) -> Run:
     """
-    Measure a plan on a lab, into the run folder <data folder>/raw/<campaign>/<run id>; or resume an interrupted run.
+    Measure a plan on a lab, and write the raw files to the run folder <data folder>/raw/<campaign>/<run id>.
 
-    The newest run of the campaign with the same parameters, plan and lab decides: if it is finished, it is returned and
-    nothing is measured; if it was interrupted, it is resumed, without the tests that are done. The lab, not yet
-    entered, is opened only if there is something to measure, and closed whatever happens. Tests that failed in every
-    attempt are in the run's table of tests, with the reason.
+    If the campaign already has runs with the same parameters, plan and lab, the newest of them is used: a finished run
+    is returned without measuring, and an interrupted run is resumed with the tests that are not done. The lab must not
+    be open yet: it is opened only if there is something to measure, and is closed in any case. The run's table of tests
+    also has the tests that failed in every attempt, with the reason.
 
     Parameters
     ----------
     parameters : dict, optional
-        Parameters of the caller, in JSON types; stored in the manifest.
+        Parameters of the caller, in JSON types; the manifest records them.
     retries : int
-        How often a failed test is tried again, in extra rounds after those of the plan.
+        How often a failed test is repeated, in extra rounds after those of the plan.
     fresh : bool
-        Make a new run even if there is one with these parameters.
+        Start a new run even if there is one with these parameters.
     retry_failed : bool
-        Also measure tests again that failed in every attempt of earlier sessions, in the same run.
+        Continue the existing run, and also repeat the tests that failed in every attempt.
     watched : sequence
-        Other observers, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`: at the end of a session, `keep(run
-        folder, stem, start of the session in UTC, event)` of each returns its raw files; at once when the event is set,
-        as somebody interrupts.
+        Objects that record further data, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`. At the end of a
+        session, the method `keep(run folder, stem, start of the session in UTC, event)` of each is called and returns
+        its raw files. It must return at once when the event is set, which means that the user interrupts.
 
     Raises
     ------
     ParameterError
         If the lab lacks a region of the plan, or a parameter is malformed.
     BudgetError
-        If nobody agrees to the lab's cost, or its budget is reached; a call with a larger budget continues.
+        If the user does not agree to the lab's cost, or the budget is used up. A call with a larger budget continues.
     RunHeldError
         If another process is measuring the same run.
     LabError
         If the lab cannot be opened, or does not answer after a round in which all tests failed; or if tests failed
-        because of the machine, or all tests failed: the run stays open, and the next call tries them again.
+        because of the machine, or all tests failed. In all cases the run can be resumed by the next call.
     KeyboardInterrupt, SystemExit
-        After SIGINT, SIGTERM or SIGHUP, once everything is stopped and journalled. The next call resumes the run.
+        After SIGINT, SIGTERM or SIGHUP, once everything is stopped and the journal is written. The next call resumes
+        the run.
     """
     check_number("retries", retries, 0, whole=True)
     pairs = Counter((test.from_region, test.to_region) for test in plan.tests if not test.experiments)
@@ -95,7 +96,7 @@ def measure(
     if isinstance(claimed, Run):
         if progress and (failures := claimed.failures()):
             failed = f"{len(failures)} of {len(plan.tests)} tests failed"
-            hint = "--retry-failed measures them again, --fresh all"
+            hint = "--retry-failed measures these again, --fresh measures all tests again"
             print(f"run {claimed.run_id} is finished, but {failed}; {hint}", file=sys.stderr, flush=True)
         return claimed
     with claimed as writer:
@@ -106,14 +107,14 @@ def measure(
             lab.agree_to(session.rest_of_plan(), campaign, writer.folder)
             try:
                 session.measure_on(lab)
-            except KeyboardInterrupt:  # not what the lab or a test was at just then
-                raise KeyboardInterrupt("what was measured is kept, and the next call goes on") from None
+            except KeyboardInterrupt:  # without the traceback of the place where it happened to arrive
+                raise KeyboardInterrupt("The measurements are kept; the next call continues.") from None
         session.check_failures()
         return writer.finish()
 
 
 def _settings(lab):
-    """The settings that identify a lab before it is opened: a run is resumed only on an equal lab."""
+    """Return the lab's settings, as known before it is opened: a run is resumed only on a lab with equal settings."""
     links = sorted([*pair, dataclasses.asdict(link)] for pair, link in lab.links.items())
     more = {"settings": lab.settings and dict(lab.settings), "cluster": lab.cluster_settings}
     more = {name: value for name, value in more.items() if value}
@@ -130,7 +131,7 @@ class _Outcome:
 
 
 class _Session:
-    """One session of measuring: from opening the lab to closing it."""
+    """One session of measuring, from opening the lab to closing it."""
 
     def __init__(
         self, plan: Plan, writer: RunWriter, retries: int, progress: bool, watched: Sequence, retry_failed: bool
@@ -161,7 +162,7 @@ class _Session:
         self.kept = False
 
     def _count_what_files_name(self):
-        """Number attempts and this session after all that raw files name: a journal that was cut names fewer."""
+        """Number attempts and this session after all raw files, as a truncated journal may lack the last ones."""
         ids = {test.id for test in self.plan.tests}
         for name in (path.name for path in self.writer.folder.glob("*/[!.]*")):
             for match in re.finditer(r"\.(\d+)\.", name):
@@ -171,7 +172,7 @@ class _Session:
                 self.number = max(self.number, 1 + int(match[1] or match[2] or 1))
 
     def check_failures(self) -> None:
-        """LabError, and the run stays open, if tests failed because of the machine, or all tests failed."""
+        """Raise LabError, and leave the run unfinished, if the machine made tests fail or if all tests failed."""
         failures = Run.open(self.writer.folder).failures().values()
         blamed = [attempt for attempt in failures if attempt.by_machine or not self.done]
         if not blamed:
@@ -185,11 +186,11 @@ class _Session:
         raise error
 
     def waiting(self) -> list[Test]:
-        """Tests that are neither done nor given up."""
+        """Return the tests that are neither done nor given up."""
         return [t for t in self.plan.tests if t.id not in self.done and self.failures[t.id] <= self.retries]
 
     def rest_of_plan(self) -> Plan:
-        """The plan with the waiting tests only."""
+        """Return the plan with the waiting tests only."""
         waiting = {test.id for test in self.waiting()}
         rounds = (tuple(test for test in tests if test.id in waiting) for tests in self.plan.rounds)
         return dataclasses.replace(self.plan, rounds=tuple(tests for tests in rounds if tests))
@@ -210,7 +211,7 @@ class _Session:
                     if self.writer.started:
                         with suppress(WanbenchError, OSError):
                             self._keep_of_lab(lab, opened_at_utc)
-                        with suppress(WanbenchError, OSError):  # what ended the session matters more
+                        with suppress(WanbenchError, OSError):  # the error that ended the session matters more
                             self.writer.record({"event": "interrupted", "reason": _reason(error)})
                     raise
         except BaseException as error:
@@ -266,7 +267,7 @@ class _Session:
         for thread in self.threads:
             thread.join()
         if not self.done.intersection(test.id for test in tests):
-            lab.describe()  # raises LabError if it is not the tests that fail but the lab
+            lab.describe()  # raises LabError if the lab itself no longer works
         self.planned_s += slot_s
         self.spent_s += time.monotonic() - started
         self.left_s = self._left_s()
@@ -304,12 +305,12 @@ class _Session:
         self.progress.update(done=len(self.done), failed=self.given_up, left_s=self.left_s)
 
     def _left_s(self):
-        """Expected duration of the remaining rounds, scaled by that of the completed ones."""
+        """Return the expected time of the remaining rounds, scaled by how long the completed rounds took."""
         planned_s = sum(self.rest_of_plan().slots_s())
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
     def _keep_costs_of(self, lab, error):
-        """Nothing was measured, but hosts may have been paid for."""
+        """Record the lab's costs in a session that measured nothing: hosts may have been paid for all the same."""
         if files := lab.keep_costs(self.writer.folder, f"session-{self.number}"):
             self.writer.start({"kind": lab.kind})
             self.writer.record(
@@ -318,7 +319,7 @@ class _Session:
             )
 
     def _keep_of_lab(self, lab, opened_at_utc):
-        """Raw files of the lab itself: counters of links and devices, server logs."""
+        """Write raw files about the lab itself: counters of links and devices, server logs."""
         if self.kept:
             return
         session, files = self.number, []
@@ -338,9 +339,10 @@ class _Session:
 
 class _Signals:
     """
-    SIGINT, SIGTERM and SIGHUP (the terminal was closed) in the main thread: raised at once while the lab opens; then
-    passed to the loop that waits for tests, so that no file is half written; ignored while the lab closes, until the
-    third.
+    Handlers of SIGINT, SIGTERM and SIGHUP (the terminal was closed) in the main thread.
+
+    While the lab opens, a signal raises an exception at once. Afterwards it is passed to the loop that waits for tests,
+    so that no file stays incomplete. While the lab closes, the first two signals are ignored.
     """
 
     def __init__(self, news, heard):
@@ -381,16 +383,16 @@ def _reason(error):
     return f"{type(error).__name__}: {error}"
 
 
-_LEAST_PAUSE_S = 10.0
-_MOST_PAUSE_S = 60.0
+_MIN_PAUSE_S = 10.0
+_MAX_PAUSE_S = 60.0
 
 
 class Progress:
     """
-    Shows how many tests are done, failed and left, and the expected time left; `shown` False prints nothing.
+    Shows on stderr how many tests are done, failed and left, and the expected time left; nothing if not `shown`.
 
-    If stderr is not a terminal, a line is printed at the end and after each tenth of the tests, at intervals of at
-    least 10 and at most 60 s.
+    If stderr is not a terminal, a line is printed after each tenth of the tests (but at most every 10 s), at the latest
+    60 s after the last line, and at the end.
     """
 
     def __init__(self, total: int, *, done: int = 0, failed: int = 0, shown: bool = True):
@@ -403,13 +405,13 @@ class Progress:
         self._say_if_due()
 
     def text(self) -> str:
-        """The line: tests done, failed, left, and the expected time left."""
+        """Return the line to print: tests done, failed and left, and the expected time left."""
         left = self.total - self.done - self.failed
         time_left = "" if self.left_s is None or not left else f", about {_duration(self.left_s)} left"
         return f"{self.done} of {self.total} tests done, {self.failed} failed, {left} left{time_left}"
 
     def update(self, *, done: int, failed: int, left_s: float | None) -> None:
-        """Report the current state; `left_s` is the expected time left."""
+        """Show the numbers of tests done and failed; `left_s` is the expected time left."""
         step = done - self.done
         self.done, self.failed, self.left_s = done, failed, left_s
         if self._bar is not None:
@@ -419,7 +421,7 @@ class Progress:
         self._say_if_due()
 
     def close(self) -> None:
-        """Report the final state."""
+        """Show the final numbers."""
         if self._bar is not None:
             self._bar.close()
         elif self._shown and self.done + self.failed != self._said_over:
@@ -429,7 +431,7 @@ class Progress:
         if not self._shown or self._bar is not None:
             return
         is_tenth = self.done + self.failed >= self._said_over + max(self.total / 10, 1)
-        if time.monotonic() - self._said_at >= (_LEAST_PAUSE_S if is_tenth else _MOST_PAUSE_S):
+        if time.monotonic() - self._said_at >= (_MIN_PAUSE_S if is_tenth else _MAX_PAUSE_S):
             self._say()
 
     def _say(self):

@@ -1,4 +1,4 @@
-"""One call for a notebook: measure a plan on the lab that its parameters name, or replay its committed recording."""
+"""`run`, which notebooks call: measure a plan on a lab, or open the committed recording of the same plan."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from wanbench.runs import Run, find
 
 from .execute import measure
 
-SAMPLES = "samples"  # Name that selects the recording committed under `data/samples` instead of a lab.
+SAMPLES = "samples"  # The value of `lab` that selects the recording under `data/samples` instead of a lab.
 
 AGAIN_VARIABLE = "WANBENCH_AGAIN"
 """
-An environment variable: "fresh" measures new runs, "retry-failed" the failed tests of finished ones. `wanbench report
---fresh` and `--retry-failed` set it.
+Name of an environment variable. "fresh" starts new runs; "retry-failed" repeats the failed tests of finished runs. The
+options `--fresh` and `--retry-failed` of `wanbench report` set it.
 """
 
 
@@ -51,26 +51,26 @@ def run(
     **options,
 ) -> Run:
     """
-    Run a plan: measure, resume, reuse a finished run, or replay.
+    Return the run of a plan: measure it, resume an interrupted run, reuse a finished run, or open a recording.
 
     Parameters
     ----------
     links : {(from, to): LinkSettings}
-        Requested settings of each direction, if the lab emulates the network.
+        Settings of each direction, for a lab that emulates the network.
     lab : str
-        One of `wanbench.measure.labs.LABS`, such as "local" (network namespaces on this machine); or "samples": open
-        the recording that is committed under `data/samples`.
+        A key of `wanbench.measure.labs.LABS`, such as "local" (network namespaces on this machine); or "samples", which
+        opens the recording that is committed under `data/samples`.
     brokers : sequence of str
-        Regions of the brokers of a Kafka cluster on the lab; none by default.
+        The region of each broker of a Kafka cluster that the lab starts; by default there is no cluster.
     cluster : mapping, optional
         Further parameters of `wanbench.measure.kafka.Cluster`.
     external : mapping of str to mappings, optional
-        Parameters of `wanbench.measure.kafka.ExternalCluster` by the cluster's name, for trials that name it as
-        `cluster`; without `brokers`, a single external cluster is for all trials. Secrets are in environment variables,
-        which parameters ending in `_from` name. The lab's hosts must reach its brokers.
+        Kafka clusters that exist already: names, and parameters of `wanbench.measure.kafka.ExternalCluster`. A trial
+        names its cluster as `cluster`; if there is only one and no `brokers`, all trials use it. Parameters that end in
+        `_from` name environment variables, which hold the secrets. The lab's hosts must reach the brokers.
     lab_options : mapping, optional
-        Further options of this kind of lab, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of a
-        cloud, or a mapping for each cloud of "aws+gcp"; see its class.
+        Further options of this kind of lab (see its class): the `inventory` of "ssh"; `instance_type` and `budget_usd`
+        of a cloud; a mapping for each cloud of "aws+gcp".
     parameters, sysctls, **options
         `parameters`, `retries`, `progress`, `fresh`, `retry_failed`, `watched` as in `measure`; `sysctls` as in
         `LocalLab`.
@@ -78,10 +78,10 @@ def run(
     Raises
     ------
     ParameterError
-        The lab is unknown, or cannot do what a trial asks; or no recording has the tests, experiments and links of this
+        If the lab is unknown or cannot run a trial, or if no recording has the tests, experiments and links of the
         plan.
     LabError
-        No local lab can run here; says why.
+        If the lab cannot be opened, with the reason.
     """
     check_choice("lab", lab, [*LABS, SAMPLES])
     if lab == SAMPLES:
@@ -101,7 +101,7 @@ def run(
 
 
 def _lab(kind, *arguments, **options):
-    """The lab, not yet open; ParameterError for an option that this kind of lab does not accept, or lacks."""
+    """Return the lab, not yet open. ParameterError if this kind of lab has no such option, or if one is missing."""
     try:
         inspect.signature(LABS[kind]).bind(*arguments, **options)
     except TypeError as error:
@@ -110,7 +110,10 @@ def _lab(kind, *arguments, **options):
 
 
 def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSettings]) -> Run:
-    """The newest finished run under `data/samples` with the tests and experiments of `plan`, and its links."""
+    """
+    Return the newest finished run under `data/samples` that has the plan's tests and experiments, and these links.
+    ParameterError if there is none.
+    """
     folder = samples_folder()
     runs = [run for run in find(folder, campaign) if run.finished]
     wanted = json.loads(json.dumps(plan.as_dict()))
@@ -120,13 +123,13 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
             return run
     there = ", ".join(run.run_id for run in runs) or "none"
     raise ParameterError(
-        f"No recording of this plan under {folder / 'raw' / campaign} (finished runs there: {there}). A recording is "
-        "replayed with the parameters it was made with: those of the preset 'quick'."
+        f"No recording of this plan under {folder / 'raw' / campaign} (finished runs there: {there}). A recording can "
+        "be replayed only with the parameters it was made with, which are those of the preset 'quick'."
     )
 
 
 def _is_asked_for(recorded, wanted):
-    """Whether a recording has these settings; a setting newer than the recording must be None."""
+    """Whether recorded settings equal the wanted ones; settings that the recording does not know must be None."""
     if isinstance(recorded, dict) and isinstance(wanted, dict):
         same = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
         return same and all(value is None for name, value in wanted.items() if name not in recorded)
@@ -136,7 +139,7 @@ def _is_asked_for(recorded, wanted):
 
 
 def _has_links(run, links):
-    """Whether the run was made with these link settings; an unspecified queue may have any size."""
+    """Whether the run was made with these link settings; where `queue_bytes` is None, the queue may have any size."""
     recorded = {(link.get("from_region"), link.get("to_region")): link for link in run.links()}
     return recorded.keys() == links.keys() and all(
         recorded[pair].get(name) == value
@@ -152,14 +155,14 @@ def _within(links, plan):
 
 
 MIN_INSYNC = "min.insync.replicas"
-SYSCTLS = {"receive": "net.core.rmem_max", "send": "net.core.wmem_max"}  # The kernel's limits of socket buffers.
+SYSCTLS = {"receive": "net.core.rmem_max", "send": "net.core.wmem_max"}  # Sysctls that limit socket buffers.
 
 
 def check_trials(
     plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping, external: Collection[str] = ()
 ) -> None:
     """
-    Raise ParameterError for the first trial that the lab, not yet entered, or the cluster cannot run, with its setting.
+    Raise ParameterError if the lab (not yet open) or the cluster cannot run a trial; the message names its setting.
 
     `brokers` are the regions of the brokers, `cluster` further parameters of the cluster, and `external` the names of
     external clusters.
@@ -173,20 +176,20 @@ def check_trials(
 
 
 def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
-    """Why a trial cannot be measured: each the rest of a sentence that begins with its name."""
+    """Yield the reasons why a trial cannot be measured; each completes a sentence that begins with the trial's name."""
     name, names = getattr(trial, "cluster", None), ", ".join(map(repr, external)) or "none is given"
     is_external = name is not None or not brokers
     if name is not None and name not in external:
         yield f" is on the cluster {name!r}; allowed: external clusters ({names}){' or None' if brokers else ''}."
     if name is None and not brokers and len(external) != 1:
         yield (
-            " names no cluster, and the lab has none of its own; allowed: regions as brokers, or one of the external "
-            f"clusters ({names}) named as cluster."
+            " names no cluster, and the lab starts none; allowed: give brokers, or set cluster to one of the external "
+            f"clusters ({names})."
         )
     if asked := is_external and _needs_own_cluster(trial):
         yield (
-            f" asks an external cluster for {', '.join(asked)}; allowed: settings of clients only, because its brokers "
-            "run elsewhere."
+            f" sets {', '.join(asked)} on an external cluster; allowed: settings of clients only, because wanbench "
+            "does not run its brokers."
         )
     if isinstance(trial, KafkaFault):
         return
@@ -199,7 +202,7 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
     if not is_external:
         if load.replication > brokers:
             yield f" has a replication of {load.replication}; allowed: at most {brokers}, the number of brokers."
-        # The settings of a topic go over those of brokers, whose default is 1.
+        # A topic's settings override the brokers' settings, where the default is 1.
         minimum = {**settings, **dict(load.topic_settings)}.get(MIN_INSYNC, 1)
         if not str(minimum).isdigit() or not 1 <= int(minimum) <= load.replication:
             yield (
@@ -212,20 +215,20 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
             if action.node_id is not None and action.node_id > brokers:
                 yield f": “{action}”; allowed: brokers 1 to {brokers}."
             if action.kind == "link" and not can_set_links:
-                yield f": “{action}”, and links of a {lab.kind} lab cannot be changed."
+                yield f": “{action}” needs a local lab, because links of a {lab.kind} lab cannot be changed."
         if trial.broker_sizes is not None:
             sizes = sizes_by_broker(trial.broker_sizes, brokers)
             if any(size is not None and size.disk_bps is not None for size in sizes):
-                yield f" asks for a disk rate: {NO_DISK_RATE}; allowed: None."
+                yield f" sets a disk rate: {NO_DISK_RATE}; allowed: None."
     if trial.path is not None and trial.path not in lab.path_names:
-        paths = ", ".join(lab.path_names) or "None, as hosts of this lab have one path"
-        yield f" is over the path {trial.path!r}; allowed: {paths}."
+        paths = ", ".join(lab.path_names) or "None, because there is only one path between hosts of this lab"
+        yield f" has path {trial.path!r}; allowed: {paths}."
     if trial.link is not None and trial.path is None and not can_set_links:
-        yield f" sets a link, and links of a {lab.kind} lab cannot be changed."
+        yield f" has a link; allowed: None, because links of a {lab.kind} lab cannot be changed."
     if trial.gateway_bps and not hasattr(lab, "set_gateway"):
         yield (
-            f" has gateway_bps {trial.gateway_bps:g}, and links of a {lab.kind} lab cannot share a gateway; allowed: "
-            "None."
+            f" has gateway_bps {trial.gateway_bps:g}; allowed: None, because links of a {lab.kind} lab cannot share a "
+            "gateway."
         )
 
 
@@ -251,7 +254,7 @@ def _large_buffers(load, settings, limits) -> Iterator[str]:
             continue
         if size > limits[sysctl]:
             yield (
-                f": {name} of {whose} is {size:,}; allowed: at most {limits[sysctl]:,} bytes, this kernel's {sysctl}, "
-                "which holds for all its network namespaces; or -1, which leaves it to the kernel. To allow more, as "
-                f"root: sysctl -w {sysctl}={size}."
+                f": {name} of {whose} is {size:,}; allowed: at most {limits[sysctl]:,} bytes, the limit {sysctl} of "
+                "this kernel and all its network namespaces; or -1, which lets the kernel choose. To raise the limit, "
+                f"run as root: sysctl -w {sysctl}={size}."
             )

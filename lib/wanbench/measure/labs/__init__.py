@@ -1,8 +1,8 @@
 """
 Labs: sets of hosts on which commands run.
 
-Nothing outside this folder knows which kind of lab it is on. A new kind is a subclass of `base.Lab`, or on a new cloud
-of `rented.RentedLab`, that an installed package names in an entry point: see `LABS` and `CLOUDS`.
+Code outside this folder works with every kind of lab. An installed package can add a kind of lab by an entry point: a
+subclass of `base.Lab` (see `LABS`), or for a new cloud a subclass of `rented.RentedLab` (see `CLOUDS`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def _rented(clouds: str, *arguments, **options) -> Lab:
     return on_clouds({name: CLOUDS[name].lab_class for name in clouds.split("+")}, *arguments, **options)
 
 
-# Clouds that rent out hosts, by name: modules with `lab_class` (of `rented.RentedLab`), `sweep`, and `unusable`,
-# which says why the account cannot be asked here.
+# Modules of the clouds that rent out hosts, by name. Each has `lab_class` (a subclass of `rented.RentedLab`), `sweep`,
+# and `unusable`, which returns why the account cannot be used from here.
 CLOUDS: Mapping[str, ModuleType] = extensions(
     "wanbench.clouds", {name: f"wanbench.measure.labs.{name}" for name in ("aws", "gcp", "azure")}
 )
-# Every kind of lab by name ("aws+azure": hosts on both); each is made of regions and links, with `hosts_per_region`,
-# `sysctls` and `seed`, and options of its own.
+# Every kind of lab by name ("aws+azure": hosts on both). Each takes regions and links, `hosts_per_region`, `sysctls`
+# and `seed`, and options of its own.
 LABS: Mapping[str, Callable[..., Lab]] = extensions(
     "wanbench.labs",
     {
@@ -50,7 +50,7 @@ LABS: Mapping[str, Callable[..., Lab]] = extensions(
         },
     },
 )
-MIN_RTT_MS = 0.5  # No pair of regions gets less: two data centres of one city are not on one switch.
+MIN_RTT_MS = 0.5  # Minimum RTT of two regions: even two data centres in one city are not on the same switch.
 
 
 def geodesic_links(
@@ -62,25 +62,25 @@ def geodesic_links(
     **settings: Any,
 ) -> dict[tuple[str, str], LinkSettings]:
     """
-    Link all regions, with a delay that follows from their distance.
+    Link all regions with delays that follow from their distances.
 
-    The round trip is that of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times
-    `path_inflation` (at least 1: no cable is shorter), plus `extra_ms` for equipment, and at least 0.5 ms; each
-    direction takes half of it.
+    The round-trip time is that of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times
+    `path_inflation` (at least 1, because no cable is shorter), plus `extra_ms` for equipment; it is at least 0.5 ms.
+    Each direction has half of it as delay.
 
     Parameters
     ----------
     regions : sequence of str
-        Names of the catalogue.
+        Names of regions in the catalogue.
     jitter_ms : float
-        Jitter of each direction; at most half of its delay.
+        Jitter of each direction; where this is more than half of the delay, half of the delay.
     **settings
         The other fields of `LinkSettings`: `rate_bps`, `queue_bytes`, `loss`, `jitter_correlation_s`.
 
     Returns
     -------
     dict
-        All ordered pairs of different regions to their `LinkSettings`.
+        The `LinkSettings` of all ordered pairs of different regions.
     """
     check_number("path_inflation", path_inflation, 1)
     check_number("extra_ms", extra_ms, 0)
@@ -93,17 +93,17 @@ def matrix_links(
     rtt_ms, *, jitter_ms: float = 0.0, min_rtt_ms: float = MIN_RTT_MS, **settings: Any
 ) -> dict[tuple[str, str], LinkSettings]:
     """
-    Link regions, with a delay that follows from given round-trip times.
+    Link regions with delays that follow from given round-trip times.
 
     Parameters
     ----------
     rtt_ms : mapping of (from, to) to float, or DataFrame
-        Round-trip times; a table has the columns from_region, to_region and rtt_ms. A pair given in one direction only
-        holds for both; each direction takes half of its own value.
+        Round-trip times; a table has the columns from_region, to_region and rtt_ms. Each direction has half of its
+        value as delay. A value of one direction is used for both if the other direction has none.
     jitter_ms : float
-        Jitter of each direction; at most half of its delay.
+        Jitter of each direction; where this is more than half of the delay, half of the delay.
     min_rtt_ms : float
-        Smaller values, such as 0, are raised to this.
+        Smaller round-trip times, such as 0, are replaced by this.
     **settings
         The other fields of `LinkSettings`.
 
@@ -123,7 +123,7 @@ def matrix_links(
     both_ways = {**rtt_ms, **{pair[::-1]: rtt for pair, rtt in rtt_ms.items() if pair[::-1] not in rtt_ms}}
     for (source, target), value in both_ways.items():
         if source == target:
-            raise ParameterError(f"{source} is paired with itself.")
+            raise ParameterError(f"rtt_ms has the pair {source}, {target}; allowed: two different regions.")
         check_number(f"rtt_ms of {source} to {target}", value, 0)
         delay_ms = max(float(value), min_rtt_ms) / 2
         links[source, target] = LinkSettings(delay_ms, jitter_ms=min(jitter_ms, delay_ms / 2), **settings)

@@ -1,4 +1,4 @@
-"""What every lab offers: hosts on which commands run."""
+"""The interface of all labs: hosts on which commands run, and the lab that opens and closes them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from wanbench.runs import RawFile
 @dataclass(frozen=True)
 class Completed:
     """
-    A command that has ended, with everything it printed.
+    The result of a command that has ended.
 
-    `stdout` and `stderr` are bytes, as the tool wrote them. Times are UTC, ISO 8601 with microseconds.
+    `stdout` and `stderr` are the bytes that it printed. Times are UTC, in ISO 8601 with microseconds.
     """
 
     command: tuple[str, ...]
@@ -32,8 +32,8 @@ class Completed:
 @dataclass(frozen=True)
 class Offset:
     """
-    The target's clock less the source's, the most by which that may be wrong (None where it is not known), and how it
-    was measured.
+    The target's clock minus the source's clock, the maximum error of this difference, and how it was measured. The
+    difference and the error are None where they are not known.
     """
 
     offset_ms: float | None
@@ -41,14 +41,16 @@ class Offset:
     method: str
 
     def as_dict(self) -> dict:
-        """The same in JSON types."""
+        """Return the fields in JSON types."""
         return asdict(self)
 
 
 def nearest(stamps: Sequence[Sequence[int]]) -> Offset:
     """
-    The offset from exchanges (sent, received there, answered there, received here), in ns: that of the shortest, which
-    is right to within half of it, wherever on the way the time was spent (RFC 5905, section 8).
+    Return the clock offset from exchanges of time stamps, each (sent, received there, answered there, received) in ns.
+
+    The exchange with the shortest round trip is used. The error of its offset is at most half of the round trip,
+    whichever direction took longer (RFC 5905, section 8).
 
     >>> nearest([[0, 105_000_000, 105_000_000, 10_000_000], [0, 150_000_000, 150_000_000, 90_000_000]])
     Offset(offset_ms=100.0, error_ms=5.0, method='2 exchanges of time stamps, the shortest in 10 ms')
@@ -61,7 +63,7 @@ def nearest(stamps: Sequence[Sequence[int]]) -> Offset:
 
 def joined(before: Offset, after: Offset) -> Offset:
     """
-    One offset from two readings; its error covers both, and so a drift between them.
+    Combine the offsets before and after a measurement into one whose error covers both, and so the drift between them.
 
     >>> joined(Offset(10.0, 1.0, "a"), Offset(11.0, 2.0, "b"))
     Offset(offset_ms=11.0, error_ms=2.0, method='a; afterwards b')
@@ -80,14 +82,14 @@ class Process(ABC):
 
     @abstractmethod
     def wait_for_output(self, text: str, timeout_s: float) -> None:
-        """Return once `text` has been printed on stdout; CommandError (with its last output) if it never is."""
+        """Wait until stdout contains `text`; CommandError with the last output if that does not happen in time."""
 
     @abstractmethod
     def wait(self, timeout_s: float) -> Completed:
-        """Wait for the end; CommandError after `timeout_s`."""
+        """Wait until the command has ended, and return its result; CommandError after `timeout_s`."""
 
     def so_far(self) -> Completed | None:
-        """What it has printed so far, as `completed` of a CommandError."""
+        """Return the result if the command has ended, otherwise one with the output so far."""
         try:
             return self.wait(0)
         except CommandError as error:
@@ -95,25 +97,35 @@ class Process(ABC):
 
     @abstractmethod
     def stop(self) -> Completed:
-        """Ask the command to end, kill it after two seconds; returns what it printed. Safe to call twice."""
+        """Ask the command to end, kill it after two seconds, and return its result. Safe to call twice."""
 
     @abstractmethod
     def is_running(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether the command has not ended yet."""
 
     @abstractmethod
     def printed(self, start: int = 0) -> bytes:
-        """What it has printed on stdout so far, from this byte on."""
+        """Return the output on stdout so far, from byte `start` on."""
 
 
 class Host(ABC):
     """
     One machine of a lab. Commands are lists of arguments, never shell strings.
 
-    `links` cuts, heals and changes its links to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`); None
-    where the network is real. `paths` selects the path in use (`use(name)`), where a lab has several between the same
-    hosts. `cluster` is the Kafka cluster that the lab holds, `clusters` are those that run elsewhere and can be
-    reached, by name. `python` is the host's Python, if known.
+    Attributes
+    ----------
+    links
+        An object with `cut(a, b)`, `heal(a, b)` and `set_link(a, b, ...)`, which change the links between regions; None
+        where the network is real.
+    paths
+        An object with `use(name)`, which selects one of several paths between the same hosts; None if there is only
+        one.
+    cluster
+        The Kafka cluster that the lab runs, if any.
+    clusters : mapping
+        External Kafka clusters that the host can reach, by name.
+    python : str or None
+        The command of the host's Python, if known.
     """
 
     name: str
@@ -131,20 +143,18 @@ class Host(ABC):
     @property
     @abstractmethod
     def scratch(self) -> str:
-        """
-        A folder of mode 0700 for files that the lab's commands need, deleted with the lab, even after a failure.
-        """
+        """A folder of mode 0700 for files of commands, which is deleted when the lab closes, even after a failure."""
 
     @abstractmethod
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
         """
-        Run a command to its end. CommandError if it takes longer than `timeout_s`, when it is killed, or ends with
-        another status than those of `ok` (None allows all).
+        Run a command to its end. CommandError if it does not end within `timeout_s` (it is then killed), or if its exit
+        status is not in `ok` (None allows all).
         """
 
     @abstractmethod
     def start(self, command: Sequence[str]) -> Process:
-        """Start a command in the background. It ends with the lab at the latest."""
+        """Start a command in the background. It is ended when the lab closes, if not before."""
 
     @abstractmethod
     def put(self, source: Path, target: str) -> None:
@@ -157,25 +167,25 @@ class Host(ABC):
 
 class Lab(ABC):
     """
-    A context manager that yields hosts, and takes everything down again whatever happened.
+    A context manager that opens hosts on entering, and on leaving removes everything it made, also after an error.
 
     Attributes
     ----------
     kind : str
-        Its name in manifests: that of `labs.LABS`.
+        The lab's name in manifests, a key of `labs.LABS`.
     hosts : dict
-        Region to the hosts in it, in order; filled once the lab is open.
+        The hosts of each region, in order. Commands run on them only while the lab is open.
     links : mapping
-        (from, to) to the settings requested of that direction; empty where the network is real.
+        Settings of the link of each (from, to) pair; empty where the network is real.
     sysctls : mapping
-        Kernel settings asked for on every host.
+        Kernel settings that every host must have.
     cluster_settings : mapping or None
-        What was asked of the Kafka cluster that the lab holds; None where there is none.
+        Settings of the Kafka cluster that the lab runs; None where there is none.
     settings : mapping
-        What else a run depends on, in JSON types, such as the type of rented hosts: a run is resumed only with the
-        same.
+        Further settings that affect results, in JSON types, such as the type of rented hosts. A run is resumed only on
+        a lab with the same settings.
     path_names : tuple of str
-        Paths between the same hosts that trials can choose from; empty where there is one only.
+        Names of the paths between the same hosts, if there are several for trials to choose from; otherwise empty.
     """
 
     kind: str
@@ -194,49 +204,48 @@ class Lab(ABC):
 
     @abstractmethod
     def describe(self) -> dict:
-        """What the manifest keeps: kind, hosts, kernel, TCP settings, tools, nominal links (JSON types only)."""
+        """Return what the manifest records, in JSON types: kind, hosts, kernel, TCP settings, tools, link settings."""
 
     def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
         """
-        Called before the lab is opened, with what is left of the plan: show its cost, ask for consent, and raise
-        LabError without it. `folder` is the run folder, in which earlier sessions recorded their costs; None: no run
-        yet.
+        Show what the plan will cost and ask the user to agree; LabError if the user does not.
+
+        Called before the lab is opened, with the part of the plan that is not measured yet. `folder` is the run folder,
+        where earlier sessions recorded their costs; None if there is no run.
         """
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027
-        """Called before each round; raises LabError where the round would exceed a budget. What is done is kept."""
+        """Raise LabError if the next round would exceed the budget. Called before each round."""
 
     def counters(self) -> list[dict] | None:
-        """What every link carried since the lab opened; None on a real network, where this is not counted."""
+        """Return the counters of every link since the lab opened; None on a real network, which has no counters."""
         return None
 
     def devices(self) -> list[dict] | None:
-        """What the kernel dropped outside the links; None where this is not counted."""
+        """Return counters of packets that the kernel dropped outside the links; None where there are none."""
         return None
 
     def socket_buffer_limits(self) -> dict[str, int] | None:
         """
-        Maximum socket buffer in bytes that the hosts' kernel grants to a program, by sysctl; None where this is not
-        known before the lab is open.
+        Return the maximum size in bytes of the socket buffers that programs on the hosts may request, by sysctl; None
+        if it is not known before the lab is open.
         """
         return None
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
-        """Files about the lab itself, such as logs of its servers, written into a run folder under `stem`."""
+        """Write files about the lab itself, such as server logs, into a run folder; `stem` begins their names."""
         return []
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
-        """
-        Only those files of `keep` that record costs, also for a lab that is closed or failed to open.
-        """
+        """Write only those files of `keep` that record costs. The lab may be closed, or may have failed to open."""
         return []
 
     def all_hosts(self) -> list[Host]:
-        """The hosts of all regions, in order."""
+        """Return the hosts of all regions, in order."""
         return [host for hosts in self.hosts.values() for host in hosts]
 
     def host(self, region: str, number: int = 0) -> Host:
-        """The region's host of that number; KeyError names the regions there are."""
+        """Return a host of a region by its number, counted from 0; KeyError if there is none."""
         try:
             return self.hosts[region][number]
         except (KeyError, IndexError):

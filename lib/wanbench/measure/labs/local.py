@@ -1,8 +1,8 @@
 """
 The local lab: one network namespace per region on this machine, joined by emulated links.
 
-It leaves nothing behind: one process (`wanbench.measure.links.lab_supervisor`) holds the namespaces, none of which has
-a name, and ends with everything in them as soon as this process ends.
+It leaves nothing behind. One process, `wanbench.measure.links.lab_supervisor`, owns the unnamed namespaces; when this
+process ends, the supervisor and everything in the namespaces end too.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .base import Completed, Host, Lab
 from .processes import GRACE_S, EnteredProcess, result_of
 from .ssh.programs.facts import machine, version
 
-MAX_COUNT = 254  # Regions of a lab, and hosts of a region: each is one byte of an address.
-# What every region's namespace is set to: one known congestion control, buffers for long fat paths, IPv4.
+MAX_COUNT = 254  # Maximum number of regions, and of hosts in a region: each number is one byte of an address.
+# Sysctls of every region's namespace: a known congestion control, buffers for long fat paths, only IPv4.
 SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_no_metrics_save": "1",
@@ -39,10 +39,10 @@ SYSCTLS = {
 }
 
 _PAIRS_PER_REQUEST = 100
-EMULATOR = "relay"  # What makes the links, as a manifest names it. Runs recorded earlier may name another: "netem".
+EMULATOR = "relay"  # The link emulator's name in manifests. Older runs may have another: "netem".
 
 _TOOLS = {"iperf3": "--version", "ping": "-V", "ip": "-V", "nsenter": "--version"}
-# Limits of the buffer that a program asks for with setsockopt; the same in all namespaces of the machine.
+# Limits of the socket buffers that programs request with setsockopt; all namespaces of the machine share them.
 _GLOBAL_SYSCTLS = ("net.core.rmem_max", "net.core.wmem_max")
 _CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
@@ -51,8 +51,8 @@ class LocalHost(Host):
     """
     A host of the local lab: an address in its region's namespace.
 
-    The files are this machine's, and so are clock and processors. Several hosts of one region share its
-    namespace; commands that must tell them apart bind to `address`.
+    It shares files, clock and processors with this machine. All hosts of a region share one namespace, so a command
+    that must run on one particular host binds to `address`.
     """
 
     def __init__(self, lab: LocalLab, region: str, number: int):
@@ -79,14 +79,27 @@ class LocalHost(Host):
 
 class LocalLab(Lab):
     """
-    A lab on this machine.
+    A lab on this machine, of one network namespace per region.
 
-    `regions` are 1 to 254 names; number i (from 1) has the addresses 10.i.0.1 and so on. `links` are directed pairs;
-    regions without one cannot reach each other. A region has 1 to 254 `hosts_per_region`. `sysctls` are settings below
-    `net.` of the regions' namespaces, on top of `SYSCTLS`. `seed` is that of all loss and jitter.
+    Parameters
+    ----------
+    regions : sequence of str
+        1 to 254 names. The hosts of region number i (from 1) have the addresses 10.i.0.1, 10.i.0.2 and so on.
+    links : mapping
+        Settings of the link of each ordered pair. Regions without a link cannot reach each other.
+    hosts_per_region : int
+        1 to 254.
+    sysctls : mapping, optional
+        Settings below `net.` of the regions' namespaces, in addition to `SYSCTLS`.
+    seed : int
+        Seed of loss and jitter.
 
-    ParameterError if one of these is not as described. On entering, LabError if no lab can be opened here or the kernel
-    refuses one of the `sysctls`.
+    Raises
+    ------
+    ParameterError
+        If a parameter is not as described.
+    LabError
+        On entering, if no lab can be opened on this machine, or the kernel refuses one of the `sysctls`.
 
     Examples
     --------
@@ -123,7 +136,7 @@ class LocalLab(Lab):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Why no local lab can be opened on this machine, as a sentence; None if one can. Found by trying."""
+        """Try to open a local lab; return a sentence that says why this machine cannot, None if it can."""
         return why_not()
 
     def __enter__(self) -> LocalLab:
@@ -165,9 +178,9 @@ class LocalLab(Lab):
                 self._scratch = None
 
     def start_in(self, region: str, command: Sequence[str]) -> EnteredProcess:
-        """Start a command in a region's namespace; what `Host.start` does."""
+        """Start a command in a region's namespace."""
         nsenter, *into = self.entering(region)
-        # If nsenter forked, it would stop itself when the command is stopped, and never see it end; unshare does not.
+        # If nsenter forks, it stops itself when the command is stopped, and never sees it end; unshare does not.
         fork = ["unshare", "--fork", "--", "setsid", "--"]
         process = EnteredProcess(command, [nsenter, "--no-fork", *into, *fork])
         with self._process_lock:
@@ -175,7 +188,7 @@ class LocalLab(Lab):
         return process
 
     def scratch_of(self, host: LocalHost) -> str:
-        """The host's folder on this machine; what `Host.scratch` gives."""
+        """Return the host's scratch folder on this machine."""
         self._scratch = self._ask("scratch")
         folder = Path(self._scratch, host.name.replace("/", "-").replace(":", "."))
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -183,9 +196,9 @@ class LocalLab(Lab):
 
     def entering(self, region: str) -> list[str]:
         """
-        The arguments to put before a command so that it runs in a region, also by hand in a terminal.
+        Return the arguments that run a command in a region's namespace if they are put before it, also in a terminal.
 
-        Without a command they start a shell there. They hold as long as the lab is open.
+        Without a command they start a shell. They work as long as the lab is open.
         """
         if region not in self._numbers:
             raise KeyError(f"no region {region!r}; the lab has {', '.join(self.regions)}")
@@ -193,8 +206,8 @@ class LocalLab(Lab):
 
     def set_link(self, from_region: str, to_region: str, **changes) -> None:
         """
-        Change one direction of a pair until the lab is closed: some fields of `LinkSettings`; the others stay. Where
-        its `queue_bytes` is None, a link's queue follows its rate and the pair's RTT.
+        Change the link of one direction of a pair until the lab is closed. `changes` are fields of `LinkSettings`; the
+        other fields stay. If `queue_bytes` is None, the queue follows the new rate and RTT.
         """
         pair = (from_region, to_region)
         with self._link_lock:
@@ -209,11 +222,11 @@ class LocalLab(Lab):
 
     def set_gateway(self, region: str, rate_bps: float | None) -> None:
         """
-        Have all links that leave a region share one rate and one drop-tail queue, as one gateway for the region would.
+        Make all links that leave a region share one rate and one drop-tail queue, as if the region had one gateway.
 
-        While there is a gateway the links' own rates and queues do not count, and `bytes_backlog` in `counters` is what
-        waits at the gateway, for whichever region. Its queue is that of `gateway_queue_in_bytes`. None takes the
-        gateway away; `gateways` holds the rates of those there are.
+        The gateway replaces the links' own rates and queues; its queue has the size `gateway_queue_in_bytes`. In
+        `counters`, `bytes_backlog` of each of these links is the whole gateway queue. With `rate_bps` None the gateway
+        is removed. The attribute `gateways` holds the rates of the gateways by region.
         """
         self._touching(region)
         rate_bps = check_number("gateway rate_bps", rate_bps, 1000, 1e12, optional=True)
@@ -225,17 +238,16 @@ class LocalLab(Lab):
 
     def cut(self, a: str, b: str, *, one_way: bool = False) -> None:
         """
-        Cut the pair, as a broken cable would.
+        Cut the links of a pair in both directions, as if a cable broke; `one_way` cuts only the direction `a` to `b`.
 
         A packet is dropped, and counted in `packets_cut`, if the link is cut when the packet is sent or when it would
-        arrive. So nothing arrives from now until the cut is healed, not even what was on its way; and what was sent
-        before the cut arrives after it if its delay ends after the healing. A link that is healed delivers one delay
-        later again. `one_way` cuts only the direction from `a` to `b`.
+        arrive. So no packet arrives during the cut, not even those that were sent before it; packets sent before it are
+        delivered if they are due after it. Packets sent after healing arrive one delay later.
         """
         self._cut(self._both_ways(a, b, one_way), True)
 
     def heal(self, a: str, b: str, *, one_way: bool = False) -> None:
-        """Undo a cut."""
+        """Undo a cut of a pair."""
         self._cut(self._both_ways(a, b, one_way), False)
 
     def cut_region(self, region: str) -> None:
@@ -243,17 +255,18 @@ class LocalLab(Lab):
         self._cut(self._touching(region), True)
 
     def heal_region(self, region: str) -> None:
-        """Undo all cuts of links from and to a region, also those of single pairs."""
+        """Undo all cuts of links from and to a region, including cuts of single pairs."""
         self._cut(self._touching(region), False)
 
     def counters(self, pairs: Iterable[tuple[str, str]] | None = None) -> list[dict]:
         """
-        Count what every link, or each link of `pairs`, carried since the lab was opened.
+        Return counters of every link, or of the links of `pairs`, since the lab was opened.
 
-        Each has from_region, to_region, and packets and bytes sent, delivered, lost, queue_dropped, cut, device_dropped
-        and in_flight (`packets_sent`, `bytes_sent`, ...): the first is the sum of the others. Then `bytes_backlog`,
-        what waits for the rate; and `mean_late_ms` and `worst_late_ms`, how much later than asked the relay delivered
-        (None where it delivered nothing). Packets are those of the wire; bytes are those of IP.
+        Each row has from_region, to_region, and the numbers of packets and bytes sent, delivered, lost, queue_dropped,
+        cut, device_dropped and in_flight (`packets_sent`, `bytes_sent`, ...). The number sent is the sum of the other
+        six. `bytes_backlog` is the number of queued bytes. `mean_late_ms` and `worst_late_ms` say how long after they
+        were due the relay delivered packets (None if it delivered none). Packets are counted as on the wire, bytes with
+        IP headers.
         """
         pairs, rows = list(self.links if pairs is None else pairs), []
         self._check_pairs(pairs)
@@ -265,24 +278,24 @@ class LocalLab(Lab):
 
     def devices(self) -> list[dict]:
         """
-        Count what the kernel carried and dropped at each region's devices since the lab was opened, outside the links.
+        Return the kernel's counters of each region's devices since the lab was opened.
 
-        Each device ("wan0" towards the other regions, "lo" within the region) has region, device, and packets received,
-        dropped_receiving, sent and dropped_sending (`packets_received`, ...).
+        Each row has region, device ("wan0", which leads to the other regions, or "lo", within the region),
+        packets_received, packets_dropped_receiving, packets_sent and packets_dropped_sending.
         """
         return [{"region": self.regions[row.pop("region_number") - 1], **row} for row in self._ask("devices")]
 
     def lateness(self) -> dict:
         """
-        How late packets of all links were so far, as in `wanbench.measure.links.relay.Relay.lateness`: whether the
-        machine was fast enough.
+        Return how late the relay delivered packets so far, which shows whether the machine is fast enough; see
+        `wanbench.measure.links.relay.Relay.lateness`.
         """
         return self._ask("lateness")
 
     def socket_buffer_limits(self) -> dict[str, int] | None:
         """
-        See `Lab.socket_buffer_limits`. A namespace sees these and cannot change them; its tcp_rmem and tcp_wmem bound
-        only what the kernel gives by itself, to sockets that ask for nothing.
+        See `Lab.socket_buffer_limits`. All namespaces share these limits. A namespace's tcp_rmem and tcp_wmem limit
+        only the sockets of programs that do not set the size of their buffers.
         """
         values = _global_sysctls()
         return {name: int(value) for name, value in values.items()} if len(values) == len(_GLOBAL_SYSCTLS) else None
@@ -358,13 +371,13 @@ def _copy(source, target):
 
 
 def _settings(links, a, b) -> dict:
-    """The settings of a direction, in JSON types, with the queue that follows from them where none is asked for."""
+    """Return the link settings of a direction in JSON types, with the size of its queue."""
     back = links.get((b, a))
     return {**dataclasses.asdict(links[a, b]), "queue_bytes": queue_in_bytes(links[a, b], back and back.delay_ms)}
 
 
 def checked_regions(regions: Sequence[str]) -> tuple[str, ...]:
-    """ParameterError unless the regions are different names, no more than there are addresses."""
+    """Return the regions; ParameterError unless they are different names, at most `MAX_COUNT`."""
     if isinstance(regions, str) or not all(isinstance(region, str) and region for region in regions):
         raise ParameterError(f"regions is {regions!r}; allowed: a list of names.")
     if len(set(regions)) != len(regions):
@@ -377,7 +390,7 @@ def checked_regions(regions: Sequence[str]) -> tuple[str, ...]:
 def checked_links(
     links: Mapping[tuple[str, str], LinkSettings], regions: Sequence[str]
 ) -> dict[tuple[str, str], LinkSettings]:
-    """The links; ParameterError unless each joins two of the regions."""
+    """Return the links; ParameterError unless each joins two of the regions."""
     for pair, settings in links.items():
         if not isinstance(settings, LinkSettings):
             raise ParameterError(f"link {pair!r} is {settings!r}; allowed: LinkSettings.")
@@ -388,7 +401,7 @@ def checked_links(
 
 @functools.cache
 def tools() -> dict[str, str]:
-    """The first line of each tool's version output; tools that cannot be run are left out."""
+    """Return the first line of each tool's version output; tools that cannot be run are left out."""
     return {tool: line for tool, option in _TOOLS.items() if (line := version(tool, option))}
 
 

@@ -1,4 +1,4 @@
-"""Commands of a lab that run as processes of this machine."""
+"""Background commands of labs: output, timeouts, and their end; `EnteredProcess` runs them on this machine."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from wanbench.errors import CommandError, LabError, ParameterError
 
 from .base import Completed, Process
 
-GRACE_S = 2.0  # Time that a command has to end after it was asked to.
-# A command that prints more on stdout or stderr is killed; the largest raw file of all pages has 5 MB.
+GRACE_S = 2.0  # Time between SIGTERM and SIGKILL when a command is stopped.
+# A command that prints more than this on stdout or stderr is killed; the largest raw file of all pages has 5 MB.
 OUTPUT_BYTES = 256 * 2**20
-_CHECK_S = 0.25  # Interval of looking at how much a command printed.
+_CHECK_S = 0.25  # Interval at which the size of a command's output is checked.
 _EX_IOERR = 74  # The status of a command whose output could not be written (sysexits.h).
 
 
@@ -32,9 +32,9 @@ class PolledProcess(Process):
     """
     A command whose output is polled.
 
-    Subclasses supply `ask_to_end()` and `kill()`; `_has_ended(timeout_s)`, which waits for the end so long, and
-    `_complete()`, the `Completed` then; `_read_at(position)`, a chunk of stdout from this byte on, and `_so_far()`, a
-    `Completed` of what is printed so far.
+    Subclasses define `ask_to_end()` and `kill()`; `_has_ended(timeout_s)`, which waits at most this long for the end;
+    `_complete()`, which returns the `Completed` after the end; `_read_at(position)`, which returns a chunk of stdout
+    from this byte on; and `_so_far()`, which returns a `Completed` with the output so far.
     """
 
     longest_pause_s = 0.02
@@ -75,7 +75,7 @@ class PolledProcess(Process):
         return self._complete()
 
     def end_by(self, deadline: float) -> Completed:
-        """Wait for the end until a time of the monotonic clock, then kill."""
+        """Wait for the end until `deadline` (of the monotonic clock), then kill the command; return its result."""
         return self._complete() if self._has_ended(max(0.0, deadline - time.monotonic())) else self.kill()
 
     def stop(self) -> Completed:
@@ -85,12 +85,10 @@ class PolledProcess(Process):
 
 class EnteredProcess(PolledProcess):
     """
-    A command that another program, such as unshare, runs for us as its only child.
+    A command that another program, such as nsenter, runs as its only child.
 
-    What it prints goes to files that have no name, so it never waits for a reader and leaves nothing behind.
-
-    `entering` are the arguments that stand before it; they must make the command a session leader. LabError if the
-    program in front cannot be started.
+    `entering` is that program with its arguments; it must make the command a session leader. LabError if it cannot be
+    started. The command prints to unnamed files, so it never waits for a reader and leaves no file behind.
     """
 
     def __init__(self, command: Sequence[str], entering: Sequence[str]):
@@ -104,15 +102,15 @@ class EnteredProcess(PolledProcess):
             raise LabError(f"{entering[0]} cannot be started: {error}") from None
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM to the command and what it started, if it still runs; wake it if it is frozen."""
+        """Send SIGTERM to the command and its process group if it still runs, and SIGCONT in case it is stopped."""
         deadline = time.monotonic() + GRACE_S
-        # A command so young that the program in front has not started it yet cannot be asked.
+        # The program in front may not have started the command yet.
         while not self._has_ended(0) and not self._signal(signal.SIGTERM) and time.monotonic() < deadline:
             time.sleep(0.001)
         self._signal(signal.SIGCONT)
 
     def kill(self) -> Completed:
-        """End the command and everything in its session's group, now."""
+        """Kill the command and its process group, and return its result."""
         if not self._has_ended(0):
             self._end_now()
         return self._complete()
@@ -123,7 +121,7 @@ class EnteredProcess(PolledProcess):
         self._front.wait()
 
     def _signal(self, number):
-        """Signal the command's group; False if the program in front has no child (yet)."""
+        """Signal the command's process group; return False if the program in front has no child (yet)."""
         front = self._front.pid
         try:
             children = Path(f"/proc/{front}/task/{front}/children").read_text().split()
@@ -192,7 +190,7 @@ class EnteredProcess(PolledProcess):
 
 
 def joined(read: Callable[[int], bytes], start: int = 0, most: float = math.inf) -> bytes:
-    """All chunks that `read` gives from a position on, each from the end of the last one."""
+    """Join the chunks that `read(position)` returns, from `start` until a chunk is empty or `most` bytes are read."""
     parts = []
     while start < most and (more := read(start)):
         parts.append(more)
@@ -201,7 +199,7 @@ def joined(read: Callable[[int], bytes], start: int = 0, most: float = math.inf)
 
 
 def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> Completed:
-    """Wait for a command to end and return its output; kill it on timeout. See `Host.run`."""
+    """Wait for a command to end and return its result; kill it on timeout. See `Host.run`."""
     try:
         completed = process.wait(timeout_s)
     except BaseException:
@@ -213,7 +211,7 @@ def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> C
 
 
 def command_error(completed: Completed, what: str) -> CommandError:
-    """A CommandError about a completed command; its message ends with the command's last output."""
+    """Make a CommandError about a command: its message is the command, `what` and the last output."""
     output = (completed.stderr.strip() or completed.stdout.strip()).decode(errors="replace")[-500:]
     error = CommandError(f"{' '.join(completed.command)} {what}" + (f"; its last output: {output}" if output else "."))
     error.completed = completed
@@ -221,11 +219,11 @@ def command_error(completed: Completed, what: str) -> CommandError:
 
 
 def judged(completed: Completed, sizes: Sequence[int], disk_is_full: bool) -> Completed:
-    """The command as one that failed, with a line of ours on stderr, if what it printed is not whole."""
+    """Return the result as failed, with an explanation added to stderr, if its output may be incomplete."""
     if max(sizes) > OUTPUT_BYTES:
-        fault = f"killed, as it printed more than {OUTPUT_BYTES >> 20} MiB"
+        fault = f"killed because it printed more than {OUTPUT_BYTES >> 20} MiB"
     elif disk_is_full:
-        fault = f"{os.strerror(errno.ENOSPC)} where its output is kept; some of it may be missing"
+        fault = f"{os.strerror(errno.ENOSPC)} where its output is written; some of it may be missing"
     else:
         return completed
     status = completed.returncode if completed.returncode < 0 else _EX_IOERR
@@ -234,7 +232,7 @@ def judged(completed: Completed, sizes: Sequence[int], disk_is_full: bool) -> Co
 
 
 def _is_full(file):
-    """Whether the disk of a file has less than 64 KiB left; root may use what is reserved for it."""
+    """Whether the disk of a file has less than 64 KiB left for this user."""
     disk = os.fstatvfs(file.fileno())
     free = disk.f_bavail if os.geteuid() else disk.f_bfree
     return disk.f_blocks > 0 and free * disk.f_frsize < 2**16

@@ -1,8 +1,7 @@
 """
-Our own programs on a host: which Python runs them there, and the files that they need.
+Running wanbench's own programs on a host: finding a Python there, and copying the files that they need.
 
-A host is asked for its Python once; what it answered, and which files it was given, is remembered while the lab is
-open.
+While the lab is open, a host's Python and the files copied to it are remembered.
 """
 
 from __future__ import annotations
@@ -24,27 +23,32 @@ from wanbench.errors import LabError
 from .base import Host
 
 _TIMEOUT_S = 30.0
-# The modules that our programs import besides the standard library, and the packages that hold them.
+# The modules that these programs import besides the standard library, and the packages that contain them.
 _PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench", "confluent_kafka": "confluent-kafka"}
-# Files of wanbench that programs on hosts may import: besides the first, only those of `wanbench.measure.kafka`.
+# Files of wanbench that programs on hosts may import.
 _ARCHIVED = ("__init__.py", "measure/__init__.py", "measure/kafka/**/*.py", "measure/kafka/**/*.json")
 _PACKAGE = Path(__file__).parents[2]
 
-# Asks the Python that the host is known to have, or else the first of two that is there: the Python that
-# runs this code, which a host on this machine shares, and the host's own python3. `_question` leaves folders
-# without a name out of sys.path: Python would look for them where the command starts.
+# Runs `_question` with the first of the given Pythons that exists on the host. `_question` removes "" from sys.path,
+# because Python would import from the folder in which the command starts.
 _FIND_PYTHON = 'for python in "$@"; do command -v "$python" >/dev/null && exec "$python" -c "$0"; done; exit 127'
 
 
 def _digest(package, patterns):
-    """A hash of a package's files. Runs here and on hosts, to compare; uses only modules that both import."""
+    """
+    Return a hash of a package's files. It runs here and on hosts, to compare the two; so it uses only modules that this
+    file and `_question` both import.
+    """
     files = sorted(path for pattern in patterns for path in package.glob(pattern))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 @cache
 def _question() -> str:
-    """Which Python this is, and which modules it has; a wanbench that differs from this one does not count."""
+    """
+    Return a program that prints its Python's path and which of `_PACKAGES` it can import; wanbench only if its files
+    equal the ones here.
+    """
     return f"""
 import hashlib, importlib.util, json, pathlib, sys
 sys.path = [folder for folder in sys.path if folder]
@@ -59,7 +63,7 @@ print(json.dumps({{"executable": sys.executable, "modules": [name for name in fo
 
 @dataclass(frozen=True)
 class HostPython:
-    """The Python of a host: its path there, and which of `_PACKAGES` it can import; of wanbench, only this one."""
+    """A host's Python: its path, and which of `_PACKAGES` it can import; wanbench only if its files equal ours."""
 
     executable: str
     modules: frozenset[str]
@@ -67,7 +71,7 @@ class HostPython:
 
 @dataclass
 class _Host:
-    """What is cached about a host. Its scratch folder identifies one opening of the lab."""
+    """What is remembered about a host while the lab is open; a new scratch folder means that it was opened again."""
 
     scratch: str
     python: HostPython | None = None
@@ -79,12 +83,8 @@ _hosts: WeakKeyDictionary[Host, _Host] = WeakKeyDictionary()
 
 def host_python(host: Host) -> HostPython:
     """
-    The Python of a host.
-
-    Raises
-    ------
-    LabError
-        If the host has none, or its Python does not work.
+    Find a working Python on a host: `host.python` if it is set; otherwise the path of this process's Python, which a
+    host on this machine has too, or else python3. LabError if there is none.
     """
     remembered = _remembered(host)
     if remembered.python is None:
@@ -96,16 +96,16 @@ def host_python(host: Host) -> HostPython:
             remembered.python = HostPython(answer["executable"], frozenset(answer["modules"]))
         except (ValueError, LookupError, TypeError):
             printed = done.stderr.decode(errors="replace").strip()[-300:]
-            raise LabError(f"{host.name} has no Python that works{': ' * bool(printed)}{printed}.") from None
+            raise LabError(f"{host.name} has no working Python{': ' * bool(printed)}{printed}.") from None
     return remembered.python
 
 
 def module_command(host: Host, module: str, *arguments: str, needs: str = "kafka") -> list[str]:
     """
-    The command that runs a module of `wanbench.measure.kafka` on a host; puts the package there if the host has none.
+    Return the command that runs a module of `wanbench.measure.kafka` on a host; copy wanbench there if it is missing.
 
-    It `needs` "kafka" (kafka-python) or "confluent_kafka". LabError if the host has no Python, or that lacks what the
-    module needs.
+    `needs` is the client library that the module imports: "kafka" (kafka-python) or "confluent_kafka". LabError if the
+    host has no Python, or its Python lacks the library.
     """
     command = [_python_with(host, needs), "-P", "-m", module, *arguments]
     if "wanbench" in host_python(host).modules:
@@ -115,9 +115,9 @@ def module_command(host: Host, module: str, *arguments: str, needs: str = "kafka
 
 def program_command(host: Host, program: Path) -> list[str]:
     """
-    The command that runs a program file on a host, without its arguments; puts the file there.
+    Copy a program file to a host and return the command that runs it, without the program's arguments.
 
-    The file needs the standard library alone. LabError if the host has no Python.
+    The program must import only the standard library. LabError if the host has no Python.
     """
     python, remembered = host_python(host).executable, _remembered(host)
     target = f"{remembered.scratch}/{program.name}"
@@ -128,7 +128,7 @@ def program_command(host: Host, program: Path) -> list[str]:
 
 
 def _archive_on(host: Host) -> str:
-    """The path of a zip file with `_ARCHIVED`, of 0.1 MB, from which Python imports; puts it on the host."""
+    """Copy `_ARCHIVED` to the host as a zip file of 0.1 MB, from which Python can import; return its path there."""
     remembered, package = _remembered(host), _PACKAGE
     target = f"{remembered.scratch}/wanbench.zip"
     if package not in remembered.programs:
@@ -143,7 +143,7 @@ def _archive_on(host: Host) -> str:
 
 
 def put_whole(host: Host, source: Path, target: str) -> None:
-    """Put a file on a host atomically: a concurrent reader of `target` never sees half of it."""
+    """Copy a file to a host atomically: a concurrent reader of `target` never sees an incomplete file."""
     unfinished = f"{target}.{uuid.uuid4().hex}"
     host.put(source, unfinished)
     host.run(["mv", "-f", unfinished, target], timeout_s=_TIMEOUT_S)

@@ -1,8 +1,8 @@
 """
 The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
 
-`LinkSettings` describes one direction of a pair; `lab_supervisor` is the process that holds the namespaces; `relay`
-carries the packets, in user space.
+`LinkSettings` describes one direction of a pair of regions; `lab_supervisor` is the process that owns the namespaces;
+`relay` forwards the packets, in user space.
 """
 
 import math
@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 
-# How many times longer an emulated path is than the geodesic by default: near the median of measured paths.
+# Default ratio of an emulated path's length to the geodesic, close to the median of measured paths.
 PATH_INFLATION = 1.5
 
 JITTER_CORRELATION_S = 0.05  # default correlation time of the delay: a few round trips of a short path
 
-MIN_QUEUE_BYTES = 65_536  # the smallest queue chosen when none is asked for: what one host sends in one burst (64 KiB)
+MIN_QUEUE_BYTES = 65_536  # minimum default queue: one burst of a host (64 KiB)
 
-# The smallest queue chosen when none is asked for, in time at the link's rate. On pairs a few milliseconds apart, one
+# Minimum default queue, as the time that it takes to drain at the link's rate. On pairs a few milliseconds apart, one
 # bandwidth-delay product is smaller than the bursts into which a busy machine's scheduler groups a steady flow: a queue
 # that short would measure the machine.
 MIN_QUEUE_MS = 20
@@ -31,29 +31,29 @@ _OPTIONAL_BOUNDS = {"rate_bps": (1_000, 1e12), "queue_bytes": (1, 1e11)}
 @dataclass(frozen=True)
 class LinkSettings:
     """
-    One direction of a pair.
+    The emulated link of one direction of a pair.
 
-    A packet first waits in the queue for the rate, then may be lost, then travels for the delay. Packets keep their
-    order. Sizes are those of IP packets, headers included, link-layer headers left out.
+    A packet waits in the queue, is sent at the rate, may then be lost, and arrives after the delay. Packets stay in
+    order. Sizes are those of IP packets, with IP headers and without link-layer headers.
 
     Parameters
     ----------
     delay_ms : float
         One-way delay, 0 to 10,000.
     jitter_ms : float
-        Standard deviation of the delay, at most half of it, so that the mean can stay `delay_ms`. The delay wanders
-        (a first-order autoregression) and does not jump from packet to packet. Where it would fall faster than the
-        packets follow each other, the packets behind wait for those in front, which adds to the mean: 0.2 ms where
-        1,000 packets a second cross a link of 5 ms jitter.
+        Standard deviation of the delay, at most half of `delay_ms`, so that the mean delay can be `delay_ms`. The delay
+        changes gradually (a first-order autoregression), not independently from packet to packet. As packets stay in
+        order, a packet whose delay is much shorter than its predecessor's waits for it. This raises the mean: by 0.2 ms
+        if 1,000 packets a second cross a link of 5 ms jitter.
     loss : float
-        Probability that a packet as seen on the wire is lost, 0 to 1, each independently.
+        Probability that a packet on the wire is lost, 0 to 1, independently of other packets.
     rate_bps : float or None
-        Bits per second; None is as fast as the machine.
+        Rate in bits per second; None: no limit but the machine's speed.
     queue_bytes : int or None
-        How much may wait for the rate; what arrives on top is dropped. None: see `queue_in_bytes`. Without a rate
-        nothing ever waits.
+        Maximum number of queued bytes; packets that do not fit are dropped. None: the value of `queue_in_bytes`.
+        Without a rate there is no queue.
     jitter_correlation_s : float
-        Time after which the correlation of the delay with itself has fallen to 1/e.
+        Time after which the autocorrelation of the delay has fallen to 1/e.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class LinkSettings:
     def __post_init__(self):
         for name, bounds in (_BOUNDS | _OPTIONAL_BOUNDS).items():
             value = check_number(name, getattr(self, name), *bounds, optional=name in _OPTIONAL_BOUNDS)
-            object.__setattr__(self, name, value)  # a number of NumPy could not be kept in a manifest
+            object.__setattr__(self, name, value)  # a plain number, because JSON cannot hold those of NumPy
         if self.jitter_ms > self.delay_ms / 2:
             raise ParameterError(
                 f"jitter_ms is {self.jitter_ms}; allowed: at most half of delay_ms ({self.delay_ms}), because a delay "
@@ -83,9 +83,11 @@ class LinkSettings:
 
 def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -> int | None:
     """
-    Return the queue that a link gets in bytes: the one asked for, else one bandwidth-delay product of the pair's
-    nominal RTT, at least 20 ms at the rate and 65,536. None without a rate, for then nothing waits. `back_delay_ms` is
-    the one-way delay of the opposite direction; by default the same.
+    Return the size of a link's queue in bytes; None if the link has no rate, because then no packet waits.
+
+    It is `queue_bytes` if that is set. Otherwise it is one bandwidth-delay product at the pair's nominal RTT, but at
+    least 20 ms at the link's rate and at least 65,536 bytes. `back_delay_ms` is the one-way delay of the opposite
+    direction; by default it is the same.
 
     >>> queue_in_bytes(LinkSettings(delay_ms=50, rate_bps=80e6)), queue_in_bytes(LinkSettings(delay_ms=1, rate_bps=1e6))
     (1000000, 65536)
@@ -101,7 +103,8 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
 
 def gateway_queue_in_bytes(links: Mapping[tuple[str, str], LinkSettings], region: str, rate_bps: float) -> int | None:
     """
-    Return the queue of a region's gateway: one bandwidth-delay product at the longest RTT of the links that leave it.
+    Return the size of a region's gateway queue in bytes: the largest that `queue_in_bytes` gives the links that leave
+    the region, at the gateway's rate.
 
     >>> links = {("a", "b"): LinkSettings(10), ("a", "c"): LinkSettings(50), ("c", "a"): LinkSettings(50)}
     >>> gateway_queue_in_bytes(links, "a", 80e6)

@@ -1,8 +1,8 @@
 """
-Protocol between a lab and its supervisor: one JSON object per line over a socket pair, one answer to each.
+Protocol between a lab and its supervisor over a socket pair: a request and its answer are JSON objects, one per line.
 
-A request is {"id": n, "verb": ..., ...}; the answer is {"id": n, "result": ...} or {"id": n, "error": ...}. Empty
-lines have no answer: each request starts with one, in case the one before was interrupted half-way.
+A request is {"id": n, "verb": ..., ...}; the answer is {"id": n, "result": ...} or {"id": n, "error": ...}. Each
+request starts with an empty line, in case the previous request was cut off; empty lines are ignored.
 """
 
 import itertools
@@ -19,13 +19,13 @@ _LONGEST_LINE_BYTES = 16_000_000
 
 
 class Client:
-    """The lab's end. Thread-safe: one request at a time."""
+    """The lab's end of the socket pair. Thread-safe: one request at a time."""
 
     def __init__(self, end: socket.socket):
         self._end, self._lock, self._ids, self._rest = end, threading.Lock(), itertools.count(1), b""
 
     def ask(self, verb: str, *, timeout_s: float = 30.0, **arguments):
-        """Send a request and return its result; LabError if the supervisor refuses, is gone, or does not answer."""
+        """Send a request and return its result; LabError if the supervisor refuses, has ended, or does not answer."""
         with self._lock:
             number = next(self._ids)
             request = f"\n{json.dumps({'id': number, 'verb': verb, **arguments})}\n"
@@ -40,13 +40,13 @@ class Client:
             except TimeoutError:
                 raise LabError(f"the lab's supervisor did not answer {verb!r} within {timeout_s:g} s.") from None
             except (OSError, EOFError) as error:
-                raise LabError(f"the lab's supervisor is gone (while asked to {verb!r}): {error}") from None
+                raise LabError(f"the lab's supervisor ended during the request {verb!r}: {error}") from None
         if "error" in answer:
             raise LabError(f"the lab's supervisor refused {verb!r}: {answer['error']}")
         return answer["result"]
 
     def close(self) -> None:
-        """End the conversation, and with it the supervisor."""
+        """Close the socket, which ends the supervisor."""
         self._end.close()
 
     def _line(self, deadline):
@@ -65,8 +65,8 @@ class Client:
 
 class Server:
     """
-    The supervisor's end. Each of `verbs` is called with the request's arguments and returns a value that JSON can hold.
-    An exception becomes the answer; it never ends the supervisor.
+    The supervisor's end of the socket pair. `verbs` maps each verb to a function that takes the request's arguments and
+    returns a value in JSON types. If the function raises an exception, it is sent as the answer.
     """
 
     def __init__(self, end: socket.socket, verbs: dict[str, Callable]):
@@ -77,7 +77,7 @@ class Server:
         return self._end.fileno()
 
     def ready(self) -> None:
-        """Read and answer pending requests; EOFError when the lab is gone."""
+        """Read and answer pending requests; EOFError if the lab has closed the socket."""
         try:
             more = self._end.recv(1 << 20)
         except BlockingIOError:
@@ -91,6 +91,7 @@ class Server:
             self._send(self.answer(line))
 
     def answer(self, line: bytes) -> dict:
+        """Return the answer to one request."""
         number = None
         try:
             request = json.loads(line)
@@ -103,7 +104,7 @@ class Server:
             return {"id": number, "error": f"{type(error).__name__}: {error}"}
 
     def _send(self, answer):
-        # The lab reads each answer before it asks again, so this waits only when the lab itself is stopped.
+        # The lab reads each answer before its next request, so this waits only if the lab's process is stopped.
         data = memoryview((json.dumps(answer) + "\n").encode())
         while data:
             try:

@@ -1,10 +1,10 @@
 """
-The process that holds a local lab: `python -m wanbench.measure.links.lab_supervisor <socket> <the lab's pidfd>`.
+The process that owns a local lab: `python -m wanbench.measure.links.lab_supervisor <socket> <the lab's pidfd>`.
 
-It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has a name,
-and serves the links. When its lab ends, in whatever way, it sees the end of the socket and exits; the kernel then kills
-every process of the PID namespace and deletes the network namespaces. Only the folder of `scratch` remains, which it
-removes; if the supervisor is killed too, the next one does. Started by `launch`.
+`launch` starts it as the first process of a new PID namespace. It makes an unnamed network namespace for each region
+and forwards the packets of the links. When the lab's process ends, for whatever reason, the supervisor exits, because
+its socket is closed. The kernel then kills all processes of the PID namespace and deletes the network namespaces. The
+supervisor removes its scratch folder before it exits; if it is killed, the next supervisor removes the folder.
 """
 
 import ctypes
@@ -30,36 +30,36 @@ from .relay import Relay
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
-# How the names of scratch folders begin; and, of those not locked yet, which a sweep must leave alone.
-FOLDERS, _UNLOCKED = "wanbench-local-", "wanbench-new-"
+FOLDERS = "wanbench-local-"  # Prefix of the names of scratch folders.
+_UNLOCKED = "wanbench-new-"  # Their prefix until they are locked, so that `sweep` of another supervisor ignores them.
 
 _PR_SET_TIMERSLACK, _MCL_CURRENT, _MCL_FUTURE = 29, 1, 2
 _GROUP_S = 2.0  # timeout for killed processes to leave their control group
 
 
 class Supervisor:
-    """Requests of a lab to its supervisor; members of a request are parameters of the method."""
+    """The methods that answer a lab's requests; the parameters of a method are the members of the request."""
 
     def __init__(self):
         self.relay = self.folder = None
         self._namespaces = []
 
     def hello(self):
-        """Confirm that the supervisor is up."""
+        """Answer, to confirm that the supervisor runs."""
 
     def scratch(self):
-        """A new folder that is removed when the supervisor ends; until then the supervisor holds a lock on it."""
+        """Return the scratch folder, made on the first call; the supervisor locks it, and removes it when it ends."""
         if self.folder is None:
             new = tempfile.mkdtemp(prefix=_UNLOCKED)
-            with suppress(OSError):  # where there are no locks, nothing is swept
+            with suppress(OSError):  # a file system without locks: then `sweep` removes nothing
                 fcntl.flock(os.open(new, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX)
-            path = Path(new)  # the folder above may hold the same text
+            path = Path(new)  # replace in the name only: the parent's path may contain the same text
             self.folder = str(path.with_name(path.name.replace(_UNLOCKED, FOLDERS)))
             os.rename(new, self.folder)
         return self.folder
 
     def forget(self):
-        """End every other process of its own PID namespace, and remove the folder."""
+        """Kill all other processes of the PID namespace, and remove the scratch folder."""
         if os.getpid() == 1:
             with suppress(OSError):
                 os.kill(-1, signal.SIGKILL)
@@ -68,10 +68,11 @@ class Supervisor:
 
     def open(self, *, regions, hosts_per_region, sysctls, pairs, seed):
         """
-        Make the namespaces of regions (numbered from 1) and the links of directed pairs.
+        Make the namespaces of `regions` regions (numbered from 1) and the links of directed pairs of region numbers.
 
-        Returns "namespaces": the descriptors, in this process, of the regions' namespaces, in order; "refused": the
-        sysctls that the kernel refused, with the reason; "congestion_control_by": "sysctl" or "route", who set it.
+        Returns "namespaces", this process's file descriptors of the regions' namespaces, in order; "refused", the
+        sysctls that the kernel refused, with the reasons; and "congestion_control_by", which is "sysctl", or "route"
+        where the kernel refused the sysctl.
         """
         if self.relay is not None:
             raise LabError("the lab is open already.")
@@ -96,14 +97,14 @@ class Supervisor:
         self.relay.set([((source, target), settings) for source, target, settings in links])
 
     def gateway(self, *, region, rate_bps, queue_bytes):
-        """Make all links that leave a region share one rate and queue, or (None) use their own again."""
+        """Make all links that leave a region share one rate and queue; if `rate_bps` is None, undo this."""
         self.relay.set_gateway(region, rate_bps, queue_bytes)
 
     def cut(self, *, pairs, is_cut):
         self.relay.cut([tuple(pair) for pair in pairs], is_cut)
 
     def counters(self, *, pairs):
-        """Counters of the links of these directed pairs, in the same order."""
+        """Return the counters of the links of these directed pairs, in the same order."""
         return self.relay.counters([tuple(pair) for pair in pairs])
 
     def devices(self):
@@ -114,7 +115,7 @@ class Supervisor:
 
 
 def sweep() -> None:
-    """Remove the folders of supervisors that were killed before they could: those that nobody holds a lock on."""
+    """Remove the scratch folders of supervisors that were killed: those that no process has locked."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDERS}*"):
         with suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -127,21 +128,23 @@ def sweep() -> None:
 
 
 def remove(folder: str | Path) -> None:
-    """Delete a scratch folder, and the control groups noted in it."""
+    """Delete a scratch folder, and the control groups that are listed in it."""
     remove_processor_groups(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_processor_groups(folder: str | Path) -> None:
     """
-    Delete the control groups that programs of the lab noted in files named "processor-groups" (as
-    `wanbench.measure.kafka.programs.processor_share` does): a group outlives its processes where these were killed.
+    Delete the control groups that are listed in files named "processor-groups".
+
+    `wanbench.measure.kafka.programs.processor_share` writes these files, because a control group remains if its
+    processes are killed.
     """
     for listed in Path(folder).glob("*/processor-groups"):
         for group in listed.read_text().splitlines():
             end = time.monotonic() + _GROUP_S
             while Path(group).name.startswith("wanbench-") and os.path.isdir(group):
-                with suppress(OSError):  # a process that was killed is in its group until it has ended
+                with suppress(OSError):  # a killed process stays in its group until it has ended
                     os.rmdir(group)
                 if time.monotonic() > end:
                     break
@@ -150,11 +153,11 @@ def remove_processor_groups(folder: str | Path) -> None:
 
 def hurry(*, locked_later: bool) -> dict[str, bool]:
     """
-    Ask the kernel for low latency: real-time priority, no timer slack, locked memory; and disable garbage collection.
-    Returns what was granted.
+    Reduce latency: request real-time priority, no timer slack and locked memory, and disable garbage collection.
 
-    Children do not inherit the priority, as they would block a single-processor machine. `locked_later` also locks
-    memory allocated later: only where locking has no limit, else allocating would fail.
+    Returns which of these the kernel granted. Child processes do not inherit the priority, because they would block a
+    machine with one processor. `locked_later` also locks memory that is allocated later; this needs an unlimited amount
+    of lockable memory, because otherwise allocations would fail.
     """
     granted = {"real_time_priority": False}
     with suppress(OSError):
@@ -171,14 +174,14 @@ def hurry(*, locked_later: bool) -> dict[str, bool]:
 
 
 def _gone():
-    raise EOFError("the lab is gone")
+    raise EOFError("the lab has ended")
 
 
 def main() -> None:
     lab, lab_process = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     rootless = Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A private view of the processes where the kernel allows it; without one everything else still works.
+    # Mount /proc of the new PID namespace where the kernel allows it; the supervisor also works without it.
     subprocess.run(["mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False)
     supervisor = Supervisor()
     verbs = ("hello", "scratch", "open", "set", "gateway", "cut", "counters", "devices", "lateness")

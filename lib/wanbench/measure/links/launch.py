@@ -1,4 +1,4 @@
-"""Start the supervisor of a local lab in its own namespaces, end it, and say why it cannot start here."""
+"""Start and end the supervisor of a local lab, and find out why it cannot start on this machine."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ _RIGHTS = 1 << 12 | 1 << 21  # CAP_NET_ADMIN and CAP_SYS_ADMIN: capability.h
 
 
 def is_rootless() -> bool:
-    """Whether the other namespaces need a user namespace, for lack of root's rights."""
+    """Whether this process lacks the capabilities to make namespaces, so that it needs a user namespace first."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             return int(line.split()[1], 16) & _RIGHTS != _RIGHTS
@@ -25,20 +25,22 @@ def is_rootless() -> bool:
 
 
 def search_path() -> str:
-    """Return the folders to search for programs: the usual ones, and those only in root's PATH."""
+    """Return PATH, extended by the folders that usually only root's PATH has."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
 def unshare_arguments() -> list[str]:
-    """The arguments that start a program in new PID, mount and network namespaces; its death ends all in them."""
+    """
+    Return the arguments that start a program in new PID, mount and network namespaces; when it ends, the kernel kills
+    all processes in them.
+    """
     command = ["unshare", "--pid", "--fork", "--kill-child", "--net", "--mount"]
     return [*command, "--user", "--map-root-user"] if is_rootless() else command
 
 
 class SupervisorProcess:
     """
-    A running supervisor: the first process of a PID namespace that dies with this process; `client` sends it requests.
-    LabError if it does not start.
+    A running supervisor, which ends with this process; `client` sends requests to it. LabError if it does not start.
     """
 
     def __init__(self):
@@ -71,7 +73,7 @@ class SupervisorProcess:
             raise
 
     def ask(self, verb: str, **arguments):
-        """Send a request and return its result; LabError, with the last output of the supervisor if it is gone."""
+        """Send a request and return its result; a LabError contains the supervisor's last output."""
         try:
             return self.client.ask(verb, **arguments)
         except LabError as error:
@@ -88,12 +90,12 @@ class SupervisorProcess:
         return ["nsenter", f"--target={self.pid}", *user, "--pid", "--mount", network, "--root", "--wd", "--"]
 
     def last_output(self) -> str:
-        """The end of the supervisor's output: empty, unless it failed."""
+        """Return the end of the supervisor's output, which is empty unless the supervisor failed."""
         size = os.fstat(self._printed.fileno()).st_size
         return os.pread(self._printed.fileno(), 2000, max(0, size - 2000)).decode(errors="replace").strip()
 
     def close(self) -> None:
-        """End the supervisor and everything in its namespaces, and wait until it is gone. Safe to call twice."""
+        """End the supervisor and everything in its namespaces, and wait until it has ended. Safe to call twice."""
         self.client.close()
         try:
             self._unshare.wait(5.0)
@@ -107,11 +109,11 @@ class SupervisorProcess:
         front = self._unshare.pid
         children = Path(f"/proc/{front}/task/{front}/children").read_text().split()
         if not children:
-            raise LabError("the lab's supervisor is gone.")
+            raise LabError("the lab's supervisor has ended.")
         return int(children[0])
 
 
-# Program: its package on Debian and Ubuntu, on Fedora.
+# The package that contains each program, on Debian and Ubuntu and on Fedora.
 PROGRAMS = {
     "unshare": ("util-linux", "util-linux"),
     "nsenter": ("util-linux", "util-linux"),
@@ -124,7 +126,7 @@ PROGRAMS = {
 
 
 def missing_programs() -> str | None:
-    """The missing programs and how to install them, as a sentence; None if none is missing."""
+    """Return a sentence that names the missing programs and how to install them; None if none is missing."""
     missing = [program for program in PROGRAMS if shutil.which(program, path=search_path()) is None]
     if not missing:
         return None
@@ -136,7 +138,7 @@ def missing_programs() -> str | None:
 
 
 def why_not() -> str | None:
-    """Why no local lab can be opened here, as a sentence; None if one can."""
+    """Return a sentence that says why no local lab can be opened on this machine; None if one can."""
     if not sys.platform.startswith("linux"):
         return f"the local lab needs Linux (network namespaces); this is {sys.platform}."
     if reason := missing_programs():
@@ -144,12 +146,12 @@ def why_not() -> str | None:
     if not Path("/proc/self/task").is_dir() or not list(Path("/proc/self/task").glob("*/children")):
         return "the kernel does not list a process's children (CONFIG_PROC_CHILDREN), or /proc is not mounted."
     if reason := _trial("true"):
-        return f"namespaces cannot be made here: {reason}.{_hint()}"
+        return f"namespaces cannot be made on this machine: {reason}.{_hint()}"
     return tun_why_not()
 
 
 def tun_why_not() -> str | None:
-    """Why the relay cannot run here, by making a TUN device in a scratch namespace; None if it can."""
+    """Try to make a TUN device in a temporary namespace; return why the relay cannot run here, None if it can."""
     device = Path("/dev/net/tun")
     if not device.exists():
         return "the relay needs /dev/net/tun, which is missing (modprobe tun; docker --device /dev/net/tun)."
@@ -190,5 +192,5 @@ def _hint():
     ):
         path = Path("/proc/sys", name)
         if path.exists() and path.read_text().strip() == forbids:
-            return f" The sysctl {name.replace('/', '.')} is {forbids}: only root may make them."
-    return " Being root helps."
+            return f" The sysctl {name.replace('/', '.')} is {forbids}, so that only root may make namespaces."
+    return " Try as root."

@@ -1,4 +1,4 @@
-"""One direction of a pair in the relay: when a packet is due, or why it is dropped. Pure."""
+"""One direction of a pair in the relay: decides when a packet arrives, or whether it is dropped. No input or output."""
 
 import math
 import random
@@ -9,23 +9,24 @@ from . import JITTER_CORRELATION_S
 
 class Bottleneck:
     """
-    A rate and the drop-tail queue in front of it: of one link, or shared by all that leave a region. Times are seconds
-    of any one clock; nothing waits if `bytes_per_s` is None, and `free_at` is when the last byte that was let in will
-    have passed.
+    A rate and the drop-tail queue in front of it, of one link or shared by all links that leave a region.
+
+    If `bytes_per_s` is None, there is no queue. `free_at` is the time at which all accepted bytes will have been sent,
+    in seconds of the same clock as `now`.
     """
 
     def __init__(self):
         self.bytes_per_s, self.queue_bytes, self.free_at = None, math.inf, 0.0
 
     def set(self, rate_bps: float | None, queue_bytes: int | None, now: float) -> None:
-        """Apply a rate and a queue (None: no limit). Queued packets keep their place and continue at the new rate."""
+        """Set the rate and the queue (None: no limit). Packets that are queued already leave at the new rate."""
         backlog_bytes = self.backlog_bytes(now)
         self.bytes_per_s = None if rate_bps is None else rate_bps / 8
         self.queue_bytes = math.inf if queue_bytes is None else queue_bytes
         self.free_at = now + backlog_bytes / self.bytes_per_s if self.bytes_per_s else now
 
     def backlog_bytes(self, now: float) -> float:
-        """Queued bytes, including the packet in transmission."""
+        """Return the number of queued bytes, including the packet in transmission."""
         return max(0.0, self.free_at - now) * self.bytes_per_s if self.bytes_per_s else 0.0
 
 
@@ -39,8 +40,8 @@ _FIN_AND_PSH, _CWR = 0x09, 0x80
 
 def shape(packet: bytes) -> tuple[int, int, int]:
     """
-    Return how many packets a packet with its virtio header is on the wire, the IP and TCP headers in bytes that each
-    carries, and the payload of each but the last. One that is no super-packet is (1, 0, its length).
+    Return how a packet with virtio header is split on the wire: into how many packets, the bytes of IP and TCP headers
+    of each, and the bytes of payload of each but the last. A packet that is not a super-packet is (1, 0, its length).
     """
     if not packet[1]:
         return 1, 0, len(packet) - OFFLOAD_BYTES
@@ -53,11 +54,11 @@ def shape(packet: bytes) -> tuple[int, int, int]:
 
 def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, count: int) -> bytes:
     """
-    Return some consecutive segments of a super-packet (`count` from number `first`, from 0), as one packet.
+    Return `count` consecutive segments of a super-packet, from number `first` (counted from 0), as one packet.
 
-    IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum are set as by a
-    network card; FIN and PSH stay on the last segment, CWR on the first. The TCP checksum itself stays to be completed,
-    as the virtio header says.
+    IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum are set as a network
+    card sets them; only the last segment has FIN and PSH, only the first CWR. As the virtio header says, the receiver
+    completes the TCP checksum.
     """
     start = OFFLOAD_BYTES + header_bytes
     begin = start + first * segment_bytes
@@ -87,12 +88,12 @@ def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, coun
 
 
 def _folded(total):
-    """A sum of 16-bit words in ones' complement; RFC 1624 (equation 3) updates a checksum with such sums."""
+    """Reduce a sum to 16 bits in ones' complement; RFC 1624 (equation 3) updates checksums with such sums."""
     total = (total & 0xFFFF) + (total >> 16)
     return (total & 0xFFFF) + (total >> 16)
 
 
-# A super-packet is cut so that no piece takes longer than this to send: a slow link must not be bursty.
+# A super-packet is split so that no piece takes longer than this to send; otherwise slow links would be bursty.
 LONGEST_PIECE_S = 0.001
 
 COUNTED = ("sent", "delivered", "lost", "queue_dropped", "cut", "device_dropped")
@@ -101,11 +102,11 @@ UNITS = ("packets", "bytes")
 
 class Link:
     """
-    One direction of a pair, with its own rate and queue unless it shares those of a gateway.
+    One direction of a pair, with its own rate and queue, or with those of its region's gateway.
 
-    Times are seconds of any one clock. Counts (`packets_sent`, `bytes_sent` and so on) are of packets as on the wire,
-    and of their bytes with IP and TCP headers. `target` is the open device of the region that its packets arrive in;
-    `seed` that of its loss and jitter.
+    Times are seconds of one clock, which the caller chooses. Counters (`packets_sent`, `bytes_sent` and so on) count
+    packets on the wire and their bytes with IP and TCP headers. `target` is the file descriptor of the destination
+    region's device; `seed` is the seed of loss and jitter.
     """
 
     def __init__(self, target: int, seed: int | str = 0):
@@ -114,7 +115,7 @@ class Link:
                 setattr(self, f"{unit}_{what}", 0)
         self.target, self.is_cut = target, False
         self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
-        # A generator is large, and most links of a lab need none.
+        # A random generator takes much memory, and most links of a lab need none.
         self._seed, self._random = seed, None
         self._bottleneck = self._own_bottleneck = Bottleneck()
         self._last_due = self._jitter = 0.0
@@ -134,9 +135,10 @@ class Link:
         now: float,
     ) -> None:
         """
-        Apply new settings (see `LinkSettings`; a queue of None has no limit). Queued packets keep their place and
-        continue at the new rate; packets in flight keep their due time, so after a change to a shorter delay later
-        packets wait for earlier ones.
+        Apply new settings; see `LinkSettings`, but a `queue_bytes` of None means no limit.
+
+        Queued packets leave at the new rate. Packets in flight still arrive at the time decided before; as packets stay
+        in order, those sent after the delay is shortened wait for them.
         """
         self._own_bottleneck.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
@@ -148,15 +150,15 @@ class Link:
             self._until_loss = self._draw_until_loss()
 
     def share(self, bottleneck: Bottleneck | None) -> None:
-        """Queue at a gateway's bottleneck from now on; None: at its own again."""
+        """Use a gateway's rate and queue from now on; with None, use the link's own again."""
         self._bottleneck = self._own_bottleneck if bottleneck is None else bottleneck
 
     def backlog_bytes(self, now: float) -> float:
-        """Bytes queued for the rate, including the packet in transmission; at a gateway those of all its links."""
+        """Return the bytes in the link's or the gateway's queue, including the packet in transmission."""
         return self._bottleneck.backlog_bytes(now)
 
     def in_flight(self) -> tuple[int, int]:
-        """Packets and bytes neither delivered nor dropped yet."""
+        """Return the number of packets and of bytes that are neither delivered nor dropped yet."""
         return tuple(
             getattr(self, f"{unit}_sent") - sum(getattr(self, f"{unit}_{what}") for what in COUNTED[1:])
             for unit in UNITS
@@ -164,10 +166,11 @@ class Link:
 
     def accept(self, packet: bytes, now: float):
         """
-        Accept a packet; returns (due, packets, bytes, packet) for what will arrive, in order of time.
+        Accept a packet; return a list of (time of arrival, packets on the wire, bytes, packet) for what will arrive.
 
-        An idle link accepts any packet; otherwise one that does not fit into the queue is dropped. A super-packet
-        arrives in pieces where segments of it are dropped, or where it would take longer than a millisecond to send.
+        An idle link accepts a packet of any size; otherwise a packet that does not fit into the queue is dropped. A
+        super-packet arrives in pieces if some of its segments are dropped, or if it takes longer than a millisecond to
+        send.
         """
         segments, header_bytes, segment_bytes = shape(packet)
         size = len(packet) - OFFLOAD_BYTES + (segments - 1) * header_bytes
@@ -214,7 +217,7 @@ class Link:
         return arriving
 
     def _draw_until_loss(self):
-        """How many packets pass before the next is lost: geometric, so that each is lost independently."""
+        """Draw the number of packets before the next loss from a geometric distribution: losses are independent."""
         if self._loss <= 0:
             return math.inf
         if self._loss >= 1:
@@ -227,7 +230,7 @@ class Link:
             kept = math.exp(-max(0.0, leaves_at - self._jitter_at) / self._correlation_s)
             self._jitter_at = leaves_at
             self._jitter = kept * self._jitter + math.sqrt(1 - kept * kept) * self._random.gauss(0.0, 1.0)
-            # Cut at both ends alike, so that the mean stays.
+            # Limited symmetrically, so that the mean stays `delay_ms`.
             delay += min(delay, max(-delay, self._jitter_s * self._jitter))
         due = leaves_at + delay
         if due < self._last_due:

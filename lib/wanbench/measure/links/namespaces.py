@@ -1,8 +1,8 @@
 """
-Anonymous network namespaces: held by open files of one process, gone when it is gone.
+Unnamed network namespaces, which exist as long as one process holds their files open.
 
-Region number i (from 1) has the addresses 10.i.0.1, 10.i.0.2, ... on its loopback and one device, `wan0`,
-towards all others.
+Region number i (from 1) has the addresses 10.i.0.1, 10.i.0.2, ... on its loopback interface, and one device, `wan0`,
+that leads to all other regions.
 """
 
 import ctypes
@@ -40,27 +40,27 @@ def address(region_number: int, host_number: int = 0) -> str:
 
 
 def make_namespace() -> int:
-    """Enter a new network namespace and return its open file."""
+    """Make a network namespace, enter it, and return its file descriptor."""
     if _libc.unshare(_CLONE_NEWNET):
         raise LabError(f"a network namespace cannot be made: {os.strerror(ctypes.get_errno())}.")
     return this_namespace()
 
 
 def this_namespace() -> int:
-    """An open file of this process's network namespace."""
+    """Return a new file descriptor of the network namespace that this process is in."""
     return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def enter(namespace: int) -> None:
-    """Move this process to a network namespace, given as its open file."""
+    """Move this process to the network namespace with this file descriptor."""
     if _libc.setns(namespace, _CLONE_NEWNET):
         raise LabError(f"a network namespace cannot be entered: {os.strerror(ctypes.get_errno())}.")
 
 
 def open_device() -> int:
     """
-    Make a TUN device in this namespace, with checksum and TCP segmentation offload; returns its open file, whose
-    closing removes the device.
+    Make a TUN device in this namespace, with checksum and TCP segmentation offload, and return its file descriptor.
+    Closing it removes the device.
     """
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -76,11 +76,11 @@ def open_device() -> int:
 
 def device_counts(listing: str) -> list[dict]:
     """
-    Read the kernel's counters of a namespace's devices, from the text of its /proc/net/dev.
+    Parse the text of a namespace's /proc/net/dev into the kernel's counters of its devices.
 
-    A TCP super-packet counts once. "dropped sending" at `wan0`: the relay did not read in time. "dropped receiving":
-    the kernel had no room, such as in the backlog of packets between the hosts of one region
-    (net.core.netdev_max_backlog), or nobody to take the packet.
+    A TCP super-packet counts as one packet. `packets_dropped_sending` of `wan0` counts packets that the relay did not
+    read in time. `packets_dropped_receiving` counts packets for which the kernel had no buffer, such as the backlog of
+    packets between the hosts of one region (net.core.netdev_max_backlog), or no receiver.
     """
     rows = []
     for line in listing.splitlines()[2:]:
@@ -92,7 +92,7 @@ def device_counts(listing: str) -> list[dict]:
 
 
 def set_sysctls(values: Mapping[str, str]) -> dict[str, str]:
-    """Write sysctls in this namespace; returns those that the kernel refused, with the reason."""
+    """Set sysctls in this namespace; return those that the kernel refused, with the reasons."""
     refused = {}
     for name, value in values.items():
         path = Path("/proc/sys", *name.split("."))
@@ -105,7 +105,7 @@ def set_sysctls(values: Mapping[str, str]) -> dict[str, str]:
 
 def checked_sysctls(values: Mapping[str, str]) -> dict[str, str]:
     """
-    Return the sysctls, if they are ones of a network namespace; else ParameterError.
+    Return the sysctls with their values as text; ParameterError if a name does not begin with "net.".
 
     >>> checked_sysctls({"net.ipv4.tcp_sack": 0})
     {'net.ipv4.tcp_sack': '0'}
@@ -121,19 +121,19 @@ def checked_sysctls(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_ip(commands: Iterable[str]) -> None:
-    """Run commands of `ip` in this namespace, in one process; LabError with its message if one fails."""
+    """Run several `ip` commands in this namespace with one process; LabError with its message if one fails."""
     text = "".join(f"{command}\n" for command in commands)
     done = subprocess.run(["ip", "-batch", "-"], input=text.encode(), capture_output=True, check=False)
     if done.returncode:
-        raise LabError(f"ip says {done.stderr.decode(errors='replace').strip()!r} to {text!r}.")
+        raise LabError(f"ip failed with {done.stderr.decode(errors='replace').strip()!r} on {text!r}.")
 
 
 def commands(region_number: int, hosts: int, *, congestion_control: str | None = None) -> list[str]:
     """
-    Return the `ip` commands that set a region's addresses and its route to all others.
+    Return the `ip` commands that set a region's addresses and its route to all other regions.
 
-    The route asks for `congestion_control` where the kernel refuses it as the namespace's default. A tool that chooses
-    its own (iperf3 -C) still gets that.
+    If `congestion_control` is given, the route sets it, because the kernel refused it as the namespace's default. A
+    program that chooses its own (iperf3 -C) overrides the route.
 
     >>> for command in commands(2, hosts=1):
     ...     print(command)

@@ -1,9 +1,9 @@
 """
 The user-space relay: forwards packets between the regions' TUN devices with delay, jitter, loss and rate of the links.
 
-Each region has one device; the relay reads a packet, finds the link by the destination address, decides when the packet
-is due, keeps it in one heap over all links, and writes it to the other region's device on time. It also measures its
-own lateness, which reveals a machine that is too slow.
+Each region has one device. The relay reads a packet, finds the link by the destination address, decides when the packet
+is due, keeps it in one heap for all links, and writes it to the other region's device when it is due. It also measures
+how late it writes, which shows whether the machine is too slow.
 """
 
 import heapq
@@ -22,7 +22,7 @@ _WRITES_PER_TURN = 64
 
 
 class Relay:
-    """All links of a lab between TUN devices, and the loop that serves them."""
+    """All links of a lab, and the loop that forwards their packets."""
 
     def __init__(self):
         self.links: dict[tuple[int, int], Link] = {}
@@ -30,20 +30,20 @@ class Relay:
         self.packets_unroutable = 0
         self.longest_turn_s = 0.0
         self._devices, self._rows = {}, {}
-        # An open file keeps listing the devices of the namespace in which it was opened.
+        # Reading such a file lists the devices of the namespace in which it was opened.
         self._listings: dict[int, int] = {}
         self._heap, self._count = [], 0
         self._poll = select.epoll()
 
     def add_region(self, number: int) -> None:
-        """Make the region's device in the network namespace that this process is in; numbers are 1 to 254."""
+        """Make the device of region `number` (1 to 254) in the network namespace that this process is in."""
         self._devices[number] = device = open_device()
         self._listings[number] = os.open("/proc/thread-self/net/dev", os.O_RDONLY | os.O_CLOEXEC)
         os.set_blocking(device, False)
         self._poll.register(device, select.EPOLLIN)
 
     def connect(self, pairs: Iterable[tuple[int, int]], seed: int) -> None:
-        """Make the links. Packets for any other pair are dropped; `seed` is that of all loss and jitter."""
+        """Make the links of these pairs; packets of other pairs are dropped. `seed` determines loss and jitter."""
         self.links = {
             (source, target): Link(self._devices[target], f"{seed}/{source}/{target}") for source, target in pairs
         }
@@ -53,12 +53,12 @@ class Relay:
         }
 
     def set(self, links: Iterable[tuple[tuple[int, int], dict]]) -> None:
-        """Give links new settings: pairs with the fields of `LinkSettings`."""
+        """Give links new settings: a sequence of (pair, fields of `LinkSettings`)."""
         for pair, settings in links:
             self.links[pair].set(**settings, now=time.monotonic())
 
     def set_gateway(self, number: int, rate_bps: float | None, queue_bytes: int | None) -> None:
-        """Make all links that leave a region share one rate and queue; a rate of None gives each its own again."""
+        """Make all links that leave a region share one rate and queue; if `rate_bps` is None, undo this."""
         if rate_bps is None:
             bottleneck = None
             self._gateways.pop(number, None)
@@ -70,23 +70,24 @@ class Relay:
                 link.share(bottleneck)
 
     def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
-        """Cut or heal links, as defined in `wanbench.measure.labs.local.LocalLab.cut`."""
+        """Cut or heal links; see `wanbench.measure.labs.local.LocalLab.cut`."""
         for pair in pairs:
             self.links[pair].is_cut = is_cut
 
     def counters(self, pairs: Iterable[tuple[int, int]]) -> list[dict]:
-        """Packets and bytes carried and dropped by these links so far, and lateness."""
+        """Return how many packets and bytes each link carried and dropped so far, and how late they arrived."""
         now = time.monotonic()
         return [_counted(self.links[pair], now) for pair in pairs]
 
     def lateness(self) -> dict:
         """
-        Return the lateness of the relay so far.
+        Return how late the relay wrote packets so far.
 
-        "writes" counts those that the figures are about; "mean_late_ms", "worst_late_ms" are how long they came after
-        they were due (None without any); "longest_turn_ms" the longest time between two looks for new packets;
-        "packets_unroutable" are dropped because there is no link to their destination, "packets_overrun" by the kernel,
-        before any link could count them, because the relay did not read them in time.
+        "writes" is the number of packets written. "mean_late_ms" and "worst_late_ms" are their mean and maximum time
+        after they were due (None if there are none). "longest_turn_ms" is the longest time between two checks for new
+        packets. "packets_unroutable" counts packets dropped because no link leads to their destination.
+        "packets_overrun" counts packets that the kernel dropped because the relay did not read them in time; no link
+        counts these.
         """
         writes = sum(link.writes for link in self.links.values())
         late_s = sum(link.late_sum_s for link in self.links.values())
@@ -100,7 +101,7 @@ class Relay:
         }
 
     def devices(self) -> list[dict]:
-        """The kernel's counters at each region's devices, outside the links: see `device_counts`."""
+        """Return the kernel's counters of each region's devices; see `device_counts`."""
         return [
             {"region_number": number, **row}
             for number, listing in self._listings.items()
@@ -109,10 +110,10 @@ class Relay:
 
     def serve(self, watched: dict[int, Callable[[], None]]) -> None:
         """
-        Forward packets for ever, and call what is `watched` by descriptor when one can be read. An exception from there
-        ends the loop.
+        Forward packets until a function of `watched` raises an exception. `watched` maps file descriptors to functions,
+        which are called when the descriptor can be read.
         """
-        # Processes whose parent is gone become children of this one, the first; the kernel is to reap them.
+        # Orphaned processes become children of this one, the first of its PID namespace; the kernel is to reap them.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         for descriptor in watched:
             self._poll.register(descriptor, select.EPOLLIN)
@@ -149,7 +150,7 @@ class Relay:
                 packet = read(device, _READ_BYTES)
             except BlockingIOError:
                 return
-            # Version 4 and a destination in 10.<region>.0.0/16, else there is no link for it.
+            # Only IPv4 packets for 10.<region>.0.0/16 have a link.
             link = row[packet[27]] if len(packet) >= 30 and packet[10] >> 4 == 4 and packet[26] == 10 else None
             if link is None:
                 self.packets_unroutable += 1

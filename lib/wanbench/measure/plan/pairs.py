@@ -1,8 +1,8 @@
 """
 Select the ordered pairs of regions to test, and schedule concurrent tests.
 
-A round is a matching of the graph whose vertices are regions and whose edges are the pairs (both directions of a pair
-are two edges), so the fewest rounds are an edge colouring of that graph.
+Regions are the vertices of a graph and ordered pairs its edges; the two directions of a pair are two edges. A round is
+a matching of this graph, so a schedule with the fewest rounds is an edge colouring with the fewest colours.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from wanbench.regions import catalogue
 Pair = tuple[str, str]
 _PLANNED = ("aws", "azure", "gcp")
 MAX_NAME = 80
-"""Characters of a region's name: the name of a raw file has two of them, 90 others, and at most 255 in all."""
+"""Maximum length of a region's name: names of raw files have at most 255 characters: two regions and 90 others."""
 _CATALOGUED = re.compile(r"[a-z][a-z0-9]*:[a-z0-9]+(-[a-z0-9]+)*")
 _IN_FILE_NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 def cloud(region: str) -> str:
-    """The part of a region's name before the colon."""
+    """Return the part of a region's name before the colon."""
     return region.partition(":")[0]
 
 
 def check_region(name: str) -> str:
-    """Return the name if it has the form "<cloud>:<code>", which is also safe in file names."""
+    """Return the name unchanged, or raise ParameterError if it is not of the form "<cloud>:<code>"."""
     return _checked(name, _CATALOGUED, "'<cloud>:<code>' in lower case, such as 'aws:eu-west-1'")
 
 
 def check_any_region(name: str) -> str:
-    """Return the name of a region, in or out of the catalogue, if raw files can be named after it."""
+    """
+    Return the name unchanged, or raise ParameterError if file names cannot contain it. The region need not be in the
+    catalogue.
+    """
     return _checked(name, _IN_FILE_NAMES, "letters, digits, '.', '_', ':' and '-', the first a letter or digit")
 
 
@@ -47,7 +50,7 @@ def _checked(name, pattern, allowed):
 
 def pair(given: str | Sequence[str]) -> Pair:
     """
-    An ordered pair from "from->to" or from a sequence of two region names.
+    Make an ordered pair from the text "from->to" or from a sequence of two region names.
 
     >>> pair("aws:eu-west-1->gcp:us-east1")
     ('aws:eu-west-1', 'gcp:us-east1')
@@ -65,22 +68,25 @@ def select_pairs(
     *, pairs: Iterable | None = None, regions: Iterable[str] | None = None, cloud_pairs: Iterable[str] | None = None
 ) -> list[Pair]:
     """
-    The ordered pairs that pass all given restrictions; by default all pairs of all catalogued regions of AWS, Azure and
-    Google Cloud (those of IBM Cloud, known from others' publications, must be named).
+    Return the ordered pairs that satisfy all restrictions.
+
+    Without restrictions, these are all pairs of all regions of AWS, Azure and Google Cloud in the catalogue. Regions of
+    IBM Cloud, which are in the catalogue because published data sets contain them, must be named.
 
     Parameters
     ----------
     pairs : pairs or "from->to" texts, optional
-        Exactly these are the candidates.
+        Select only from these pairs.
     regions : region names, optional
-        The candidates are all ordered pairs of these (or those of `pairs` that lie among them).
+        Select only pairs whose two regions are both in this list.
     cloud_pairs : texts such as "gcp->aws", optional
-        The pair leads from the first cloud to the second; "gcp->gcp" lies within one.
+        Select only pairs that lead from the first cloud to the second; "gcp->gcp" selects pairs within one cloud.
 
     Raises
     ------
     ParameterError
-        For a malformed or unknown value, and when nothing is left, saying after which restriction.
+        If a value is malformed or unknown, or if no pair is left; then the message says how many pairs each restriction
+        left.
     """
     candidates = selected = _candidates(pairs, regions)
     left = [f"{len(selected)} candidate pairs"]
@@ -89,7 +95,7 @@ def select_pairs(
         there = {cloud(region) for p in candidates for region in p}
         if unknown := {name for ends in directed for name in ends} - there:
             unknown = ", ".join(map(repr, sorted(unknown)))
-            raise ParameterError(f"No region of {unknown}; the clouds here are {', '.join(sorted(there))}.")
+            raise ParameterError(f"No pair has a region of {unknown}; allowed: {', '.join(sorted(there))}.")
         selected = [p for p in candidates if (cloud(p[0]), cloud(p[1])) in directed]
         shown = ", ".join("->".join(ends) for ends in sorted(directed))
         left.append(f"{len(selected)} after cloud pairs {shown}")
@@ -99,7 +105,7 @@ def select_pairs(
 
 
 def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float]) -> dict[Pair, float]:
-    """The expected RTT of each pair, in either direction."""
+    """Return the expected RTT of each pair in ms; a pair that `rtt_ms` lacks gets the value of the other direction."""
     expected = {}
     for p in pairs:
         value = rtt_ms.get(p, rtt_ms.get(p[::-1]))
@@ -120,7 +126,7 @@ def _candidates(pairs, regions):
     explicit = [pair(given) for given in ([pairs] if isinstance(pairs, str) else pairs)]
     twice = [f"{a}->{b}" for (a, b), count in Counter(explicit).items() if count > 1]
     if twice:
-        raise ParameterError(f"Given more than once: {', '.join(sorted(twice))}.")
+        raise ParameterError(f"pairs has {', '.join(sorted(twice))} more than once; allowed: each pair once.")
     return sorted(p for p in explicit if regions is None or set(p) <= set(allowed))
 
 
@@ -137,8 +143,10 @@ _TRIES = 20
 
 def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     """
-    A lower bound on the number of rounds: the maximum of the tests of the busiest region, of the tests divided by
-    `batch`, and, over groups of regions, of the tests inside a group divided by how many fit into a round.
+    Return a lower bound on the number of rounds, which is the maximum of three bounds.
+
+    They are: the number of tests of the busiest region; the number of all tests divided by `batch`; and, for groups of
+    regions, the number of tests within a group divided by the number of these tests that fit into one round.
 
     Examples
     --------
@@ -172,20 +180,21 @@ def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
 
 def rounds(pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None) -> list[list[Pair]]:
     """
-    Put ordered pairs into rounds in which every region takes part in at most one test.
+    Put ordered pairs into rounds such that each region takes part in at most one test of a round.
 
-    All directed pairs of n regions take 2(n-1) rounds for even n and 2n for odd n (the circle method, each matching
-    used once in each direction); any other set of pairs is coloured by alternating paths, in `lower_bound` rounds or,
-    rarely, one more.
+    All ordered pairs of n regions take 2(n-1) rounds if n is even and 2n if n is odd (the circle method, which uses
+    each matching once in each direction). Any other set of pairs is coloured by alternating paths; it takes
+    `lower_bound` rounds or, rarely, one more.
 
     Parameters
     ----------
     pairs : sequence of (from, to)
-        Each ordered pair once.
+        The ordered pairs, each once.
     seed : int
-        Decides who meets when, and the order of the rounds. The same seed gives the same rounds.
+        Seed of the random order of pairs and rounds. The same seed gives the same rounds.
     batch : int, optional
-        Maximum number of tests in a round; 1 tests the pairs one after another. None: as many as fit.
+        Maximum number of tests in a round; with 1, the pairs are tested one after another. By default there is no
+        maximum.
 
     Examples
     --------
@@ -212,7 +221,7 @@ def rounds(pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None) ->
 
 
 def _reachable(start, neighbours) -> set:
-    """What is connected with `start`; `neighbours` of a thing are those next to it."""
+    """Return all nodes connected with `start`; `neighbours(node)` returns the adjacent nodes."""
     component, edge = set(), [start]
     while edge:
         one = edge.pop()
@@ -223,7 +232,7 @@ def _reachable(start, neighbours) -> set:
 
 
 def _circle(regions, chance):
-    """Circle method of round-robin tournaments: one region stays in place and the others rotate."""
+    """Make the rounds by the circle method of round-robin tournaments: one region stays, the others rotate."""
     places: list[str | None] = list(regions)
     chance.shuffle(places)
     if len(places) % 2:
@@ -242,7 +251,7 @@ def _circle(regions, chance):
 
 
 class _Colouring:
-    """Pairs with their colours; `at[region][colour]` is the pair of that colour there."""
+    """A partial edge colouring; `at[region][colour]` is the pair of this colour that has this region."""
 
     def __init__(self, n_colours):
         self.n_colours = n_colours
@@ -260,7 +269,10 @@ class _Colouring:
             del self.at[region][colour]
 
     def path(self, region, first, second):
-        """The pairs along the walk from `region` over colours first, second, first, ...; and its end."""
+        """
+        Follow the path from `region` over pairs of the colours first, second, first, ...; return its (pair, colour)
+        list and the region where it ends.
+        """
         walk, colour, other = [], first, second
         while colour in self.at[region]:
             pair = self.at[region][colour]
@@ -278,10 +290,12 @@ class _Colouring:
 
 def _coloured(pairs, n_colours, chance):
     """
-    Colour edges one by one. If no colour is free at both ends, exchange the colours of an alternating (Kempe) path; if
-    that fails, take the colour of a neighbouring edge and continue with that edge. When the allowed steps are
-    exhausted, restart in another order; after some tries, with one more colour. Twice the maximum degree always
-    suffices, so this ends.
+    Colour the pairs one by one, and return the pairs of each colour.
+
+    If no colour is free at both ends of a pair, exchange the colours of an alternating (Kempe) path. If that fails,
+    take the colour from a neighbouring pair and then colour that pair again. If the maximum number of steps is reached,
+    restart in another order; after `_TRIES` restarts, use one more colour. This ends, because twice the maximum degree
+    is always enough colours.
     """
     order = list(pairs)
     while True:
@@ -308,7 +322,7 @@ def _attempt(order, n_colours, chance):
 
 
 def _place(colouring, pair, chance):
-    """Give the pair a colour; returns the pair that lost it, if any."""
+    """Give the pair a colour, and return the pair that lost this colour, if any."""
     a, b = pair
     at_a, at_b = colouring.missing(a), colouring.missing(b)
     common = set(at_a) & set(at_b)
@@ -334,8 +348,10 @@ def _place(colouring, pair, chance):
 
 def _levelled(colours, batch):
     """
-    Spread the pairs evenly over enough colours that none has more than `batch`: of two unequal colours, some
-    alternating path has one more pair of the larger; exchanging it moves one pair.
+    Spread the pairs over enough colours that no colour has more than `batch` pairs.
+
+    Of two colours of different sizes, some alternating path has one more pair of the larger colour than of the smaller.
+    Exchanging the colours of this path moves one pair from the larger to the smaller.
     """
     n_pairs = sum(map(len, colours))
     n_colours = max(len(colours), -(-n_pairs // batch))

@@ -1,4 +1,4 @@
-"""A plan: what to test, in which rounds or trials, and the expected time and volume."""
+"""Plans: which tests to run, in which rounds, and the expected time and data volume."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SETTINGS_SHOWN = 2
 @dataclass(frozen=True)
 class Test:
     """
-    One ordered pair, to be measured once by every experiment of the plan.
+    A test of one ordered pair: every experiment of the plan measures the pair once.
 
     `id` is "<ordinal in the plan>-<from>-<to>" with ':' written as '.'; `round` counts from 1; `rtt_ms` is the expected
-    round-trip time. A trial (see `make_trials`) also has a `setting`, the `block` of the design that it belongs to, and
-    its own `experiments`.
+    round-trip time. A test made from a `Trial` also has the trial's `setting`, `block` and `experiments`, which replace
+    those of the plan.
     """
 
     __test__ = False
@@ -41,7 +41,7 @@ class Test:
     experiments: tuple = ()
 
     def as_dict(self) -> dict:
-        """The test in JSON types, without empty fields of trials."""
+        """Return the test in JSON types; the fields of trials are left out if the test is not a trial."""
         fields = {name: getattr(self, name) for name in ("id", "round", "from_region", "to_region", "rtt_ms")}
         if self.experiments:
             fields |= {"setting": self.setting, "block": self.block}
@@ -52,22 +52,22 @@ class Test:
 @dataclass(frozen=True)
 class Plan:
     """
-    Rounds of tests, which can be inspected before anything starts; made by `make_plan`.
+    Rounds of tests, which can be inspected before anything is measured; `make_plan` and `make_trials` make plans.
 
     Attributes
     ----------
     rounds : tuple of tuples of Test
         The tests of one round run at the same time; no region is in two of them.
     experiments : tuple
-        What each test does, in this order, unless it has its own experiments.
+        The experiments of each test that has none of its own, in order.
     lower_bound : int
-        No schedule of these pairs (and this batch) has fewer rounds.
+        No schedule of these pairs (with this `batch`) has fewer rounds.
     batch : int or None
         Maximum number of tests in a round.
     rate_bps : float or None
-        Throughput expected, for volume and time.
+        Expected throughput, from which time and data volume are estimated.
     more_regions : tuple of str
-        Regions that take part, such as those of brokers, and are of no pair.
+        Regions that are in no pair but are also needed, such as regions of brokers.
     """
 
     rounds: tuple[tuple[Test, ...], ...]
@@ -80,43 +80,43 @@ class Plan:
 
     @property
     def tests(self) -> tuple[Test, ...]:
-        """All tests, in the plan's order."""
+        """All tests, in the order of the rounds."""
         return tuple(test for tests in self.rounds for test in tests)
 
     @property
     def regions(self) -> list[str]:
-        """The participating regions, sorted by name."""
+        """All regions that the plan needs, sorted by name."""
         of_pairs = {region for test in self.tests for region in (test.from_region, test.to_region)}
         return sorted(of_pairs | set(self.more_regions))
 
     def test_s(self, test: Test) -> float:
-        """Expected time of a test in seconds: its experiments one after another."""
+        """Return the expected time of a test in seconds; its experiments run one after another."""
         return sum(each.expected_s(test.rtt_ms, self.rate_bps) for each in self.experiments_of(test))
 
     def experiments_of(self, test: Test) -> tuple:
-        """The experiments of a test, in order."""
+        """Return the experiments of a test, in order."""
         return test.experiments or self.experiments
 
     def slots_s(self) -> list[float]:
-        """Expected time of each round in seconds: that of its longest test."""
+        """Return the expected time of each round in seconds, which is the time of its longest test."""
         return [max(map(self.test_s, tests)) for tests in self.rounds]
 
     def expected_s(self) -> float:
         """
-        Expected measuring time in seconds: the rounds' slots in sequence, plus set-up times between experiments
-        (`set_up_s`, if defined). Without opening the lab, and without retries.
+        Return the expected measuring time in seconds: the sum over the rounds, plus the time to set up each experiment
+        that defines `set_up_s`. Opening the lab and retries are not included.
         """
         trials = [each for test in self.tests for each in self.experiments_of(test) if hasattr(each, "set_up_s")]
         set_up_s = sum(each.set_up_s(before) for before, each in zip([None, *trials], trials, strict=False))
         return sum(self.slots_s()) + set_up_s
 
     def expected_bytes(self) -> float | None:
-        """Expected data volume in bytes over all tests; None if it depends on an unknown rate."""
+        """Return the expected data volume of all tests in bytes; None if it depends on an unknown rate."""
         sent = self.sent_bytes()
         return None if sent is None else sum(sent.values())
 
     def sent_bytes(self) -> dict[tuple[str, str], float] | None:
-        """Expected volume by (sending region, receiving region); None if it depends on an unknown rate."""
+        """Return the expected bytes by (sending region, receiving region); None if they depend on an unknown rate."""
         sent: dict[tuple[str, str], float] = {}
         for test in self.tests:
             ends = (test.from_region, test.to_region)
@@ -129,7 +129,7 @@ class Plan:
         return sent
 
     def as_dict(self) -> dict:
-        """The plan as kept in manifest and journal, in JSON types."""
+        """Return the plan in JSON types, as the manifest and the journal record it."""
         return {
             "seed": self.seed,
             "batch": self.batch,
@@ -157,7 +157,7 @@ class Plan:
         ]
 
     def _each_kind(self):
-        """The experiments; for trials those of the first settings."""
+        """Return the plan's experiments, and those of the first `SETTINGS_SHOWN` settings of trials."""
         first = {test.setting: test.experiments for test in reversed(self.tests) if test.experiments}
         order = [setting for setting in dict.fromkeys(test.setting for test in self.tests) if setting in first]
         shown = [each for setting in order[:SETTINGS_SHOWN] for each in first[setting]]
@@ -195,26 +195,26 @@ def make_plan(
     seed: int = 0,
 ) -> Plan:
     """
-    Plan which pairs to test, and when. The same seed and parameters give the same plan.
+    Plan which pairs to test, and in which rounds. The same parameters and seed give the same plan.
 
     Parameters
     ----------
     experiments : sequence
-        What every test does, for example ``[Ping(), Iperf3()]``.
+        The experiments of every test, for example ``[Ping(), Iperf3()]``.
     pairs, regions, cloud_pairs
-        Which pairs; see `wanbench.measure.plan.select_pairs`.
+        Restrictions on the pairs; see `wanbench.measure.plan.select_pairs`.
     batch : int, optional
-        Maximum number of tests at the same time; 1: one after another. None: as many as fit.
+        Maximum number of tests at the same time; with 1, they run one after another. By default there is no maximum.
     rtt_ms : {(from, to): ms}, optional
-        Round-trip times to expect; one direction is enough. None: light in fibre over the geodesic distance times
-        `path_inflation`.
+        Expected round-trip times; one direction of a pair is enough. By default the round-trip time of light in fibre
+        along the geodesic, times `path_inflation`.
     rate_bps : float, optional
-        Throughput to expect, for the volume of time-limited transfers and the time of byte-limited ones.
+        Expected throughput. Time-limited transfers need it to estimate their volume, byte-limited ones their time.
 
     Raises
     ------
     ParameterError
-        For malformed or unknown values, and when the restrictions leave no pair.
+        If a value is malformed or unknown, or if the restrictions leave no pair.
     """
     if not experiments:
         raise ParameterError("A plan needs at least one experiment.")
@@ -258,8 +258,10 @@ def _duration(seconds: float) -> str:
 @dataclass(frozen=True)
 class Trial:
     """
-    One setting of one pair, to be measured once; trials of one `setting` are replicates, those of one `block` are
-    measured close together. The first experiment's `rtt_ms`, if it has one, is the round-trip time that is expected.
+    One measurement of one setting.
+
+    Trials with the same `setting` are replicates; trials with the same `block` are measured close together in time. If
+    the first experiment has an `rtt_ms`, it is the expected round-trip time.
     """
 
     setting: str
@@ -277,11 +279,11 @@ def make_trials(
     seed: int = 0,
 ) -> Plan:
     """
-    A plan that measures trials one after another, in the given order.
+    Make a plan that measures trials one after another, in the given order.
 
-    `from_region` and `to_region` are those of the clients and of the servers, after which raw files are named;
-    `more_regions` are further regions of the lab, such as those of more brokers. `rate_bps` is the throughput to
-    expect. `seed` is kept with the plan, and is also the seed of the lab's loss and jitter.
+    `from_region` is the region of the clients and `to_region` that of the servers; raw files are named after them.
+    `more_regions` are further regions of the lab, such as those of more brokers. `rate_bps` is the expected throughput.
+    `seed` is recorded with the plan, and is the seed of the lab's loss and jitter.
     """
     for region in (from_region, to_region, *more_regions):
         check_any_region(region)
@@ -308,14 +310,16 @@ def make_trials(
 
 
 def shuffled(items: Sequence, rng: np.random.Generator) -> list:
-    """The items in random order."""
+    """Return the items in random order."""
     return [items[at] for at in rng.permutation(len(items))]
 
 
 def alternating(groups: Sequence, blocks: int, rng: np.random.Generator, rank: Callable) -> Iterator[tuple[int, list]]:
     """
-    Number and order of groups of each block: random for every two blocks and reversed in the second, so that a steady
-    drift affects all groups equally and the same group stands on both sides; in the first block by rank.
+    Yield the number of each block and the order of the groups in it.
+
+    Every odd block has a random order, and the next block the reverse of it: then a steady drift over time affects all
+    groups equally. The first block is ordered by `rank` instead.
     """
     order: list = []
     for block in range(1, blocks + 1):
@@ -325,7 +329,10 @@ def alternating(groups: Sequence, blocks: int, rng: np.random.Generator, rank: C
 
 
 def check_keys(where: str, given: Iterable, allowed: Iterable[str] | type) -> None:
-    """Refuse keys other than `allowed`, names or a dataclass whose fields they are; the error names `where`."""
+    """
+    Raise ParameterError if a key is not allowed; the message begins with `where`. `allowed` are names, or a dataclass
+    whose field names are allowed.
+    """
     names, of = allowed, ""
     if is_dataclass(allowed):
         names, of = [field.name for field in fields(allowed)], f"fields of {allowed.__name__}: "
@@ -335,7 +342,9 @@ def check_keys(where: str, given: Iterable, allowed: Iterable[str] | type) -> No
 
 def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0) -> list[Trial]:
     """
-    Every setting once per block, in random order: comparisons within blocks remove slow drift.
+    Make blocks of trials: each block has every setting once, in random order. `settings` maps names to experiments.
+
+    Slow drift cancels when settings are compared within blocks.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 """
-Published claims, tested on recomputed numbers: `ledger` holds them, and one module per source decides them.
+Published claims and their verdicts: `ledger` holds the claims, `rules` decides them by what was measured again.
 
 The working of every verdict states its rule and the numbers used.
 """

@@ -1,10 +1,11 @@
 """
-Published claims against recomputed numbers: value, recomputed value, two verdicts, the working.
+Compare the claims of a published source with recomputed and re-measured numbers.
 
-The claims of a source are in `data/published/claims/<source>.csv`, paraphrased, with their section; `articles.csv` says
-where each source was published. Each has a verdict by the
-source's own numbers (`compare` for a number, `judge` for a sentence) and one by a re-run (`rules`). The two are never
-merged: arithmetic that holds is not a measurement that agrees. Claims that nothing tests stay in the table as such.
+File `data/published/claims/<source>.csv` lists the claims of a source, paraphrased, with their section; `articles.csv`
+says where each source was published. Each claim gets two
+verdicts: one from the source's own numbers (`compare` for a number, `judge` for a sentence), one from a re-run
+(`rules`). The two are never merged, because consistent arithmetic is not a measurement that agrees. Untested claims
+stay in the table and are marked so.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SETTING, NOT_HERE = "setting", "not here"
 RERUN = ("re-run", "both")
 # How a claim was tested in the end, for the ledger of all claims.
 ARITHMETIC, MEASURED, A_SETTING = "arithmetic checked", "measured again", "a setting"
-# How a claim can be tested, and the working of one that nothing has tested yet.
+# How a claim can be tested, and the working that is shown until it is tested.
 WAYS = {
     "own numbers": "The source's own numbers agree with it or not.",
     "re-run": "The source gives no figures for it.",
@@ -57,9 +58,14 @@ WAYS = {
 @dataclass(frozen=True)
 class Claim:
     """
-    One claim: the source's statement, paraphrased, and its number as printed ("" where it gives none).
+    One claim of a source.
 
-    It names the page that tests it, how (`WAYS`), and why it is not tested otherwise ("" for the text of `WAYS`).
+    claim, section: Short name, and the section of the source.
+    says: The statement, paraphrased.
+    value, unit: The claimed number as printed, and its unit; "" if the claim has no number.
+    page: The page that tests the claim.
+    tested_by: How it is tested: a key of `WAYS`.
+    why: Why it is not tested in another way; "": the text of `WAYS`.
     """
 
     claim: str
@@ -73,18 +79,18 @@ class Claim:
 
     @property
     def number(self) -> float:
-        """The claimed number; NaN where there is none."""
+        """The claimed number; NaN if the claim has none."""
         return float(self.value) if self.value else nan
 
     @property
     def decimals(self) -> int:
-        """Decimal places of the number as printed; negative for "1.3e2"."""
+        """The number of printed decimal places; negative for "1.3e2"."""
         return -Decimal(self.value).as_tuple().exponent
 
     @property
     def formatted(self) -> str:
         """
-        The claimed number with as many digits as are printed.
+        The claimed number as text, with as many decimal places as are printed.
 
         >>> [Claim("n", "", "", value, "", "", "").formatted for value in ("0.92", "2070", "-0.70")]
         ['0.92', '2,070', '-0.70']
@@ -94,7 +100,7 @@ class Claim:
     @property
     def half_step(self) -> float:
         """
-        Half of the last printed digit: numbers within this round to the claimed one.
+        Half a unit of the last printed digit: any number within this distance rounds to the claimed one.
 
         >>> [Claim("n", "", "", value, "", "", "").half_step for value in ("0.92", "2070", "1.3e2")]
         [0.005, 0.5, 5.0]
@@ -154,18 +160,22 @@ class Audit(Result):
     TITLE = "Claims of the source"
 
     def __post_init__(self):
-        nothing = {"recomputed": nan, "low": nan, "high": nan, "rerun": UNTESTED}
+        untested = {"recomputed": nan, "low": nan, "high": nan, "rerun": UNTESTED}
         for name, claim in self.claims.items():
             own = CANNOT if claim.tested_by == NOT_HERE else UNTESTED
             working = claim.why or WAYS.get(claim.tested_by, "")
-            self.rows.setdefault(name, nothing | {"own": own, "working": working})
+            self.rows.setdefault(name, untested | {"own": own, "working": working})
 
     def number(self, claim: str) -> float:
         """Return the number that the source claims."""
         return self._claim(claim).number
 
     def from_printed(self, function: Callable[..., float], *names: str, unit: str = "") -> Estimate:
-        """A value computed from claimed numbers; its range covers their rounding."""
+        """
+        Compute a value from the claimed numbers of several claims, with the range that their rounding allows.
+
+        function: Takes the numbers of `names`, in that order; monotone in each.
+        """
         claims = [self._claim(name) for name in names]
         ends = [(one.number - one.half_step, one.number + one.half_step) for one in claims]
         reached = [function(*corner) for corner in product(*ends)]
@@ -187,15 +197,15 @@ class Audit(Result):
         self, claim: str, recomputed: Estimate | float, working: str = "", *, within: Estimate | None = None
     ) -> None:
         """
-        Test a claimed number on the source's own numbers.
+        Set the verdict of the source's own numbers on a claimed number.
 
-        It is reproduced if the recomputed value rounds to it as printed, and inside the interval if a number of the
-        interval does. Without a recomputed value it stays open.
+        "reproduced": the recomputed value rounds to the printed number. "inside the interval": a value inside its
+        interval does. "undecided": the recomputed value is NaN.
 
         claim: The claim's short name.
         recomputed: In the unit of the claim.
-        working: How it was recomputed; the sentence of an Estimate is added.
-        within: Whose interval to take where `recomputed` is the source's own figure, which has none.
+        working: How the value was recomputed; the sentence of an Estimate is added.
+        within: The estimate whose interval counts if `recomputed` is a plain number.
         """
         claimed = self._claim(claim)
         if not isfinite(claimed.number):
@@ -214,16 +224,24 @@ class Audit(Result):
         self.rows[claim] |= {"own": verdict, "working": working, "recomputed": value, "low": low, "high": high}
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
-        """Set the verdict of the source's own numbers: whether the claim holds (None: open), and the working."""
+        """
+        Set the verdict of the source's own numbers on a claim without a number.
+
+        holds: Whether the claim holds; None: undecided.
+        working: Why.
+        """
         self._claim(claim)
         verdict = UNDECIDED if holds is None else REPRODUCED if holds else NOT_REPRODUCED
         self.rows[claim] |= {"own": verdict, "working": working}
 
     def rerun(self, claim: str, verdict: str, working: str, estimate: Estimate | None = None) -> None:
         """
-        Set the verdict of a re-run and add its working; the estimate of a claimed number is shown beside it.
+        Set the verdict of a re-run on a claim, and add to its working.
 
-        A claim that several quantities test is reproduced if all agree, and not reproduced if one contradicts it.
+        If several quantities test a claim, it is reproduced if all of them reproduce it, and not reproduced if one does
+        not.
+
+        estimate: Shown as the recomputed value of a claimed number.
         """
         self.note(claim, f"Re-run: {working}")
         both = {check_choice("verdict", verdict, VERDICTS), self.rows[claim]["rerun"]} - {UNTESTED}
@@ -239,17 +257,21 @@ class Audit(Result):
         self.rows[claim]["working"] += f" {text}"
 
     def on_page(self, page: str) -> Audit:
-        """Only the claims that a page tests; ParameterError if there are none."""
+        """Return the audit of the claims that a page tests; ParameterError if there are none."""
         check_choice(f"page of {self.source}", page, dict.fromkeys(claim.page for claim in self.claims.values()))
         return self.only(*(name for name, claim in self.claims.items() if claim.page == page))
 
     def only(self, *names: str) -> Audit:
-        """Only these claims, in this order; ParameterError if there is no such claim."""
+        """Return the audit of the named claims, in this order; ParameterError for an unknown name."""
         claims = {name: self._claim(name) for name in names}
         return Audit(self.source, claims, {name: self.rows[name] for name in claims}, self.article)
 
     def verdicts(self, kind: str) -> dict[str, int]:
-        """How many claims have each verdict by one of `KINDS`; only verdicts that occur."""
+        """
+        Count the claims by verdict; verdicts that no claim has are left out.
+
+        kind: "own" or "rerun" (`KINDS`).
+        """
         given = [self.rows[name][kind] for name in self.claims]
         return {verdict: given.count(verdict) for verdict in VERDICTS if verdict in given}
 
@@ -332,7 +354,7 @@ class Audit(Result):
         return f"{claim.formatted} {claim.unit}".strip() if claim.value else ""
 
     def _recomputed(self, row) -> str:
-        """With one digit more than the claim, to show whether it rounds to it."""
+        """Format the recomputed value with one digit more than the claim, to show whether it rounds to the claim."""
         if not isfinite(row.recomputed):
             return ""
         places = max(self.claims[row.claim].decimals + 1, 0)
@@ -343,7 +365,7 @@ class Audit(Result):
 
 
 def above(estimate: Estimate, bound: float) -> bool | None:
-    """Whether an interval lies above a bound; None if it contains the bound, or is missing."""
+    """Return whether an interval lies above a bound; None if it contains the bound or is missing."""
     if estimate.low > bound:
         return True
     return False if estimate.high < bound else None
@@ -351,12 +373,13 @@ def above(estimate: Estimate, bound: float) -> bool | None:
 
 def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     """
-    Return the claims of a source, all untested.
+    Read the claims of a source; all are untested.
 
-    source: Its file in `data/published/claims`, without the ending.
+    source: The name of its file in `folder`, without the ending ".csv".
+    folder: Default: `data/published/claims`.
 
     Raises ParameterError: there is no such file.
-    Raises RawDataError: it lacks a column, repeats a claim, or has a value that is not a number.
+    Raises RawDataError: the file lacks a column, repeats a claim, or has a value that is not a number.
     """
     folder = Path(folder) if folder is not None else published_folder() / "claims"
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))

@@ -1,8 +1,9 @@
 """
-When a re-run reproduces a claim: one rule for all sources.
+Decide whether a re-run reproduces a claim, by the same rule for all sources.
 
-A verdict needs a quantity that is comparable with the claim's; other estimates are shown without one. It needs at least
-two episodes and a finite interval at 95 % that lies where the claim holds, or where it fails. All else is undecided.
+Only a quantity that is comparable with the claimed one gets a verdict; other estimates are shown without a verdict. A
+claim is reproduced, or not reproduced, if an estimate from at least two trials or episodes has a 95 % interval that
+lies entirely where the claim holds, or where it fails. Otherwise it is undecided.
 """
 
 from __future__ import annotations
@@ -17,32 +18,37 @@ from wanbench.methods.result import Estimate, Result
 
 from .ledger import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Audit, Claim
 
-FEWEST = 2  # Episodes that a verdict needs: one says nothing of the scatter.
+FEWEST = 2  # Trials or episodes that a verdict needs: a single one does not show the scatter.
 LEVEL = 0.95
-# What is said never to happen happens in less than this share, and what always happens in more than the rest; sources
-# give no bound, and one in ten would be noticed.
+# "Never" means in less than this share of cases, "always" in more than 1 minus this share. Sources state no bound; one
+# case in ten would be noticed.
 RARE = 0.1
 MARGIN = 0.1  # A number measured again may differ by a tenth from the claimed one: sources give no margin.
 NO_VERDICT = "Re-run, without a verdict:"
 
 
 def too_little(estimate: Estimate) -> str:
-    """Why an estimate decides nothing; "" if it can decide."""
+    """Return why an estimate is too weak for a verdict; "" if it is not."""
     if estimate.n < FEWEST:
-        return "A verdict takes two trials or episodes or more."
-    return f"A verdict takes an interval at {percent(LEVEL)}." if estimate.level < LEVEL else ""
+        return "A verdict needs at least two trials or episodes."
+    return f"A verdict needs an interval at {percent(LEVEL)}." if estimate.level < LEVEL else ""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Where the ends of an interval must lie for a claim to hold, and where for it to fail."""
+    """
+    Where an interval must lie for a claim to hold, and where for it to fail.
+
+    holds, fails: Take both ends of the interval.
+    words: The rule as a sentence.
+    """
 
     holds: Callable[[float, float], bool]
     fails: Callable[[float, float], bool]
     words: str
 
     def verdict(self, estimate: Estimate) -> str:
-        """Return the verdict of an estimate: reproduced, not reproduced or undecided."""
+        """Return the verdict that an estimate gives: reproduced, not reproduced or undecided."""
         ends, lacking = (estimate.low, estimate.high), too_little(estimate)
         if lacking:
             return UNDECIDED
@@ -52,19 +58,19 @@ class Bound:
 
 
 def over(bound: float) -> Bound:
-    """An interval above a bound."""
+    """Return the rule that the interval lies above a bound."""
     words = f"Holds if the interval lies above {number(bound)}, fails if it lies below."
     return Bound(lambda low, high: low > bound, lambda low, high: high < bound, words)
 
 
 def under(bound: float) -> Bound:
-    """An interval below a bound."""
+    """Return the rule that the interval lies below a bound."""
     words = f"Holds if the interval lies below {number(bound)}, fails if it lies above."
     return Bound(lambda low, high: high < bound, lambda low, high: low > bound, words)
 
 
 def near(value: float, margin: float) -> Bound:
-    """An interval around a value, no wider than a margin to each side."""
+    """Return the rule that the interval lies within a margin around a value."""
     low_end, high_end = value - margin, value + margin
     ends = f"{number(low_end)} to {number(high_end)}"
     return Bound(
@@ -87,7 +93,7 @@ NEVER = Bound(
 ALWAYS = Bound(
     lambda low, high: low > 1 - RARE,
     lambda low, high: high < 1,
-    f"Holds if the interval lies above {percent(1 - RARE)}, fails if it was once not so.",
+    f"Holds if the interval lies above {percent(1 - RARE)}, fails if there was an exception.",
 )
 SOME = Bound(
     lambda low, high: low > 0,
@@ -97,28 +103,34 @@ SOME = Bound(
 
 
 def as_printed(claim: Claim) -> Bound:
-    """Return the bound of a claimed number: its rounding as printed, or `MARGIN` of it if that is wider."""
+    """Return the rule that the interval lies within the claimed number's rounding, or `MARGIN` of it if wider."""
     return near(claim.number, max(claim.half_step, MARGIN * abs(claim.number)))
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Which measured quantity tests which claim; by a bound, or against the number of the claim."""
+    """
+    Which measured quantity tests which claim.
+
+    measured, claim: Names of the quantity and of the claim.
+    bound: Default: `as_printed`, near the claimed number.
+    """
 
     measured: str
     claim: str
     bound: Bound | None = None
 
     def bound_of(self, audit: Audit) -> Bound:
-        """Return the rule's bound, or that of the claimed number."""
         return self.bound or as_printed(audit.claims[self.claim])
 
 
 def main_estimate(name: str, value: object) -> Estimate:
     """
-    An Estimate, or the first one of a Result.
+    Return an Estimate itself, or the first estimate of a Result.
 
-    Raises ParameterError: it is neither.
+    name: The name of the quantity, for the error.
+
+    Raises ParameterError: `value` is neither, or a Result without an estimate.
     """
     estimates = value.estimates if isinstance(value, Result) else ()
     estimate = value if isinstance(value, Estimate) else next(iter(estimates), None)
@@ -134,12 +146,12 @@ def apply_rules(
     measured: Mapping[str, Estimate | Result | None],
 ) -> None:
     """
-    Test claims on what was measured again.
+    Set the verdicts of a re-run on the claims of an audit.
 
-    shown: By quantity that is not comparable with the claims': the claims beside which it is shown.
-    measured: Quantities by name; None for one that was not measured.
+    shown: Quantities that are not comparable with a claim, each with the claims whose working shows them.
+    measured: Measured quantities by name; None for one that was not measured.
 
-    Raises ParameterError: no rule uses a quantity, or it is no estimate.
+    Raises ParameterError: a quantity is in no rule and not in `shown`, or is not an estimate.
     """
     names = dict.fromkeys([*(rule.measured for rule in rules), *shown])
     for name, value in measured.items():

@@ -1,4 +1,4 @@
-"""What a Kafka cluster costs: dated prices, and the price of a deployment with the interval of what was measured."""
+"""What a Kafka cluster costs: dated list prices, and the cost of a deployment with its interval."""
 
 from .deployment import Deployment, cluster_cost
 from .price_list import price, price_list

@@ -1,11 +1,11 @@
 """
-What a cluster costs: its inputs with their ranges, and the price with the interval of what was measured.
+Compute what a cluster costs, with an interval from its measured inputs and a range from its prices.
 
-Measured inputs are moved to the ends of their intervals one at a time, and the resulting changes are added in
-quadrature: the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27, 1693), for any
-function that is nearly linear over the intervals. Prices have no distribution, so a second interval takes every input
-at its worst. The first covers in 96 to 99 of 100 with 3 to 12 trials, in 91 where the errors of two inputs are
-correlated by 0.7 and add up (data/validity/cost.csv).
+For the interval, each measured input in turn is moved to the ends of its own interval, and the resulting changes are
+added in quadrature: the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27, 1693), for
+any function that is nearly linear over the intervals. Prices have no distribution, so a second interval takes every
+input at its worst. In simulation the first interval covers the true cost in 96 to 99 % of cases with 3 to 12 trials,
+and in 91 % if the errors of two inputs are correlated by 0.7 and add up (data/validity/cost.csv).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result
 
-# A plain number; a number with the range in which it lies, such as a price; an estimate with its interval.
+# Kinds of inputs: a plain number; a number with a range, such as a price; an estimate with its interval.
 GIVEN, RANGE, MEASURED = "given", "range", "measured"
 
 
 @dataclass(frozen=True, repr=False)
 class Input:
     """
-    One number that a cost is computed from, with its range and source.
+    One input of a cost, with its range and source.
 
     value, low, high: In `unit`; `low` and `high` are NaN if the input has no range.
     kind: "given", "range" or "measured".
     source: The meaning or the source of the number.
-    n: Units of replication behind a measured input.
+    n, basis: Number of units of replication of a measured input, and the same as text.
     level: Confidence level of a measured input's interval.
     """
 
@@ -56,17 +56,17 @@ class Input:
 
     @property
     def has_range(self) -> bool:
-        """Whether both ends of the range are known, and differ."""
+        """Whether both ends of the range are known and differ."""
         return isfinite(self.low) and isfinite(self.high) and self.low < self.high
 
 
 def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
     """
-    An input from a number, a triple (low, value, high), an Estimate, or another Input such as a price.
+    Make an input of a number, a triple (low, value, high), an Estimate, or another Input such as a price.
 
-    positive: Whether zero is refused, for inputs that are divisors.
+    positive: Whether to refuse zero, for inputs that are divisors.
 
-    Raises ParameterError for a number that is negative or not finite, or a range that does not contain its value.
+    Raises ParameterError: a number is negative or not finite, or a range does not contain its value.
 
     >>> as_input("brokers", 9, "brokers").value, as_input("price", (0.01, 0.02, 0.08), "USD/GB").high
     (9, 0.08)
@@ -118,16 +118,16 @@ def estimate(
     function: Callable[[dict], float], inputs: Mapping[str, Input], *, quantity: str, claim: str, unit: str
 ) -> Estimate:
     """
-    A function of the inputs' values, with its interval from measured inputs, and its widest range.
+    Estimate a function of the inputs, with its interval from measured inputs and its widest range.
 
-    function: Takes {input: value}, in which a value may be an array; monotone in each input.
+    function: Takes {input: value}; a value may be an array. Monotone in each input.
     """
     value = float(function({name: one.value for name, one in inputs.items()}))
     measured = [one for one in inputs.values() if one.kind == MEASURED]
     ends = [pair for name, pair in moved(function, inputs).items() if inputs[name].kind == MEASURED]
     lacking = [one.name for one in measured if not one.has_range]
     low = high = nan
-    if any(least != most for least, most in ends) and not lacking:
+    if any(smallest != largest for smallest, largest in ends) and not lacking:
         low = value - hypot(*(value - min(pair) for pair in ends))
         high = value + hypot(*(max(pair) - value for pair in ends))
     fewest = min(measured, key=lambda one: one.n, default=None)
@@ -179,12 +179,12 @@ DIVISORS = ("messages_per_s", "message_bytes", "hours_per_month")  # Inputs that
 @dataclass(frozen=True)
 class Deployment:
     """
-    The inputs of a cost. Each is a number, (low, value, high), an Estimate, or a price (`price`).
+    The inputs of a cluster's cost. Each is a number, (low, value, high), an Estimate, or a price (`price`).
 
     brokers, instance_usd_per_hour: Number of instances, and the price of one.
     messages_per_s, message_bytes: The mean rate of the whole cluster, and the payload of a message before compression.
-    region_bytes_per_message, region_usd_per_gb: Bytes between regions per message, counted on all links in both
-        directions, and the price of 10^9 of them; none by default, for a cluster in one region.
+    region_bytes_per_message, region_usd_per_gb: Bytes sent between regions per message, over all links and both
+        directions, and the price of 10^9 bytes; default 0, for a cluster in one region.
     disks, disk_gb, disk_usd_per_gb_month: Number of disks, the size of one, and the price.
     hours_per_month: Divisor of monthly prices.
 
@@ -216,15 +216,15 @@ class Deployment:
 
     @property
     def inputs(self) -> dict[str, Input]:
-        """Every input by its name."""
+        """The inputs by name."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def values(self) -> dict[str, float]:
-        """Return the value of every input."""
+        """Return the value of each input by name."""
         return {name: one.value for name, one in self.inputs.items()}
 
     def changed(self, **inputs) -> Deployment:
-        """A copy with other inputs, such as `messages_per_s` for another rate."""
+        """Return a copy with some inputs replaced, such as `messages_per_s`."""
         for name in inputs:
             check_choice("input", name, UNITS)
         return replace(self, **inputs)
@@ -232,9 +232,11 @@ class Deployment:
     @staticmethod
     def usd(values: dict, part: str, per: str):
         """
-        Dollars of a part ("fixed", "variable", "total") per "hour", "million messages", "GB" or "year".
+        Compute a part of the cost in US dollars.
 
-        values: The value of every input, as in `values`; arrays are evaluated element by element.
+        values: The value of each input by name; arrays are evaluated element by element.
+        part: "fixed", "variable" or "total".
+        per: "hour", "million messages", "GB" or "year".
         """
         monthly = values["disks"] * values["disk_gb"] * values["disk_usd_per_gb_month"]
         fixed = values["brokers"] * values["instance_usd_per_hour"] + monthly / values["hours_per_month"]
@@ -249,7 +251,7 @@ class Deployment:
 
 
 def _over(fixed, messages_per_h):
-    """Fixed cost per message; infinite at zero messages, which a wide interval may include."""
+    """Return the fixed cost per message; infinite at zero messages, which a wide interval may include."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.equal(fixed, 0), 0.0, np.divide(fixed, messages_per_h))[()]
 
@@ -259,9 +261,8 @@ class ClusterCost(Result):
     """
     The cost of a deployment.
 
-    deployment: Deployment
-    by: (part, per) to Estimate in USD: "fixed", "variable" or "total", per "hour", "million messages", "GB" or "year".
-    variable_over_fixed: Variable over fixed cost, at the deployment's message rate.
+    by: Estimates in USD by (part, per): "fixed", "variable" or "total"; "hour", "million messages", "GB" or "year".
+    variable_over_fixed: Ratio of variable to fixed cost at the deployment's message rate; None without fixed cost.
     """
 
     deployment: Deployment
@@ -279,7 +280,7 @@ class ClusterCost(Result):
 
     @property
     def even_messages_per_s(self) -> float:
-        """The rate at which variable cost equals fixed cost; infinite if messages cost nothing."""
+        """The message rate at which variable cost equals fixed cost; infinite if there is no variable cost."""
         variable = self.by[VARIABLE, MILLION].estimate / 1e6 * S_PER_H
         return self.by[FIXED, "hour"].estimate / variable if variable else inf
 
@@ -308,9 +309,9 @@ class ClusterCost(Result):
 
 def cluster_cost(deployment: Deployment) -> ClusterCost:
     """
-    What a deployment costs at its message rate.
+    Compute the cost of a deployment at its message rate.
 
-    deployment: `deployment.changed(messages_per_s=...)` prices it at another rate.
+    For another rate, give `deployment.changed(messages_per_s=...)`.
 
     >>> nine = Deployment(brokers=9, instance_usd_per_hour=0.388472, disks=18, disk_gb=300, disk_usd_per_gb_month=0.04,
     ...                   hours_per_month=720, messages_per_s=1.45e6, message_bytes=1000,

@@ -1,7 +1,7 @@
 """
-Dated list prices: one row per price and source; an item's range is that of its rows.
+Dated list prices: one row per price and source. The range of an item is from its lowest to its highest row.
 
-Prices are not samples, so the range is no confidence interval, and nothing is interpolated between rows.
+Prices are not samples: the range is not a confidence interval, and prices are not interpolated.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from wanbench.methods.cost.deployment import RANGE, Input
 
 COLUMNS = ("provider", "item", "unit", "price_usd", "region", "term", "as_of", "source", "obtained")
 UNITS = ("hour", "GB", "GB-month")  # GB is 10^9 bytes.
-# The term of all prices in the list that comes with the project; reserved and spot prices need a list of your own.
+# The only term in the project's price list; reserved and spot prices need a list of your own.
 ON_DEMAND = "on demand"
 
 
 def price_list(path: Path | str | None = None) -> pd.DataFrame:
     """
-    Return the list prices in `data/published/prices`, or a table of your own with the same columns.
+    Read the list prices of the project, or those in a file of your own with the same columns.
+
+    path: A CSV file; default: data/published/prices/list-prices.csv.
 
     Returns DataFrame: provider, item, unit ("hour", "GB" or "GB-month"), price_usd (US dollars per unit), region (which
         regions the price is for), term ("on demand", or any name, such as "spot"), as_of, source, obtained (how the
@@ -53,13 +55,13 @@ def price(
     provider: str, item: str, *, region: str | None = None, term: str = ON_DEMAND, prices: pd.DataFrame | None = None
 ) -> Input:
     """
-    Return the price of an item under a term, with the range over all rows of that term.
+    Return the price of an item, with the range over all rows of the item under the same term.
 
-    region: Selects the value among several prices by their `region` in the list. Required if prices differ.
-    term: As in the list.
-    prices: As `price_list` returns it; default: the list that comes with the project.
+    region: The region in the list whose price to take; required if regions have different prices.
+    term: A term in the list, such as "on demand".
+    prices: A table as `price_list` returns it; default: the project's price list.
 
-    Raises ParameterError: no such provider, item, term or region, or several prices and no region.
+    Raises ParameterError: the list has no such provider, item, term or region, or several prices and `region` is None.
 
     >>> between = price("gcp", "egress between regions", region="North America")
     >>> between.value, between.low, between.high

@@ -1,9 +1,9 @@
 """
-Throughput against distance if near pairs reach a ceiling: the rate of the NIC or of a policer.
+Fit throughput against distance when near pairs reach a ceiling, such as the rate of a NIC or of a policer.
 
-The regression takes values at a ceiling as right-censored: known only to reach a limit (Tobin 1958). In Olsen's (1978)
-parameters the likelihood is concave, so Newton's method with halved steps finds its one maximum, here for many
-weightings of the rows at once.
+The regression treats values at a ceiling as right-censored: the true value is at least the limit (Tobin 1958). In
+Olsen's (1978) parameters the likelihood is concave, so Newton's method with halved steps finds its only maximum, here
+for many weightings of the rows at once.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval
 
 from .straight_lines import THOUSAND_KM, half_distance
 
-MAX_STEPS = 60  # Newton's method converges in far fewer steps, unless there is no maximum
-MAX_HALVINGS = 40  # A step shorter by 2 to the 40th changes nothing but rounding
+MAX_STEPS = 60  # Newton's method converges in far fewer steps if there is a maximum
+MAX_HALVINGS = 40  # A step that is 2^40 times shorter changes only rounding
 # The search ends when the predicted rise of the log-likelihood is smaller; a fit with a smaller spread is perfect
 SMALL = 1e-10
 LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
 WITHIN = 0.05  # Width of the band below a ceiling in which values count as at it
 MIN_CROWD = 5  # Fewer values than this may lie close together by chance
-MIN_REGIONS = 3  # A ceiling of a cloud appears in several of its regions; repeats of one region agree for other reasons
+MIN_REGIONS = 3  # A cloud's ceiling shows in several of its regions; repeats of one region agree for other reasons
 # Without a ceiling, values become sparse towards the largest one, so there are fewer of them than in the band below
 CROWD_TO_BAND = 2.0
 CROWD_TO_ABOVE = 3.0  # Bursts above a ceiling are rare compared with the values at it
@@ -48,19 +48,24 @@ NORMAL = (
     "Without the ceiling, log throughput would scatter about one straight line, normally "
     "and with equal variance, also where the ceiling hides it. " + ASSUMPTION
 )
-# With a larger share of the rows at the ceiling, the line rests more on the assumption than on values
-MOSTLY_HIDDEN = 0.5
+# If a larger share of the rows is at the ceiling, the line depends more on the assumption than on values
+MOSTLY_CENSORED = 0.5
 
 
 def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np.ndarray]:
     """
-    Fit right-censored regressions: coefficients (weightings, coefficients) and standard deviations (weightings,).
+    Fit a right-censored regression for each of several weightings of the rows.
 
-    `design` is (rows, coefficients); `y` the value, or for a `censored` row its limit; `weights` (weightings, rows) how
-    often each row counts; `start` coefficients and spread to start from. NaN for a weighting without a maximum: fewer
-    uncensored rows than coefficients, or a perfect fit.
+    design: Array (rows, coefficients).
+    y: The value of each row; of a censored row, its limit.
+    censored: Whether the row's true value is at least `y`.
+    weights: Array (weightings, rows): how often each row counts. Default: one weighting, every row once.
+    start: Coefficients and standard deviation to start from.
 
-    Raises ParameterError: if all rows are censored, or the columns of the design are linearly dependent.
+    Returns: coefficients (weightings, coefficients) and standard deviations (weightings,), NaN for a weighting whose
+        likelihood has no maximum: fewer uncensored rows than coefficients, or a perfect fit.
+
+    Raises ParameterError: too few rows are uncensored, or the columns of the design are linearly dependent.
     """
     design, y, censored = np.asarray(design, float), np.asarray(y, float), np.asarray(censored, bool)
     weights = np.ones((1, len(y))) if weights is None else np.asarray(weights, float)
@@ -89,7 +94,7 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
         active, step = active[~done], step[~done]
         moved = np.zeros(len(active), dtype=bool)
         length = np.ones(len(active))
-        # The likelihood is concave, so halving the step must at last raise it, unless there is no maximum.
+        # The likelihood is concave, so a short enough step raises it, unless there is no maximum.
         for _ in range(MAX_HALVINGS):
             left = np.flatnonzero(~moved)
             if not len(left):
@@ -109,7 +114,7 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
 
 
 def _likelihood(theta, rows, censored, weights, free) -> np.ndarray:
-    """Compute the log-likelihood of each weighting up to a constant; minus infinity where 1 / s is not positive."""
+    """Compute the log-likelihood of each weighting, up to a constant; -inf if the inverse spread is not positive."""
     u = theta @ rows.T
     terms = np.where(censored, log_ndtr(u), -0.5 * u * u)
     scale = theta[:, -1]
@@ -119,7 +124,7 @@ def _likelihood(theta, rows, censored, weights, free) -> np.ndarray:
 
 
 def _newton(theta, rows, squares, censored, weights, free) -> tuple[np.ndarray, np.ndarray]:
-    """Compute Newton's step, and twice the increase of the likelihood it predicts."""
+    """Compute Newton's step, and twice the increase of the log-likelihood that it predicts."""
     u, k = theta @ rows.T, theta.shape[1]
     ratio = np.exp(-0.5 * u * u - LOG_ROOT_2_PI - log_ndtr(u))
     gradient = (weights * np.where(censored, ratio, -u)) @ rows
@@ -132,10 +137,15 @@ def _newton(theta, rows, squares, censored, weights, free) -> tuple[np.ndarray, 
 
 def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
     """
-    Find the ceiling in bit/s, NaN if there is none, and the rule as text.
+    Find the ceiling of throughputs in bit/s.
 
-    Values cluster within 5 % below it. At most 2 % of the values, and at least one, may lie above, so that
-    a single outlier does not hide a ceiling; the cluster must then have at least 3 times as many values as lie above.
+    A ceiling is a value within 5 % below which values from several regions cluster. Up to 2 % of the values, or one
+    value, may lie above it, so that an outlier does not hide it; the cluster must have at least 3 times as many values
+    as lie above.
+
+    sources: The sending region of each value.
+
+    Returns: the ceiling (NaN if there is none), and the counts behind the decision as text.
 
     >>> crowd = [970e6, 968e6, 971e6, 969e6, 973e6, 972e6, 400e6, 200e6]
     >>> find_ceiling(crowd, list("abcabcab"))[0]
@@ -163,14 +173,15 @@ def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
 @dataclass(frozen=True, repr=False)
 class CeilingFit(Result):
     """
-    log10(throughput) = intercept + slope x distance, where values at the ceiling are lower bounds.
+    The line log10(throughput) = intercept + slope x distance, with values at a ceiling as lower bounds.
 
-    slope, half_distance, intercept: Change per 1,000 km; distance that halves throughput, in km; throughput at distance
-        0 without a ceiling, in bit/s.
-    spread: The factor by which throughput scatters about the line: 10 to the standard deviation.
-    plain_slope, plain_half_distance: The same by least squares on the unchanged values.
-    effect: Half-distance with the ceiling over that without.
-    ceilings: Per source: source, ceiling_bps, n (rows at it), n_rows, rule.
+    slope: Change of log10(bit/s) per 1,000 km.
+    half_distance: Distance that halves throughput, in km.
+    intercept: Throughput at distance 0 if there were no ceiling, in bit/s.
+    spread: The factor by which throughput scatters about the line: 10 to the power of the standard deviation.
+    plain_slope, plain_half_distance: The same by least squares that ignores ceilings.
+    effect: `half_distance` over `plain_half_distance`.
+    ceilings: Per sending cloud: source, ceiling_bps, n (rows at the ceiling), n_rows, rule.
     rows: Per ordered pair: from_region, to_region, distance_km, value in bit/s, censored.
     """
 
@@ -197,7 +208,7 @@ class CeilingFit(Result):
 
     @property
     def listed_ceilings(self) -> str:
-        """The ceilings that were reached: "1.00 Gbit/s from gcp (230)"; "" if none."""
+        """The ceilings that values reached, such as "1.00 Gbit/s from gcp (230)"; "" if none."""
         return ", ".join(
             f"{quantity(row.ceiling_bps, 'bit/s')} from {row.source} ({row.n:,})"
             for row in self.ceilings.itertuples()
@@ -218,12 +229,14 @@ class CeilingFit(Result):
 
 def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
     """
-    Fit log10(throughput) on distance over ordered pairs; values at their sender's ceiling count as censored.
+    Fit log10(throughput) on distance over ordered pairs, with values at the sending cloud's ceiling censored.
 
-    `find_ceiling` looks for one ceiling per sending cloud. A value of at least 95 % of it counts as "at least 95 % of
-    the ceiling": a cut somewhat below the ceiling costs a little precision but adds no bias.
+    `find_ceiling` finds at most one ceiling per sending cloud. A value of 95 % of the ceiling or more counts as "at
+    least 95 % of the ceiling": to censor from a little below the ceiling costs some precision but adds no bias.
 
-    Raises ParameterError: with fewer than 3 regions, or too few rows below the ceiling.
+    pairs: Table `pairs` with `distance_km` and `throughput_bps`.
+
+    Raises ParameterError: there are fewer than 3 regions, or too few rows below the ceiling.
     """
     sample = directed(pairs, "throughput_bps")
     require_regions(sample, 3, "a line with a ceiling")
@@ -288,14 +301,14 @@ def _cautions(value: pd.Series, tops: pd.Series, censored: np.ndarray) -> tuple[
     cautions = ()
     if above := int((value > tops * (1 + WITHIN)).sum()):
         cautions += (f"{count(above, 'value')} above the ceiling by more than {100 * WITHIN:g} %",)
-    if censored.mean() > MOSTLY_HIDDEN:
+    if censored.mean() > MOSTLY_CENSORED:
         share = f"{100 * censored.mean():.0f} %"
         cautions += (f"{share} of the rows are at a ceiling: the line beyond it is extrapolated",)
     return cautions
 
 
 def _with_direction(effect: Estimate) -> Estimate:
-    """Return the ratio of half-distances with a claim that says "longer" or "shorter"."""
+    """Return the ratio of half-distances with a claim that says "longer", "shorter" or "may be chance"."""
     start = "With the ceiling the half-distance is"
     if effect.low <= 1 <= effect.high:
         return replace(effect, claim=f"{start} {{}} the one without, which may be chance")
@@ -304,7 +317,7 @@ def _with_direction(effect: Estimate) -> Estimate:
 
 
 def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread) -> dict:
-    """Slope, intercept and spread with the ceiling; slope and intercept without; the ratio of half-distances."""
+    """Estimate each parameter with the ceiling, the line without it ("plain"), and the ratio of half-distances."""
     first, second, n_places, n_pairs = grouped.first, grouped.second, grouped.n, int(both.max()) + 1
     has_interval = n_places >= FEWEST_FOR_INTERVAL
     ordinary = least_squares(design, y, first, second, both, n_places)
@@ -327,8 +340,8 @@ def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread
             Interval(PAIRS_INDEPENDENT, change(value - naive), change(value + naive)),
         )
 
-    # The half-distance is inversely proportional to the slope, so the ratio of half-distances, with the ceiling over
-    # without, is that of the slopes without over with. Its logarithm has the more symmetric interval.
+    # The half-distance is inversely proportional to the slope, so the ratio of half-distances (with over without the
+    # ceiling) is the ratio of the slopes (without over with). Its logarithm has the more symmetric interval.
     with np.errstate(invalid="ignore", divide="ignore"):
         log_ratios = [
             np.log(without / with_)
@@ -348,6 +361,6 @@ def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread
 
 
 def _refit(design, held, censored, kept, coefficients, spread) -> np.ndarray:
-    """Intercept, slope and log spread over each set of rows."""
+    """Fit intercept, slope and log spread to each subset of rows; `kept` is (subsets, rows)."""
     values, spreads = tobit(design, held, censored, kept.astype(float), (coefficients, spread))
     return np.column_stack([values, np.log(spreads)])

@@ -1,4 +1,4 @@
-"""Analysis of covariance over cloud pairs: at equal distance, does it matter which clouds a pair joins?"""
+"""Analysis of covariance over pairs of regions: do pairs differ by their clouds at equal distance?"""
 
 from __future__ import annotations
 
@@ -49,23 +49,26 @@ def clouds_of(names: list[str]) -> np.ndarray:
 
 
 def cross_cloud(names: list[str]) -> np.ndarray:
-    """1 for two regions of different clouds, else 0: (regions, regions)."""
+    """Return an array (regions, regions): 1 for two regions of different clouds, else 0."""
     clouds = clouds_of(names)
     return (clouds[:, None] != clouds).astype(float)
 
 
 @dataclass(frozen=True)
-class Scale:
+class DifferenceScale:
     """
-    The scale of differences: milliseconds, or log10(bit/s), whose differences are shown as ratios.
+    How differences between groups are computed and worded.
 
-    `nothing` is the value that means no difference; `equal`, `greater` and `smaller` are sentences about two groups for
-    no difference, and for a difference, given as that of the larger group, so positive or a ratio above 1.
+    ratio: Whether values are log10(bit/s), whose differences are shown as ratios; else they are milliseconds.
+    no_difference: The value of a difference that means "equal": 0 ms or ratio 1.
+    join: The word between two groups in a name: "less" or "over".
+    equal, greater, smaller: Claims about `one` and `other` for each outcome. A difference is stated for the larger
+        group, so that it is positive or a ratio above 1.
     """
 
     ratio: bool
     unit: str
-    nothing: float
+    no_difference: float
     join: str
     equal: str
     greater: str
@@ -77,13 +80,13 @@ class Scale:
         return inf if value > LARGEST_LOG10 else 10**value
 
     def opposite(self, value: float) -> float:
-        """Return the same difference seen from the other group."""
+        """Return the same difference with the two groups exchanged."""
         if not self.ratio:
             return -value
         return 1 / value if value > 0 else inf
 
 
-MILLISECONDS = Scale(
+MILLISECONDS = DifferenceScale(
     False,
     "ms",
     0.0,
@@ -92,7 +95,7 @@ MILLISECONDS = Scale(
     "At equal distance, round trips {one} are {{}} slower than {other}",
     "At equal distance, round trips {one} are {{}} faster than {other}",
 )
-RATIOS = Scale(
+RATIOS = DifferenceScale(
     True,
     "times",
     1.0,
@@ -106,16 +109,18 @@ RATIOS = Scale(
 @dataclass(frozen=True, repr=False)
 class GroupContrast(Result):
     """
-    One group of pairs against another at equal distance.
+    The difference between two groups of pairs at equal distance.
 
-    `estimate` is `one` less `other` in ms, or `one` over `other` in times; `p` its MRQAP p-value.
+    one, other: Labels of the groups.
+    estimate: `one` less `other` in ms, or `one` over `other` as a ratio.
+    p: Its p-value by permutation of regions (MRQAP).
     """
 
     one: str
     other: str
     estimate: Estimate
     p: Estimate
-    scale: Scale
+    scale: DifferenceScale
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -127,17 +132,17 @@ class GroupContrast(Result):
 
     @property
     def reported(self) -> Estimate:
-        """The estimate for a sentence: with a word for the direction, and then never negative or below 1."""
+        """The estimate as a sentence states it: its claim says which group is larger, so it is positive or above 1."""
         estimate, scale, labels = self.estimate, self.scale, {"one": self.one, "other": self.other}
-        if estimate.low <= scale.nothing <= estimate.high:
+        if estimate.low <= scale.no_difference <= estimate.high:
             return replace(estimate, claim=scale.equal.format(**labels))
-        if estimate.estimate >= scale.nothing:
+        if estimate.estimate >= scale.no_difference:
             return replace(estimate, claim=scale.greater.format(**labels))
         claim = scale.smaller.format(**labels)
         return estimate.transformed(scale.opposite, quantity=estimate.quantity, claim=claim, unit=estimate.unit)
 
     def row(self) -> dict:
-        """Return the contrast as a table row: that of its estimate, with its p-value."""
+        """Return the contrast as a table row: the groups, `Estimate.row`, and the p-value with its interval."""
         ends = {"p": self.p.estimate, "p_low": self.p.low, "p_high": self.p.high}
         return {"one": self.one, "other": self.other} | self.estimate.row() | ends
 
@@ -145,11 +150,14 @@ class GroupContrast(Result):
 @dataclass(frozen=True)
 class Groups:
     """
-    Regression of pairs on distance and on membership in groups, for contrasts.
+    A regression of pairs on distance and on groups of pairs, from which contrasts between groups are computed.
 
-    `members` maps each group to a (regions, regions) array of 0 and 1; `y` and `distance` (in 1,000 km) are
-    (regions, regions) arrays; `cells` are the pairs in use; `fit` holds the coefficients of the groups in their order,
-    then that of distance; `of_region` is the place of each of `names`.
+    members: Per group, an array (regions, regions) of 0 and 1: whether a pair belongs to the group.
+    y, distance: The values, and the distances in 1,000 km: arrays (regions, regions).
+    cells: The pairs in use, as two arrays of indices.
+    fit: The coefficients: one per group in the order of `members`, then the slope on distance.
+    names: The regions.
+    of_region: The index of each region's place.
     """
 
     members: dict[str, np.ndarray]
@@ -160,12 +168,17 @@ class Groups:
     names: list[str]
     of_region: np.ndarray
 
-    def contrast(self, weights: dict[str, float], labels, scale: Scale, orders, warnings) -> GroupContrast:
+    def contrast(self, weights: dict[str, float], labels, scale: DifferenceScale, orders, warnings) -> GroupContrast:
         """
-        Return the difference between weighted group levels (weights add to 0), with its p-value.
+        Estimate a weighted sum of the groups' levels, with its p-value.
 
-        For directions, the t quantile has n - 1 degrees of freedom, n being the places of the smallest cloud involved:
-        the conservative end of Welch's range.
+        For directions ("aws>gcp"), the t quantile has n - 1 degrees of freedom, where n is the number of places of the
+        smallest cloud involved: the conservative end of Welch's range.
+
+        weights: By group; they add to 0.
+        labels: Names of the two sides.
+        orders: Permutations of the regions (`permutation.relabellings`).
+        warnings: Cautions for both estimates.
         """
         group_weights = np.array([weights.get(name, 0.0) for name in self.members])
         vector = np.append(group_weights, 0.0)
@@ -180,8 +193,8 @@ class Groups:
             warnings = (*warnings, f"one of the clouds has only {count(smallest, 'place')} here")
         degrees = self.fit.freedom(vector) if freedom is None else freedom
         one, other = labels
-        # Rotate the groups' columns such that one coefficient is the contrast. Their sum is the constant, which
-        # `t_statistics` adds itself, so the other columns are orthogonal to both.
+        # Rotate the groups' columns so that one coefficient is the contrast. The sum of the columns is the constant,
+        # which `t_statistics` adds itself, so the other columns are orthogonal to both.
         stack = np.stack([*self.members.values()])
         covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
         rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
@@ -205,7 +218,7 @@ class Groups:
 
 
 def mrqap_p(quantity: str, y, covariate, others: list, cells, orders: np.ndarray, warnings) -> Estimate:
-    """Compute the p-value of a covariate given the others (`permutation.t_statistics`)."""
+    """Compute the permutation p-value of a covariate, given the others (MRQAP, `permutation.t_statistics`)."""
     observed, drawn = permutation.t_statistics(y, covariate, others, cells, orders)
     claim = "relabelled, as strong a t statistic arises with probability {}"
     extreme, basis = permutation.as_extreme(drawn, observed), (len(cells[0]), len(y))
@@ -213,7 +226,7 @@ def mrqap_p(quantity: str, y, covariate, others: list, cells, orders: np.ndarray
 
 
 def ends(group: str) -> tuple[str, str]:
-    """Return the two clouds of a group's name: "aws-gcp" (unordered) or "aws>gcp" (ordered)."""
+    """Return the two clouds in the name of a group: "aws-gcp" (both directions) or "aws>gcp" (one direction)."""
     one, _, other = group.partition(">" if ">" in group else "-")
     return one, other
 
@@ -232,15 +245,16 @@ def group_label(group: str) -> str:
 
 
 def pairwise(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
-    """Return the contrast of every two groups: weights and labels."""
+    """Return the weights and labels that contrast each group with each other group."""
     return [({a: 1.0, b: -1.0}, (group_label(a), group_label(b))) for a, b in combinations(groups, 2)]
 
 
 def crossings(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
     """
-    Return the contrast of two clouds' common pairs with the mean of the pairs within either: the cost of crossing.
+    Return the weights and labels that contrast pairs between two clouds with the mean of pairs within each cloud.
 
-    Whatever the regions of a cloud have in common cancels, since each cloud has half the weight on either side.
+    This is the cost of crossing: effects that all regions of a cloud share cancel, as each cloud has the same weight on
+    both sides.
     """
     contrasts = []
     for name in groups:
@@ -258,17 +272,17 @@ BETWEEN, WITHIN = "between clouds", "within one cloud"
 @dataclass(frozen=True, repr=False)
 class CloudComparison(Result):
     """
-    Pairs between clouds against pairs within one, at equal distance.
+    Pairs between clouds compared with pairs within one cloud, at equal distance.
 
-    Differences are in ms, or, for throughput, ratios.
+    Differences are in ms; for throughput they are ratios.
 
-    difference: Between clouds against within one, with a common slope and a separate level for the regions of each
-        cloud.
-    difference_at_mean: The same difference at the mean distance, with a separate slope for each.
-    slope_difference, slope_p: Between clouds less within one, per 1,000 km, and its MRQAP p-value.
-    contrasts: Every pair of clouds against every other, with a common slope.
-    crossing: Pairs between two different clouds against the mean of the pairs within each of them.
-    directions: For throughput: from one cloud to another against the opposite direction, over ordered pairs.
+    difference: Pairs between clouds against pairs within one, with one slope for both and a separate level for the
+        regions of each cloud.
+    difference_at_mean: The same at the mean distance, with a separate slope for pairs between and within clouds.
+    slope_difference, slope_p: Slope of pairs between clouds less slope of pairs within one, per 1,000 km; its p-value.
+    contrasts: Each pair of clouds against each other pair of clouds, with one slope.
+    crossing: Pairs between two clouds against the mean of the pairs within each of the two.
+    directions: For throughput only: from one cloud to another against the opposite direction, over ordered pairs.
     """
 
     difference: GroupContrast
@@ -314,7 +328,7 @@ class CloudComparison(Result):
         return pd.DataFrame(rows, columns=heads)
 
     def figure(self) -> go.Figure:
-        """Every contrast at equal distance with its interval by place, the naive one, and no difference as a line."""
+        """Draw every contrast with its interval by place and its naive interval; a line marks "no difference"."""
         scale, contrasts = self.difference.scale, self.all_contrasts
         estimates = [contrast.estimate for contrast in contrasts]
         dense = len(contrasts) > MAX_TWO_LINE_ROWS
@@ -341,7 +355,7 @@ class CloudComparison(Result):
             ],
             hovertemplate="%{text}<extra></extra>",
         )
-        primitives.reference_line(figure, x=scale.nothing)
+        primitives.reference_line(figure, x=scale.no_difference)
         figure.update_yaxes(tickvals=rows, ticktext=labels, autorange="reversed", showgrid=False, zeroline=False)
         figure.update_xaxes(title="difference of round-trip time (ms)")
         if scale.ratio:
@@ -370,21 +384,18 @@ def compare_clouds(
     pairs: pd.DataFrame, *, column: str = "rtt_ms", permutations: int = PERMUTATIONS, seed: int = 0
 ) -> CloudComparison:
     """
-    Regress a column on distance and on the clouds of a pair, one value per unordered pair.
+    Compare pairs between clouds with pairs within one cloud, at equal distance, by one value per unordered pair.
 
-    The model has a separate level for the regions of each cloud, so that a slow cloud does not count as a cost of
-    crossing, however many regions it has. Intervals come from the jackknife over places, scaled by variance
-    components with effects of a place on the level, on the slope, and on what crossing costs; p-values from MRQAP.
-    For directions, over ordered pairs, the variance is the jackknife over places less that over pairs.
+    The regression on distance has a separate level for the regions of each cloud, so that a slow cloud does not count
+    as a cost of crossing, however many regions it has. Intervals come from the jackknife over places, scaled by
+    variance components with effects of places on the level, on the slope and on the cost of crossing; p-values come
+    from MRQAP. For directions, over ordered pairs, the variance is the jackknife over places less the one over pairs.
 
-    Parameters
-    ----------
-    column : str
-        "rtt_ms", or "throughput_bps": then differences are ratios, and both directions are compared as well.
-    permutations, seed
-        As for `mantel`.
+    pairs: Table `pairs`.
+    column: "rtt_ms", or "throughput_bps": then differences are ratios, and both directions are compared as well.
+    permutations, seed: Number of permutations of the regions, and the seed of their draw.
 
-    Raises ParameterError: with fewer than 4 regions, or without pairs of both kinds.
+    Raises ParameterError: there are fewer than 4 regions, or not both kinds of pairs.
     """
     scale = RATIOS if column == "throughput_bps" else MILLISECONDS
     sample = unordered(pairs, column, combine="geometric mean" if scale.ratio else "median")
@@ -416,11 +427,10 @@ def compare_clouds(
         )
 
     def tested(model: list[np.ndarray], k: int, quantity: str) -> Estimate:
-        """Compute the p-value of column k of the model, given the others."""
         return mrqap_p(quantity, y, model[k], [*model[:k], *model[k + 1 :]], cells, orders, notes)
 
     def between_clouds(model: list[np.ndarray], how: str, assumption: str) -> tuple[GroupContrast, Coefficients]:
-        """Between clouds against within one: the first column of the model."""
+        """Contrast pairs between clouds with pairs within one: the first column of the model."""
         fit = fit_pairs(value, cells, grouped, model)
         estimate = fit.combination(np.eye(len(fit.values))[1]).estimate(
             scale.estimate,
@@ -476,7 +486,11 @@ def _design(cells, columns: list[np.ndarray]) -> np.ndarray:
 
 
 def fit_pairs(value, cells, grouped: Units, columns: list[np.ndarray]) -> Coefficients:
-    """Regression on crossing, distance and further columns; in the working model every unit shifts these two."""
+    """
+    Fit values on crossing, distance and further columns, in this order.
+
+    In the working model every unit has its own effect on the first two coefficients.
+    """
     design = _design(cells, columns)
     return least_squares(design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=(2, 1))
 
@@ -485,11 +499,13 @@ def cloud_levels(
     names: list[str], cells, columns: list[np.ndarray], grouped: Units
 ) -> tuple[list[np.ndarray], list[str]]:
     """
-    Columns for the levels of the clouds, and the clouds whose level cannot be separated from the cost of crossing.
+    Return a column for the level of each cloud, and the clouds whose level cannot be separated from crossing.
 
-    A column (regions, regions) counts how many of a pair's two regions belong to a cloud, centred over the pairs. The
-    first cloud is the reference. A column is left out if it is linearly dependent on the others once some unit is left
-    out.
+    A column (regions, regions) counts how many of a pair's two regions belong to the cloud, centred over the pairs. The
+    first cloud is the reference and has no column. A column is left out if, without some unit, it is linearly dependent
+    on the others.
+
+    columns: The columns already in the model.
     """
     clouds = clouds_of(names)
     kept, unclear = [], []
@@ -506,7 +522,7 @@ def cloud_levels(
 
 
 def membership(names: list[str], group: str) -> np.ndarray:
-    """1 for pairs of regions that belong to a group of cloud pairs, else 0: (regions, regions)."""
+    """Return an array (regions, regions): 1 for pairs of regions that belong to a group, else 0."""
     clouds = clouds_of(names)
     one, other = ends(group)
     forth = (clouds[:, None] == one) & (clouds == other)
@@ -514,7 +530,11 @@ def membership(names: list[str], group: str) -> np.ndarray:
 
 
 def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grouped: Units, both) -> Groups:
-    """Compute the regression on distance and groups; units shift the level, the slope, and the pairs between clouds."""
+    """
+    Fit values on groups and distance.
+
+    In the working model every unit has its own effect on the level, on the slope, and on pairs between clouds.
+    """
     crosses = np.array([*(ends(name)[0] != ends(name)[1] for name in members), False], dtype=float)
     design = np.column_stack([*(group[cells] for group in members.values()), far[cells]])
     shifted = [np.eye(design.shape[1])[-1]]
@@ -525,7 +545,7 @@ def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grou
 
 
 def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast, ...]:
-    """Each direction between two clouds against the reverse, over ordered pairs with one slope."""
+    """Contrast each direction between two clouds with the opposite one, over ordered pairs with one slope."""
     sample = directed(pairs, column)
     cells, n_regions = (sample.first, sample.second), len(names)
     value = np.log10(sample.frame.value.to_numpy())
@@ -549,7 +569,7 @@ def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast
 
 
 def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour: str, width: int) -> None:
-    """Return a bar per interval in one trace: a NaN after each pair of ends breaks the line."""
+    """Draw a bar per interval as one trace; a NaN after each interval breaks the line."""
     figure.add_scatter(
         x=np.array([(bar.low, bar.high, np.nan) for bar in intervals]).ravel(),
         y=np.repeat(rows, 3),

@@ -1,4 +1,4 @@
-"""Path inflation, RTT over the round trip of light in fibre (Singla et al. 2014), and the physics check."""
+"""Path inflation (RTT over the round trip of light in fibre, Singla et al. 2014), and pairs faster than light."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval
 
 from .pair_points import FEW_PAIRS, POINTS, pair_labels
 
-NEAREST_KM = 100.0  # The ratio of nearer pairs says more about coordinates than about paths
-# With fewer places of a cloud, resamples of its pairs repeat one or two paths and the interval means nothing
+NEAREST_KM = 100.0  # For nearer pairs the ratio depends more on errors of coordinates than on paths
+# With fewer places of a cloud, resamples repeat one or two paths, and the interval would be meaningless
 MIN_PLACES_PER_CLOUD = 3
 ALL = "all"
 METHOD = (
@@ -39,10 +39,10 @@ ASSUMPTION = (
 @dataclass(frozen=True, repr=False)
 class Inflation(Result):
     """
-    Path inflation per pair and its median per cloud pair.
+    Path inflation of each pair, and its median per pair of clouds.
 
-    `pairs` has region_a, region_b, cloud_pair, distance_km, light_rtt_ms, rtt_ms, inflation. `medians` maps
-    each cloud pair, and "all", to an Estimate.
+    pairs: Per unordered pair: region_a, region_b, cloud_pair, distance_km, light_rtt_ms, rtt_ms, inflation.
+    medians: The median by pair of clouds ("aws-gcp"), and "all".
     """
 
     pairs: pd.DataFrame
@@ -55,7 +55,7 @@ class Inflation(Result):
         return (self.medians[ALL], *(median for name, median in self.medians.items() if name != ALL))
 
     def figure(self) -> go.Figure:
-        """RTT over the round trip of light in fibre: every pair, per pair of clouds, with the median's interval."""
+        """Draw the inflation of every pair, a strip per pair of clouds, with the median and its interval."""
         figure = go.Figure()
         names = [name for name in self.medians if name != ALL]
         size = 5 if len(self.pairs) > FEW_PAIRS else 8
@@ -105,10 +105,12 @@ class Inflation(Result):
 
 def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0) -> Inflation:
     """
-    Compute RTT / light RTT per unordered pair, and its median per cloud pair with an interval by place.
+    Compute RTT over light RTT for each unordered pair, and its median per pair of clouds, with intervals by place.
 
-    Pairs nearer than 100 km are left out, and counted. A place that holds regions of two clouds is resampled among
-    places of the same clouds. Table `pairs` needs `light_rtt_ms`.
+    Pairs nearer than 100 km are left out and counted. The bootstrap resamples places within strata: places with regions
+    of the same clouds.
+
+    pairs: Table `pairs`, with `light_rtt_ms`.
     """
     sample = unordered(check_pairs(pairs, "light_rtt_ms"), "rtt_ms")
     frame = sample.frame.rename(columns={"value": "rtt_ms"})
@@ -158,19 +160,19 @@ def _median(frame, name, notes, places, resamples, seed) -> Estimate:
 
 
 def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
-    """Return the stratum of each place: its clouds; a place alone in its stratum joins the commonest one."""
+    """Return the stratum of each place, named by its clouds; a lone place joins the most common stratum."""
     strata = ["+".join(sorted(clouds)) for clouds in clouds_of_place]
     sizes = Counter(strata)
     common = sizes.most_common(1)[0][0]
-    # a stratum of one place would be drawn in every resample, and its part of the variance would be missing
+    # Every resample would draw the only place of a stratum, so its part of the variance would be missing.
     return np.array([name if sizes[name] > 1 else common for name in strata])
 
 
 def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
     """
-    Compute the interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
+    Compute the interval of the median of independent values from order statistics (Hahn & Meeker 1991).
 
-    NaN at both ends if there are too few values for the level.
+    Both ends are NaN if there are too few values for the level.
     """
     values = np.sort(np.asarray(values, dtype=float))
     tail = (1 - level) / 2
@@ -184,10 +186,11 @@ def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
 @dataclass(frozen=True, repr=False)
 class PhysicsCheck(Result):
     """
-    Ordered pairs whose RTT is below that of light in fibre.
+    Ordered pairs whose RTT is below the round trip of light in fibre.
 
-    `offenders` has from_region, to_region, distance_km, light_rtt_ms, rtt_ms, below_by_ms, below_by (fraction
-    of the bound) and farthest_possible_km, worst first.
+    offenders: Such pairs, worst first: from_region, to_region, distance_km, light_rtt_ms, rtt_ms, below_by_ms, below_by
+        (as a fraction of the light RTT), farthest_possible_km.
+    n_pairs, n_unchecked: Number of pairs checked, and of pairs without an RTT or a distance.
     """
 
     offenders: pd.DataFrame
@@ -239,9 +242,11 @@ class PhysicsCheck(Result):
 
 def physics_check(pairs: pd.DataFrame) -> PhysicsCheck:
     """
-    Find ordered pairs whose RTT is below that of light in fibre, from `distance_km` and `light_rtt_ms`.
+    Find ordered pairs whose RTT is below the round trip of light in fibre.
 
-    The plausibility rules do the same for every table, and name the region at fault.
+    The plausibility rules check every table for the same, and name the region at fault.
+
+    pairs: Table `pairs`, with `distance_km` and `light_rtt_ms`.
     """
     names = ["from_region", "to_region", "distance_km", "light_rtt_ms", "rtt_ms"]
     rows = check_pairs(pairs, *names)[names]

@@ -1,4 +1,4 @@
-"""Traces that figures of pairs share: points by pair of clouds, a line within its band, the floor set by light."""
+"""Traces shared by figures of pairs: points by pair of clouds, a line with its band, the lower limit set by light."""
 
 from __future__ import annotations
 
@@ -39,10 +39,13 @@ def add_points(figure: go.Figure, frame: pd.DataFrame, x: pd.Series, y: pd.Serie
 
 def against_distance(frame: pd.DataFrame, band_of, column: str, name: str) -> tuple[go.Figure, pd.DataFrame]:
     """
-    Draw the values of pairs against distance, and a fitted line in its band.
+    Draw the values of pairs against distance, with a fitted line and its band.
 
-    `band_of` gives the band (distance_km, column, low, high) at distances; `column` is "rtt_ms", whose floor is drawn
-    as well, or "throughput_bps". Returns the figure and the band.
+    band_of: Takes distances in km and returns the line with its band: distance_km, `column`, low, high.
+    column: "rtt_ms" (the round trip of light in fibre is drawn too) or "throughput_bps".
+    name: The line's name in the legend.
+
+    Returns the figure, and the band as drawn.
     """
     figure, ends = go.Figure(), distance_ends(frame)
     add_points(figure, frame, frame.distance_km, frame.value, f"%{{x:,.0f}} km<br>{HOVER[column]}")
@@ -70,15 +73,15 @@ def add_light(figure: go.Figure, ends: np.ndarray, **cell) -> None:
 
 
 def distance_ends(frame: pd.DataFrame) -> np.ndarray:
-    """Return both ends of the axis of distances: 0, and a little more than the longest."""
+    """Return the range of the distance axis in km: from 0 to slightly beyond the longest distance."""
     return np.array([0.0, frame.distance_km.max() * 1.02])
 
 
 def pair_labels(frame: pd.DataFrame) -> list[str]:
-    """Return the two regions of each pair, as Plotly shows them."""
+    """Return the label of each pair, "region – region", escaped for Plotly."""
     return [theme.plain(" – ".join(pair)) for pair in frame[["region_a", "region_b"]].to_numpy()]
 
 
 def basis(sample) -> str:
-    """Return the sample behind a figure: "66 pairs of 12 regions"."""
+    """Return the size of a sample as text: "66 pairs of 12 regions"."""
     return f"{count(sample.n_pairs, 'pair')} of {count(sample.n_regions, 'region')}"

@@ -1,4 +1,4 @@
-"""RTT and throughput against distance: straight lines over unordered pairs, with intervals by place."""
+"""Fit RTT and throughput against distance: straight lines over unordered pairs, with intervals by place."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS, light_rtt_ms
 from .pair_points import POINTS, against_distance, basis, distance_ends
 
 THOUSAND_KM = 1000.0  # Slopes are per 1,000 km
-# The simulated quantity whose coverage applies to each number of the line
+# The key in `coverage.COVERAGE` of each parameter of the line
 COVERAGE_OF = {"slope": "slope", "intercept": "RTT intercept", "pearson": "Pearson r", "spearman": "Pearson r"}
 
 
 @dataclass(frozen=True, repr=False)
 class RttFit(Result):
     """
-    RTT = intercept + slope x distance.
+    The line RTT = intercept + slope x distance.
 
-    slope, intercept: ms per 1,000 km, and ms.
+    slope, intercept: In ms per 1,000 km, and in ms.
     pearson, spearman: Correlations of RTT with distance.
-    speed_in_fibre, speed_in_vacuum: Effective speed 2 / slope as a fraction of light in fibre (index 1.468), and of
-        light in vacuum.
+    speed_in_fibre, speed_in_vacuum: The effective speed, 2 / slope, as a fraction of the speed of light in fibre
+        (index 1.468) and in vacuum.
     sample: The pairs in use, and the rows left out.
     """
 
@@ -57,13 +57,15 @@ class RttFit(Result):
         return f"{self.slope.sentence} {self.speed_in_fibre.sentence}"
 
     def band(self, distance_km) -> pd.DataFrame:
-        """Return the fitted line with the interval of its height: distance_km, rtt_ms, low, high."""
+        """Return the fitted line and its interval at each distance in km: distance_km, rtt_ms, low, high."""
         return _band(self.line, distance_km).rename(columns={"y": "rtt_ms"})
 
     def figure(self, *, note: str = "") -> go.Figure:
         """
-        RTT of every unordered pair against distance, by pair of clouds, with the fitted line and the interval of its
-        height, over the floor that light in fibre sets.
+        Draw RTT against distance: a point per unordered pair, coloured by pair of clouds, the fitted line with its
+        interval, and the round trip of light in fibre.
+
+        note: Text shown below the figure.
         """
         sample, frame = self.sample, self.sample.frame
         figure, _ = against_distance(frame, self.band, "rtt_ms", "least squares")
@@ -89,10 +91,10 @@ class RttFit(Result):
 @dataclass(frozen=True, repr=False)
 class ThroughputFit(Result):
     """
-    log10(throughput) = intercept + slope x distance.
+    The line log10(throughput) = intercept + slope x distance.
 
     slope: Change of log10(bit/s) per 1,000 km.
-    factor: The factor by which 1,000 km more multiply throughput: 10 to the slope.
+    factor: The factor by which another 1,000 km multiply throughput: 10 to the power of the slope.
     half_distance: The distance that halves throughput, in km (`half_distance`).
     pearson, spearman: Correlations of log10(throughput) with distance.
     """
@@ -112,13 +114,13 @@ class ThroughputFit(Result):
         return (self.half_distance, self.factor, self.slope, self.pearson, self.spearman)
 
     def band(self, distance_km) -> pd.DataFrame:
-        """Return the fitted line with the interval of its height: distance_km, throughput_bps, low, high."""
+        """Return the fitted line and its interval at each distance in km: distance_km, throughput_bps, low, high."""
         band = _band(self.line, distance_km)
         band[["y", "low", "high"]] = 10 ** band[["y", "low", "high"]]
         return band.rename(columns={"y": "throughput_bps"})
 
     def figure(self) -> go.Figure:
-        """Throughput (log axis) of every unordered pair against distance, with the fitted line and its interval."""
+        """Draw throughput (log axis) of each unordered pair against distance, with the fitted line and its interval."""
         sample, frame = self.sample, self.sample.frame
         figure, _ = against_distance(frame, self.band, "throughput_bps", "least squares")
         figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(frame.value, "bit/s"))
@@ -140,16 +142,18 @@ def fit_rtt(pairs: pd.DataFrame, **options) -> RttFit:
     """
     Fit RTT on distance by ordinary least squares, one value per unordered pair (the median of both directions).
 
-    Rows of table `pairs` without `distance_km` and `rtt_ms` are left out, counted and stated in the cautions. Options,
-    as in `line.straight_line`: `level`; `resamples` and `seed` of the region bootstrap, which is reported next to the
-    main interval; `cluster`, the independent unit of intervals: "place" (regions at most 100 km apart), "region", a
-    number of km, or a mapping of regions to names (`places.units`).
+    Rows without `distance_km` or `rtt_ms` are left out; a caution states how many.
+
+    pairs: Table `pairs`.
+    **options: Options of `line.straight_line`: `level`; `resamples` and `seed` of the region bootstrap, which is shown
+        next to the main interval; `cluster`, the unit that intervals treat as independent: "place" (regions at most
+        100 km apart), "region", a number of km, or a mapping of regions to names (`places.units`).
     """
     return rtt_line(unordered(pairs, "rtt_ms"), **options)
 
 
 def rtt_line(sample: Sample, **options) -> RttFit:
-    """`fit_rtt` of unordered pairs whose value is an RTT in ms."""
+    """Fit as `fit_rtt` does, from a sample whose values are RTTs in ms."""
     line = straight_line(sample, sample.frame.distance_km / THOUSAND_KM, sample.frame.value, **options)
     slope = _estimate(line, "slope", "RTT per distance", "RTT grows by {} of distance", "ms per 1,000 km")
     if slope.estimate < 0:
@@ -169,17 +173,17 @@ def rtt_line(sample: Sample, **options) -> RttFit:
 
 def fit_throughput(pairs: pd.DataFrame, **options) -> ThroughputFit:
     """
-    log10(throughput) on distance by ordinary least squares, one value per unordered pair.
+    Fit log10(throughput) on distance by ordinary least squares, one value per unordered pair.
 
-    The two directions of a pair share distance and path, so their errors are correlated and they count as one
-    observation: their geometric mean. If every pair has both directions, the line through ordered pairs is the same.
-    Options as in `fit_rtt`.
+    The two directions of a pair share distance and path, so their errors are correlated: they count as one observation,
+    their geometric mean. If every pair has both directions, the line through ordered pairs is the same. Options are
+    those of `fit_rtt`.
     """
     return throughput_line(unordered(pairs, "throughput_bps", combine="geometric mean"), **options)
 
 
 def throughput_line(sample: Sample, **options) -> ThroughputFit:
-    """`fit_throughput` of unordered pairs whose value is a throughput in bit/s."""
+    """Fit as `fit_throughput` does, from a sample whose values are throughputs in bit/s."""
     x, y = sample.frame.distance_km / THOUSAND_KM, np.log10(sample.frame.value)
     line = straight_line(sample, x, y, **options)
     quantity, claim = "log10 throughput per distance", "log10(bit/s) changes by {}"
@@ -203,10 +207,10 @@ def throughput_line(sample: Sample, **options) -> ThroughputFit:
 
 def half_distance(slope: Estimate, quantity: str = "distance that halves throughput") -> Estimate:
     """
-    Return the distance that halves throughput, in km: log10(2) / -slope.
+    Compute the distance that halves throughput, in km: log10(2) / -slope.
 
-    Its upper end is infinite if the slope's interval reaches zero. Without a falling slope there is no estimate, and
-    there is a lower end only if the interval includes falling slopes.
+    The upper end of its interval is infinite if the slope's interval reaches zero. If the slope does not fall, there is
+    no estimate; there is then an interval only if the slope's interval includes falling slopes.
 
     slope: Change of log10 throughput per 1,000 km.
     """
@@ -233,7 +237,7 @@ def _estimate(
     if isfinite(part.interval.low):
         cautions = coverage.caution(coverage_of, line.n_places, line.skew)
         if line.moran and line.moran.significant:
-            cautions += (*line.moran.warnings, *coverage.alike(coverage_of, line.n_regions))
+            cautions += (*line.moran.warnings, *coverage.caution_if_correlated(coverage_of, line.n_regions))
     return part.estimate(
         quantity=quantity,
         claim=claim,
@@ -242,7 +246,7 @@ def _estimate(
         n_regions=line.n_regions,
         n_places=line.n_places,
         method=line.method,
-        assumption=ASSUMPTION + coverage.harder(coverage_of, line.n_places),
+        assumption=ASSUMPTION + coverage.lower_coverage(coverage_of, line.n_places),
         level=line.level,
         others=part.others,
         warnings=(*line.warnings, *cautions),
@@ -251,7 +255,7 @@ def _estimate(
 
 
 def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
-    """Speed over a reference speed: 2 / slope, as a round trip covers the distance twice."""
+    """Compute the effective speed over a reference speed: 2 / slope, as a round trip covers the distance twice."""
     speed = slope.transformed(
         lambda b: 2 * THOUSAND_KM / b / reference_km_per_ms if b > 0 else inf,
         quantity=f"speed relative to {name}",
@@ -266,7 +270,7 @@ def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
 
 
 def _band(line: Line, distance_km) -> pd.DataFrame:
-    """Return the height of the line with its interval: distance_km, y, low, high."""
+    """Return the line and its interval at each distance: distance_km, y, low, high."""
     distance_km = np.asarray(distance_km, dtype=float)
     band = line.band(distance_km / THOUSAND_KM)
     return band.assign(x=distance_km).rename(columns={"x": "distance_km"})

@@ -1,1 +1,1 @@
-"""Factorial experiments: factors varied together, effects with intervals, and confounding in fractions."""
+"""Factorial experiments: factors as columns of a design, and robust inference for least squares."""

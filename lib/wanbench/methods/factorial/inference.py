@@ -14,15 +14,20 @@ NAME = (
     "heteroscedasticity-consistent variance HC2 (MacKinnon & White 1985), t with Satterthwaite's degrees of freedom "
     "(Lipsitz, Ibrahim & Parzen 1999)"
 )
-ALONE = 1e-9  # A run whose leverage is this close to 1 determines its own fit: its residual is always 0.
+ALONE = 1e-9  # A run whose leverage is this close to 1 determines its own fitted value: its residual is always 0.
 
 
 @dataclass(frozen=True)
 class RobustVariance:
     """
-    The variance of least squares on `design` (runs, coefficients), given each run's variance.
+    The variance of least-squares coefficients if runs have different variances.
 
-    `run_variances` (runs,) are squared residuals over 1 - leverage, averaged over the runs of a combination.
+    design: Array (runs, coefficients).
+    inverse: The inverse of design' design.
+    leverage: The leverage of each run.
+    run_variances: The variance of each run: squared residual over 1 - leverage, averaged over the runs of the same
+        combination of levels.
+    max_freedom: The residuals' degrees of freedom.
     """
 
     design: np.ndarray
@@ -32,14 +37,14 @@ class RobustVariance:
     max_freedom: int
 
     @property
-    def cover(self) -> np.ndarray:
-        """Covariance of the coefficients."""
+    def covariance(self) -> np.ndarray:
+        """The covariance of the coefficients."""
         weighted = self.design @ self.inverse
         return weighted.T @ (self.run_variances[:, None] * weighted)
 
     def freedom(self, combination: np.ndarray) -> float:
         """
-        Degrees of freedom of the variance of a linear combination of coefficients, from 1 to the residuals' own.
+        Compute the degrees of freedom of the variance of a linear combination of coefficients, at most `max_freedom`.
 
         The estimated variance is a quadratic form e'Ke of the errors, with mean sum(s_i K_ii) and variance
         2 sum(s_i s_j K_ij²); the degrees of freedom are twice the mean squared over the variance.
@@ -54,18 +59,18 @@ class RobustVariance:
 
 def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> RobustVariance:
     """
-    Return the robust variance of a fit.
+    Compute the robust variance of a fit.
 
-    design: The design, of full rank.
-    residual: array (runs,)
-    combination: The combination of levels of each run. Runs of the same combination share a variance.
+    design: Array (runs, coefficients), of full rank.
+    residual: Array (runs,).
+    combination: A label of each run's combination of levels; runs of the same combination share a variance.
 
     Two groups give Welch's interval: here variances of 1 and 4 of means of 3 and 2 runs.
 
     >>> group = np.array([0, 0, 0, 1, 1])
     >>> design = np.column_stack([group == 0, group == 1]).astype(float)
     >>> robust = robust_variance(design, np.array([-1.0, 0.0, 1.0, -2**0.5, 2**0.5]), group)
-    >>> round(float(robust.cover[1, 1]), 9), round(robust.freedom(np.array([-1.0, 1.0])), 3)
+    >>> round(float(robust.covariance[1, 1]), 9), round(robust.freedom(np.array([-1.0, 1.0])), 3)
     (2.0, 1.342)
     """
     inverse = np.linalg.inv(design.T @ design)
@@ -79,24 +84,24 @@ def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> Ro
     return RobustVariance(design, inverse, leverage, shared, freedom)
 
 
-NOTHING = 1e-12  # Share of the total sum of squares below which residuals are rounding errors.
+ROUNDING = 1e-12  # Share of the total sum of squares below which residuals are rounding errors.
 REPLICATES, BEND = "replicates", "a bend"
 
 
 def lack_of_fit(design: np.ndarray, response: np.ndarray, cells: np.ndarray, squares: np.ndarray):
     """
-    Return the p-value of an F test, and what the model was tested against.
+    Test by an F test whether a model fits.
 
-    With replicates it is tested against a separate mean for each combination of levels. Without, against squares of the
-    factors and of the fitted values (Tukey's degree of freedom for non-additivity, 1949). That detects curvature along
-    a factor and joint saturation only.
+    With replicates, the alternative has a separate mean for each combination of levels. Without replicates, it has
+    squares of the factors and of the fitted values (Tukey's degree of freedom for non-additivity, 1949), which detects
+    only curvature along a factor and joint saturation.
 
-    design: array (runs, coefficients)
-    response: array (runs,)
-    cells: An indicator per combination of levels, and the columns of the blocks.
-    squares: Squares of the codes of factors with three levels or more.
+    design: Array (runs, coefficients).
+    response: Array (runs,).
+    cells: An indicator column per combination of levels, and the columns of the blocks.
+    squares: Squared codes of factors with three levels or more.
 
-    Returns (float, str): NaN if too few runs are left for a test.
+    Returns: the p-value (NaN if too few runs are left for a test), and the alternative: "replicates" or "a bend".
     """
     basis, left = _residual(design, response)
     freedom = len(response) - basis.shape[1]
@@ -110,24 +115,25 @@ def lack_of_fit(design: np.ndarray, response: np.ndarray, cells: np.ndarray, squ
 
 
 def _residual(columns: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An orthonormal basis of the columns, and the part of the response outside it."""
+    """Return an orthonormal basis of the columns, and the residual of the response on them."""
     vectors, values, _ = np.linalg.svd(columns / np.linalg.norm(columns, axis=0), full_matrices=False)
     basis = vectors[:, values > 1e-9 * values[0]]
     return basis, response - basis @ (basis.T @ response)
 
 
 def _f_test(less: float, more: float, freedom: int, against: int, response: np.ndarray) -> float:
-    if against < 1 or freedom <= against or more <= NOTHING * max(float(response @ response), 1e-300):
+    if against < 1 or freedom <= against or more <= ROUNDING * max(float(response @ response), 1e-300):
         return nan
     return float(stats.f.sf((less - more) / (freedom - against) / (more / against), freedom - against, against))
 
 
-def critical(contrasts: np.ndarray, cover: np.ndarray, freedom: int, level: float) -> float:
+def critical(contrasts: np.ndarray, covariance: np.ndarray, freedom: int, level: float) -> float:
     """
-    Critical value, in standard errors, for simultaneous two-sided intervals of all contrasts.
+    Compute the critical value, in standard errors, for simultaneous two-sided intervals of all contrasts.
 
-    contrasts: array (points, coefficients)
-    cover: The covariance of the coefficients.
+    contrasts: Array (contrasts, coefficients).
+    covariance: The covariance of the coefficients.
+    freedom: Its degrees of freedom.
 
     >>> alone = critical(np.eye(1), np.eye(1), 30, 0.95)
     >>> abs(alone - 2.04) < 0.05
@@ -137,15 +143,15 @@ def critical(contrasts: np.ndarray, cover: np.ndarray, freedom: int, level: floa
     if freedom < 1 or not rank:
         return inf
     scheffe = sqrt(rank * stats.f.ppf(level, rank, freedom))
-    # The t of a contrast is its unit vector in whitened coefficients times a normal vector over a chi. So draw these,
-    # and take the largest |t| of each draw. Contrasts of the same direction have the same t and count once.
-    values, vectors = np.linalg.eigh(cover)
+    # In whitened coefficients, the t of a contrast is its unit vector times a normal vector over a chi variable: draw
+    # these, and take the largest |t| of each draw. Contrasts of the same direction have the same t and count once.
+    values, vectors = np.linalg.eigh(covariance)
     roots = contrasts @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     length = np.sqrt((roots**2).sum(axis=1))
     roots = np.unique(np.round(roots[length > 0] / length[length > 0, None], 9), axis=0)
     if not len(roots):
         return scheffe
-    rng = np.random.default_rng(0)  # the same fit gives the same value
+    rng = np.random.default_rng(0)  # so that the same fit gives the same value
     largest = [
         np.abs(rng.normal(size=(CHUNK, roots.shape[1])) @ roots.T).max(axis=1)
         / np.sqrt(rng.chisquare(freedom, CHUNK) / freedom)

@@ -36,10 +36,13 @@ ONE_BLOCK = "no interval: a single block shows no difference between blocks"
 @dataclass(frozen=True)
 class Factor:
     """
-    A factor and its code: its logarithm less the middle of the design, or -1/2 and 1/2 for the levels of a contrast.
+    A factor of an experiment, and how its levels are coded as numbers.
 
-    `levels` holds the two levels of a contrast, low first; () for a logarithm. `ends` holds the smallest and the
-    largest level of a logarithm.
+    A numeric factor is coded as its logarithm less `middle`; a contrast between two levels as -1/2 and 1/2.
+
+    middle: The middle of the logarithms of the smallest and the largest level.
+    levels: The two levels of a contrast, the low one first; () for a numeric factor.
+    ends: The smallest and the largest level of a numeric factor; () for a contrast.
     """
 
     name: str
@@ -52,7 +55,7 @@ class Factor:
         return bool(self.levels)
 
     def code(self, values) -> np.ndarray:
-        """Codes of values of the factor."""
+        """Return the codes of values of the factor."""
         if self.is_contrast:
             return np.where(pd.Series(values).astype(object).to_numpy() == self.levels[1], 0.5, -0.5)
         return np.log(np.asarray(values, dtype=float)) - self.middle
@@ -60,7 +63,7 @@ class Factor:
     @property
     def step(self) -> str:
         """
-        The two levels that a contrast compares, as text.
+        The levels that a contrast compares, as text.
 
         >>> Factor("acks", levels=("1", "all")).step
         'acks all over 1'
@@ -71,7 +74,7 @@ class Factor:
     @property
     def span(self) -> str:
         """
-        The levels of a logarithm, from end to end.
+        The range of a numeric factor, as text.
 
         >>> Factor("rate_bps", ends=(1e7, 1e8)).span
         '10.0 Mbit/s to 100 Mbit/s'
@@ -80,13 +83,13 @@ class Factor:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The levels as text, low first."""
+        """The levels of a contrast as text, the low one first."""
         return tuple(level_label(self.name, level) for level in self.levels)
 
 
 def word(name: str) -> str:
     """
-    Return the readable name of a factor or response.
+    Return the readable name of a factor or response; names without one stay.
 
     >>> word("rate_bps"), word("acks")
     ('rate', 'acks')
@@ -96,7 +99,7 @@ def word(name: str) -> str:
 
 def effect_words(effects: str) -> str:
     """
-    Readable names of the effects in `alias_table`.
+    Replace the names of factors in a list of effects by readable ones.
 
     >>> effect_words("jitter_ms:loss:rate_bps, -delay_ms:acks")
     'jitter × loss × rate, -delay × acks'
@@ -106,7 +109,7 @@ def effect_words(effects: str) -> str:
 
 def level_label(name: str, level) -> str:
     """
-    A level of a factor as text, with its unit.
+    Return a level of a factor as text, with its unit.
 
     >>> level_label("loss", 0.0), level_label("acks", "all"), level_label("rate_bps", 1e7)
     ('0', 'all', '10.0 Mbit/s')
@@ -117,7 +120,12 @@ def level_label(name: str, level) -> str:
 
 
 def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple]) -> list[Factor]:
-    """Return the factors, each centred at the middle of the design."""
+    """
+    Make the factors of an experiment.
+
+    names: The columns of `runs` with the factors.
+    contrasts: The two levels of each factor that is a contrast, by name.
+    """
     factors = []
     for name in names:
         if name in contrasts:
@@ -129,7 +137,14 @@ def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str,
 
 
 def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
-    """Return the interactions to fit: all pairs for "all", or the named ones."""
+    """
+    Return the interactions to fit, each as a tuple of factors.
+
+    names: All factors.
+    interactions: "all" (every pair of factors), or tuples of factors.
+
+    Raises ParameterError: a factor is repeated, or an interaction is repeated or has unknown factors.
+    """
     if len(set(names)) != len(names) or not names:
         raise refusal("factors", names, "one or more columns, each once")
     if interactions == "all":
@@ -143,19 +158,19 @@ def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
 
 
 def coded(factors: Sequence[Factor], rows: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Return the codes of each factor at each row."""
+    """Return the codes of each factor at each row, by name."""
     return {factor.name: factor.code(rows[factor.name]) for factor in factors}
 
 
 def columns(codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]]) -> np.ndarray:
-    """Return the design: a constant, each factor, each product; (rows, 1 + factors + terms)."""
+    """Return the design matrix (rows, 1 + factors + terms): a constant, the factors, and the products in `terms`."""
     n = len(next(iter(codes.values())))
     products = [np.prod([codes[name] for name in term], axis=0) for term in terms]
     return np.column_stack([np.ones(n), *codes.values(), *products])
 
 
 def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
-    """Return the design with a separate level for each block; the levels are 0 on average."""
+    """Add columns for a separate level of each block; the levels are 0 on average. None: no blocks."""
     if blocks is None:
         return design
     levels = pd.get_dummies(blocks, dtype=float).to_numpy()
@@ -164,9 +179,11 @@ def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
 
 def block_half_width(rest, blocks, level: float) -> float:
     """
-    Half the width of the interval of a level in other blocks: t on the blocks' mean residuals.
+    Compute half the width of the interval for the difference of other blocks: t on the blocks' mean residuals.
 
-    0 without blocks, NaN for a single one. Residuals include the blocks' effects.
+    rest: Residuals of the runs, which include the effects of blocks.
+
+    Returns 0 without blocks, and NaN for a single block.
     """
     if blocks is None:
         return 0.0
@@ -178,7 +195,7 @@ def block_half_width(rest, blocks, level: float) -> float:
 
 
 def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int) -> np.ndarray:
-    """Return the coefficients' weights in the slope along one factor's code: (rows, columns)."""
+    """Return the weights (rows, columns) of the coefficients in the slope along the code of factor `name`."""
     names = list(codes)
     weights = np.zeros((len(codes[name]), n_columns))
     weights[:, 1 + names.index(name)] = 1.0
@@ -193,9 +210,16 @@ def usable_runs(
     observations: pd.DataFrame, response: str, factors: list[str], contrasts: Sequence[str], block: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, tuple]]:
     """
-    The runs with all columns and a positive response, the rows left out with their reason, and the levels of contrasts.
+    Select the runs that can be analysed: those with all factors and a positive response.
 
-    Columns: the factors (numbers as float64), `_response` and `_block` (0 without blocks).
+    factors: The columns with the factors.
+    contrasts: Numeric factors of which two levels are to be compared; factors that are text are contrasts anyway.
+    block: The column with the blocks, if any.
+
+    Returns: the runs (the factors, numbers as float64, `_response`, and `_block`, 0 without blocks); the rows left out,
+        with their `reason`; the two levels of each contrast.
+
+    Raises ParameterError: a factor does not vary, a contrast has not two levels, or a numeric factor is not positive.
     """
     for name in contrasts:
         check_choice("contrast", name, factors)
@@ -226,9 +250,9 @@ def usable_runs(
 
 def split_rows(observations: pd.DataFrame, response: str, names: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
-    Return the rows with a positive response and all of these columns, and the others with their `reason`.
+    Return the rows with a positive response and a value in all columns `names`, and the others with their `reason`.
 
-    ParameterError if a column is missing or no row is left.
+    Raises ParameterError: a column is missing, or no row is left.
     """
     check_columns("observations", observations, [response, *names])
     values = pd.to_numeric(observations[response], errors="coerce").astype("float64")

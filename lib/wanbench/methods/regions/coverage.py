@@ -1,7 +1,7 @@
 """
-Cautions about the coverage of intervals, as counted over simulated surveys.
+Cautions about how often intervals cover the true value, from simulated surveys.
 
-The numbers come from the tables in data/validity, made by `make validity`; a test compares the two.
+`make validity` computes these numbers and writes them to data/validity; a test compares them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from math import log
 
 from wanbench.formatting import count, number, span
 
-BAND = (93.0, 97.0)  # Coverage in per cent that counts as that of a 95 % interval
+BAND = (93.0, 97.0)  # Coverage in per cent that is close enough to 95 %
 # Lowest and highest coverage in per cent by quantity and number of regions, over surveys with effects of regions and of
 # pairs, on height and on slope, heavy tails of pairs, and missing pairs
 COVERAGE = {
@@ -20,31 +20,35 @@ COVERAGE = {
     "half-distance": {8: (94.3, 98.7), 16: (95.7, 98.3), 46: (95.6, 97.3)},
     "window W": {8: (94.5, 98.0), 16: (95.1, 97.6), 46: (94.4, 97.4)},
 }
-# The same for skewed or heavy-tailed effects of regions, and for a tenth of the regions with detours
+# The same with skewed or heavy-tailed effects of regions, or with detours of a tenth of the regions
 SKEWED_COVERAGE = {
     "slope": {8: (59.3, 98.3), 16: (76.7, 99.3), 46: (85.0, 97.7)},
     "RTT intercept": {8: (78.7, 98.3), 16: (79.3, 99.3), 46: (93.0, 98.3)},
     "Pearson r": {8: (57.0, 96.4), 16: (80.0, 96.1), 46: (87.4, 99.3)},
     "window W": {8: (90.0, 94.9), 16: (78.3, 95.7), 46: (74.3, 96.1)},
 }
-# The same for effects that places share with neighbours, over 1,500 or 5,000 km
-ALIKE_COVERAGE = {
+# The same with effects that are correlated between neighbouring places, over 1,500 or 5,000 km
+CORRELATED_COVERAGE = {
     "slope": {8: (86.6, 97.7), 16: (84.0, 97.7), 46: (60.3, 92.0)},
     "RTT intercept": {8: (87.6, 98.7), 16: (72.0, 96.7), 46: (55.0, 92.0)},
     "half-distance": {8: (87.6, 97.7), 16: (82.7, 95.3), 46: (59.0, 88.0)},
     "window W": {8: (87.2, 93.0), 16: (69.0, 89.7), 46: (47.7, 75.7)},
 }
-# The same for 5 to 10 % of pairs beyond the knee, or none
+# The same with 0 to 10 % of the pairs beyond the knee
 FEW_BEYOND_COVERAGE = {"window W": {8: (87.0, 95.0), 16: (85.3, 96.0), 46: (63.7, 86.7)}}
 FEW_REGIONS = 16  # With this many regions or more, an interval that is too wide needs no caution
 
 
 def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     """
-    Warn about an interval whose simulated coverage leaves the band, or is low under skewed effects.
+    Warn if the simulated coverage of an interval is outside the band, or is low with skewed effects.
 
-    Coverage is that of the largest simulated survey with at most `n_units` regions, else of the smallest. Too wide an
-    interval is reported for few units only. Surveys with skewed effects count if `skew` (`skew.Skew`) is significant.
+    The simulated survey is the largest one with at most `n_units` regions, or else the smallest one. A coverage above
+    the band (the interval is too wide) is reported for few units only.
+
+    quantity: A key of `COVERAGE`.
+    n_units: Number of independent units (places).
+    skew: The test for skewed effects (`places.Skew`); simulations with skewed effects count if it is significant.
     """
     cautions = ()
     size, (low, high) = _simulated(COVERAGE[quantity], n_units)
@@ -57,10 +61,10 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     return cautions
 
 
-def harder(quantity: str, n_units: int) -> str:
-    """Return a sentence to add to an assumption: which conditions lower the coverage, and how far; "" if none does."""
-    harder_surveys = {
-        "effects shared over 1,500 km or more": _nearest(ALIKE_COVERAGE.get(quantity), n_units),
+def lower_coverage(quantity: str, n_units: int) -> str:
+    """Return a sentence for an assumption: which conditions lower the coverage, and how far; "" if none does."""
+    conditions = {
+        "effects shared over 1,500 km or more": _nearest(CORRELATED_COVERAGE.get(quantity), n_units),
         "skewed or heavy-tailed effects of regions, or detours of a few": _simulated(
             SKEWED_COVERAGE.get(quantity), n_units
         ),
@@ -68,21 +72,21 @@ def harder(quantity: str, n_units: int) -> str:
     }
     parts = [
         f"{what} (the 95 % interval then {_covers(size, *ends)})"
-        for what, (size, ends) in harder_surveys.items()
+        for what, (size, ends) in conditions.items()
         if ends[0] < BAND[0]
     ]
     return f". So would {'; '.join(parts)}; a survey need not show it" if parts else ""
 
 
-def few_beyond(n_units: int) -> str:
-    """Return the coverage of the interval of W with few pairs beyond the knee."""
+def coverage_with_few_beyond(n_units: int) -> str:
+    """Return the coverage of W's interval, with few pairs beyond the knee, as text."""
     size, ends = _simulated(FEW_BEYOND_COVERAGE["window W"], n_units)
     return f"its 95 % interval {_covers(size, *ends)}"
 
 
-def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
-    """Warn with the coverage if effects of nearby places are correlated; none if that was not simulated."""
-    size, ends = _nearest(ALIKE_COVERAGE.get(quantity), n_regions)
+def caution_if_correlated(quantity: str, n_regions: int) -> tuple[str, ...]:
+    """Warn about the coverage if effects of nearby places are correlated; () if it is in the band or not simulated."""
+    size, ends = _nearest(CORRELATED_COVERAGE.get(quantity), n_regions)
     if ends[0] >= BAND[0]:
         return ()
     covers = _covers(size, *ends)
@@ -95,7 +99,7 @@ def _interval(quantity: str) -> str:
 
 def _covers(size: int, low: float, high: float) -> str:
     """
-    Return the text of a coverage.
+    Return a range of coverage in per cent as text.
 
     >>> _covers(16, 81.7, 95.7)
     'covers in 81.7 to 95.7 % of cases in simulated surveys of 16 regions'
@@ -105,14 +109,18 @@ def _covers(size: int, low: float, high: float) -> str:
 
 
 def _simulated(sizes: dict[int, tuple[float, float]] | None, n_units: int) -> tuple[int, tuple[float, float]]:
-    """The simulated number of regions to compare `n_units` with, and the coverage; the band if none was simulated."""
+    """
+    Return the number of regions of the simulated survey that applies to `n_units`, and its coverage.
+
+    sizes: Coverage by number of regions; None if not simulated: the coverage is then the band.
+    """
     sizes = sizes or {n_units: BAND}
     size = max((n for n in sizes if n <= n_units), default=min(sizes))
     return size, sizes[size]
 
 
 def _nearest(sizes: dict[int, tuple[float, float]] | None, n_regions: int) -> tuple[int, tuple[float, float]]:
-    """As `_simulated`, but by the nearest number, for a coverage that falls with the number of regions."""
+    """Do as `_simulated`, but take the nearest number of regions, for a coverage that falls with that number."""
     sizes = sizes or {n_regions: BAND}
     size = min(sizes, key=lambda n: abs(log(n / n_regions)))
     return size, sizes[size]

@@ -1,11 +1,13 @@
 """
-Variances for pairs that share regions: the dyadic-robust sandwich, its leave-one-region-out form, a region bootstrap.
+Variances of statistics of pairs that share regions: the dyadic-robust sandwich, jackknives, a region bootstrap.
 
-Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions hold far fewer than 2,070
-independent observations. `sandwich` is too small for few regions; `variance` suits any smooth statistic (`jackknife`
-has a better one for least squares); `region_weights` and `weighted_median` resample regions, for statistics that are
-not smooth. `first` and `second` index each pair's two units: regions, or clusters of regions (`places`). A pair within
-one unit has `first` equal to `second`, and counts once there.
+Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions contain far less information than
+2,070 independent observations. `sandwich` is too small for few regions. `variance` suits any smooth statistic; module
+`jackknife` has a better variance for least squares. `region_weights` and `weighted_median` resample regions, for
+statistics that are not smooth.
+
+In all functions `first` and `second` are the indices of each pair's two units: regions, or clusters of regions
+(`places`). A pair within one unit has `first` equal to `second`, and counts once in sums over units.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ CHUNK_CELLS = 4_000_000  # Weights held at a time, 32 MB
 
 
 def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
-    """Tell whether each pair has each region as an end (regions, pairs)."""
+    """Return a mask (regions, pairs): whether the region is an end of the pair."""
     region = np.arange(n_regions)[:, None]
     return (first == region) | (second == region)
 
 
 def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
-    """Compute the sum of `values` (pairs, ...) over the pairs of each region, each pair once: (regions, ...)."""
+    """Sum `values` (pairs, ...) over the pairs of each region; returns (regions, ...)."""
     total = np.zeros((n_regions, *values.shape[1:]))
     np.add.at(total, first, values)
     apart = first != second
@@ -36,7 +38,7 @@ def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_reg
 
 
 def sums(values: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Compute the sum of `values` (rows, ...) over the rows of each group: (groups, ...)."""
+    """Sum `values` (rows, ...) over the rows of each group; returns (groups, ...)."""
     total = np.zeros((n_groups, *values.shape[1:]))
     np.add.at(total, group, values)
     return total
@@ -46,9 +48,11 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
     """
     Compute the dyadic-cluster-robust covariance of OLS coefficients: (coefficients, coefficients).
 
-    The formula is that of Aronow, Samii & Assenova (2015), with the correction G/(G-1) (n-1)/(n-k) of Cameron & Miller
-    (2014). Pairs of the same two regions meet in both, so their sums are subtracted once. The diagonal can be negative
-    in small samples. `design` is (pairs, coefficients), `residual` (pairs,).
+    The formula is by Aronow, Samii & Assenova (2015), with the correction G/(G-1) (n-1)/(n-k) of Cameron & Miller
+    (2014). Two pairs of the same two regions are counted under both regions, so their product is subtracted once. The
+    diagonal can be negative in small samples.
+
+    design, residual: Arrays (pairs, coefficients) and (pairs,).
     """
     n_pairs, n_coefficients = design.shape
     scores = design * residual[:, None]
@@ -63,10 +67,12 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
 
 def variance(without_region: np.ndarray, without_pair: np.ndarray) -> np.ndarray:
     """
-    Variance of a statistic from its values without each region (regions, ...) and without each pair (pairs, ...).
+    Compute the variance of a statistic: the jackknife over regions less the jackknife over pairs.
 
-    The jackknife over regions less the jackknife over pairs, but at least the latter, the variance of independent
-    pairs. NaN where a value is not finite.
+    It is at least the jackknife over pairs, which is the variance for independent pairs. NaN where a value is not
+    finite.
+
+    without_region, without_pair: The statistic without each region (regions, ...), and without each pair (pairs, ...).
     """
     by_region = jackknife(without_region)
     by_pair = jackknife(without_pair)
@@ -74,7 +80,7 @@ def variance(without_region: np.ndarray, without_pair: np.ndarray) -> np.ndarray
 
 
 def jackknife(values: np.ndarray) -> np.ndarray:
-    """Jackknife variance from the values without each unit (units, ...); NaN where one is not finite."""
+    """Compute the jackknife variance from a statistic without each unit (units, ...); NaN if a value is not finite."""
     values = np.asarray(values, dtype=float)
     n = len(values)
     finite = np.isfinite(values).all(axis=0)
@@ -84,10 +90,11 @@ def jackknife(values: np.ndarray) -> np.ndarray:
 
 def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray | None = None) -> np.ndarray:
     """
-    How often each region is drawn in each resample, with replacement: (resamples, regions).
+    Draw regions with replacement; return how often each region is drawn in each resample: (resamples, regions).
 
-    With `strata` (a label per region) each stratum keeps its number of regions. A pair's weight is the product of its
-    regions' weights (`pair_weights`); two copies of a region form no pair.
+    A pair's weight is the product of its regions' weights (`pair_weights`); two copies of one region form no pair.
+
+    strata: A label per region; each stratum keeps its number of regions.
     """
     check_resamples(resamples, seed)
     rng = np.random.default_rng(seed)
@@ -100,15 +107,15 @@ def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray
 
 
 def pair_weights(weights: np.ndarray, first, second) -> np.ndarray:
-    """How often each pair is drawn (rows, pairs), where regions are drawn `weights` times (rows, regions)."""
+    """Return how often each pair is drawn (rows, pairs), from how often each region is drawn (rows, regions)."""
     return weights[:, first] * np.where(first == second, 1.0, weights[:, second])
 
 
 def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.ndarray:
     """
-    Sums over pairs of `values` (pairs, k), weighted by the product of their regions' weights: (resamples, k).
+    Sum `values` (pairs, k) over pairs, weighted by the product of the regions' weights; returns (resamples, k).
 
-    Quadratic forms in the weights need no array of resamples x pairs.
+    Quadratic forms in the weights avoid an array of resamples x pairs.
     """
     n_regions = weights.shape[1]
     total = np.empty((len(weights), values.shape[1]))
@@ -123,9 +130,9 @@ def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.
 
 def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> np.ndarray:
     """
-    Compute the median over pairs for each row of region weights (resamples, regions); NaN where a resample has no pair.
+    Compute the median over pairs for each row of region weights (resamples, regions); NaN if a resample has no pair.
 
-    A pair's weight is the product of its regions' weights; the median is the mean of two middle values.
+    A pair's weight is the product of its regions' weights. Of two middle values the mean is taken.
     """
     step = max(1, CHUNK_CELLS // len(values))
     chunks = (weights[start : start + step] for start in range(0, len(weights), step))
@@ -146,9 +153,9 @@ def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
     """
-    Compute the means of `values` (rows, k) without each region (regions, k), and without each pair (pairs, k).
+    Compute the means of `values` (rows, k) without each region: (regions, k), and without each pair: (pairs, k).
 
-    If both directions of a pair are rows, they are left out together.
+    Both directions of a pair are left out together.
     """
     total, n = values.sum(axis=0), len(values)
     pair = unordered_numbers(first, second, n_regions)
@@ -159,9 +166,11 @@ def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np
 
 def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float) -> tuple[float, float]:
     """
-    Return the sum of `over` (pairs,) divided by that of `under` (all 1 for a mean), and half the width of its interval.
+    Compute the sum of `over` divided by the sum of `under` (1 for each pair: a mean), and half its interval's width.
 
     The interval uses `variance` and a t quantile with (regions - 1) degrees of freedom.
+
+    over, under: Arrays (pairs,).
     """
     both = np.column_stack([over, under])
     total = both.sum(axis=0)

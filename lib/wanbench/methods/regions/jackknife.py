@@ -1,13 +1,13 @@
 """
-Least squares over pairs without each region in turn, and the variance of the coefficients from that.
+Fit least squares over pairs without each region in turn, and derive the variance of the coefficients (jackknife).
 
 The jackknife over regions (Quenouille 1956; MacKinnon, Nielsen & Webb 2023) is never negative and needs no model. But
-as each pair belongs to two regions, it is too large, by a factor that depends on the share of the scatter that belongs
-to single pairs. A working model corrects that, as in Bell & McCaffrey (2002) and Imbens & Kolesár (2016): the
-expectation of the jackknife under the model scales it, its variance gives the degrees of freedom.
+as each pair belongs to two regions, it is too large, by a factor that depends on how much of the scatter is specific to
+single pairs. A working model corrects this, as in Bell & McCaffrey (2002) and Imbens & Kolesár (2016): the expectation
+of the jackknife under the model gives the scale, the variance of the jackknife gives the degrees of freedom.
 
-The model is y = X b + u_first'x + u_second'x + e: each region shifts the coefficients of all its pairs by one random
-draw, and each pair has an independent error (Snijders & Kenny 1999). Its variance components come from restricted
+The model is y = X b + u_first'x + u_second'x + e: each region adds one random vector u to the coefficients of all its
+pairs, and each pair has an independent error e (Snijders & Kenny 1999). The variance components come from restricted
 maximum likelihood (Patterson & Thompson 1971), computed as iterated MINQUE (Rao 1971).
 """
 
@@ -29,16 +29,18 @@ SMALLEST = 1e-6  # Smallest share of the residual variance for single pairs, whi
 FEWEST_DEGREES = 1.5  # Lower bound of the degrees of freedom: the t quantile grows beyond use below it
 SINGULAR = 1e-9  # Eigenvalues below this share of the largest are zero up to rounding
 LOST = 1e-6  # Entries of a projection above this are more than rounding
-FEWEST_REGIONS = 3  # Two regions have a single pair, whose scatter cannot be divided
+FEWEST_REGIONS = 3  # Two regions have a single pair, whose scatter cannot be split into components
 
 
 @dataclass(frozen=True)
 class Sums:
     """
-    Sums for least squares over a table of pairs, by pair of regions.
+    Sums for least squares over a table of pairs, for every two regions.
 
-    `outer` (regions, regions, k, k) holds the sum of x x' over the pairs of two regions, `cross` (regions,
-    regions, k) that of x y; both are symmetric in the regions. A pair within one unit counts twice on the diagonal.
+    outer: Array (regions, regions, k, k): the sum of x x' over the pairs of two regions, symmetric in the regions. A
+        pair within one unit counts twice, on the diagonal.
+    cross: Array (regions, regions, k): the same for x y.
+    square: The sum of y^2.
     """
 
     outer: np.ndarray
@@ -48,7 +50,7 @@ class Sums:
 
     @classmethod
     def of(cls, design: np.ndarray, y: np.ndarray, first, second, n_regions: int) -> Sums:
-        """Compute the sums of a design (pairs, k) and y (pairs,); `first` and `second` index each pair's regions."""
+        """Compute the sums from a design (pairs, k), y (pairs,), and the indices of each pair's regions."""
         k = design.shape[1]
         outer, cross = np.zeros((n_regions, n_regions, k, k)), np.zeros((n_regions, n_regions, k))
         for a, b in ((first, second), (second, first)):
@@ -66,7 +68,7 @@ class Sums:
 
     @cached_property
     def outer_of_region(self) -> np.ndarray:
-        """Sum of x x' over the pairs of each region, pairs within the region twice."""
+        """Sum of x x' over the pairs of each region; pairs within the region count twice."""
         return self.outer.sum(axis=1)
 
     @cached_property
@@ -75,7 +77,7 @@ class Sums:
 
     @cached_property
     def own_outer(self) -> np.ndarray:
-        """Sum of x x' over the pairs of each region, each pair once, as needed to leave the region out."""
+        """Sum of x x' over the pairs of each region, each pair once: what is subtracted to leave the region out."""
         return self.outer_of_region - np.einsum("gg...->g...", self.outer) / 2
 
     @cached_property
@@ -100,7 +102,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Components:
-    """Variance of a pair's own error, and covariance (k, k) of a region's effects on the coefficients."""
+    """Variance components: of a pair's independent error, and of a region's effects on the coefficients (k, k)."""
 
     pair: float
     region: np.ndarray
@@ -108,10 +110,10 @@ class Components:
 
 def reml(sums: Sums, random: int | None = None) -> Components:
     """
-    Compute the components of the working model, with a positive semidefinite covariance of regions.
+    Estimate the variance components of the working model, with a positive semidefinite covariance of regions.
 
-    y should have unit variance, and the columns of the design similar sizes. Regions shift the first `random`
-    coefficients only; default all.
+    sums: Of a y with unit variance and a design whose columns have similar sizes.
+    random: Regions affect only this many coefficients, the first ones; default: all.
     """
     k = sums.k
     q = k if random is None else random
@@ -131,7 +133,7 @@ def reml(sums: Sums, random: int | None = None) -> Components:
             solved = np.linalg.solve(matrix, right)
         except np.linalg.LinAlgError:
             solved = np.linalg.lstsq(matrix, right, rcond=None)[0]
-        # The nearest positive semidefinite matrix.
+        # Take the nearest positive semidefinite matrix.
         sizes, axes = np.linalg.eigh(np.tensordot(solved[1:], forms, axes=1))
         new_region = (axes * np.maximum(sizes, 0)) @ axes.T
         kept = np.array([new_region[a, b] for a, b in basis])
@@ -145,7 +147,7 @@ def reml(sums: Sums, random: int | None = None) -> Components:
 
 def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     """
-    Compute the left and right sides of the MINQUE equations at these components.
+    Compute both sides of the MINQUE equations, at the current variance components.
 
     With P = V^-1 - V^-1 X (X' V^-1 X)^-1 X' V^-1 and V_i the derivative of V = Var(y) by component i, the left side is
     tr(P V_i P V_j) and the right side y' P V_i P y. Woodbury's formula replaces V^-1, (pairs, pairs), by matrices of
@@ -162,11 +164,11 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     xx, xy, yy = sums.total_outer, sums.total_cross, sums.square
 
     def once(ab, au, ub):
-        """A' V^-1 B from A'B, A'U and U'B."""
+        """Return A' V^-1 B from A'B, A'U and U'B."""
         return (ab - au @ q @ ub) / pair
 
     def twice(ab, au, ub):
-        """A' V^-2 B from the same."""
+        """Return A' V^-2 B from the same products."""
         return (ab - au @ q2 @ ub) / pair**2
 
     uvx, xvx = once(ux, shared, ux), once(xx, ux.T, ux)
@@ -184,7 +186,7 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     n = 1 + len(forms)
     matrix, right = np.zeros((n, n)), np.zeros(n)
     matrix[0, 1:] = matrix[1:, 0] = [(diagonal * form).sum() for form in forms]
-    # tr(P V P) = tr(P), so the entry of the pairs' component follows from those of the regions'.
+    # tr(P V P) = tr(P), so the entry of the pairs' component follows from the entries of the regions' components.
     of_regions = sum(
         region[np.unravel_index(form.argmax(), form.shape)] * entry
         for form, entry in zip(forms, matrix[0, 1:], strict=True)
@@ -202,9 +204,12 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
 @dataclass(frozen=True)
 class LeaveOut:
     """
-    Least-squares coefficients (k,), those without each region (regions, k), and their covariance under the working
-    model: of the former (k, k), and of the latter about their mean (regions, k, regions, k). `lost` (regions, k, k)
-    projects onto the combinations that the pairs without a region leave undetermined.
+    A least-squares fit, also without each region, and its covariance under the working model.
+
+    coefficients, model: Coefficients (k,) and their covariance (k, k).
+    without_region, model_without: Coefficients without each region (regions, k), and their covariance about their mean
+        (regions, k, regions, k).
+    lost: Array (regions, k, k): projection onto the combinations that are undetermined without the region.
     """
 
     coefficients: np.ndarray
@@ -214,17 +219,17 @@ class LeaveOut:
     lost: np.ndarray
 
     def determined(self, combination) -> np.ndarray:
-        """Tell whether combinations (..., k) are determined without any one region."""
+        """Return whether combinations (..., k) of coefficients stay determined without any single region."""
         moved = np.einsum("gab,...b->...ga", self.lost, np.asarray(combination, dtype=float))
         return np.abs(moved).max(axis=(-2, -1)) < LOST
 
     def _expected(self, combination) -> np.ndarray:
-        """Covariance (..., regions, regions) of a combination without each region, under the working model."""
+        """Return the model's covariance (..., regions, regions) of a combination's values without each region."""
         combination = np.asarray(combination, dtype=float)
         return np.einsum("...a,gahb,...b->...gh", combination, self.model_without, combination)
 
     def scale(self, combination) -> np.ndarray:
-        """Correction factor of the jackknife variance: true over expected variance under the working model."""
+        """Return the factor that corrects the jackknife variance: true variance over its expectation, by the model."""
         combination, n = np.asarray(combination, dtype=float), len(self.without_region)
         model = np.einsum("...a,ab,...b->...", combination, self.model, combination)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -232,8 +237,9 @@ class LeaveOut:
 
     def spread(self, combination) -> tuple[np.ndarray, np.ndarray]:
         """
-        Variance and degrees of freedom of combinations (..., k) of the coefficients; a variance is NaN if the
-        combination is undetermined without some region.
+        Compute the variance and degrees of freedom of combinations (..., k) of the coefficients.
+
+        The variance is NaN if the combination is undetermined without some region.
         """
         expected = self._expected(combination)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -243,21 +249,21 @@ class LeaveOut:
         return np.where(self.determined(combination), variance, np.nan), np.maximum(freedom, FEWEST_DEGREES)
 
     def half(self, combination, level: float) -> np.ndarray:
-        """Compute half the width of the interval of combinations (..., k)."""
+        """Compute half the width of the interval of combinations (..., k) of the coefficients."""
         variance, freedom = self.spread(combination)
         with np.errstate(invalid="ignore"):
             return t_quantile(level, freedom) * np.sqrt(variance)
 
 
 def leave_out(sums: Sums, components: Components) -> LeaveOut:
-    """Leave every region out; undetermined coefficients are those of the smallest norm."""
+    """Fit without each region in turn; of several solutions, the one with the smallest norm is taken."""
     G, k = sums.n_regions, sums.k
     inverse = np.linalg.inv(sums.total_outer)
     largest = np.abs(sums.total_outer).max()
     left, lost = pseudo_inverses(sums.total_outer - sums.own_outer, SINGULAR * largest)
     without = np.einsum("gab,gb->ga", left, sums.total_cross - sums.own_cross)
-    # Sums of x x' over the pairs with neither region g nor h, and over the pairs of h without g: the coefficients
-    # without g and without h share the errors of the former and the effects of other regions through the latter.
+    # `neither` sums x x' over the pairs with neither region g nor h, `others` over the pairs of h without g. The
+    # coefficients without g and without h share the errors of the former pairs, and effects of regions by the latter.
     neither = sums.total_outer - sums.own_outer[:, None] - sums.own_outer[None, :] + sums.outer
     own = np.arange(G)
     neither[own, own] = sums.total_outer - sums.own_outer
@@ -276,8 +282,9 @@ def leave_out(sums: Sums, components: Components) -> LeaveOut:
 
 def pseudo_inverses(matrices: np.ndarray, zero) -> tuple[np.ndarray, np.ndarray]:
     """
-    Pseudo-inverses of symmetric matrices (cases, k, k), and projections onto their null spaces; eigenvalues up to
-    `zero` count as zero.
+    Compute the pseudo-inverses of symmetric matrices (cases, k, k), and the projections onto their null spaces.
+
+    Eigenvalues up to `zero` count as zero.
     """
     size, axes = np.linalg.eigh(matrices)
     used = size > zero
@@ -287,11 +294,12 @@ def pseudo_inverses(matrices: np.ndarray, zero) -> tuple[np.ndarray, np.ndarray]
 
 def share_and_freedom(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """
-    The share of single pairs in the variance of values (pairs,), and the degrees of freedom of the jackknife over
-    regions of their mean, under the working model of `variance_components` with effects of regions on the mean.
+    Split the variance of values (pairs,) by the working model, with effects of regions on the mean.
 
-    `first` and `second` label each pair's regions by integers. With fewer than 3 regions or constant values, the share
-    is 1 and the degrees of freedom are NaN.
+    first, second: Integer labels of each pair's regions.
+
+    Returns: the share of the variance that is specific to single pairs, and the degrees of freedom of the jackknife
+        variance of the mean over regions. With fewer than 3 regions or constant values: 1 and NaN.
     """
     regions = np.unique(np.concatenate([first, second]))
     spread = values.std() if len(values) else 0.0

@@ -1,11 +1,12 @@
 """
-A straight line through unordered pairs, and two correlations, with intervals that allow for shared regions.
+Fit a straight line through unordered pairs, with two correlations; intervals allow for shared regions.
 
-Intervals of r and rho are on the scale of Fisher's z. The jackknife over regions overstates the variance of the slope
-and of the scatter by different factors (`jackknife`), so Pearson's r is split into slope, scatter and spread of x: the
-slope's deviations are scaled by the slope's factor, the scatter's by the height's. Spearman's rho cannot be split; its
-variance is scaled by the root of the slope's factor. The degrees of freedom are the harmonic mean of the slope's and of
-(regions - 2). Simulation (`make validity`), not theory, led to these choices.
+Intervals of r and rho are computed on Fisher's z. The jackknife over regions overstates the variances of the slope and
+of the scatter by different factors (module `jackknife`). So Pearson's r is computed from slope, scatter and spread of
+x: the slope's jackknife deviations are scaled by the factor of the slope, the scatter's by the factor of the height.
+Spearman's rho cannot be split; its variance is scaled by the root of the slope's factor. The degrees of freedom are the
+harmonic mean of the slope's degrees of freedom and (regions - 2). Simulation (`make validity`), not theory, led to
+these choices.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ ASSUMPTION = (
 
 def fisher_z(r):
     """
-    Compute Fisher's z, kept finite for a perfect correlation.
+    Compute Fisher's z of a correlation; finite also for a perfect one.
 
     >>> float(round(fisher_z(0.5), 3))
     0.549
@@ -62,8 +63,9 @@ def fisher_z(r):
 
 def slope_and_squares(sums: np.ndarray) -> tuple[np.ndarray, ...]:
     """
-    Slope of y on x (NaN where undetermined) and centred sums of squares xx, xy, yy, from sums of 1, x, y, xx, xy, yy
-    along the last axis.
+    Compute the slope of y on x (NaN where undetermined) and the centred sums of squares xx, xy, yy.
+
+    sums: Sums of 1, x, y, xx, xy, yy along the last axis.
     """
     n, sx, sy, sxx, sxy, syy = np.moveaxis(sums, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -73,8 +75,10 @@ def slope_and_squares(sums: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
     """
-    The interval of r from sums over pairs of 1, x, y, xx, xy, yy (6,), and those without each region (regions, 6),
-    of standardised x and y.
+    Compute the interval of Pearson's r.
+
+    total, without: Sums of 1, x, y, xx, xy, yy of standardised x and y over all pairs (6,), and without each region
+        (regions, 6).
     """
     slope, spread, scatter = _parts(total)
     slopes, spreads, scatters = _parts(without)
@@ -94,14 +98,14 @@ def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, lev
 
 
 def spearman_interval(rho: float, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
-    """Return the interval of rho from its values without each region."""
+    """Compute the interval of Spearman's rho from its values without each region."""
     if not np.isfinite(without).all() or np.abs(without).max() > PERFECT:
         return Interval(SCALED_Z)
     return _interval(rho, np.sqrt(left.scale(SLOPE)) * jackknife(fisher_z(without)), left, level)
 
 
 def spearman(x: np.ndarray, y: np.ndarray) -> float:
-    """Compute Spearman's rho; NaN, without a warning as scipy gives, if either is constant or empty."""
+    """Compute Spearman's rho; NaN (without scipy's warning) if x or y is constant or empty."""
     a, b = (stats.rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
     with np.errstate(invalid="ignore"):
         return float(a @ b / np.sqrt((a @ a) * (b @ b)))
@@ -121,7 +125,7 @@ def _interval(r: float, variance: float, left: LeaveOut, level: float) -> Interv
 
 
 def _parts(sums: np.ndarray):
-    """Compute the slope of y on x, variance of x, variance of y about the line."""
+    """Compute the slope of y on x, the variance of x, and the variance of y about the line."""
     slope, xx, xy, yy = slope_and_squares(sums)
     n = sums[..., 0]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -130,7 +134,7 @@ def _parts(sums: np.ndarray):
 
 @dataclass(frozen=True)
 class Part:
-    """One parameter of a fit with its intervals."""
+    """One parameter of a fit with its intervals; `others` are intervals by other methods."""
 
     value: float
     interval: Interval
@@ -139,7 +143,12 @@ class Part:
     standard_error: float = nan
 
     def estimate(self, change: Callable[[float], float] = float, **fields) -> Estimate:
-        """Return the part as an Estimate with these fields; `change` must increase, such as a unit conversion."""
+        """
+        Return the parameter as an Estimate.
+
+        change: An increasing function, such as a unit conversion, applied to the value and to all ends.
+        **fields: Further fields of `Estimate`.
+        """
         low, high = change(self.interval.low), change(self.interval.high)
         naive = Interval(PAIRS_INDEPENDENT, change(self.naive.low), change(self.naive.high))
         return Estimate(estimate=change(self.value), low=low, high=high, naive=naive, **fields)
@@ -148,11 +157,14 @@ class Part:
 @dataclass(frozen=True)
 class Line:
     """
-    y = intercept + slope x by ordinary least squares over unordered pairs, with `pearson` and `spearman`.
+    The line y = intercept + slope x, fitted by ordinary least squares over unordered pairs, and two correlations.
 
-    `warnings` are those of the sample and of the computation. `left` holds the standardised line without each unit
-    (`grouped`: the places, unless others were asked for); None with too few units for intervals. `moran` tests whether
-    nearby units deviate alike, `skew` whether the effects of units are skewed.
+    warnings: Cautions about the sample and the computation.
+    scale: The means and standard deviations by which x and y were standardised for the fit.
+    left: The standardised line without each unit; None with too few units for intervals.
+    grouped: The units that intervals treat as independent, by default places.
+    moran: Tests whether effects of nearby units are correlated.
+    skew: Tests whether effects of units are skewed.
     """
 
     n_pairs: int
@@ -164,7 +176,7 @@ class Line:
     level: float
     method: str
     warnings: tuple[str, ...]
-    scale: Scale
+    scale: Standardisation
     left: LeaveOut | None = None
     grouped: places.Units | None = None
     moran: places.Moran | None = None
@@ -172,11 +184,11 @@ class Line:
 
     @property
     def n_places(self) -> int:
-        """Number of units that the intervals treat as independent."""
+        """The number of units that intervals treat as independent."""
         return self.grouped.n
 
     def band(self, x) -> pd.DataFrame:
-        """Return the line at `x` with the interval of its height: columns x, y, low, high."""
+        """Return the line at `x` with its interval: columns x, y, low, high."""
         x = np.asarray(x, dtype=float)
         y = self.intercept.value + self.slope.value * x
         half = np.full_like(y, nan)
@@ -186,8 +198,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Scale:
-    """Means and standard deviations of x and y; the line is fitted to both, centred and scaled."""
+class Standardisation:
+    """Means and standard deviations of x and y, which are centred and scaled before the fit."""
 
     mean_x: float
     mean_y: float
@@ -195,21 +207,21 @@ class Scale:
     sd_y: float
 
     @classmethod
-    def of(cls, x: np.ndarray, y: np.ndarray) -> Scale:
+    def of(cls, x: np.ndarray, y: np.ndarray) -> Standardisation:
         return cls(x.mean(), y.mean(), x.std(), y.std() or 1.0)
 
     def standard(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """x and y centred and scaled."""
+        """Return x and y centred and scaled."""
         return (x - self.mean_x) / self.sd_x, (y - self.mean_y) / self.sd_y
 
     def back(self, solved: np.ndarray) -> np.ndarray:
-        """(intercept, slope, r) of x and y from those of the standardised x and y."""
+        """Convert (intercept, slope, r) of the standardised x and y to those of the original x and y."""
         slope = solved[..., 1] * self.sd_y / self.sd_x
         intercept = self.mean_y + self.sd_y * solved[..., 0] - slope * self.mean_x
         return np.stack([intercept, slope, solved[..., 2]], axis=-1)
 
     def height(self, x) -> np.ndarray:
-        """Weights of the standardised coefficients in the line's height at x."""
+        """Return the weights of the standardised coefficients in the line's height at x."""
         x = np.asarray(x, dtype=float)
         return self.sd_y * np.stack([np.ones_like(x), (x - self.mean_x) / self.sd_x], axis=-1)
 
@@ -230,12 +242,17 @@ def straight_line(
     cluster=places.PLACE,
 ) -> Line:
     """
-    Fit the line, with intervals at the level of places, or of other clusters of regions (`places.units`).
+    Fit the line, with intervals that treat places, or other clusters of regions, as the independent units.
 
-    All main intervals rest on the line without each place in turn (`jackknife`). For comparison, `others` holds that
-    jackknife less the one over pairs, the sandwich, and percentiles of a bootstrap over regions.
+    All main intervals come from the line without each place in turn (module `jackknife`). For comparison, `others` of
+    each parameter holds three more: the jackknife over places less the one over pairs, the sandwich, and percentiles of
+    a bootstrap over places.
 
-    Raises ParameterError: for fewer than 3 regions or pairs, or if x is the same for every pair.
+    x, y: Values of each pair of the sample.
+    resamples, seed: Of the bootstrap.
+    cluster: As in `places.units`.
+
+    Raises ParameterError: there are fewer than 3 regions or pairs, or x is the same for every pair.
     """
     level = check_level(level)
     require_regions(sample, 3, "a line")
@@ -246,7 +263,7 @@ def straight_line(
         same = quantity(sample.frame.distance_km.iloc[0], "km")
         raise ParameterError(f"every pair has the same distance ({same}): no line can be fitted to it")
     grouped = places.units(sample, cluster)
-    scale = Scale.of(x, y)
+    scale = Standardisation.of(x, y)
     zx, zy = scale.standard(x, y)
     moments = np.column_stack([np.ones_like(zx), zx, zy, zx * zx, zx * zy, zy * zy])
     values = (*scale.back(solve(moments.sum(axis=0))), spearman(x, y))
@@ -281,7 +298,7 @@ def straight_line(
 
 
 def solve(sums: np.ndarray) -> np.ndarray:
-    """(intercept, slope, r) from sums of 1, x, y, xx, xy, yy along the last axis; NaN where undetermined."""
+    """Compute (intercept, slope, r) from sums of 1, x, y, xx, xy, yy along the last axis; NaN where undetermined."""
     slope, xx, xy, yy = slope_and_squares(sums)
     n, sx, sy = sums[..., 0], sums[..., 1], sums[..., 2]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -290,14 +307,14 @@ def solve(sums: np.ndarray) -> np.ndarray:
         return np.stack([(sy - slope * sx) / n, slope, r], axis=-1)
 
 
-def _method(scale: Scale, left: LeaveOut | None) -> str:
+def _method(scale: Standardisation, left: LeaveOut | None) -> str:
     method = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
     freedom = float(left.spread(scale.slope)[1]) if left is not None else nan
     return method + (f", t with {number(freedom, 1)} degrees of freedom for the slope" if freedom > 0 else "")
 
 
 def _main(x, y, values, moments, scale, left, grouped, level) -> tuple[dict[str, Interval], dict[str, float]]:
-    """Return the main intervals, from the line without each unit, and the standard errors of intercept and slope."""
+    """Return the main intervals by parameter, and the standard errors of intercept and slope."""
     first, second, n = grouped.first, grouped.second, grouped.n
     total = moments.sum(axis=0)
     without = total - dyadic.region_sums(moments, first, second, n)
@@ -315,7 +332,7 @@ def _main(x, y, values, moments, scale, left, grouped, level) -> tuple[dict[str,
 
 
 def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, tuple[Interval, ...]]:
-    """Return the plain jackknife and the bootstrap (intercept, slope, r), the sandwich (not r); none for rho."""
+    """Return the intervals for comparison of intercept, slope and r; r has no sandwich."""
     first, second, n = grouped.first, grouped.second, grouped.n
     t = t_quantile(level, n - PARAMETERS)
     centre = np.array(values[:3])
@@ -324,7 +341,7 @@ def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, 
         scale.back(solve(total - taken))
         for taken in (dyadic.region_sums(moments, first, second, n), dyadic.sums(moments, joined, joined.max() + 1))
     )
-    # The jackknife of r is taken on Fisher's z, where it is nearly symmetric.
+    # The jackknife of r is computed on Fisher's z, which is nearly symmetric.
     for fits in (centre, without_unit, without_pair):
         fits[..., 2] = fisher_z(fits[..., 2])
     half = t * np.sqrt(dyadic.variance(without_unit, without_pair))
@@ -348,7 +365,7 @@ def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, 
 
 
 def _naive(x, y, values, level) -> list[Interval]:
-    """Compute the intervals that treat pairs as independent: OLS with t; Fisher's z (rho: Bonett & Wright 2000)."""
+    """Compute the intervals that treat pairs as independent: OLS with t; Fisher's z (for rho: Bonett & Wright 2000)."""
     n, (intercept, slope, r, rho) = len(x), values
     off = x - x.mean()
     residual = y - intercept - slope * x

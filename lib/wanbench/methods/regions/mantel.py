@@ -1,4 +1,4 @@
-"""Is a column of pairs associated with distance? Correlations with a p-value from permuted regions."""
+"""Test whether RTT is associated with distance: correlations with p-values from permuted regions (Mantel)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ NULL = (
     "in these regions; the interval of the correlation is about other regions"
 )
 COLUMN = "rtt_ms"
-RESAMPLES = 1_000  # Resamples of the bootstrap shown for comparison; no p-value depends on it
+RESAMPLES = 1_000  # Of the bootstrap that is shown for comparison; no p-value depends on it
 
 
 @dataclass(frozen=True, repr=False)
 class Mantel(Result):
     """
-    Correlations of a column with distance, and the p-value of each.
+    Correlations of RTT with distance, and their p-values.
 
     pearson, spearman: The correlations, with intervals by place.
-    pearson_p, spearman_p: Permutation p-values; the interval is their Monte Carlo error.
-    drawn: `pearson` and `spearman` of each relabelling.
+    pearson_p, spearman_p: Permutation p-values; their intervals show the Monte Carlo error.
+    drawn: Per relabelling of the regions: the correlations `pearson` and `spearman`.
     sample: The pairs used, and the rows left out.
     """
 
@@ -68,10 +68,13 @@ def mantel(pairs: pd.DataFrame, *, permutations: int = PERMUTATIONS, seed: int =
     """
     Test the association of RTT with distance by permuting regions (Mantel), one value per unordered pair.
 
-    A relabelling moves the distances, and is compared over the pairs with a measured value. It therefore needs the
-    distance of every pair of regions, measured or not (`permutation.distances`).
+    Each relabelling of the regions moves distances to other pairs, and RTT and distance are correlated over the
+    measured pairs. It therefore needs the distance of every pair, measured or not (`permutation.distances`).
 
-    Raises ParameterError: for fewer than 4 regions, or an unknown distance.
+    pairs: Table `pairs`.
+    permutations, seed: Number of relabellings, and the seed of their draw.
+
+    Raises ParameterError: there are fewer than 4 regions, or a distance is unknown.
     """
     sample = unordered(pairs, COLUMN)
     require_regions(sample, FEWEST, "a permutation of regions")
@@ -116,7 +119,12 @@ def p_estimate(
     warnings: tuple[str, ...],
     method: str = METHOD,
 ) -> Estimate:
-    """Return a permutation p-value as an Estimate; `basis` is (unordered pairs, regions)."""
+    """
+    Return a permutation p-value as an Estimate.
+
+    extreme: Number of relabellings with a statistic at least as far from 0 as the observed one.
+    basis: Numbers of unordered pairs and of regions.
+    """
     p = permutation.p_value(extreme, permutations)
     claim, method = claim[0].upper() + claim[1:], f"{method}; B = {permutations:,}"
     n, n_regions = basis
@@ -124,7 +132,7 @@ def p_estimate(
 
 
 def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
-    """Warn if the regions have fewer permutations than were drawn."""
+    """Warn if the regions have fewer different permutations than were drawn."""
     orders = factorial(n_regions)
     if orders > permutations:
         return ()

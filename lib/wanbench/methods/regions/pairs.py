@@ -1,4 +1,4 @@
-"""From the ordered rows of table `pairs` to one value per unordered or per ordered pair, checked."""
+"""Check table `pairs`, and combine its rows to one value per unordered or per ordered pair of regions."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from wanbench.regions import light_rtt_ms
 ENDS = ("from_region", "to_region")
 TEXTS = (*ENDS, "from_cloud", "to_cloud")
 LENGTHS = ("distance_km", "light_rtt_ms")
-FEWEST_FOR_INTERVAL = 5  # With fewer units the jackknife has too few degrees of freedom for an interval worth reading
-FEW = 10  # Below this many regions every interval carries a caution
-SAME_DISTANCE_KM = 1.0  # Tolerance for rounded distances of the two directions of a pair, which have the same length
+FEWEST_FOR_INTERVAL = 5  # With fewer units the jackknife has too few degrees of freedom for a useful interval
+FEW = 10  # With fewer regions than this, every interval carries a caution
+SAME_DISTANCE_KM = 1.0  # Allowed difference between the distances of both directions of a pair, due to rounding
 COMBINE = ("median", "geometric mean")
 
 
 def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """
-    Check `columns` of table `pairs`; return it with a fresh index and float64 columns of numbers, NaN for missing
-    values.
+    Check some columns of table `pairs`, and return the table with a new index and numbers as float64.
 
-    Names of regions and clouds must be text in every row; all others numbers or missing, of a size in `sizes.SIZES`;
-    `distance_km` and `light_rtt_ms` also finite and not negative.
+    Names of regions and clouds must be text in every row. All other values must be numbers of a size in `sizes.SIZES`,
+    or missing (NaN in the result); `distance_km` and `light_rtt_ms` must also be finite and not negative.
 
-    Raises ParameterError: if `pairs` is not a DataFrame or lacks columns, or for the first row with an invalid value.
+    Raises ParameterError: `pairs` is not a DataFrame, lacks a column, or has an invalid value (the first is named).
     """
     rows = check_columns("pairs", pairs, columns).reset_index(drop=True)
     numbers = {}
@@ -66,12 +65,14 @@ def _refuse(rows: pd.DataFrame, name: str, bad: np.ndarray, allowed: str) -> Non
 @dataclass(frozen=True, repr=False)
 class Sample:
     """
-    Pairs with one value each, and the rows left out.
+    Pairs with one value each, and the rows that were left out.
 
-    Of unordered pairs, `frame` has `region_a` < `region_b`, `cloud_pair` ("aws-gcp"), `distance_km`, `light_rtt_ms` if
-    table pairs had it, `value`, `n_directions`; of ordered pairs (`directed`), from_region, to_region, from_cloud,
-    to_cloud, distance_km, `value`. `ends` names the two columns of regions; `first` and `second` index `regions`, and
-    `both` numbers the unordered pairs. `left_out` holds the unused ordered rows with their `reason`.
+    column: The column of table `pairs` that the values come from.
+    frame: Of unordered pairs: region_a < region_b, cloud_pair ("aws-gcp"), distance_km, light_rtt_ms (if the table had
+        it), value, n_directions. Of ordered pairs (`directed`): from_region, to_region, from_cloud, to_cloud,
+        distance_km, value.
+    left_out: The unused rows of the table, with their `reason`.
+    ends: The two columns of `frame` with the regions.
     """
 
     column: str
@@ -81,7 +82,7 @@ class Sample:
 
     @cached_property
     def regions(self) -> list[str]:
-        """The regions in use, sorted."""
+        """The names of the regions in use, sorted."""
         return sorted({*(name for end in self.ends for name in self.frame[end].unique())})
 
     @property
@@ -90,7 +91,7 @@ class Sample:
 
     @property
     def n_pairs(self) -> int:
-        """Number of unordered pairs."""
+        """The number of unordered pairs."""
         return int(self.both.max()) + 1 if len(self.frame) else 0
 
     @cached_property
@@ -106,14 +107,14 @@ class Sample:
         return unordered_numbers(self.first, self.second, self.n_regions)
 
     def counted(self, grouped=None) -> dict[str, int]:
-        """Return the fields of an Estimate that say how many pairs, regions, and places (`places.Units`) it has."""
+        """Return the fields `n`, `n_regions` and, with `grouped` (`places.Units`), `n_places` of an Estimate."""
         return {"n": self.n_pairs, "n_regions": self.n_regions} | ({"n_places": grouped.n} if grouped else {})
 
     def __repr__(self) -> str:
         return f"<{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')} with {self.column}>"
 
     def unit_warnings(self) -> tuple[str, ...]:
-        """Warn if most RTTs are below that of light in fibre."""
+        """Warn if most RTTs are below the round trip of light in fibre, as with a wrong unit."""
         rtt_ms = self.frame.get("value") if self.column.startswith("rtt") else None
         rtt_ms = self.frame.get("rtt_ms", rtt_ms)
         if rtt_ms is None or (rtt_ms < light_rtt_ms(self.frame.distance_km)).mean() <= 0.5:
@@ -121,7 +122,7 @@ class Sample:
         return ("most pairs are faster than light in fibre: are the RTTs in ms and the distances in km?",)
 
     def warnings(self) -> tuple[str, ...]:
-        """Warn about rows left out, few regions, impossible RTTs."""
+        """Warn about rows left out, few regions, and impossible RTTs."""
         cautions = []
         if len(self.left_out):
             reasons = self.left_out.reason.value_counts(sort=False)
@@ -136,7 +137,7 @@ class Sample:
 
 
 def cloud_pair(first: pd.Series, second: pd.Series) -> pd.Series:
-    """Return the unordered pair of clouds of two columns of region names: "aws-gcp" for either direction."""
+    """Return the clouds of each pair, from two columns of region names: "aws-gcp" for both directions."""
     clouds = [[name.partition(":")[0] for name in names] for names in (first, second)]
     joined = ["-".join(sorted(both)) for both in zip(*clouds, strict=True)]
     return pd.Series(joined, index=first.index, dtype="str")
@@ -144,11 +145,13 @@ def cloud_pair(first: pd.Series, second: pd.Series) -> pd.Series:
 
 def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> Sample:
     """
-    Collapse ordered pairs to one value per unordered pair.
+    Combine the rows of table `pairs` to one value per unordered pair.
 
-    Each direction first becomes the median of its rows; then the two directions are combined by their median, or by
-    their geometric mean for analyses of the logarithm (`combine`). Rows without a positive value or a distance are left
-    out and counted.
+    First the median of the rows of each direction is taken, then both directions are combined. Rows without a positive
+    value or without a distance are left out.
+
+    column: The column with the values.
+    combine: How to combine directions: "median", or "geometric mean" for analyses of the logarithm.
     """
     check_choice("combine", combine, COMBINE)
     light = ["light_rtt_ms"] if "light_rtt_ms" in getattr(pairs, "columns", ()) else []
@@ -183,7 +186,7 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
 
 
 def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
-    """Return the reason for leaving a row out, or None; later reasons override earlier ones."""
+    """Return the reason why each row is left out, or None; later reasons override earlier ones."""
     value = rows[column].to_numpy(dtype="float64", na_value=np.nan)
     reason = np.full(len(rows), None, dtype=object)
     reason[~(value > 0)] = f"where {column} is not positive"
@@ -195,14 +198,14 @@ def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
 
 
 def left_out_of_any(*samples: Sample) -> pd.DataFrame:
-    """Return the rows that any of several samples of the same pairs leaves out, each direction of a pair once."""
+    """Return the rows that any of several samples of the same table leaves out, each direction of a pair once."""
     rows = pd.concat([sample.left_out for sample in samples], ignore_index=True)
     return rows.drop_duplicates(["from_region", "to_region"], ignore_index=True)
 
 
 def unordered_numbers(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
     """
-    Compute the number of the unordered pair of each row, from 0: the same for the two directions of one.
+    Number the unordered pairs from 0, and return the number of each row; both directions have the same number.
 
     >>> unordered_numbers(np.array([0, 2, 1]), np.array([1, 1, 2]), 3).tolist()
     [0, 1, 1]
@@ -223,9 +226,9 @@ def require_regions(sample: Sample, minimum: int, purpose: str) -> None:
 
 def directed(pairs: pd.DataFrame, column: str) -> Sample:
     """
-    Collapse the rows of each ordered pair to their median.
+    Combine the rows of each ordered pair to their median.
 
-    Rows without a positive value or without a distance are left out and counted, by the rules of `unordered`.
+    Rows without a positive value or without a distance are left out, as by `unordered`.
     """
     rows = check_pairs(pairs, *ENDS, "distance_km", column)
     rows = rows.assign(row=range(len(rows)))

@@ -1,10 +1,12 @@
 """
-Permuting regions: p-values of associations between matrices over pairs (Mantel 1967; Krackhardt 1988).
+P-values of associations between matrices over pairs, by permuting regions (Mantel 1967; Krackhardt 1988).
 
-Under the null hypothesis the regions are exchangeable: relabelling the regions of one matrix keeps everything that
-pairs share through their regions, and breaks only the link to the other matrix. With several covariates (MRQAP: Dekker,
-Krackhardt & Snijders 2007) the residuals of a covariate on the others are relabelled, which keeps its link to them.
-Matrices are (regions, regions) arrays, NaN where unknown; `cells` are the pairs in use, as two arrays of indices.
+Under the null hypothesis the regions are exchangeable: relabelling the regions of one matrix keeps the dependence of
+pairs that share a region, and breaks only the association with the other matrix. With several covariates (MRQAP:
+Dekker, Krackhardt & Snijders 2007) the residuals of one covariate on the others are relabelled, which keeps its
+association with them.
+
+Matrices are arrays (regions, regions), NaN where unknown. `cells` are the pairs in use, as two arrays of indices.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ from wanbench.methods.result import exact_binomial
 from wanbench.regions import catalogue, distance_km
 
 PERMUTATIONS = 10_000
-CHUNK_CELLS = 100_000  # Relabelled cells held at a time: 800 kB, which a processor's cache holds
-TIE = 1e-12  # Statistics closer than this are the same number, summed in another order
+CHUNK_CELLS = 100_000  # Relabelled cells held at a time: 800 kB, which fits a processor's cache
+TIE = 1e-12  # A smaller difference between statistics is rounding
 Cells = tuple[np.ndarray, np.ndarray]
 
 
 def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndarray:
-    """Put values at (first, second), and if `symmetric` at (second, first): (regions, regions)."""
+    """Return a matrix with values at (first, second), and if `symmetric` also at (second, first); NaN elsewhere."""
     out = np.full((n_regions, n_regions), np.nan)
     out[first, second] = values
     if symmetric:
@@ -38,10 +40,11 @@ def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndar
 
 def distances(pairs: pd.DataFrame, names: list[str]) -> np.ndarray:
     """
-    Look up the distance in km of every pair of the regions `names`: (regions, regions).
+    Return the distance in km between every two of the regions `names`: (regions, regions).
 
-    It is that of any row of `pairs`, with or without the analysed value, otherwise that of the catalogue.
-    Raises ParameterError: if the distance of a pair is not known.
+    Distances come from table `pairs`, including rows without the analysed value, or else from the region catalogue.
+
+    Raises ParameterError: the distance of a pair is unknown.
     """
     index = pd.Index(names)
     first, second = (index.get_indexer(pairs[end].to_numpy(dtype=object)) for end in ("from_region", "to_region"))
@@ -61,7 +64,7 @@ def distances(pairs: pd.DataFrame, names: list[str]) -> np.ndarray:
 
 
 def gaps(n_pairs: int, n_regions: int) -> tuple[str, ...]:
-    """Warn about missing unordered pairs behind a permutation p-value; empty if none is missing."""
+    """Warn if unordered pairs were not measured, as a permutation p-value then compares only the measured ones."""
     possible = n_regions * (n_regions - 1) // 2
     if n_pairs == possible:
         return ()
@@ -79,9 +82,9 @@ def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:
 
 def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """
-    Return the cells of a matrix under each relabelling, in chunks of relabellings: (slice, (cells, relabellings)).
+    Yield the cells of a matrix under each relabelling, in chunks of relabellings: (slice, (cells, relabellings)).
 
-    Region i becomes region orders[k, i], so the cell (i, j) takes the value of (orders[k, i], orders[k, j]).
+    In relabelling k, region i becomes region orders[k, i]: cell (i, j) takes the value of (orders[k, i], orders[k, j]).
     """
     flat, n_regions = np.ascontiguousarray(matrix, dtype=float).ravel(), len(matrix)
     step = max(1, CHUNK_CELLS // max(len(cells[0]), 1))
@@ -95,10 +98,10 @@ def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator
 
 def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: bool = False) -> np.ndarray:
     """
-    Compute Pearson's r (with `ranks`, Spearman's rho) of x, relabelled, with y over the cells: one per relabelling.
+    Correlate each relabelling of x with y over the cells by Pearson's r, or with `ranks` by Spearman's rho.
 
-    x is known for every pair of regions, so all relabellings use the same cells, those known in y. NaN for fewer than 3
-    cells or constant values.
+    x must be known for every pair of regions; then all relabellings use the same cells, those known in y. NaN for fewer
+    than 3 cells or constant values.
     """
     measured = np.isfinite(y[cells])
     cells = cells[0][measured], cells[1][measured]
@@ -117,14 +120,15 @@ def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: b
 
 
 def as_extreme(drawn: np.ndarray, observed: float) -> int:
-    """Count the drawn statistics at least as far from 0 as the observed one; NaN counts, which makes p larger."""
+    """Count the drawn statistics at least as far from 0 as the observed one; NaN counts too, which makes p larger."""
     return int((~(np.abs(drawn) < abs(observed) - TIE * max(1.0, abs(observed)))).sum())
 
 
 def p_value(extreme: int, permutations: int) -> tuple[float, float, float]:
     """
-    Return the permutation p-value (k + 1) / (B + 1), and the Monte Carlo interval of the p-value over all relabellings
-    (Clopper & Pearson 1934).
+    Return the permutation p-value (k + 1) / (B + 1) and both ends of its Monte Carlo interval (Clopper & Pearson 1934).
+
+    extreme, permutations: k and B: the relabellings at least as extreme as the data, and all that were drawn.
 
     >>> [round(number, 5) for number in p_value(0, 9999)]
     [0.0001, 0.0, 0.00037]
@@ -136,10 +140,13 @@ def t_statistics(
     y: np.ndarray, covariate: np.ndarray, others: list[np.ndarray], cells: Cells, orders: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """
-    Compute the t statistic of a covariate given the others, and for each relabelling of its residuals on them.
+    Compute the t statistic of a covariate, given the others, for the data and for each relabelling.
 
-    `y` is NaN where unknown. The covariate and the others (without the constant, which is always included) are known
-    for every pair of regions: then all relabellings use the same cells, those known in y.
+    A relabelling permutes the residuals of the covariate on the others.
+
+    y: The values, NaN where unknown.
+    covariate, others: Known for every pair of regions, so that all relabellings use the same cells, those known in y.
+        The constant is added here.
     """
     stack = np.stack([np.ones_like(y), *others])
     measured = np.isfinite(y[cells])
@@ -157,7 +164,7 @@ def t_statistics(
     remaining = value - basis @ (basis.T @ value)
 
     def statistics(drawn: np.ndarray) -> np.ndarray:
-        """t of each column of `drawn` next to the orthonormal basis of the others (Frisch & Waugh 1933)."""
+        """Compute t of each column of `drawn`, given the orthonormal basis of the others (Frisch & Waugh 1933)."""
         projected = basis.T @ drawn
         size = np.einsum("cb,cb->b", drawn, drawn)
         free = size - np.einsum("kb,kb->b", projected, projected)

@@ -1,10 +1,10 @@
 """
-Clusters of regions that intervals treat as one unit, by default the regions of one place, and tests of their effects.
+Group regions into the units that intervals treat as independent (by default places), and test the units' effects.
 
 Clouds build their regions in the same cities, where they share cables, exchanges and detours. In the survey of 2022
 the effects of two clouds' regions in one city correlate at 0.95, so they are hardly two observations. The unit is
 therefore the place, not the region (cluster-robust inference: Cameron & Miller 2015). Moran's I (1950) tests whether
-the effects of nearby places are still correlated, D'Agostino's test (1970) whether effects are skewed, which makes
+effects of nearby places are still correlated. D'Agostino's test (1970) tests whether effects are skewed, which makes
 intervals of r, of the intercept and of W too narrow.
 """
 
@@ -28,23 +28,23 @@ from .pairs import FEWEST_FOR_INTERVAL, unordered_numbers
 
 PLACE = "place"
 REGION = "region"
-# Regions at most this far apart are one place: light in fibre takes 1 ms there and back, and no cloud has two sites of
-# one name farther apart
+# Regions at most this far apart are one place: the round trip of light in fibre is 1 ms, and no cloud has two sites of
+# the same name farther apart
 PLACE_KM = 100.0
-# The cluster that the caution about spatial correlation suggests: where effects are shared over 1,500 km, intervals
-# with this unit keep their coverage in simulation (`validity.rtt`)
+# The caution about spatial correlation suggests this cluster: in simulation (`simulations.rtt`) intervals with it keep
+# their coverage if effects are correlated over 1,500 km
 NEIGHBOURS_KM = 1500.0
-# Distance over which the weight of two places in Moran's I falls by a factor e; 750 to 1,500 km do about as well
+# Distance over which the weight of two places in Moran's I falls by a factor e; 750 to 1,500 km work about as well
 REACH_KM = 1000.0
-FEWEST_FOR_MORAN = 10  # Fewer units have too few pairs of neighbours for a useful test
+FEWEST_FOR_MORAN = 10  # Fewer units have too few neighbours for a useful test
 MORAN_PERMUTATIONS = 999  # Enough for a p-value to the nearest 0.001, far finer than `MORAN_P` needs
-# The test is conservative, because residuals repel each other: at p = 0.1 it is wrong in 2 to 5 of 100 simulated
-# surveys without a pattern
+# The test is conservative, because residuals of a fit are negatively correlated: at p = 0.1 it gives a false alarm in 2
+# to 5 of 100 simulated surveys without correlation
 MORAN_P = 0.1
-UNKNOWN_KM = 1e6  # Stands for an unknown distance: longer than any on Earth, so unknown distances join no regions
+UNKNOWN_KM = 1e6  # Stands for an unknown distance: longer than any on Earth, so that such regions are not joined
 FEWEST_FOR_SKEW = 8  # The test's normal approximation starts here (D'Agostino 1970)
 SIGNIFICANT_P = 0.025  # Level of each of two tests, so that about 5 of 100 surveys without skew are called skewed
-# A smaller one does no harm; exponential effects have a skewness of 2, effects of 1 place in 10 have 2.7
+# A smaller skewness does no harm. Exponential effects have a skewness of 2, effects of 1 place in 10 of 2.7
 HARMFUL_SKEWNESS = 1.0
 
 
@@ -53,8 +53,9 @@ class Units:
     """
     The units that intervals treat as independent: regions, or clusters of regions.
 
-    `names` holds the first region of each unit; `of_region` is the index of each region's unit; `first` and `second`
-    index the two units of each pair, equal for a pair within one unit.
+    names: The first region of each unit.
+    of_region: The index of each region's unit.
+    first, second: The indices of each pair's two units; equal for a pair within one unit.
     """
 
     names: tuple[str, ...]
@@ -68,7 +69,7 @@ class Units:
 
     @property
     def both(self) -> np.ndarray:
-        """Number of the unordered pair of units, per pair."""
+        """The number of each pair's unordered pair of units, from 0."""
         return unordered_numbers(self.first, self.second, self.n)
 
     def warnings(self) -> tuple[str, ...]:
@@ -82,9 +83,13 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
     """
     Group the regions of a sample (`Sample`) into units.
 
+    Distances come from the pairs of the sample, or else from the region catalogue.
+
     cluster: "place": regions at most 100 km apart, of any cloud, are one unit. A number: the same with that many km.
         "region": every region is a unit. A mapping of regions to names: regions with the same name are one unit, and
-        every region outside the mapping is a unit. Distances are those of the pairs, otherwise those of the catalogue.
+        every region that is not in the mapping is a unit.
+
+    Raises ParameterError: `cluster` is none of these, or a mapping without any region of the sample.
     """
     regions = sample.regions
     if isinstance(cluster, Mapping):
@@ -106,13 +111,17 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
 
 
 def unit_of_region(sample) -> dict[str, str]:
-    """Map region names to units; a part of the sample may lack the near pairs that make a place."""
+    """
+    Return the unit of each region, by name, in the whole sample.
+
+    A part of the sample may lack the near pairs that join regions to a place.
+    """
     grouped = units(sample)
     return dict(zip(sample.regions, (grouped.names[k] for k in grouped.of_region), strict=True))
 
 
 def _distances(sample, regions: list[str]) -> np.ndarray:
-    """Distance in km between all regions (regions, regions): from the pairs, else the catalogue, else infinite."""
+    """Return the distances in km between all regions: of the pairs, else of the catalogue, else infinite."""
     far = np.full((len(regions),) * 2, np.inf)
     far[sample.first, sample.second] = far[sample.second, sample.first] = sample.frame.distance_km
     np.fill_diagonal(far, 0.0)
@@ -126,7 +135,7 @@ def _distances(sample, regions: list[str]) -> np.ndarray:
 
 
 def _nearby(far: np.ndarray, km: float) -> np.ndarray:
-    """Compute the labels of groups with all members within `km` of each other (complete linkage)."""
+    """Label groups of regions that are all within `km` of each other (complete linkage)."""
     if len(far) < 2:
         return np.arange(len(far))
     apart = squareform(np.minimum(far, UNKNOWN_KM), checks=False)
@@ -135,7 +144,7 @@ def _nearby(far: np.ndarray, km: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Moran:
-    """Moran's I of the effects of units, its expectation without a pattern, and its one-sided permutation p."""
+    """Moran's I of the effects of units, its expectation without correlation, and its one-sided permutation p-value."""
 
     i: float
     expected: float
@@ -147,7 +156,7 @@ class Moran:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A caution if effects of nearby places are correlated."""
+        """Warn if effects of nearby places are correlated."""
         if not self.significant:
             return ()
         return (
@@ -159,10 +168,14 @@ class Moran:
 
 def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Moran | None:
     """
-    Test whether nearby units deviate from the line in the same direction, from the residual and length of each pair.
+    Test whether effects of nearby units are correlated, by Moran's I.
 
-    None with fewer than 10 units, or without residuals. The effect of a unit is the mean residual of its pairs to other
-    units; the weight of two units is exp(-distance / 1,000 km). p comes from 999 permutations of the effects.
+    The effect of a unit is the mean residual of its pairs with other units; the weight of two units is
+    exp(-distance / 1,000 km); p comes from 999 permutations of the effects.
+
+    residual, distance_km: The residual of each pair, and its length.
+
+    Returns None with fewer than 10 units, or if the residuals do not vary.
     """
     n, apart = grouped.n, grouped.first != grouped.second
     if n < FEWEST_FOR_MORAN:
@@ -177,7 +190,7 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
     effect = effect - effect.mean()
     if not effect.std() > 1e-9 * max(np.abs(residual).max(), 1e-300):
         return None
-    rng = np.random.default_rng(0)  # the same data give the same p
+    rng = np.random.default_rng(0)  # so that the same data give the same p
     orders = np.vstack([np.arange(n), rng.permuted(np.tile(np.arange(n), (MORAN_PERMUTATIONS, 1)), axis=1)])
     drawn = effect[orders]
     i = ((drawn @ near) * drawn).sum(axis=1) / near.sum() / (effect @ effect) * n
@@ -187,7 +200,7 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
 
 @dataclass(frozen=True)
 class Skew:
-    """Skewness of the effects of units on the height or the slope (`of`) of a line, and its p-value."""
+    """Skewness of the effects of units on the height or the slope of a line (`of`), and its p-value."""
 
     of: str
     skewness: float
@@ -204,10 +217,15 @@ class Skew:
 
 def skew_of_effects(residual: np.ndarray, x: np.ndarray, grouped) -> Skew | None:
     """
-    D'Agostino's test (1970) of the effects of units (`places.Units`); None for fewer than 8 or no residuals.
+    Test whether effects of units on the height or on the slope of a line are skewed (D'Agostino 1970).
 
-    The effect of a unit on the height is the mean residual of its pairs, that on the slope the slope of their residuals
-    over x. The result is the one with the smaller p-value.
+    The effect of a unit on the height is the mean residual of its pairs; its effect on the slope is the slope of their
+    residuals over x. The test with the smaller p-value is returned.
+
+    residual, x: The residual and the x of each pair.
+    grouped: The units (`Units`).
+
+    Returns None for fewer than 8 units, or if the residuals do not vary.
     """
     if grouped.n < FEWEST_FOR_SKEW or not residual.std() > 1e-9 * max(np.abs(residual).max(), 1e-300):
         return None

@@ -1,4 +1,4 @@
-"""Least squares over pairs with several columns, with variances that allow for shared regions (`leave_one_out`)."""
+"""Fit least squares over pairs with several columns; variances allow for shared regions (module `jackknife`)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ from .pairs import FEWEST_FOR_INTERVAL
 @dataclass(frozen=True)
 class Coefficients:
     """
-    Coefficients of a linear model, also without each unit and without each unordered pair of units.
+    The coefficients of a linear model, also without each unit (a region or place) and without each pair of units.
 
-    A unit is a region or a cluster of regions. `values` is (coefficients,); `without_region` (units, coefficients)
-    and `without_pair` (pairs, coefficients) come with `lost_region` and `lost_pair`, projections onto the combinations
-    that are undetermined without that unit or pair. `covariance` takes pairs as independent. `left` holds the variances
-    of rotated coefficients; `turned` (coefficients, coefficients) rotates them back.
+    values: Array (coefficients,).
+    without_region, without_pair: Coefficients without each unit (units, coefficients) and without each unordered pair
+        (pairs, coefficients).
+    lost_region, lost_pair: Projections onto the combinations that are undetermined without that unit or pair.
+    covariance: The covariance for independent pairs.
+    n_pairs, n_regions: Numbers of pairs and of units.
+    left: Variances of the rotated coefficients, from the jackknife over units.
+    turned: Matrix (coefficients, coefficients) that rotates weights of the coefficients into weights of the rotated.
     """
 
     values: np.ndarray
@@ -40,16 +44,17 @@ class Coefficients:
     turned: np.ndarray
 
     def freedom(self, weights) -> float:
-        """Compute the degrees of freedom of the interval of a weighted sum of the coefficients."""
+        """Return the degrees of freedom of the interval of a weighted sum of the coefficients."""
         return float(self.left.spread(np.asarray(weights, dtype=float) @ self.turned)[1])
 
     def combination(self, weights, level: float = LEVEL, freedom: int | None = None) -> Part:
         """
-        Compute a weighted sum of the coefficients with its interval by place and its naive one.
+        Compute a weighted sum of the coefficients, with its interval by place and its naive interval.
 
-        The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit. With `freedom`,
-        for ordered pairs, where a region may differ as sender and as receiver, the variance is the jackknife over units
-        less the one over pairs, and the t quantile has these degrees of freedom.
+        The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit.
+
+        freedom: For ordered pairs, in which a region may differ as sender and as receiver: degrees of freedom of the t
+            quantile. The variance is then the jackknife over units less the one over pairs.
         """
         weights = np.asarray(weights, dtype=float)
         value = float(weights @ self.values)
@@ -76,11 +81,14 @@ def least_squares(
     """
     Fit ordinary least squares, also without each unit and without each unordered pair.
 
-    `design` is (rows, coefficients); `first` and `second` index the units of each row, `both` numbers its unordered
-    pair: two directions of one pair leave together. `shifted` names the columns, or weights of a sum of columns, whose
-    coefficients vary between units in the working model, besides the constant.
+    design: Array (rows, coefficients).
+    first, second: The indices of each row's two units.
+    both: The number of each row's unordered pair; both directions of a pair are left out together.
+    n_regions: Number of units.
+    shifted: Columns (or weights of sums of columns) whose coefficients vary between units in the working model, in
+        addition to the constant.
 
-    Raises ParameterError: if the columns are linearly dependent, or there are no more unordered pairs than columns.
+    Raises ParameterError: the columns are linearly dependent, or there are not more unordered pairs than columns.
     """
     design, y = np.asarray(design, dtype=float), np.asarray(y, dtype=float)
     n_pairs, n_coefficients = int(np.max(both)) + 1, design.shape[1]
@@ -110,7 +118,7 @@ def least_squares(
 
 
 def determined(design: np.ndarray, grouped) -> bool:
-    """Tell whether every coefficient is determined, also without any one unit; columns must have unit size."""
+    """Return whether all coefficients stay determined without any single unit; columns must have unit size."""
     gram = design[:, :, None] * design[:, None, :]
     total = gram.sum(axis=0)
     left = total - dyadic.region_sums(gram, grouped.first, grouped.second, grouped.n)
@@ -120,8 +128,9 @@ def determined(design: np.ndarray, grouped) -> bool:
 
 def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarray:
     """
-    Combinations of the columns (coefficients, coefficients) that span the same space: the constant first, then the
-    shifted columns, standardised, then others.
+    Return combinations of the columns (coefficients, coefficients) that span the same space.
+
+    The first is the constant, then come the shifted columns, standardised, then others.
     """
     constant = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0]
     if not np.allclose(design @ constant, 1.0, atol=1e-6):
@@ -133,7 +142,7 @@ def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarr
         columns.append((one - column.mean() * constant) / column.std())
     size = np.sqrt((design**2).mean(axis=0))
     for column in np.eye(design.shape[1]) / size:
-        # In units of the columns' sizes all entries are about 1, so rounding cannot pass for a direction.
+        # Scaled by the columns' sizes, all entries are about 1, so rounding cannot be mistaken for a direction.
         candidates = np.column_stack([*columns, column]) * size[:, None]
         if np.linalg.matrix_rank(candidates, tol=1e-6) > len(columns):
             columns.append(column)
@@ -141,7 +150,7 @@ def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarr
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the smallest-norm solutions (cases, k) and projections (cases, k, k) onto undetermined combinations."""
+    """Return the smallest-norm solutions (cases, k), and projections (cases, k, k) onto undetermined combinations."""
     inverse, lost = pseudo_inverses(gram, SINGULAR * np.linalg.eigvalsh(gram)[:, -1:])
     return np.einsum("cij,cj->ci", inverse, target), lost
 

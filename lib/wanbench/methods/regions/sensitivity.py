@@ -1,4 +1,4 @@
-"""Compare any analysis with and without the flagged pairs."""
+"""Run any analysis with all pairs and without the flagged ones, and compare the results."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ from wanbench.read.plausibility.rules import concerning, suspects
 @dataclass(frozen=True, repr=False)
 class Sensitivity(Result):
     """
-    An analysis with (`everything`) and without the flagged pairs; `without` is None if too few were left, as `why`
-    says.
+    The results of an analysis with all pairs and without the flagged ones.
 
-    `left_out` holds the pairs left out; `by_rule` the number of ordered pairs that each rule, and each flagged region,
-    leaves out; `columns` the flags of whole columns, which concern both analyses.
+    with_all: The result with all pairs.
+    without: The result without flagged pairs; None if too few pairs are left, as `why` says.
+    left_out: The pairs left out.
+    by_rule: The number of ordered pairs that each rule, and each flagged region, leaves out.
+    n_pairs: The number of ordered pairs.
+    columns: Flags of whole columns, which concern both analyses.
     """
 
     TITLE: ClassVar[str] = "With all pairs, and without the flagged ones"
 
-    everything: object
+    with_all: object
     without: object | None
     left_out: pd.DataFrame
     by_rule: pd.DataFrame
@@ -38,7 +41,7 @@ class Sensitivity(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        return _estimates(self.everything if self.without is None else self.without)
+        return _estimates(self.with_all if self.without is None else self.without)
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -46,10 +49,10 @@ class Sensitivity(Result):
 
     def table(self) -> pd.DataFrame:
         """
-        One row per estimate: quantity, unit, estimate, low, high with all pairs; without_estimate, without_low,
-        without_high; change (relative), outside (the estimate without lies outside the interval with all).
+        Return a row per estimate: quantity, unit; estimate, low, high with all pairs; without_estimate, without_low,
+        without_high; change (relative); outside: whether the estimate without lies outside the interval with all.
         """
-        rows = _rows(self.everything)
+        rows = _rows(self.with_all)
         without = rows.head(0) if self.without is None else _rows(self.without)
         rows = rows.join(without.drop(columns="unit").set_index("quantity").add_prefix("without_"), on="quantity")
         usable = (rows.estimate != 0) & np.isfinite(rows.estimate)
@@ -57,7 +60,7 @@ class Sensitivity(Result):
         return rows.assign(change=(rows.without_estimate / rows.estimate - 1).where(usable), outside=outside)
 
     def _written(self) -> list[tuple[str, str, str, str, str, str, bool]]:
-        """Quantity, number and interval with all pairs and without the flagged ones, change and `outside`."""
+        """Return rows of text: quantity, estimate and interval with all pairs, the same without, change, `outside`."""
         return [
             (
                 row.quantity,
@@ -95,17 +98,19 @@ def with_and_without(
     analysis: Callable[[pd.DataFrame], object], pairs: pd.DataFrame, flags: pd.DataFrame, *, about: str | None = None
 ) -> Sensitivity:
     """
-    Run an analysis, which takes table `pairs` and returns estimates, on all pairs, and on those without a flag.
+    Run an analysis on all pairs, and on the pairs without a flag.
 
-    `about` ("rtt" or "throughput") leaves out only pairs with a flag on that, or on a place.
-    Raises ParameterError: if the analysis is impossible with all pairs, too.
+    analysis: Takes table `pairs` and returns an Estimate, several, or a Result.
+    about: "rtt" or "throughput": leave out only pairs whose RTT, throughput or location is flagged. Default: all flags.
+
+    Raises ParameterError: the analysis is impossible even with all pairs.
     """
     check_kind("analysis", analysis, Callable)
     flagged = suspects(pairs, flags, about=about)
     flags = concerning(flags, about)
-    everything = analysis(pairs)
-    _estimates(everything)
-    without, why = everything, ""
+    with_all = analysis(pairs)
+    _estimates(with_all)
+    without, why = with_all, ""
     if flagged.any():
         try:
             without = analysis(pairs[~flagged].reset_index(drop=True))
@@ -114,7 +119,7 @@ def with_and_without(
     wide = flags[flags.scope.isin(["column", "table"])]
     columns = tuple(f"{flag.found} ({flag.cause})" for flag in wide.itertuples(index=False))
     left_out = pairs[flagged].reset_index(drop=True)
-    return Sensitivity(everything, without, left_out, _by_rule(pairs, flags), len(pairs), why, columns)
+    return Sensitivity(with_all, without, left_out, _by_rule(pairs, flags), len(pairs), why, columns)
 
 
 def _rows(result) -> pd.DataFrame:
@@ -123,7 +128,7 @@ def _rows(result) -> pd.DataFrame:
 
 
 def _by_rule(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
-    """Compute the number of ordered pairs left out by each flagged region, and by each rule that flags rows."""
+    """Count the ordered pairs that each flagged region, and each rule that flags rows, leaves out."""
     rows = [
         (", ".join(group.rule.unique()), key if by == "region" else None, int(suspects(pairs, group).sum()))
         for scope, by in (("region", "region"), ("row", "rule"))

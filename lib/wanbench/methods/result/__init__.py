@@ -1,4 +1,4 @@
-"""The common form of analysis results: estimates with intervals, sentences and cautions, as text, table and HTML."""
+"""The base class of analysis results: estimates with intervals, a sentence and cautions, as text, table and HTML."""
 
 from __future__ import annotations
 
@@ -45,19 +45,18 @@ __all__ = [
 
 class Result:
     """
-    Base class of results.
+    Base class of results, which makes text, HTML and a finding of the estimates of a result.
 
-    A subclass overrides only what differs: `estimates` if they are not its fields in their order, `sentence` if the
-    first estimate is not the whole answer, `cautions` if there are more than those of the estimates, `table` and
-    `formatted_table` if the rows are not the estimates. This class derives text, HTML and finding from them; a result
-    that can be drawn has `figure()`. `TITLE` is the table's caption.
+    A subclass overrides: `estimates`, unless they are its fields in their order; `sentence`, unless the first estimate
+    is the whole answer; `cautions`, if there are more than the estimates' own; `table` and `formatted_table`, unless
+    there is a row per estimate; `TITLE`, the caption of its table. A result that can be drawn has a method `figure`.
     """
 
     TITLE: ClassVar[str] = ""
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Every estimate of the result, the main one first: its fields that are estimates, in their order."""
+        """The estimates of the result, the main one first; by default all fields that are estimates."""
         values = (getattr(self, each.name) for each in fields(self)) if is_dataclass(self) else ()
         return tuple(value for value in values if isinstance(value, Estimate))
 
@@ -68,15 +67,15 @@ class Result:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a reader must know before quoting the result, without repeats."""
+        """Warnings to read before quoting the result; by default those of its estimates, each once."""
         return tuple(dict.fromkeys(text for estimate in self.estimates for text in estimate.warnings))
 
     def table(self) -> pd.DataFrame:
-        """One row per estimate; columns as `Estimate.row`."""
+        """Return a row per estimate, as `Estimate.row`."""
         return pd.DataFrame([estimate.row() for estimate in self.estimates])
 
     def formatted_table(self) -> pd.DataFrame | None:
-        """Return the rows that a page shows, as text; None for no table."""
+        """Return the table that a page shows, as text; None for no table."""
         return formatted_estimates(self.estimates) if self.estimates else None
 
     def __str__(self) -> str:
@@ -92,32 +91,32 @@ class Result:
         return paragraph + rows_html + cautions_html(self.cautions)
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """Make a finding of the sentence and the cautions; its numbers are those of the first estimate, if any."""
+        """Make a finding of the sentence and the cautions, with the numbers of the first estimate, if any."""
         text = {"sentence": self.sentence.strip(), "cautions": self.cautions}
         if self.estimates:
             return replace(self.estimates[0].finding(name, page), **text)
-        nothing = dict.fromkeys(("estimate", "low", "high", "n", "n_regions"))
-        return Finding(name=name, **text, **nothing, unit="", method="", assumption="", page=page)
+        no_numbers = dict.fromkeys(("estimate", "low", "high", "n", "n_regions"))
+        return Finding(name=name, **text, **no_numbers, unit="", method="", assumption="", page=page)
 
 
 @dataclass(frozen=True, repr=False)
 class RowsResult(Result):
-    """A result whose numbers are the rows of a table; a subclass gives the sentence."""
+    """A result whose numbers are in the table `rows`; a subclass adds the sentence."""
 
     rows: pd.DataFrame
 
     def table(self) -> pd.DataFrame:
-        """`rows`."""
+        """Return `rows`."""
         return self.rows
 
     def formatted_table(self) -> pd.DataFrame:
-        """`rows` as text."""
+        """Return `rows` as text."""
         return text_table(self.rows)
 
 
 def text_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
-    Return the cells of a table as text: numbers as `number` writes them, "" for a missing one.
+    Convert the cells of a table to text: numbers by `formatting.number`, missing values to "".
 
     >>> text_table(pd.DataFrame({"n": [2070], "mean": [0.12345], "sd": [None], "link": ["a"]})).values.tolist()
     [['2,070', '0.123', '', 'a']]
@@ -132,12 +131,12 @@ def text_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def reasons(left_out: pd.DataFrame) -> str:
-    """How many rows were left out, by their `reason`."""
+    """Return as text how many rows were left out for each `reason`, such as "3 without rtt_ms"."""
     return ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
 
 
 def formatted_estimates(estimates) -> pd.DataFrame:
-    """One row of text per estimate: quantity, estimate, interval, interval that ignores dependence if any, basis."""
+    """Return a row of text per estimate: quantity, estimate, interval, naive interval (if any has one), basis."""
     levels = dict.fromkeys(one.formatted_level for one in estimates)
     rows = [
         (one.quantity, one.formatted, one.formatted_interval, one.formatted_naive, one.counted) for one in estimates
@@ -148,7 +147,7 @@ def formatted_estimates(estimates) -> pd.DataFrame:
 
 
 def table_html(frame: pd.DataFrame, title: str = "") -> str:
-    """An HTML table of text, escaped. An empty cell, or a table without rows, reads "none"."""
+    """Return an HTML table of text, escaped. Empty cells, and a table without rows, are shown as "none"."""
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     if frame.empty:
         return f'<table class="estimates">{caption}<tbody><tr><td>none</td></tr></tbody></table>'
@@ -161,5 +160,5 @@ def table_html(frame: pd.DataFrame, title: str = "") -> str:
 
 
 def cautions_html(cautions) -> str:
-    """One paragraph per caution."""
+    """Return an HTML paragraph per caution."""
     return "".join(f'<p class="caution">Caution: {escape(text)}.</p>' for text in cautions)

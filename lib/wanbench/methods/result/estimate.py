@@ -1,4 +1,4 @@
-"""One estimated number with its interval, and everything needed to judge it."""
+"""An estimated number with its interval and everything needed to judge it, and basic intervals."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from wanbench.findings import Finding
 from wanbench.formatting import count, first_finite, interval, percent, places_of, scale, span
 
 LEVEL = 0.95
-"""Confidence level of intervals."""
+"""Default confidence level of intervals."""
 PAIRS_INDEPENDENT = "naive interval"
 VALUES_INDEPENDENT = "values taken as independent"
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval and the method behind it; both ends are NaN if it could not be computed."""
+    """An interval and its method; both ends are NaN if it could not be computed."""
 
     method: str
     low: float = nan
@@ -36,24 +36,25 @@ class Interval:
 @dataclass(frozen=True, repr=False)
 class Estimate:
     """
-    One estimated number with its interval, and everything needed to judge it.
+    An estimated number with its interval and everything needed to judge it.
 
     quantity: Short name, for tables.
     claim: The statement about the number, with `{}` in place of number and unit.
-    estimate, low, high: Estimate and interval in `unit`; NaN if it could not be computed (a warning says why), infinite
-        where the interval is open.
+    estimate, low, high: Estimate and interval in `unit`; NaN if not computable (a warning says why), infinite where the
+        interval is open.
     unit: "fraction" is shown in per cent, "bit/s" and "bytes" with a suitable prefix.
     n: Number of units of replication: unordered pairs, runs or trials.
-    method, assumption: How the interval was computed, with its source; what would invalidate it.
-    basis: The n units as text: "4 runs against 4". Default: pairs of `n_regions` regions in `n_places` places.
+    method: How the interval was computed, with its source.
+    assumption: What must hold for the interval to be valid.
+    basis: The n units as text, such as "4 runs against 4". Default: pairs of `n_regions` regions in `n_places` places.
     n_regions, n_places: Number of regions in the pairs, and of the places (or other clusters) that count as
         independent.
-    level: Confidence level of every interval here.
+    level: Confidence level of all intervals.
     naive: The interval that ignores dependence, for comparison; its `method` says which values it takes as independent.
-    others: The same interval by other methods.
-    warnings: What a reader must know before quoting the number.
+    others: Intervals by other methods.
+    warnings: Warnings to read before quoting the number.
     standard_error: In `unit`; NaN if the interval does not use one.
-    ends: Computes both ends of the interval at a level, for `conf_int`.
+    ends: Function that computes both ends of the interval at a given level, for `conf_int`.
     """
 
     quantity: str
@@ -76,17 +77,16 @@ class Estimate:
     ends: Callable[[float], tuple[float, float]] | None = field(default=None, compare=False)
 
     def __getstate__(self) -> dict:
-        """All but `ends`: functions cannot be pickled."""
+        """Return the state without `ends`, as functions cannot be pickled."""
         return self.__dict__ | {"ends": None}
 
     def conf_int(self, level: float | None = None) -> tuple[float, float]:
         """
-        Both ends of the interval at another level.
+        Return both ends of the interval at another level.
 
-        level: Between 0 and 1; default that of the estimate.
+        level: Between 0 and 1; default: the level of the estimate.
 
-        Raises ParameterError: the interval is not given by a formula, or the estimate was pickled: fit again with
-            `level=`.
+        Raises ParameterError: the interval cannot be computed at another level without a new fit.
         """
         if level is None or level == self.level:
             return self.low, self.high
@@ -100,7 +100,7 @@ class Estimate:
 
     @property
     def sentence(self) -> str:
-        """The claim with number, interval and basis, without cautions."""
+        """The claim with number, interval and basis, without warnings."""
         ends = self.formatted_interval
         if isnan(self.estimate):
             basis = f"it is {ends} {self._scale()[1]}; {self.counted}" if ends else self.counted
@@ -135,7 +135,7 @@ class Estimate:
 
     @property
     def kind_of_interval(self) -> str:
-        """ "95 % interval", or "range" where no value outside is possible, as with printed numbers."""
+        """ "95 % interval", or "range" if no value outside is possible (level 1), as for printed numbers."""
         return "range" if self.level == 1 else f"{self.formatted_level} interval"
 
     @property
@@ -144,12 +144,12 @@ class Estimate:
         return self.formatted_other(self.naive)
 
     def formatted_other(self, other: Interval) -> str:
-        """Format another interval of the same number in the unit of `formatted`; "" if there is none."""
+        """Return another interval of the same number as text, in the unit of `formatted`; "" if there is none."""
         factor = self._scale()[0]
         value, low, high = (end / factor for end in (self.estimate, other.low, other.high))
         places = places_of(value, low, high)
         if places is not None and low <= value <= high and not round(low, places) <= value <= round(high, places):
-            places = None  # each end has its own, as rounding alike would leave the estimate outside
+            places = None  # round each end separately, as common decimals would leave the estimate outside
         return span(low, high, places)
 
     def _scale(self) -> tuple[float, str]:
@@ -200,9 +200,9 @@ class Estimate:
         self, change: Callable[[float], float], *, quantity: str, claim: str, unit: str, note: str = ""
     ) -> Estimate:
         """
-        Return the estimate of a monotone function of this number, with every interval transformed as well.
+        Return the estimate of a monotone function of this number, with all intervals transformed too.
 
-        `note` is prefixed to the method.
+        note: Text put before the method.
         """
 
         def changed(value: float) -> float:
@@ -228,7 +228,7 @@ class Estimate:
 
 def tails(level: float = LEVEL) -> list[float]:
     """
-    Shares of a distribution below the two ends of an interval by percentiles.
+    Return the shares of a distribution below the two ends of a percentile interval.
 
     >>> [round(share, 3) for share in tails()]
     [0.025, 0.975]
@@ -238,7 +238,7 @@ def tails(level: float = LEVEL) -> list[float]:
 
 def t_quantile(level: float, freedom: float) -> float:
     """
-    Half width, in standard errors, of a two-sided interval by Student's t; NaN without degrees of freedom.
+    Return half the width, in standard errors, of a two-sided interval by Student's t; NaN if `freedom` is not positive.
 
     >>> round(float(t_quantile(0.95, 10)), 3)
     2.228
@@ -248,7 +248,9 @@ def t_quantile(level: float, freedom: float) -> float:
 
 def t_interval(value: float, error: float, freedom: float, level: float = 0.95) -> tuple[float, float]:
     """
-    Compute both ends of the interval of a value with this standard error by Student's t.
+    Compute both ends of the interval of a value by Student's t.
+
+    error, freedom: Its standard error, and the degrees of freedom.
 
     >>> [round(float(end), 3) for end in t_interval(5, 2, 10)]
     [0.544, 9.456]
@@ -259,7 +261,7 @@ def t_interval(value: float, error: float, freedom: float, level: float = 0.95) 
 
 def exact_binomial(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """
-    Return the exact interval of a share (Clopper & Pearson 1934); (NaN, NaN) for n = 0.
+    Return the exact interval of a share of successes (Clopper & Pearson 1934); (NaN, NaN) for n = 0.
 
     >>> low, high = exact_binomial(950, 1000)
     >>> round(low, 4), round(high, 4)

@@ -20,7 +20,7 @@ from wanbench.methods.time.series import welch_freedom
 
 def half_width(values, level: float) -> float:
     """
-    Half the width of Student's interval of a mean; NaN for fewer than two values.
+    Compute half the width of Student's interval of a mean; NaN for fewer than two values.
 
     >>> print(round(half_width([1.0, 2.0, 3.0], 0.95), 3))
     2.484
@@ -31,7 +31,7 @@ def half_width(values, level: float) -> float:
 
 def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
     """
-    Half the width of Welch's interval (1947) of a difference of means; NaN if a side has fewer than two values.
+    Compute half the width of Welch's interval (1947) of a difference of means; NaN if a side has fewer than two values.
 
     >>> print(round(welch_half_width([np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 9.0])], 0.95), 3))
     8.208
@@ -44,7 +44,12 @@ def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
 
 
 def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> Estimate:
-    """Return the estimate of a ratio from its logarithm and the half width of the logarithm's interval."""
+    """
+    Return the estimate of a ratio.
+
+    log, half: The logarithm of the ratio, and half the width of the logarithm's interval.
+    **about: Further fields of `Estimate`.
+    """
     with np.errstate(over="ignore"):  # a few trials that scatter widely: the end is beyond the largest float
         value, low, high = np.exp([log, log - half, log + half]).tolist()
     return Estimate(estimate=value, low=low, high=high, unit=unit, **about)
@@ -54,13 +59,13 @@ def geometric_mean(
     values, level: float, *, units: Sequence | None = None, unit_name: str = "trial", **about
 ) -> Estimate:
     """
-    Return the geometric mean of positive values, with Student's t on their logarithms. Its interval stays above zero.
+    Estimate the geometric mean of positive values, by Student's t on their logarithms; its interval is above zero.
 
     values: One value per trial.
-    units: The unit of replication of each value: the result is the mean of the units' means. Default: every value is a
-        unit.
-    unit_name: Name of such a unit.
-    **about: Further fields of `Estimate`; `warnings` are kept.
+    units: The unit of replication of each value: the result is the mean over the means of the units. Default: each
+        value is a unit.
+    unit_name: What a unit is, such as "setting".
+    **about: Further fields of `Estimate`.
 
     >>> about = {"quantity": "q", "claim": "It is {}", "method": "m", "assumption": "a"}
     >>> geometric_mean([1.0, 4.0, 2.0, 2.0], 0.95, units=list("aabb"), unit_name="setting", **about).basis
@@ -83,10 +88,10 @@ def geometric_mean(
 
 def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]:
     """
-    (mean a - mean base) / (mean b - mean base), and both ends of its interval (Fieller 1954).
+    Compute (mean a - mean base) / (mean b - mean base), and both ends of its interval (Fieller 1954).
 
-    Each of the three has its own variance (Welch 1947). The ends are NaN if one was measured once, and infinite if b
-    does not differ significantly from the base; the ratio is NaN if b equals the base.
+    Each of the three has its own variance (Welch 1947). The ends are NaN if one of them has a single value, and
+    infinite if b does not differ significantly from the base. The ratio is NaN if b equals the base.
 
     >>> value, low, high = ratio_of_differences([3.0, 3.1], [5.0, 5.1], [1.0, 1.1], 0.95)
     >>> round(value, 2), low < 0.5 < high
@@ -102,7 +107,7 @@ def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]
     ratio = value if isfinite(value) else 1.0
     weighted = np.array([1.0, ratio**2, (1 - ratio) ** 2]) * variances
     scale = t_quantile(level, welch_freedom(weighted, sizes)) ** 2 * np.array(variances)
-    # The roots of (above - r below)^2 = t^2 Var(above - r below); the base's mean is in both differences.
+    # The ends are the roots r of (above - r below)^2 = t^2 Var(above - r below); both differences contain the base.
     square = below**2 - scale[1] - scale[2]
     middle = above * below - scale[2]
     last = above**2 - scale[0] - scale[2]
@@ -119,15 +124,14 @@ ALIKE = "Episodes are independent and alike"
 
 @dataclass(frozen=True, repr=False)
 class Median(Estimate):
-    """A median over episodes; `at_least` if it is a lower limit, because too few outages ended within their episode."""
+    """A median over episodes; `at_least`: it is a lower limit, as too few outages ended within their episode."""
 
     at_least: bool = False
 
     @property
     def formatted_with_interval(self) -> str:
         """
-        Median and interval with the unit, and its level if that is below 95 %; "at least" for a lower limit, "not seen"
-        if there is none.
+        The median with unit and interval as text, and the level if it is below 95 %; "not seen" without episodes.
 
         >>> median_of([3.14, 3.3, 3.59], quantity="x", claim="{}").formatted_with_interval
         '3.30 s (75 %: 3.14 to 3.59)'
@@ -143,15 +147,15 @@ class Median(Estimate):
 
 def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about) -> Median:
     """
-    Return the median over episodes, with an interval for any distribution.
+    Estimate the median over episodes, with an interval that is valid for any distribution.
 
-    With fewer than six values no 95 % interval exists. The widest possible one, from the smallest to the largest value,
-    is then given with its own level, 1 - 2^(1 - n): 75 % for three episodes.
+    Fewer than six values have no 95 % interval. The interval is then from the smallest to the largest value, and has
+    the level 1 - 2^(1 - n): 75 % for three episodes.
 
     values: One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
-    censored: Whether the value is a lower limit. The interval allows for it to be exact or above all other values.
+    censored: Whether each value is a lower limit; such a value may be exact, or above all other values.
     level: Requested level of the interval.
-    **about: `quantity`, `claim`, `unit` of the Estimate; the claim says "at least" if the median is a lower limit.
+    **about: Fields `quantity`, `claim` and `unit` of the Estimate.
     """
     values, level = numbers("values", values), check_level(level)
     if len(censored) not in (0, len(values)):
@@ -160,11 +164,13 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     missing = int(np.isnan(values).sum())
     values, open_end = values[~np.isnan(values)], open_end[~np.isnan(values)]
     n = len(values)
-    # A lower limit may be as low as it says, or lie above all: the ends of an interval hold for both.
+    # The true value of a lower limit may be that limit, or above all other values; the interval allows for both.
     lowest, highest = np.sort(values), np.sort(np.where(open_end, inf, values))
     notes = [f"{count(missing, 'episode')} without this number left out"] if missing else []
     if open_end.any():
-        notes.append(f"{open_end.sum()} of {n} had not ended when their episode did, and may be longer than all others")
+        notes.append(
+            f"{open_end.sum()} of {n} had not ended when their episode ended, and may be longer than all others"
+        )
     low, high, estimate, at_least = nan, nan, nan, False
     if n:
         middle = [(n - 1) // 2, n // 2]
@@ -189,7 +195,7 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
 
 def upper_bound(n: int, level: float = 0.95) -> float:
     """
-    Return the one-sided upper bound of a share after zero hits in n: about 3/n at 95 % (the "rule of three").
+    Return the one-sided upper bound of a share with 0 hits in n: about 3/n at 95 % (the "rule of three").
 
     >>> round(upper_bound(3), 2), round(upper_bound(1000) * 1000, 2)
     (0.63, 2.99)
@@ -198,7 +204,12 @@ def upper_bound(n: int, level: float = 0.95) -> float:
 
 
 def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episode", **about) -> Estimate:
-    """Return the share of hits among n with its exact interval; for no hit the one-sided bound of `upper_bound`."""
+    """
+    Estimate the share of hits among n, with its exact interval; without a hit with `upper_bound`.
+
+    unit_name: What is counted, such as "episode".
+    **about: Further fields of `Estimate`.
+    """
     check_number("n", n, 0, whole=True)
     check_number("hits", hits, 0, n, whole=True)
     low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)
@@ -212,7 +223,12 @@ def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episod
 
 
 def mean_of(values, level: float, *, unit_name: str = "trial", **about) -> Estimate:
-    """The mean of values that are independent and nearly normal, with Student's t; no interval for a single one."""
+    """
+    Estimate the mean of independent, nearly normal values by Student's t; a single value has no interval.
+
+    unit_name: What each value is of, such as "trial".
+    **about: Further fields of `Estimate`.
+    """
     values = np.asarray(values, dtype=float)
     mean, half = float(values.mean()), half_width(values, level)
     words = {"basis": count(len(values), unit_name)}

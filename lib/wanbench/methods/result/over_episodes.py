@@ -1,4 +1,4 @@
-"""One row per episode, and medians with intervals: the common form of outages, restarts and phases."""
+"""Base class of results with one row per episode, such as outages or restarts: medians with intervals."""
 
 from __future__ import annotations
 
@@ -17,31 +17,27 @@ from .means import Median, median_of
 @dataclass(frozen=True, repr=False)
 class OverEpisodes(RowsResult):
     """
-    Quantities per episode. A subclass names them in QUANTITIES and gives the sentence.
+    Quantities measured in each episode, and their medians. A subclass names them in QUANTITIES and adds the sentence.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per episode: a column for each quantity (missing: not seen), `BY`, and for quantities that may last
-        beyond the episode a column "<quantity>_censored": whether the value is a lower limit.
-    level : float
-        Requested level of intervals.
+    rows: One row per episode: column `BY`; a column per quantity, missing if it was not seen; for quantities that may
+        last beyond the episode, "<quantity>_censored": whether the value is a lower limit.
+    level: Requested level of intervals.
     """
 
     level: float = 0.95
 
     QUANTITIES: ClassVar[dict[str, str]] = {}
     UNITS: ClassVar[dict[str, str]] = {}
-    """Units of quantities that are not in seconds."""
+    """Units of the quantities that are not in seconds."""
     BY: ClassVar[str] = "setting"
 
     @property
     def settings(self) -> list[str]:
-        """The settings (or phases), in order."""
+        """The values of column `BY` (settings or phases), in order of appearance."""
         return list(dict.fromkeys(self.rows[self.BY]))
 
     def of(self, setting: str, name: str) -> Median:
-        """Estimate the median of a quantity over the episodes of a setting that have it; n = 0 if none has."""
+        """Estimate the median of quantity `name` over the episodes of a setting; its n is 0 if no episode has it."""
         own, title = self.rows[self.rows[self.BY] == setting], self.QUANTITIES[name]
         own = own[own[name].notna()]
         censored = own[f"{name}_censored"].astype(bool) if f"{name}_censored" in own else ()
@@ -50,13 +46,13 @@ class OverEpisodes(RowsResult):
 
     @property
     def estimates(self) -> tuple[Median, ...]:
-        """Every quantity of every setting that has it."""
+        """The medians of all quantities of all settings, without those that were never seen."""
         every = (self.of(setting, name) for setting in self.settings for name in self.QUANTITIES)
         return tuple(each for each in every if each.n)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Cautions on too few episodes, and on outages whose end was not seen."""
+        """Warn about too few episodes, and about outages whose end was not seen."""
         notes, level = [], min((each.level for each in self.estimates), default=self.level)
         if level < self.level:
             low, asked = percent(level), percent(self.level)
@@ -71,14 +67,14 @@ class OverEpisodes(RowsResult):
         return tuple(notes)
 
     def formatted_medians(self) -> pd.DataFrame:
-        """One row per quantity, one column per setting: median and interval."""
+        """Return a row per quantity and a column per setting: median and interval as text."""
         columns = {
             name: [self.of(name, key).formatted_with_interval for key in self.QUANTITIES] for name in self.settings
         }
         return pd.DataFrame({"": list(self.QUANTITIES.values())} | columns)
 
     def formatted_table(self) -> pd.DataFrame:
-        """The medians, and in the last row the number of episodes."""
+        """Return the medians as text, with the number of episodes in the last row."""
         row = {"": "episodes (level of intervals)"}
         for name in self.settings:
             levels = [each.level for key in self.QUANTITIES if (each := self.of(name, key)).n > 1]
@@ -88,5 +84,5 @@ class OverEpisodes(RowsResult):
 
 
 def floats(values: pd.Series) -> np.ndarray:
-    """The values as floats, NaN for missing ones."""
+    """Return values as floats, NaN for missing ones."""
     return pd.to_numeric(values, errors="coerce").astype("Float64").to_numpy(dtype=float, na_value=np.nan)

@@ -215,8 +215,8 @@ def window_of(
     if 0 < ends["window"][0].low < inf:
         of_window = coverage.caution("window W", places.n, skewed) + _few_beyond(sides, places.n)
         if alike and alike.p <= SHARED_P:
-            of_window += (*alike.warnings, *coverage.alike("window W", sample.n_regions))
-        assumption = coverage.harder("window W", places.n)
+            of_window += (*alike.warnings, *coverage.caution_if_correlated("window W", sample.n_regions))
+        assumption = coverage.lower_coverage("window W", places.n)
     more = {"window": of_window, "capacity": uneven, "knee": ()}
     estimates = [
         _estimate(name, values[name], ends[name], sample, places, level, warnings + more[name]) for name in NAMES
@@ -233,7 +233,7 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
     return (
         f"W depends on {count(beyond, 'pair')} of {n_pairs:,}, those beyond the knee: in "
         "simulations with so few, it is 5 to 20 % too small, and "
-        f"{coverage.few_beyond(n_places)}",
+        f"{coverage.coverage_with_few_beyond(n_places)}",
     )
 
 

@@ -128,7 +128,7 @@ class SurfaceFit:
         self.freedom = len(log) - design.shape[1]
         self.robust = robust_variance(design, self.residual, cells)
         self.variance = float(self.residual @ self.residual) / self.freedom
-        self.covers = (self.robust.cover, self.variance * self.robust.inverse)
+        self.covariances = (self.robust.covariance, self.variance * self.robust.inverse)
         self.block_half = block_half_width(log - design[:, :n_own] @ self.params[:n_own], blocks, level)
         self.origin = np.zeros(design.shape[1]) if blocks is None else design.mean(axis=0)
         self.critical_value = nan
@@ -139,13 +139,15 @@ class SurfaceFit:
 
     def error(self, columns: np.ndarray) -> np.ndarray:
         """Return the larger of the robust and the pooled standard error, for each row of terms."""
-        variances = [np.einsum("ij,jk,ik->i", columns, cover, columns) for cover in self.covers]
+        variances = [np.einsum("ij,jk,ik->i", columns, covariance, columns) for covariance in self.covariances]
         return np.sqrt(np.maximum(np.max(variances, axis=0), 0.0))
 
     def hold_together_at(self, columns: np.ndarray) -> None:
         """Set the critical value so that the intervals at all these places hold simultaneously."""
         apart = columns - self.origin
-        self.critical_value = max(critical(apart, cover, self.freedom, self.level) for cover in self.covers)
+        self.critical_value = max(
+            critical(apart, covariance, self.freedom, self.level) for covariance in self.covariances
+        )
 
     def half(self, columns: np.ndarray) -> np.ndarray:
         """Return half the width of the simultaneous intervals."""
@@ -160,7 +162,7 @@ class SurfaceFit:
 
     def single(self, combination: np.ndarray) -> tuple[float, float, float, float]:
         """Return value, half the width of the robust interval, and p-value of a combination of coefficients."""
-        value, error = float(combination @ self.params), sqrt(combination @ self.robust.cover @ combination)
+        value, error = float(combination @ self.params), sqrt(combination @ self.robust.covariance @ combination)
         freedom = self.robust.freedom(combination)
         p = 2 * float(stats.t.sf(abs(value) / error, freedom)) if error else nan
         return value, float(t_quantile(self.level, freedom)) * error, p
@@ -187,5 +189,5 @@ class SurfaceFit:
     def draws(self) -> np.ndarray:
         """Draws of all coefficients about 0, by the pooled covariance: one column per draw."""
         rng = np.random.default_rng(0)  # the same fit gives the same set
-        normal = rng.multivariate_normal(np.zeros(len(self.params)), self.covers[1], DRAWS, method="svd")
+        normal = rng.multivariate_normal(np.zeros(len(self.params)), self.covariances[1], DRAWS, method="svd")
         return (normal / np.sqrt(rng.chisquare(self.freedom, DRAWS) / self.freedom)[:, None]).T

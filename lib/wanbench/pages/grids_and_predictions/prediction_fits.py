@@ -252,15 +252,15 @@ def unit_weights(units: np.ndarray) -> np.ndarray:
     return 1.0 / size[index] / (len(size) + 1)
 
 
-def upper(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
+def upper_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
     """
     The smallest value per row with `share` of the weight at or below it; infinite if the weights do not reach it.
 
     NaN among `values` (rows, scores) has no weight; the other values of the row keep the total weight.
 
-    >>> upper(np.array([[3.0, 1.0, 2.0]]), np.full(3, 0.25), 0.5)
+    >>> upper_end(np.array([[3.0, 1.0, 2.0]]), np.full(3, 0.25), 0.5)
     array([2.])
-    >>> upper(np.array([[3.0, 1.0, 2.0]]), np.full(3, 0.25), 0.9)
+    >>> upper_end(np.array([[3.0, 1.0, 2.0]]), np.full(3, 0.25), 0.9)
     array([inf])
     """
     valid = ~np.isnan(values)
@@ -277,9 +277,9 @@ def upper(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
     return np.where(np.isnan(ends), inf, ends)
 
 
-def lower(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
+def lower_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
     """Return the largest value per row with `share` of the weight at or above it; see `upper`."""
-    return -upper(-values, weights, share)
+    return -upper_end(-values, weights, share)
 
 
 @dataclass(frozen=True)
@@ -408,8 +408,8 @@ class Fits:
         here = scale.of(new.distance_km / THOUSAND_KM)[:, None]
         both = np.concatenate([centre, centre], axis=1)
         weights = np.concatenate([weights, weights]) / 2
-        high = upper(both + scores * scale.up * here, weights, level)
-        low = lower(both - scores * scale.down * here, weights, level)
+        high = upper_end(both + scores * scale.up * here, weights, level)
+        low = lower_end(both - scores * scale.down * here, weights, level)
         return Predicted(value, low, high, units)
 
     def deviations(self, quantity: str, situation: str) -> np.ndarray:

@@ -124,7 +124,7 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
             pooled = rest @ rest / freedom * robust.inverse
             half = max(
                 _critical(len(names), floor(10 * degrees) / 10) * sqrt(max(contrast @ cover @ contrast, 0.0))
-                for degrees, cover in ((robust.freedom(contrast), robust.cover), (freedom, pooled))
+                for degrees, cover in ((robust.freedom(contrast), robust.covariance), (freedom, pooled))
             )
         for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):
             about = {"n": int(sizes[of] + sizes[over]), "basis": f"{count(sizes[of], unit_name)} against {sizes[over]}"}

@@ -155,8 +155,8 @@ def fit_factorial(
         claim = f"halving {word(delay)} multiplies {word(response)} by {{}} what doubling {word(rate)} does"
         claim = f"On average between the levels {claim}"
         thesis = sums.estimate(gain, "halved delay over doubled rate", claim, _doubled, "times")
-        covers = (robust.cover, pooled)
-        gain_map = GainMap(factors, terms, delay, rate, fit.params, covers, freedom, level)
+        covariances = (robust.covariance, pooled)
+        gain_map = GainMap(factors, terms, delay, rate, fit.params, covariances, freedom, level)
         measured, grid = runs[names].drop_duplicates().sort_values(names), gain_map.grid(runs)
         gain_map.hold_together_at(pd.concat([measured, grid], ignore_index=True))
         measured, grid = gain_map.gains(measured), gain_map.gains(grid)
@@ -195,7 +195,7 @@ class _Combinations:
         value = float(combination @ self.params)
         half = max(
             sqrt(max(float(combination @ cover @ combination), 0.0)) * t_quantile(self.level, degrees)
-            for cover, degrees in ((self.robust.cover, freedom), (self.pooled, self.pooled_freedom))
+            for cover, degrees in ((self.robust.covariance, freedom), (self.pooled, self.pooled_freedom))
         )
         names = {"quantity": quantity, "claim": claim, "unit": unit, "method": METHOD.format(number(freedom, 1))}
         shared = {"n": self.n, "basis": self.basis, "level": self.level, "warnings": self.cautions}

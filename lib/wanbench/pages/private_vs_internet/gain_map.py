@@ -29,14 +29,14 @@ class GainMap:
     """
     The gain at any points, with one simultaneous critical value.
 
-    At each point the larger of two standard errors counts: robust and pooled (`covers`). From few runs, the
+    At each point the larger of two standard errors counts: robust and pooled (`covariances`). From few runs, the
     robust one alone is too small somewhere, so the intervals would not be simultaneous; the pooled one alone
     is wrong if scatter varies between runs (simulated: data/validity/trials.csv).
     """
 
-    def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covers, freedom, level):
+    def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covariances, freedom, level):
         self.factors, self.terms, self.delay, self.rate = list(factors), terms, delay, rate
-        self.params, self.covers, self.freedom, self.level = params, covers, freedom, level
+        self.params, self.covariances, self.freedom, self.level = params, covariances, freedom, level
         self.critical_value = inf
 
     def grid(self, runs: pd.DataFrame) -> pd.DataFrame:
@@ -53,13 +53,17 @@ class GainMap:
     def hold_together_at(self, points: pd.DataFrame) -> None:
         """Set the critical value that makes the intervals at all these points simultaneous."""
         weights = self._weights(points)[2]
-        self.critical_value = max(critical(weights, cover, self.freedom, self.level) for cover in self.covers)
+        self.critical_value = max(
+            critical(weights, covariance, self.freedom, self.level) for covariance in self.covariances
+        )
 
     def gains(self, points: pd.DataFrame) -> pd.DataFrame:
         """Return the points with elasticities, gain, its interval, and the verdict."""
         along_delay, along_rate, weights = self._weights(points)
         value = weights @ self.params
-        variance = np.max([np.einsum("ij,jk,ik->i", weights, cover, weights) for cover in self.covers], axis=0)
+        variance = np.max(
+            [np.einsum("ij,jk,ik->i", weights, covariance, weights) for covariance in self.covariances], axis=0
+        )
         half = self.critical_value * np.sqrt(np.maximum(variance, 0.0))
         low, high = value - half, value + half
         slopes = {"elasticity_delay": along_delay @ self.params, "elasticity_rate": along_rate @ self.params}

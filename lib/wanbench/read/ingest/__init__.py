@@ -1,9 +1,9 @@
 """
-From raw files to tables: a module (or folder) per tool, named like the experiment that runs it.
+Read raw files into tables. Each tool has a module or package, named like the experiment that runs the tool.
 
-`readers` maps files to readers, `run` reads run folders and loose files, and `rows` joins the results into tables.
-`content` and `json_values` open and decode files, and `other_tools` names those that are not read. `pairs` summarises
-tables; `account` counts the outcome of every attempt.
+`readers` maps files to readers, `run` reads run folders and other files, and `rows` joins their results into tables.
+`content` and `json_values` open and decode files; `other_tools` recognises output that has no reader. `pairs`
+summarises tables per pair of regions, and `account` counts attempts by outcome.
 
 >>> import wanbench
 >>> wanbench.read.ingest.read_run("no/such/folder")

@@ -1,4 +1,4 @@
-"""Account of every attempt: counts by outcome, and the failures that a reader must see."""
+"""Count attempts by outcome, and list the failures that a reader must know."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VERDICTS = ("impossible", "suspect")
 
 
 class Listing(pd.DataFrame):
-    """A DataFrame that a page shows without row numbers, or as "none" if empty; operations give plain DataFrames."""
+    """A DataFrame that a page shows without row numbers, or as "none" if empty. Operations return plain DataFrames."""
 
     @property
     def _constructor(self):
@@ -30,9 +30,9 @@ class Listing(pd.DataFrame):
 
 def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
     """
-    Count tests by outcome, echoes sent and lost, transfers, flags, and files that could not be read: columns what, n.
+    Count tests by outcome, echoes sent and lost, transfers, flags, and unreadable files, in columns what and n.
 
-    `tables` are those of `read_run`; with table flags, as `tabulate` gives it, the flags are counted too.
+    `tables` come from `read_run`, or from `tabulate`, which adds the table flags.
     """
     tests, echoes, transfers = (tables[name] for name in ("tests", "echoes", "transfers"))
     sent = echoes[~echoes.duplicate]
@@ -54,7 +54,7 @@ def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
 
 
 def failures(tables: Mapping[str, pd.DataFrame]) -> Listing:
-    """List every failed or interrupted attempt, and every unreadable file: columns what, where, why."""
+    """List all failed or interrupted attempts and all unreadable files, in columns what, where and why."""
     tests, unread = tables["tests"], tables["unread"]
     rows = [
         (f"attempt {row.outcome}", f"{row.test_id}, attempt {row.attempt}", _why(row))
@@ -68,4 +68,4 @@ def failures(tables: Mapping[str, pd.DataFrame]) -> Listing:
 
 def _why(row):
     parts = [part for part in (row.failed_experiment, row.reason) if isinstance(part, str) and part]
-    return ": ".join(parts) or "no end in the journal"
+    return ": ".join(parts) or "its end is not in the journal"

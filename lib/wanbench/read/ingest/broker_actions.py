@@ -1,4 +1,4 @@
-"""Read output of `wanbench.measure.experiments.broker_actions`: tables broker_actions and cluster_samples."""
+"""Read output of `wanbench.measure.experiments.broker_actions` into tables broker_actions and cluster_samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LASTING = ("kill", "slow", "link")
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read <stem>.actions.json and the file that it names; RawDataError if one is missing, damaged or another's."""
+    """Read <stem>.actions.json and the files that it names; RawDataError if one is missing, damaged or foreign."""
     path = Path(path)
     top = open_document(path, "broker actions in JSON")
     rolling = top.members("settings").flag("rolling") or False

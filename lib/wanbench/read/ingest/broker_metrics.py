@@ -1,14 +1,14 @@
 """
-Read scrapes by `wanbench.measure.kafka.programs.scrape`, or an exporter's text: rows of table metrics.
+Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prometheus exporter, into table metrics.
 
-- A metric that is a counter, or is named like one (_total, _count, _sum, _bucket), is cumulative; `stats.time.rates`
-turns these into rates. Metrics keep their names.
-- A sample has the time printed with it, else the middle between request and response of its scrape.
-- A series without times that occurs again is left out, and each repetition is a row of unread. Text that repeats many
-is rejected: it holds several answers, which could not be distinguished.
-- Each scrape also has the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, as a
-  Prometheus server would write them.
-- Values that are not finite (a percentile of nothing is NaN) are left out: the broker has no value.
+- Metrics keep their names. A counter, or a metric named like one (_total, _count, _sum, _bucket), is cumulative;
+  `methods.time.rates` turns it into a rate.
+- The time of a sample is the time printed with it, or else the middle between request and response of its scrape.
+- A series that occurs twice without times is left out, and each repetition is a row of table unread. A text with many
+  repeated series is rejected, because it holds several answers that cannot be told apart.
+- Each scrape also gives the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, which a
+  Prometheus server would add.
+- Values that are not finite are left out; the percentile of an empty histogram, for example, is NaN.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .rows import fitting
 
 SUFFIX = ".prom.txt"
 LARGEST_BYTES = 2**30
-"""A day of scrapes every 5 s."""
+"""Size of a day of scrapes every 5 s."""
 
-FIRST = "a line #scrapes with what is scraped in JSON, as wanbench.measure.kafka.programs.scrape prints it"
-NEXT = "a line #scrape with its time and the number of its bytes in JSON"
+FIRST = "the first line of wanbench.measure.kafka.programs.scrape: #scrapes, then host and node_id in JSON"
+NEXT = "a line with #scrape, then the scrape's time and size in JSON"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
@@ -46,8 +46,8 @@ def read(path) -> dict[str, pd.DataFrame]:
         del data
         samples.feed(text)
         if not samples.n:
-            found = "no sample" if text.strip() else "nothing"
-            raise RawDataError(path, None, found, "the answer of an exporter, or of several scrapes")
+            found = "no sample" if text.strip() else "an empty file"
+            raise RawDataError(path, None, found, "the text of a Prometheus exporter, or scrapes of it")
     found = {"metrics": fitting(path, "metrics", _columns(samples) | about)}
     return found | ({"unread": samples.repeated} if samples.repeated else {})
 
@@ -61,7 +61,7 @@ def _columns(samples: Samples) -> dict:
 
 
 def _scrapes(path, data: bytes, samples: Samples) -> dict:
-    """Feed the answers of a file of scrapes; returns the columns that are constant in it."""
+    """Feed the answers in a file of scrapes to `samples`, and return the columns that are constant in the file."""
     at, line_number = data.find(b"\n") + 1, 1
     if not at:
         raise RawDataError(path, 1, data[:200].decode("utf-8", "replace"), FIRST)
@@ -80,7 +80,7 @@ def _scrapes(path, data: bytes, samples: Samples) -> dict:
         answer = data[end : end + size]
         at = end + size + 1
         if len(answer) < size or data[at - 1 : at] != b"\n":
-            scrape.refuse(f"{len(answer)} bytes after {scrape.values}", f"{size}, and a line's end")
+            scrape.refuse(f"{len(answer)} bytes after {scrape.values}", f"{size} bytes and a line break")
         at_us = round((at_s + took_s / 2) * 1_000_000)
         samples.add("up", 0.0 if error else 1.0, at_us)
         samples.add("scrape_duration_seconds", took_s, at_us)
@@ -109,25 +109,25 @@ TYPES = (
 )  # fmt: skip
 CUMULATIVE = re.compile(r".*_(total|count|sum|bucket)")
 NO_TIME = -(2**63)
-"""Placeholder time of a sample without one."""
+"""Placeholder for the time of a sample without one."""
 
 EARLIEST_S = -62_135_596_800
-"""The beginning of year 1, where Python's times begin."""
+"""Start of year 1, the earliest time in Python."""
 
 LATEST_S = 253_402_300_799
-"""The end of year 9999, where Python's times end."""
+"""End of year 9999, the latest time in Python."""
 
 MOST_SERIES = 1_000_000
-"""Series of a file; each takes about 500 bytes of memory, and real exporters have up to 100,000."""
+"""Maximum number of series in a file. Each takes about 500 bytes of memory; real exporters have up to 100,000."""
 
 FREE_SAMPLES = 500_000
-"""Samples allowed in any file: a row of table metrics takes about 300 bytes of memory."""
+"""Number of samples allowed in any file. Each takes about 300 bytes of memory."""
 
 BYTES_PER_SAMPLE = 40
-"""A larger file may have one sample per this many bytes; real exporters write one in 50 to 150."""
+"""Larger files may have one sample per this many bytes; real exporters write one per 50 to 150 bytes."""
 
 MOST_REPEATED = 0.1
-"""An exporter's mistake repeats a few of its series, several answers in one text nearly all."""
+"""Maximum fraction of repeated series: a faulty exporter repeats a few, but several answers in one text repeat most."""
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
 _QUOTED = r'"(?:[^"\\\n]++|\\.)*+"'
@@ -151,7 +151,7 @@ _PLAIN_LABEL = re.compile(rf'({_LABEL_NAME})="([^"\\\n]*+)"')
 _PLAIN_LABELS = re.compile(rf"(?:{_PLAIN_LABEL.pattern}(?:,|(?=\}})))*+\}}")
 _ESCAPE = re.compile(r"\\([\\n\"])")
 _EOF = re.compile(r"^# EOF\r?$", re.MULTILINE)
-WANTED = 'a line of the text format of Prometheus: name{label="value"} value time'
+WANTED = 'a line in the text format of Prometheus, such as name{label="value"} value time'
 UNITS = {
     "bytes": "bytes",
     "fraction": "fraction",
@@ -166,10 +166,10 @@ UNITS = {
 
 class Samples:
     """
-    The samples of a file of `size` bytes, in order: columns metric, subject, unit, cumulative, value and time.
+    Collects the samples of a file of `size` bytes, in order.
 
-    `repeated` has a row of table unread for each time that a series without times occurs again; `ambiguous` are all
-    samples of such series, as nothing says which one counts.
+    `repeated` has a row of table unread for each repetition of a series without times. `ambiguous` holds the indices of
+    all samples of such series, because nothing says which of them is valid.
     """
 
     def __init__(self, path, size: int):
@@ -185,10 +185,10 @@ class Samples:
 
     def feed(self, text: str, line_number: int = 1, at_us: int = NO_TIME, *, whole: bool = False) -> None:
         """
-        Parse an exporter's answer, whose first line has this number in the file.
+        Parse an exporter's answer; `line_number` is the number of its first line in the file.
 
-        Samples without a time have that of `at_us` (Unix µs). Unless the text is known to be `whole`, a last sample
-        without a line's end is refused.
+        Samples without a time get the time `at_us` (Unix µs). A last line without a line break is rejected, unless the
+        text is known to be `whole`.
         """
         is_open = _EOF.search(text) is not None
         pattern, unit_us = (_OPEN_SAMPLE, 1_000_000) if is_open else (_SAMPLE, 1_000)
@@ -211,7 +211,7 @@ class Samples:
                     values.append(number)
                     times_us.append(time_us)
                 elif value[-1].isdigit():
-                    self._refuse(text, at, line_number, "a value that 64 bits hold")
+                    self._refuse(text, at, line_number, "a value that fits into a 64-bit float")
                 self.n += 1
                 if self.n > most:
                     self._refuse(text, at, line_number, f"at most {most:,} samples in a file of this size")
@@ -223,25 +223,25 @@ class Samples:
                 self._refuse(text, at, line_number, WANTED)
             before, at = at, line.end()
         if is_sample and not whole and not text.endswith("\n"):
-            self._refuse(text, before, line_number, "a line's end after the last sample, which may be truncated")
+            self._refuse(text, before, line_number, "a line break after the last sample, which may be truncated")
         self._find_repeated(text, line_number)
 
     def add(self, metric: str, value: float, at_us: int) -> None:
-        """Add a sample of an unlabelled series that is not in the text."""
+        """Add a sample that is not in the text, of a series without labels."""
         code = self._series.get(metric)
         self._codes.append(self._new(metric, metric, "") if code is None else code)
         self.values.append(value)
         self.times_us.append(at_us)
 
     def columns(self) -> pd.DataFrame:
-        """Columns metric, subject, unit and cumulative; `values` and `times_us` are separate."""
+        """Return columns metric, subject, unit and cumulative, one row per element of `values` and `times_us`."""
         series = pd.DataFrame(self._rows, columns=["metric", "subject", "unit", "cumulative"])
         return series.take(np.frombuffer(self._codes, np.int32)).reset_index(drop=True)
 
     def _begin(self, series, text, at, line_number) -> int:
         metric, labels = _of_series(series)
         if metric is None or (len(labels) > 1 and len({name for name, _ in labels}) < len(labels)):
-            self._refuse(text, at, line_number, "one name of a metric, and labels whose names differ")
+            self._refuse(text, at, line_number, "one name of a metric, and labels with different names")
         if len(self._rows) >= MOST_SERIES:
             self._refuse(text, at, line_number, f"at most {MOST_SERIES:,} series")
         return self._new(series, metric, ", ".join([f"{name}={value}" for name, value in labels]))
@@ -257,7 +257,7 @@ class Samples:
         about = _SUBJECT.fullmatch(rest.rstrip())
         if not about or (word == "TYPE" and about[2] not in TYPES):
             of_types = f" and one of {', '.join(TYPES)}" if word == "TYPE" else ""
-            self._refuse(text, at, line_number, f"# {word} with a name{of_types}")
+            self._refuse(text, at, line_number, f"# {word}, a metric's name{of_types}")
         if word == "TYPE":
             self._types[_unquoted(about[1])] = about[2]
 
@@ -268,12 +268,12 @@ class Samples:
         return round(seconds * 1_000_000) if unit_us == 1_000_000 else int(stamp) * 1_000
 
     def _find_repeated(self, text, line_number):
-        """Series without times that occur again; RawDataError if they are too many for an exporter's mistake."""
+        """Set `ambiguous`, and add to `repeated`; RawDataError if more than `MOST_REPEATED` of the series repeat."""
         hashes, places, samples = np.frombuffer(self._timeless, np.int64).reshape(-1, 3).T
         _, first, series, n = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
         self.ambiguous = samples[n[series] > 1]
         again, before = np.sort(np.delete(places, first)).tolist(), 0
-        expected = "a time with each sample of a series that occurs again"
+        expected = "a series that occurs once, or a time with each of its samples"
         if len(again) > MOST_REPEATED * len(first):
             self._refuse(text, again[0], line_number, expected)
         for at in again:
@@ -303,14 +303,14 @@ def _of_series(series: str) -> tuple[str | None, list[tuple[str, str]]]:
 
 
 def _unquoted(text: str) -> str:
-    """A name, or the content of quotation marks."""
+    """Return a name without its quotation marks and escapes."""
     text = text[1:-1] if text.startswith('"') else text
     return _ESCAPE.sub(lambda found: "\n" if found[1] == "n" else found[1], text) if "\\" in text else text
 
 
 def unit(name: str) -> str:
     """
-    The last word of a metric's name that is a unit, by Prometheus's naming convention.
+    Return the unit in a metric's name, by Prometheus' naming convention; "" if there is none.
 
     >>> unit("kafka_bytes_in_total"), unit("jvm_gc_collection_seconds_sum"), unit("kafka_requests_total")
     ('bytes', 's', '')

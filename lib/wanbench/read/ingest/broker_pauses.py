@@ -1,13 +1,13 @@
 """
-Read pauses from the logs of a broker or controller: rows of table broker_pauses.
+Read pauses of a broker or controller from its logs into table broker_pauses.
 
-- The log that its JVM writes with `-Xlog:gc,safepoint:file=...:utctime,tags` has collections and safepoints. A
-  collection that stops all threads is in both; concurrent phases of G1 are in neither.
-- Kafka's own log has the durations of rolled segments and of written producer snapshots. It lacks the duration of
-flushes: table metrics has their count, mean and 99th percentile (kafka_log_flush_mean_ms and others).
+- The JVM's log, written with `-Xlog:gc,safepoint:file=...:utctime,tags`, has garbage collections and safepoints. A
+  collection that stops all threads is logged as both; concurrent phases of G1 are logged as neither.
+- Kafka's own log has the durations of rolling a segment and of writing a producer snapshot. It lacks the duration of
+  flushes, for which table metrics has count, mean and 99th percentile (kafka_log_flush_mean_ms and others).
 
-A JVM log is rejected at its first foreign line, a Kafka log only if its first line is foreign. A truncated
-last line, from a killed process, is dropped.
+A JVM log is rejected at the first line of another format, a Kafka log only if its first line has another format. A
+truncated last line, which a killed process leaves, is dropped.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .content import decoded, read_bytes
 from .rows import fitting
 
 LARGEST_BYTES = 2**29
-"""Weeks of a broker's log."""
+"""Size of several weeks of a broker's log."""
 SHOWN = 100
 _LARGEST_MS = 1e10
-"""Four months: no pause lasts longer."""
+"""Maximum duration of a pause: four months."""
 
 _NODE = re.compile(r"(?:broker|controller)-(\d{1,9})\.")
 _JVM_LINE = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{3}[+-]\d{4})\]\[(gc|safepoint) *\] (.*)")
@@ -41,12 +41,12 @@ _KAFKA = {
         r"\[ProducerStateManager partition=([^,\]]+)\] Wrote producer snapshot at offset \d+ .* in (\d+) ms\."
     ),
 }
-_FIRST_OF_JVM = "a line of the JVM's log of gc and safepoint with the decorations utctime and tags"
-_FIRST = f"a line of a Kafka node's log with its time in UTC, or {_FIRST_OF_JVM}"
+_FIRST_OF_JVM = "a line of a JVM log with the tag gc or safepoint (-Xlog:gc,safepoint:...:utctime,tags)"
+_FIRST = f"a line of a Kafka node's log with a time in UTC, or {_FIRST_OF_JVM}"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read the pauses in a log of Kafka or its JVM; RawDataError names the foreign or invalid line."""
+    """Read the pauses in a log of Kafka or its JVM; RawDataError names the first invalid line."""
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     lines = decoded(path, data[: data.rfind(b"\n") + 1]).split("\n")[:-1]
     if data and not lines:
@@ -71,7 +71,7 @@ def _of_jvm(path, lines: list[str]) -> Iterator[dict]:
         time, tag, message = match.groups()
         if tag == "safepoint":
             if not (found := _SAFEPOINT.fullmatch(message)):
-                raise RawDataError(path, number, line[:SHOWN], "a safepoint with its cause and its total in ns")
+                raise RawDataError(path, number, line[:SHOWN], "a safepoint with its cause and its total time in ns")
             duration_ms = int(found[2]) / 1e6
         elif found := _COLLECTION.fullmatch(message):
             duration_ms = float(found[2].replace(",", "."))
@@ -84,7 +84,7 @@ def _of_jvm(path, lines: list[str]) -> Iterator[dict]:
 
 def _of_kafka(path, lines: list[str]) -> Iterator[dict]:
     for number, line in enumerate(lines, 1):
-        # lists of settings and stack traces have further lines without a time
+        # settings and stack traces have lines without a time
         if not (match := _KAFKA_LINE.fullmatch(line)):
             continue
         for kind, pattern in _KAFKA.items():

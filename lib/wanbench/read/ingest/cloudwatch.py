@@ -1,9 +1,9 @@
 """
-Read what `wanbench.measure.labs.aws.cloudwatch` saved: rows of table metrics.
+Read metrics that `wanbench.measure.labs.aws.cloudwatch` saved into table metrics.
 
-- Metrics keep CloudWatch's names. A value is at the end of its period.
-- Each series also has a row `missing_data_points`, over the whole session: periods without a value.
-- Each resource has a file. If CloudWatch refused its metrics, the file is rejected with CloudWatch's message.
+- Metrics keep CloudWatch's names. The time of a value is the end of its period.
+- Each series also has a row `missing_data_points`: the number of periods without a value in the whole session.
+- Each resource has a file. If CloudWatch denied access to its metrics, the error of the file is CloudWatch's message.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .rows import fitting
 MISSING = "missing_data_points"
 EXPECTED = 'a JSON object with "name" and "series", as wanbench.measure.labs.aws.cloudwatch writes it'
 LATEST_S = 2**33
-"""The year 2242: a later time is in another unit."""
+"""Latest possible time, in the year 2242; larger numbers are not seconds."""
 
 
 def read(path) -> dict:
-    """The metrics of a file, without context; RawDataError names what is of the wrong type, missing or refused."""
+    """Read a file into table metrics; RawDataError names a member that is missing or has the wrong type."""
     path = Path(path)
     document = Members(path, None, read_json(path, dict, EXPECTED))
     return {"metrics": fitting(path, "metrics", list(_of_resource(document)))}
@@ -55,7 +55,7 @@ def _points(series: Members):
     for point in points:
         fits = isinstance(point, list) and [type(each) in (int, float) for each in point] == [True, True]
         if not fits or not before < point[0] < LATEST_S or not abs(point[1]) < float("inf"):
-            series.refuse(f"{series.where}: {str(point)[:80]}", "Unix s, later than the one before, and a number")
+            series.refuse(f"{series.where}: {str(point)[:80]}", "a time in Unix s after the previous one, and a number")
         before = point[0]
         yield point
 

@@ -1,9 +1,9 @@
 """
 Open, decompress and decode raw files, for all readers.
 
-- gzip, bzip2, xz and Zstandard are decompressed, by their first bytes, whatever the file is called.
-- Text is UTF-8, with or without byte order mark, or UTF-16, as PowerShell redirects it.
-- A file of another format (XLSX, PDF, Parquet, ...) is rejected with the format's name.
+- Files in gzip, bzip2, xz or Zstandard format are recognised by their first bytes, not by their names.
+- Text is in UTF-8, with or without a byte order mark, or in UTF-16, which PowerShell writes.
+- A file in another format (XLSX, PDF, Parquet, ...) is rejected, and the error names the format.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ COMPRESSIONS = {
     "xz": (rb"\xfd7zXZ\x00", lzma.LZMAFile),
     "zstd": (rb"\x28\xb5\x2f\xfd", lambda file: pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")),
 }
-"""By name: the first bytes, and the decompressor of a binary file."""
+"""By format: the pattern of its first bytes, and a function that opens a binary file as a decompressed stream."""
 COMPRESSION_BYTES = 10
-"""Number of first bytes that identify a compression."""
+"""Number of first bytes that these patterns need."""
 
 ENDINGS = re.compile(r"\.(?:gz|bz2|xz|zst)\Z", re.IGNORECASE)
 
 FREE_BYTES = 64 << 20
-"""Size limit of any decompressed file."""
+"""Decompressed size that is allowed for every file."""
 
 MAX_RATIO = 100
-"""Maximum compression ratio of larger ones: logs of measurements shrink 5 to 20 times, a bomb 1,000 times."""
+"""Maximum compression ratio of larger files: logs shrink by 5 to 20 times, a decompression bomb by 1,000 times."""
 
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 UTF16 = {"utf-16-le": re.compile(rb"(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb"(?:\0[^\0]){8}")}
-"""Beginning of mostly ASCII UTF-16 without a byte order mark."""
+"""Patterns of text in UTF-16 that is mostly ASCII and has no byte order mark."""
 
 
 def plain_name(path) -> str:
     """
-    The path without a compression suffix.
+    Return the path without the suffix of a compression.
 
     >>> plain_name("runs/t.producer-2.txt.gz"), plain_name("t.json")
     ('runs/t.producer-2.txt', 't.json')
@@ -61,30 +61,30 @@ def plain_name(path) -> str:
 
 def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
     """
-    Read a path, or bytes, whole: the path ("<bytes>" for bytes) and the content, decompressed but not decoded.
+    Read a file, or bytes, and return its path ("<bytes>" for bytes) and its decompressed content.
 
-    RawDataError if it cannot be read, is damaged, or holds more than `most_bytes` once decompressed.
+    RawDataError if it cannot be read, is damaged, or has more than `most_bytes` after decompression.
     """
     with decompressed(source) as (path, file):
         return path, _whole(file, most_bytes)
 
 
 def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:
-    """As `read_bytes`, for bytes that were already read."""
+    """Decompress the bytes of a file that were already read; errors as in `read_bytes`."""
     return _whole(Content(path, io.BytesIO(data), len(data)), most_bytes)
 
 
 def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[object, str]:
-    """The path and the text of a file or of bytes: `decoded` of what `read_bytes` gives."""
+    """Read a file, or bytes, and return its path and its text; errors as in `read_bytes` and `decoded`."""
     path, data = read_bytes(source, most_bytes=most_bytes)
     return path, decoded(path, data, otherwise=otherwise)
 
 
 def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
     """
-    Decode the content of a file to text, without byte order mark; what is not UTF-8 is of the encoding `otherwise`, if
-    given, with U+FFFD for bytes without meaning in it.
+    Decode the content of a file to text, without a byte order mark.
 
+    Text that is not valid UTF-8 is decoded with the encoding `otherwise`, if given; invalid bytes become U+FFFD.
     RawDataError names the format of a file that is not text or, without `otherwise`, the line of the first invalid
     byte.
 
@@ -104,7 +104,7 @@ def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
 
 
 def encoding_of(path, opening: bytes) -> tuple[str, int]:
-    """The encoding and the length of the byte order mark of text; RawDataError names the format of anything else."""
+    """Return the encoding of text and the length of its byte order mark; RawDataError names any other format."""
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if opening.startswith(mark):
             return encoding, len(mark)
@@ -119,16 +119,16 @@ def encoding_of(path, opening: bytes) -> tuple[str, int]:
 def _whole(file: Content, most_bytes: int) -> bytes:
     data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
-        raise RawDataError(file.path, None, "a larger file", f"at most {most_bytes:,} bytes")
+        raise RawDataError(file.path, None, "a larger file", f"a file of at most {most_bytes:,} bytes")
     return data
 
 
 @contextmanager
 def decompressed(source) -> Iterator[tuple[object, Content]]:
     """
-    The path ("<bytes>" for bytes) and an object whose `read(size)` gives the content, decompressed.
+    Open a file, or bytes; yield its path ("<bytes>" for bytes) and its decompressed content.
 
-    RawDataError, then or on reading, for a file that cannot be read, is damaged, or is a decompression bomb.
+    RawDataError, here or when the content is read, if the file cannot be read, is damaged, or is a decompression bomb.
     """
     if isinstance(source, bytes | bytearray):
         yield "<bytes>", Content("<bytes>", io.BytesIO(source), len(source))
@@ -143,13 +143,13 @@ def decompressed(source) -> Iterator[tuple[object, Content]]:
 
 
 def as_utf8(file: Content) -> BinaryIO:
-    """The file, or a stream of its text in UTF-8 if it is UTF-16. RawDataError names the format if it is not text."""
+    """Return a stream of the file's text in UTF-8; RawDataError names the format if the file is not text."""
     encoding, _ = encoding_of(file.path, file.peek(OPENING_BYTES))
     return file if encoding == "utf-8" else _Transcoded(file, encoding)
 
 
 class Content:
-    """A file's content as a stream, decompressed if necessary; its size is then unknown."""
+    """The content of a file as a stream, decompressed if necessary. `size` is None for a compressed file."""
 
     def __init__(self, path, file: BinaryIO, size: int):
         self.path, self.format, self.size = path, None, size
@@ -162,13 +162,13 @@ class Content:
             self._file = COMPRESSIONS[name][1](file)
 
     def peek(self, size: int) -> bytes:
-        """This many bytes, fewer only at the end, without consuming them."""
+        """Return the next `size` bytes without consuming them; fewer only at the end."""
         while len(self._start) < size and (part := self._more(size - len(self._start))):
             self._start += part
         return self._start[:size]
 
     def read(self, size: int) -> bytes:
-        """This many bytes, fewer only at the end."""
+        """Return the next `size` bytes; fewer only at the end."""
         start, self._start = self._start[:size], self._start[size:]
         parts, left = [start] if start else [], size - len(start)
         while left and (part := self._more(left)):
@@ -181,11 +181,11 @@ class Content:
             part = self._file.read(size if self._most is None else min(size, self._most + 1 - self._n))
         except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
             found = getattr(error, "strerror", None) or error
-            expected = f"a whole file in {self.format} format" if self.format else "a file that can be read"
+            expected = f"a complete file in {self.format} format" if self.format else "a file that can be read"
             raise RawDataError(self.path, None, found, expected) from error
         self._n += len(part)
         if self._most is not None and self._n > self._most:
-            found = f"{self.format} data of more than {self._most:,} bytes once decompressed"
+            found = f"{self.format} data of more than {self._most:,} bytes after decompression"
             expected = f"at most {FREE_BYTES:,} bytes, or {MAX_RATIO} times the size of the file"
             raise RawDataError(self.path, None, found, expected)
         return part
@@ -197,7 +197,7 @@ class _Transcoded:
         self._decoder = codecs.getincrementaldecoder(encoding)()
 
     def read(self, size: int) -> bytes:
-        """The next piece, of about this many bytes; b"" at the end."""
+        """Return the next part of the text, of about `size` bytes; b"" at the end."""
         while True:
             data = self._file.read(size)
             try:
@@ -210,7 +210,7 @@ class _Transcoded:
 
 
 OPENING_BYTES = 1 << 16
-"""Number of first bytes for `binary_format`: enough for the names of a ZIP archive's first members."""
+"""Number of first bytes that `binary_format` needs, to see the names of a ZIP archive's first members."""
 
 _MAGIC = tuple(
     (re.compile(pattern.encode(), re.DOTALL), name)
@@ -218,20 +218,18 @@ _MAGIC = tuple(
         line.split("\t") for line in Path(__file__).with_name("binary_formats.tsv").read_text("utf-8").splitlines()[1:]
     )
 )
-"""Patterns of the first bytes, and the formats' names; the first that matches counts."""
+"""Patterns of the first bytes, and names of the formats; the first match counts."""
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\a\x1b"))
 
 
 def compression(opening: bytes) -> str | None:
-    """The compression with these first bytes, one of `COMPRESSIONS`; None for any other file."""
+    """Return the key of `COMPRESSIONS` for a file with these first bytes; None if it is not compressed."""
     return next((name for name, (magic, _) in COMPRESSIONS.items() if re.match(magic, opening)), None)
 
 
 def binary_format(opening: bytes) -> str | None:
     """
-    The name of the format with these first bytes; None if it may be text.
-
-    UTF-16 without a byte order mark counts as binary here: decode it first.
+    Return the name of the binary format with these first bytes; None if the file may be text in UTF-8.
 
     >>> binary_format(b"%PDF-1.7"), binary_format(b"PING ::1(::1) 56 data bytes")
     ('a PDF document', None)

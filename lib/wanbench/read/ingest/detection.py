@@ -1,5 +1,5 @@
 """
-Read output of the detection in `wanbench.pages.rolling_and_degraded.design`: tables detection_runs, detections and
+Read output of the detector in `wanbench.pages.rolling_and_degraded.design` into tables detection_runs, detections and
 detection_latencies.
 """
 
@@ -19,7 +19,7 @@ _LATENCIES = ("node_id", "due_at_s", "known_at_s", "latency_ms", "late", "error"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read <stem>.detection.json and the file that it names; RawDataError if one is missing, damaged or another's."""
+    """Read <stem>.detection.json and the file that it names; RawDataError if one is missing, damaged or foreign."""
     path = Path(path)
     top = open_document(path, "a detection in JSON")
     nodes, faults = top.values.get("nodes"), top.values.get("faults") or []
@@ -75,7 +75,7 @@ def _alarm(one: Members) -> dict:
 
 
 def _latencies(program: Program, nodes: list[int], limit_ms: float) -> tuple[list[list], str | None, int]:
-    """Rows of `_LATENCIES` in the order of the detector, the client's version, and the number of due records."""
+    """Return rows of `_LATENCIES` in the detector's order, the client's version, and the number of due records."""
     origin_ns, lines = program.events("detection probe")
     rows: dict[tuple[int, int], list] = {}
     n_due, last_us = 0, 0
@@ -91,7 +91,7 @@ def _latencies(program: Program, nodes: list[int], limit_ms: float) -> tuple[lis
         well = well and len(why) <= 1 and all(map(is_text, why))
         program.check(number, line, well and (latency is not None or bool(why)), _EXPECTED)
         latency_ms = None if latency is None else latency / 1e3
-        if row := rows.get((partition, due)):  # late: the detector has read it as such
+        if row := rows.get((partition, due)):  # it was late, and the detector has processed it as late
             row[3], row[5] = latency_ms, text(why[0]) if latency is None else None
             continue
         late = why == ["late"]

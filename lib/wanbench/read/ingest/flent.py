@@ -1,10 +1,10 @@
 """
-Read flent's data files, .flent, .flent.gz and .flent.bz2: pings into table pings, TCP flows into transfers.
+Read flent's data files (.flent, .flent.gz, .flent.bz2): RTTs into table pings, TCP and UDP flows into transfers.
 
-Only raw values are read. A series in ms is RTTs. Those of ping (fping) and irtt are single echoes and are summarised in
-a row; those of netperf UDP_RR are means over intervals, so only the tool's overall mean is kept. A series in Mbits/s of
-netperf or iperf is one transfer at the tool's mean rate. A series without values is a row without values; computed sums
-and means of series are not read.
+Only raw values are read, not the sums and means that flent computes. A series in ms is a row of pings. The values of
+ping, fping and irtt are single echoes, so the row has all statistics; those of netperf UDP_RR are means over intervals,
+so it has only the tool's overall mean. A series in Mbits/s of netperf or iperf is one transfer at the tool's mean rate.
+A series without values gives a row without values.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .json_values import read_objects
 from .rows import fitting
 
 SINGLE = ("PingRunner", "IrttRunner")
-"""flent's runners with one value per echo."""
+"""flent's runners that record one value per echo."""
 DOWN = re.compile(r"download|\bdown\b", re.IGNORECASE)
 
 
 def read(source) -> dict[str, pd.DataFrame]:
-    """Read tables pings and transfers; RawDataError if the file is not flent's, or has no series of RTTs or rates."""
+    """Read tables pings and transfers; RawDataError if the file is not flent's or has no series of RTTs or rates."""
     top = read_objects(source, "a data file of flent, in JSON")[0]
     path, metadata = top.path, top.values.get("metadata")
     raw = top.values.get("raw_values") if isinstance(metadata, dict) else None
@@ -56,7 +56,7 @@ def _values(path, name: str, raw) -> np.ndarray:
 
 
 def _ping(series: dict, values: np.ndarray) -> dict:
-    """A row of table pings: a full summary of single echoes, or the tool's mean of interval means."""
+    """Return a row of table pings: statistics of single echoes, or only the tool's overall mean."""
     if not len(values):
         return {}
     if series.get("RUNNER") not in SINGLE:
@@ -67,8 +67,8 @@ def _ping(series: dict, values: np.ndarray) -> dict:
 
 
 def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
-    """A row of table transfers; the rate is the tool's own mean, else that of the intervals."""
-    command = series["COMMAND"]  # the name of its host must not decide the direction
+    """Return a row of table transfers; its rate is the tool's own mean, or else the mean over the intervals."""
+    command = series["COMMAND"]  # matched word by word, since a host's name must not decide the direction
     reverse = bool(DOWN.search(name) or "TCP_MAERTS" in command.split())
     mean = series.get("MEAN_VALUE")
     if mean is None and len(values):

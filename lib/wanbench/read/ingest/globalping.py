@@ -1,8 +1,8 @@
 """
-Read Globalping's ping measurements in JSON: what each probe's ping printed, as table echoes.
+Read ping measurements of Globalping in JSON, which hold the output of each probe's ping, into table echoes.
 
-`from_region` is the probe's network and city, `to_region` the target; a result is a ping. A probe that did not ping, or
-pinged by TCP, is a row of unread.
+`from_region` is the probe's network and city, and `to_region` the target. Each result is one ping. A result that is not
+ICMP, or failed, is a row of table unread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WANTED = "ping measurements of Globalping in JSON, as its API gives them"
 
 
 def read(source) -> dict[str, pd.DataFrame | list[dict]]:
-    """Tables echoes, with its regions, and unread. RawDataError if no result can be read."""
+    """Read tables echoes, with regions, and unread; RawDataError if no result can be read."""
     echoes, unread = [], []
     for measurement in read_objects(source, WANTED):
         if measurement.text("type") != "ping" or not isinstance(measurement.values.get("results"), list):
@@ -46,7 +46,7 @@ def _echoes(measurement: Members, result: Members, number: int) -> pd.DataFrame:
         place = f"{answer.where}.rawOutput, line {error.line_number}: {error.found}"
         raise RawDataError(answer.path, None, place, error.expected) from None
     if frame.ping.nunique() > 1:
-        answer.refuse(f"{answer.where}: several pings", "what one ping printed")
+        answer.refuse(f"{answer.where}: several pings", "the output of one ping")
     place = f"{probe.text('network')}:{probe.text('city')}"
     frame = fitting(answer.path, "echoes", frame.assign(ping=number))
     return frame.assign(from_region=place, to_region=measurement.text("target"))

@@ -1,12 +1,13 @@
 """
-Read output of `sadf -j`, sysstat 10.1 to 12.7.9: rows of table metrics.
+Read output of `sadf -j` from sysstat 10.1 to 12.7.9 into table metrics.
 
-- Metrics keep the names of that version of sysstat ("usr" or "user", "rxkB"); what sysstat calls kB is 1,024 bytes, so
+- Metrics keep the names of that version of sysstat ("usr" or "user", "rxkB"). What sysstat calls kB is 1,024 bytes, so
   the unit is KiB.
-- Processors, disks and network are means over the sample's interval; memory and load are values at its end.
-- Statistics not in `KINDS` are ignored; others must have the known form.
-- Times must be in UTC, as sadf prints them by default; they are whole seconds.
-- A file <name>.hosts.json next to <name>.sadf.json names its hosts.
+- Values of processors, disks and network are means over the sample's interval; those of memory and load are values at
+  its end.
+- Only the statistics in `KINDS` are read.
+- Times must be in UTC, as sadf prints them by default, in whole seconds.
+- A file <name>.hosts.json next to <name>.sadf.json gives the names of the hosts.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ from .rows import fitting
 
 SUFFIX = ".sadf.json"
 LARGEST_BYTES = 512 * 2**20
-"""A day of samples each second on 16 processors has about 430 MB."""
+"""A day of samples every second on 16 processors has about 430 MB."""
 
 BYTES_PER_VALUE = 6
-"""sysstat writes one value in 16 bytes, and one in 11 once jq has packed it."""
+"""A larger file may have one value per this many bytes; sysstat writes one per 16 bytes, or 11 if compacted with jq."""
 
 MOST_SUBJECTS = 100_000
-"""Processors, disks and network interfaces of a file; a host of containers makes some thousand interfaces in a day."""
+"""Maximum number of processors, disks and interfaces; a host with containers has a few thousand interfaces in a day."""
 
 WANTED_SUBJECTS = f"at most {MOST_SUBJECTS:,} processors, disks and interfaces"
 LONGEST_INTERVAL_S = 1e6
-"""sysstat 10 printed a huge number as the interval of the first sample; it is dropped."""
+"""Longer intervals are dropped: sysstat 10 printed a huge number with the first sample."""
 ABOVE_100_PERCENT = 1.0
-"""Tolerance above 100 % for rounding of processor shares."""
+"""Tolerance above 100 % for rounded processor shares."""
 
 KINDS = {
-    # key in the file: (subject, the member that names which one, of the machine rather than the network?, a mean?)
+    # key in the file: (subject, member with the device's name, of the machine (True) or the network, is it a mean)
     "cpu-load": ("cpu", "cpu", True, True),
     "cpu-load-all": ("cpu", "cpu", True, True),
     "disk": ("disk", "disk-device", True, True),
@@ -56,7 +57,7 @@ KINDS = {
     "net-etcp": ("tcp", None, False, True),
 }
 UNITS = (
-    # (subject, pattern of the metric's name, unit); the first that fits counts
+    # (subject, pattern of the metric's name, unit); the first match counts
     ("cpu", r".*", "%"),
     ("", r".*-percent|util|%.*", "%"),
     ("disk", r"tps", "1/s"),
@@ -73,7 +74,7 @@ UNITS = (
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read a file of `sadf -j`; RawDataError names what is no JSON, of the wrong type, impossible or not in UTC."""
+    """Read output of `sadf -j`; RawDataError names a value that is not JSON, not in UTC, impossible or mistyped."""
     path = Path(path)
     try:
         return {"metrics": fitting(path, "metrics", _columns(path))}
@@ -88,7 +89,7 @@ def _document(path: Path) -> Members:
         content = json.loads(text, parse_constant=float)
     except json.JSONDecodeError as error:
         line = text[text.rfind("\n", 0, error.pos) + 1 :].partition("\n")[0].strip() or "the end"
-        expected = f"JSON of sadf -j, whole and with decimal points (LC_ALL=C): {error.msg}"
+        expected = f"complete JSON of sadf -j with decimal points (LC_ALL=C): {error.msg}"
         raise RawDataError(path, error.lineno, line, expected) from None
     except (ValueError, RecursionError) as error:
         raise RawDataError(path, None, error, "JSON of sadf -j") from None
@@ -98,7 +99,7 @@ def _document(path: Path) -> Members:
 
 
 def _hosts_of(path: Path) -> dict[bool, str] | None:
-    """The hosts that share the machine (True) and the network (False); None if not in the file."""
+    """Return the names of the hosts on the machine (key True) and on the network (False); None without such a file."""
     name = plain_name(path.name)
     about = path.with_name(name.removesuffix(SUFFIX) + ".hosts.json")
     if not name.endswith(SUFFIX) or not about.is_file():
@@ -113,7 +114,7 @@ def _hosts_of(path: Path) -> dict[bool, str] | None:
 
 
 def _columns(path: Path) -> dict:
-    """Columns of table metrics by name; a constant column is a single value."""
+    """Return the columns of table metrics by name; a constant column is a single value."""
     names = ("host", "at_utc", "interval_s", "subject", "metric", "unit", "value")
     columns: dict[str, list] = {name: [] for name in names}
     document, hosts_of, subjects = _document(path), _hosts_of(path), set()
@@ -140,7 +141,7 @@ def _columns(path: Path) -> dict:
 
 
 def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float]]]:
-    """Every numeric object in a sample: whether of the machine, its subject, whether a mean, and the numbers."""
+    """Yield each statistic of a sample: whether it is of the machine, its subject, whether it is a mean, its values."""
     found = dict(sample.values)
     for name in ("network", "power-management"):
         found |= sample.members(name).values
@@ -154,7 +155,7 @@ def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float
             which = [str(entry.values.get(naming))] if naming else []
             if naming and not isinstance(entry.values.get(naming), str | int):
                 named = ", ".join(map(str, entry.values))
-                entry.refuse(f"{entry.where} with {named}", f"{naming}, which identifies it")
+                entry.refuse(f"{entry.where} with {named}", f"the member {naming}, which names the device")
             values = {name: _number(entry, name, subject) for name in entry.values if name != naming}
             yield of_machine, " ".join([subject, *which]), is_mean, values
 
@@ -167,7 +168,7 @@ def _number(entry: Members, name: str, subject: str) -> float:
 
 
 def _time(stamp: Members) -> tuple[datetime, float | None]:
-    # From 12.7.1 on: the name of the zone. No other name will do: sadf prints "GMT" in British summer, too.
+    # From 12.7.1 on tz is the zone's name. Only "UTC" is accepted, since sadf prints "GMT" in British summer, too.
     if stamp.values.get("utc") not in (1, True) and stamp.values.get("tz") != "UTC":
         stamp.refuse(f"{stamp.where}: {json.dumps(stamp.values)[:100]}", "a time in UTC (sadf without -t and -T)")
     text = f"{stamp.text('date')} {stamp.text('time')}"

@@ -1,17 +1,19 @@
 """
-Read the JSON or the plain text of an iperf3 client, 3.0 to 3.21: a row per direction, and one per stream and interval.
+Read the JSON or text output of an iperf3 client, version 3.0 to 3.21, into tables transfers and intervals.
 
-- The throughput is the receiver's. If the receiver never reported (interrupted test, dead server), it is null, never 0;
-`error` has the reason, by iperf3 if it printed one.
-- Old versions have one summary of UDP for both ends: the bytes received are the datagrams not lost times their length.
+- Each direction is a row of transfers, and each stream and interval a row of intervals.
+- The throughput is the receiver's. If the receiver never reported (interrupted test, dead server), it is null, never 0,
+  and `error` has the reason, from iperf3 if it printed one.
+- Old versions print a single UDP summary for both ends. The bytes received are then the datagrams that were not lost,
+  times their length.
 - A test that failed before it began (connection refused) is a row with its error and little else. iperf3 3.9 prints the
-error behind its JSON.
-- Round-trip times and congestion windows are the sending client's; a receiving client's describe its own idle socket,
-and are dropped.
-- A file may hold several tests, one after the other: all are read, and stream numbers continue across them.
-- An interrupted `--json-stream` keeps its intervals; `error` says where it ends.
-- Bytes, seconds and bits per second of every summary and interval must agree within 1 %, in text within its rounding.
-- Text has no RTTs, and its figures have three digits: `iperf3_output` says what else it lacks.
+  error after its JSON.
+- Round-trip times and congestion windows are kept only from a sending client; those of a receiving client describe its
+  idle socket.
+- A file may hold several tests, one after the other; stream numbers continue across them.
+- The intervals of an interrupted `--json-stream` are kept, and `error` says where the stream ends.
+- Bytes, seconds and bits per second of each summary and interval must agree within 1 %, or within the rounding of text.
+- Text output has no RTTs, and its figures have three digits.
 """
 
 from __future__ import annotations
@@ -25,17 +27,16 @@ from .iperf3_output import BEGINNING, LARGEST_BYTES, WANTED, has_json, is_text, 
 from .json_values import Members
 
 TOLERANCE = 0.01
-"""Allowed relative error of a rate: iperf3 reads the clock for rate and bytes a moment apart."""
+"""Allowed relative error of a rate: iperf3 reads the clock at slightly different times for rate and bytes."""
 
 REVERSE = "_bidir_reverse"
 
 
 def read(source) -> dict[str, list[dict]]:
     """
-    Read iperf3's output, a path or the file's bytes, into rows of tables transfers and intervals, without their
-    context.
+    Read iperf3's output, given as a path or bytes, into rows of tables transfers and intervals without context.
 
-    RawDataError names what is missing, cut, of the wrong type or impossible.
+    RawDataError names what is missing, truncated, of the wrong type or impossible.
 
     >>> refused = b'{"start": {"version": "iperf 3.12"}, "end": {}, "error": "Connection refused"}'
     >>> [transfer] = read(refused)["transfers"]
@@ -59,7 +60,7 @@ def read(source) -> dict[str, list[dict]]:
 
 
 class _Test:
-    """One document: the whole test first, then its rows. Numbers of text are rounded."""
+    """One test, from a JSON document or converted from text, in which numbers are rounded."""
 
     def __init__(self, top: Members, is_text: bool):
         self.is_text = is_text
@@ -83,7 +84,7 @@ class _Test:
             self.directions = (None,)
 
     def intervals(self, first_stream: int) -> list[dict]:
-        """A row per interval and stream; streams are counted from `first_stream`."""
+        """Return a row per interval and stream; streams are numbered from `first_stream`."""
         numbers = {part.count("socket"): n for n, part in enumerate(self.start.list("connected"))}
         rows = []
         for interval in self.top.list("intervals"):
@@ -150,11 +151,11 @@ class _Test:
         return [part.number("seconds") for part in (*self._ends("sender"), *self._ends("udp"))]
 
     def _received_of(self, both, row):
-        """The receiver's values in UDP's single summary."""
+        """Derive the receiver's summary from the single UDP summary of old versions."""
         packets, lost, length = row["packets"], row["lost_packets"], row["block_bytes"]
         size, seconds = both.count("bytes"), both.number("seconds")
         counts_fit = None not in (packets, lost, length, size, seconds) and packets * length <= (1 + TOLERANCE) * size
-        if not counts_fit:  # it may count fewer than were sent: the last ones, which never came
+        if not counts_fit:  # the receiver does not count datagrams lost at the end
             return Members.none(self.top)
         return both.of({"bytes": max(packets - lost, 0) * length, "seconds": seconds})
 
@@ -192,7 +193,7 @@ class _Test:
 
 
 def _udp_counts(sent, received, both):
-    """Datagrams sent and lost, and jitter; with two summaries the receiver's loss."""
+    """Return datagrams sent and lost, and jitter; the loss is the receiver's if there are two summaries."""
     packets = [n for part in (sent, received, both) if (n := part.count("packets", unknown=0))]
     receiver = received if received.values else both
     counts = {"packets": next(iter(packets), None), "lost_packets": receiver.count("lost_packets", minimum=None)}
@@ -207,7 +208,7 @@ def _rate(summary):
 
 
 def _check_rate(summary, times, is_text):
-    """Reject a rate that does not match its bytes over any possible duration: old versions mix both ends' clocks."""
+    """Reject a rate that matches its bytes over none of the durations; old versions mix the clocks of both ends."""
     size, rate = summary.count("bytes"), summary.number("bits_per_second")
     start, end = summary.number("start"), summary.number("end")
     times = [summary.number("seconds"), *times, None if None in (start, end) else end - start]

@@ -1,10 +1,9 @@
 """
-Find iperf3's JSON documents in a file.
+Find the tests in a file of iperf3's output, and convert text output into the structure of its JSON output.
 
-The file does not always hold JSON as Python reads it: old versions repeat members under `--bidir`, numbers may
-be a bare `-nan` or `inf`, a login banner may come before the JSON and a shell's messages after it, files put together
-may lack line ends between documents or lists, a script may put documents inside its own, and with `--json-stream` (from
-3.17) every line is a separate event.
+A file is often not plain JSON: old versions repeat members with `--bidir`; numbers may be `-nan` or `inf`; a login
+banner may come before the JSON and a shell's messages after it; concatenated files may lack line breaks; a script may
+wrap documents in its own JSON; and with `--json-stream` (from 3.17) every line is a separate event.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from .json_values import check_values
 from .kafka_load.lines import lines_of
 
 LARGEST_BYTES = 256 << 20
-"""About a day of one-second intervals of eight streams."""
+"""Size of about a day of one-second intervals with eight streams."""
 
 BYTES_PER_VALUE = 12
-"""iperf3 writes one value in 15 to 25 bytes."""
+"""A larger file may have one value per this many bytes; iperf3 writes one per 15 to 25 bytes."""
 
 WANTED = "JSON of an iperf3 client (its option -J), or its text"
 _OPENING = re.compile(r"^[ \t\ufeff\[]*+(?=\{)", re.MULTILINE)
@@ -34,25 +33,25 @@ _NOT_A_NUMBER = r"-?\b(?:nan|inf)\b"
 _UP_TO_NOT_A_NUMBER = re.compile(
     rf'((?:"(?:[^"\\\n]++|\\.)*+"?+|[^"nNiI-]++|(?!{_NOT_A_NUMBER}).)*+)({_NOT_A_NUMBER}|\Z)', re.IGNORECASE | re.DOTALL
 )
-"""Matches each character once, even in an unterminated string, so that no file takes more than a moment."""
+"""It matches each character only once, even in an unterminated string, so that its time is linear."""
 
 _REPEATED_UNCHANGED = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")
 _REVERSE = "_bidir_reverse"
 
 
 def has_json(text: str) -> bool:
-    """Whether a line begins like a document."""
+    """Return whether a line begins like a JSON document."""
     return _OPENING.search(text) is not None
 
 
 def json_documents(path, text: str) -> Iterator[tuple[int, dict]]:
     """
-    The documents in a file, each with the number of its first line; a stream's events make one document.
+    Yield the documents in a file, each with the number of its first line; the events of a stream form one document.
 
-    The second of two members "sum", "sum_sent" or "sum_received" gets the name that later versions give it, with
-    "_bidir_reverse"; `nan` and `inf` become NaN. A truncated stream has an "error" that says so, unless iperf3 gave
-    one; after the break only its events "end" and "error" count. RawDataError for a truncated or damaged document, or
-    if there is none.
+    A repeated member "sum", "sum_sent" or "sum_received" is renamed with "_bidir_reverse", as in later versions; `nan`
+    and `inf` become NaN. The "error" of a truncated stream says so, unless iperf3 printed an error; after the
+    truncation, only the events "end" and "error" count. RawDataError for a truncated or damaged document, or if there
+    is none.
     """
     check_values(path, text, BYTES_PER_VALUE)
     stream: _Stream | None = None
@@ -66,13 +65,13 @@ def json_documents(path, text: str) -> Iterator[tuple[int, dict]]:
             value, end = _decode(path, text, start, line_number)
         except json.JSONDecodeError as error:
             if not mended and re.match(_NOT_A_NUMBER, text[error.pos : error.pos + 5], re.IGNORECASE):
-                text, mended = _UP_TO_NOT_A_NUMBER.sub(_as_python_writes_it, text), True  # keeps every place
+                text, mended = _UP_TO_NOT_A_NUMBER.sub(_as_python_writes_it, text), True  # keeps all positions
                 continue
             end = _end_of_line(text, start)
             if stream is None or not _is_cut(text, error, end):
                 _refuse(path, text, start, error)
             stream.break_off(text[max(start, end - 60) : end].strip())
-            if _START_EVENT.match(text, start):  # what follows belongs to an unknown test
+            if _START_EVENT.match(text, start):  # the following events belong to an unknown test
                 yield stream.whole()
                 stream = None
             continue
@@ -116,14 +115,14 @@ def _of_iperf3(value) -> list[dict]:
 
 
 class _Stream:
-    """The events of one `--json-stream` test, assembled as iperf3's ordinary document."""
+    """Combine the events of one `--json-stream` test into iperf3's ordinary document."""
 
     def __init__(self, line_number: int):
         self.line_number, self.document = line_number, {"start": {}, "intervals": []}
         self.torn_in: str | None = None
 
     def add(self, event: str, data) -> None:
-        """Add an event; unknown ones are ignored, and so are intervals after a break."""
+        """Add an event; unknown events, and intervals after a truncation, are ignored."""
         if event == "interval":
             if self.torn_in is None:
                 self.document["intervals"].append(data)
@@ -134,11 +133,11 @@ class _Stream:
         self.torn_in = text if self.torn_in is None else self.torn_in
 
     def whole(self) -> tuple[int, dict]:
-        """The document; its error says so if the stream breaks off or lacks its end event."""
+        """Return the line number and the document; its error says if the stream is truncated."""
         if self.torn_in is not None:
-            self.document.setdefault("error", f"the stream breaks off in {self.torn_in!r}")
+            self.document.setdefault("error", f"the stream is truncated in {self.torn_in!r}")
         elif "end" not in self.document and "error" not in self.document:
-            self.document["error"] = "the stream breaks off before its end"
+            self.document["error"] = "the stream is truncated before its end"
         return self.line_number, self.document
 
 
@@ -165,7 +164,7 @@ def _decode(path, text, start, line_number):
 def _refuse(path, text, start, error):
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
         found = text.rstrip()[-60:].rsplit("\n", 1)[-1].strip()
-        raise RawDataError(path, error.lineno, found, "a whole JSON document, which ends with '}'") from None
+        raise RawDataError(path, error.lineno, found, "a complete JSON document, which ends with '}'") from None
     found = text[error.pos : error.pos + 60].split("\n")[0]
     raise RawDataError(path, error.lineno, found, f"JSON ({error.msg})") from None
 
@@ -190,7 +189,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_members)
 
 
 TEXT_LINE = "a line of iperf3's intervals or summaries"
-BEGINNING = "'Connecting to host', which begins each test"
+BEGINNING = "'Connecting to host', the beginning of a test"
 _N = r"[0-9]{1,15}(?:\.[0-9]{1,6})?"
 _LINE = re.compile(
     rf"\[ *+(?P<stream>[0-9]{{1,9}}|SUM)\](?:\[(?P<role>[TR]X)-C\])? ++(?P<start>{_N})- *+(?P<end>{_N}) ++sec ++"
@@ -215,19 +214,19 @@ _NOT_CONNECTED = "unable to connect"
 
 
 def is_text(text: str) -> bool:
-    """Whether iperf3 may have printed this without -J."""
+    """Return whether this may be iperf3's output without -J."""
     return _RECOGNISED.search(text) is not None
 
 
 def text_documents(path, text: str) -> Iterator[tuple[int, dict]]:
-    """The tests in a text, each with the number of its first line, as `iperf3_documents.documents` gives them."""
+    """Yield the tests in text output, each with the number of its first line, as documents like `json_documents`."""
     test, about, error, is_of_server = None, {}, None, False
     for number, line, _, is_whole, _ in lines_of(path, text):
         if found := _ERROR.search(line):
             message = found[1].removeprefix("error - ")
             if test is None and _NOT_CONNECTED in message:
                 yield number, {"start": {}, "intervals": [], "end": {}, "error": message}
-            elif test is None:  # stderr may come before what stdout holds back
+            elif test is None:  # stderr may come before buffered stdout
                 error = message
             else:
                 test.error = message
@@ -282,7 +281,7 @@ class _TextTest:
             self.is_reverse |= "Reverse mode, " in line
 
     def add(self, line: re.Match) -> None:
-        """Add the figures of an interval, or of a summary: iperf3 prints a heading before both."""
+        """Add the figures of an interval or of a summary."""
         start, end = float(line["start"]), float(line["end"])
         row = {"start": start, "end": end, "seconds": end - start}
         row["bytes"] = round(_bits(line["size"], line["size_unit"]) / 8)
@@ -301,7 +300,7 @@ class _TextTest:
             self.intervals.append({"streams": [row]})
 
     def _add_sum(self, line, row):
-        """Keep the sum of all streams, which comes after those of single ones."""
+        """Keep a summary; that of all streams comes last, and replaces those of single streams."""
         row["is_sum"] = line["stream"] == "SUM"
         suffix = "_bidir_reverse" if line["role"] == "RX" else ""
         if line["of"] != "receiver":
@@ -329,7 +328,7 @@ class _TextTest:
 
 
 def _bits(figure: str, unit: str) -> float:
-    """An amount or a rate in bits: units in bits are powers of 1,000, those in bytes of 1,024."""
+    """Return an amount or a rate in bits; prefixes of bits are powers of 1,000, those of bytes powers of 1,024."""
     power = "KMGT".find(unit[0]) + 1
     return float(figure) * (1000**power if unit.endswith("bits") else 8 * 1024**power)
 

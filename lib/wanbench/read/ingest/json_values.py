@@ -1,4 +1,4 @@
-"""Checked JSON of other programs: at most as many values as the file's size allows, and members of the right type."""
+"""Read JSON of other programs, and check the types of its members."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from wanbench.errors import RawDataError
 from .content import read_bytes, read_text
 
 LARGEST = 10**18
-"""No count or number of any tool is larger; below it whole numbers fit into 64 bits."""
+"""Largest allowed number; no tool prints larger ones, and smaller whole numbers fit into 64 bits."""
 
 LATEST_S = 1e11
-"""Unix seconds above it are milliseconds, or nonsense."""
+"""Largest allowed Unix time in seconds; larger numbers may be milliseconds."""
 
 LARGEST_BYTES = 256 << 20
-"""The counts of batches of a long load have some MB; everything else is smaller."""
+"""Largest allowed file; the batch counts of a long load, the largest files, have a few MB."""
 
 FREE_VALUES = 200_000
-"""Values allowed in any file: each takes 50 to 100 bytes of memory."""
+"""Number of values allowed in any file; each takes 50 to 100 bytes of memory."""
 
 
 def check_values(path, text: str, bytes_per_value: int) -> None:
-    """Reject JSON with more values than its size allows, before they take memory."""
+    """Reject JSON with more than one value per `bytes_per_value`, before its values take memory."""
     most = max(FREE_VALUES, len(text) // bytes_per_value)
     n = sum(map(text.count, ",[{"))
     if n > most:
@@ -33,26 +33,26 @@ def check_values(path, text: str, bytes_per_value: int) -> None:
 
 
 def text(value: str) -> str:
-    """Text with characters invalid in UTF-8 replaced."""
+    """Return the text with characters replaced that UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode()
 
 
 def is_time(value) -> bool:
-    """Whether it is a Unix time in seconds."""
+    """Return whether the value is a Unix time in seconds."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and abs(value) < LATEST_S and math.isfinite(value)
 
 
 def members_once(pairs: list[tuple]) -> dict:
-    """For json's `object_pairs_hook`; ValueError if a name stands there twice, with different values."""
+    """Make a dict, as json's `object_pairs_hook`; ValueError if a member is repeated with different values."""
     members = dict(pairs)
     if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
-        raise ValueError("a name stands there twice, with different values")
+        raise ValueError("a member is repeated with different values")
     return members
 
 
 def read_json(path, kind: type, expected: str):
-    """The object (`dict`) or list in a small JSON file of this library, compressed or not; else a RawDataError."""
+    """Read the object or list (`kind`: dict or list) in a JSON file of this library; RawDataError for anything else."""
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     try:
         content = json.loads(data)
@@ -64,7 +64,7 @@ def read_json(path, kind: type, expected: str):
 
 
 def read_objects(source, expected: str, *, bytes_per_value: int = 6) -> list[Members]:
-    """The objects in a file of another program: one, a list of them, or one per line; else a RawDataError."""
+    """Read JSON of another program: an object, a list of objects, or an object per line; RawDataError otherwise."""
     path, content = read_text(source, most_bytes=LARGEST_BYTES)
     check_values(path, content, bytes_per_value)
     try:
@@ -81,11 +81,11 @@ def read_objects(source, expected: str, *, bytes_per_value: int = 6) -> list[Mem
 
 
 def object_of_line(path, line_number: int, line: bytes, expected: str) -> Members:
-    """The object that a line holds; else a RawDataError."""
+    """Read the JSON object in a line; RawDataError for anything else."""
     try:
         content = json.loads(line)
         if not isinstance(content, dict):
-            raise ValueError("no object")
+            raise ValueError("not an object")
     except (ValueError, RecursionError):
         raise RawDataError(path, line_number, line.decode("utf-8", "replace").strip(), expected) from None
     return Members(path, line_number, content)
@@ -93,9 +93,9 @@ def object_of_line(path, line_number: int, line: bytes, expected: str) -> Member
 
 class Members:
     """
-    A JSON object of a file. A missing, null or NaN member is unknown: None, or empty.
+    A JSON object in a file, whose members are read by type. A member that is missing, null or NaN is None, or empty.
 
-    Anything of the wrong type, negative or huge is rejected with a RawDataError that names the member.
+    RawDataError, which names the member, if a value has the wrong type, is negative, or is too large.
     """
 
     __slots__ = ("line_number", "path", "values", "where")
@@ -105,11 +105,11 @@ class Members:
 
     @classmethod
     def none(cls, like: Members) -> Members:
-        """An empty object of the same file."""
+        """Return an empty object in the same file."""
         return cls(like.path, like.line_number, {})
 
     def of(self, values: dict) -> Members:
-        """Other values at the same place in the file."""
+        """Return an object with these values at the same place in the file."""
         return Members(self.path, self.line_number, values, self.where)
 
     def refuse(self, found: str, expected: str):
@@ -117,12 +117,12 @@ class Members:
         raise RawDataError(self.path, self.line_number, found, expected)
 
     def members(self, name: str) -> Members:
-        """An object; empty if missing."""
+        """Return a member that is an object; an empty one if it is missing."""
         values = self._typed(name, dict, "an object") or {}
         return Members(self.path, self.line_number, values, self._place(name))
 
     def list(self, name: str) -> list[Members]:
-        """A list of objects; empty if missing."""
+        """Return a member that is a list of objects; an empty one if it is missing."""
         values = self._typed(name, list, "a list of objects") or []
         for value in values:
             if not isinstance(value, dict):
@@ -131,18 +131,18 @@ class Members:
         return [Members(self.path, self.line_number, value, f"{place}[{n}]") for n, value in enumerate(values)]
 
     def text(self, name: str, allowed: tuple[str, ...] = ()) -> str | None:
-        """Text, with characters invalid in UTF-8 replaced; must be one of `allowed`, if given."""
+        """Return a member that is text, and one of `allowed` if given; characters invalid in UTF-8 are replaced."""
         value = self._typed(name, str, "text")
         if allowed and value is not None and value not in allowed:
             self._refuse(name, value, " or ".join(allowed))
         return None if value is None else text(value)
 
     def flag(self, name: str) -> bool | None:
-        """True or false."""
+        """Return a member that is true or false."""
         return self._typed(name, bool, "true or false")
 
     def number(self, name: str, *, unknown: float | None = None, most: float = LARGEST) -> float | None:
-        """A number from 0; None if it is `unknown`, iperf3's value for an unknown one."""
+        """Return a member that is a number from 0; None if it is `unknown`, a value that means "not known"."""
         value = self.values.get(name)
         if value is None or value != value or value == unknown:
             return None
@@ -151,7 +151,7 @@ class Members:
         return float(value)
 
     def count(self, name: str, *, unknown: int | None = None, minimum: int | None = 0) -> int | None:
-        """A whole number from 0. With `minimum` None, None if it is negative."""
+        """Return a member that is a whole number from 0, as `number` does; with `minimum` None, negative gives None."""
         value = self.values.get(name)
         if value is None or value != value or value == unknown:
             return None

@@ -1,12 +1,12 @@
 """
-Read output of the experiment `kafka_fault`: one episode as tables of the fault, its clients, records, receipts, log,
-errors and watchers' samples.
+Read output of the experiment `kafka_fault`: one fault episode, as tables of the fault, its clients, records, receipts,
+log, errors and the observers' samples.
 
-- Every due record is a row, whatever happened to it. A record neither acknowledged nor rejected when its
-  producer ended has the error 'no answer'.
-- A receipt or a record of the log whose checksum is wrong has no producer and no sequence; its partition and offset
+- Every record that was due is a row. A record that was neither acknowledged nor rejected when its producer ended has
+  the error 'no answer'.
+- A receipt, or a record in the log, whose checksum is wrong has no producer and no sequence; its partition and offset
   identify it.
-- A record's partition is its sequence modulo the partitions, as the producer has it.
+- The partition of a record is its sequence modulo the number of partitions, as in the producer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .programs import (
 from .rows import fitting
 
 MOST_RECORDS = 10_000_000
-"""Maximum number of records of one producer: more than a day at 100 records/s."""
+"""Maximum number of records per producer: more than a day at 100 records/s."""
 TIMES = (
     "started_at_s", "fault_at_s", "fault_done_at_s", "heal_at_s", "heal_done_at_s", "ended_at_s", "healthy_at_s",
     "leaders_back_at_s",
@@ -55,11 +55,11 @@ COLUMNS = {
     "cluster_samples": SAMPLED,
     "controller_events": ("at_s", "node_id", "kind", "broker", "partition", "text"),
 }  # fmt: skip
-"""Columns of the tables whose rows are tuples here."""
+"""Columns of the tables whose rows are built as tuples."""
 SHOWN = 300
 
 _ANSWERS = {"sent": 3, "acknowledged": 5, "failed": 4}
-"""Length of a producer's line by what happened to the record."""
+"""Number of elements in a producer's line, by what happened to the record."""
 _CHANGES = ("assigned", "revoked", "lost")
 _LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z [A-Z]+ (.*)")
 _OF_BROKERS = {
@@ -72,12 +72,12 @@ _OF_PARTITIONS = {
     "isr-grown": re.compile(r"\[Partition (\S+)-(\d+) .*ISR updated to"),
 }
 _ISR = re.compile(r"ISR (?:\[|from [\d,]+ to |updated to )([\d,]+)")
-"""The replicas in sync after the event, in a line about a partition."""
+"""Matches the in-sync replicas after the event, in a log line about a partition."""
 _CONTROLLER = "Becoming the active controller"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """The tables of one episode, by name, without context; RawDataError for invalid files."""
+    """Read the tables of one fault episode, without context; RawDataError for invalid files."""
     path = Path(path)
     top = open_document(path, "a fault episode in JSON")
     settings = top.members("settings")
@@ -174,7 +174,7 @@ def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> 
             continue
         well = isinstance(line, list) and bool(line) and isinstance(line[0], str) and len(line) == _ANSWERS.get(line[0])
         well = well and start_ns is not None and is_count(line[1]) and line[1] < MOST_RECORDS and is_us(line[2])
-        program.check(number, line, well, "a line of a fault producer")
+        program.check(number, line, well, "an event of a fault producer")
         what, sequence, at, *more = line
         if what == "acknowledged":
             well = is_count(more[0]) and more[0] < partitions and isinstance(more[1], int) and more[1] < 2**63
@@ -208,13 +208,13 @@ def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> 
         else:
             well = isinstance(line, list) and len(line) == 7 and line[0] == "received" and is_us(line[5])
             well = well and _is_record(line[3:5], line[1:3], line[6], partitions)
-            program.check(number, line, well, "a line of a fault consumer")
+            program.check(number, line, well, "an event of a fault consumer")
             *where, at, damaged = line[1:]
             rows["fault_receipts"].append((program.number, *where, origin_ns / 1e9 + at / 1e6, damaged))
 
 
 def _is_record(place: list, source: list, damaged, partitions: int) -> bool:
-    """Whether a record has a partition and an offset and, unless it is damaged, a producer and a sequence."""
+    """Return whether a record has partition and offset and, unless it is damaged, producer and sequence."""
     well = isinstance(damaged, bool) and all(map(is_count, place)) and place[0] < partitions
     return well and (source == [None, None] if damaged else all(map(is_count, source)))
 
@@ -232,8 +232,9 @@ def _log(program: Program, partitions: int) -> list[list]:
 
 def _group_samples(program: Program, regions: dict[int, str]) -> list[dict]:
     """
-    Rows of table group_samples of one watcher: a line is [at_s, group, state, [[consumer, partitions] ...]], or
-    [at_s, group, kind of the error, message]. `regions` are those of the consumers.
+    Return one observer's rows of table group_samples; `regions` maps consumers to regions.
+
+    A line is [at_s, group, state, [[consumer, partitions], ...]], or [at_s, group, kind of error, message].
     """
     rows = []
     for number, line in program.lines():
@@ -257,11 +258,11 @@ def _group_samples(program: Program, regions: dict[int, str]) -> list[dict]:
 
 def _controller_events(top: Members, path: Path) -> list[tuple]:
     """
-    Rows of table controller_events.
+    Return the rows of table controller_events.
 
-    "elected": the node that logged it became the active controller or, with a partition, that partition's
-    leader. Only partitions of the episode's topic count. A leader logs changes of in-sync replicas once the
-    controller has agreed; "isr-grown" if they increase.
+    "elected" means that the node that logged the line became the active controller or, if the line names a partition,
+    the leader of that partition. Other topics than the episode's are ignored. A leader logs a change of the in-sync
+    replicas when the controller has accepted it; only an increase is "isr-grown".
     """
     topic, rows = top.text("topic"), []
     for one in top.list("logs"):
@@ -290,7 +291,7 @@ def _controller_events(top: Members, path: Path) -> list[tuple]:
 
 
 def _log_event(message: str, topic: str | None, node_id: int) -> tuple[str, int | None, int | None] | None:
-    """Kind, broker and partition of a message; None if it is about another topic, or irrelevant."""
+    """Return kind, broker and partition of a log message; None if it is irrelevant or about another topic."""
     for kind, pattern in _OF_BROKERS.items():
         if match := pattern.search(message):
             return kind, int(match[1]), None

@@ -1,10 +1,10 @@
 """
-An open-loop load as tables open_loop_loads, open_loop_seconds and open_loop_histograms.
+Read an open-loop load into tables open_loop_loads, open_loop_seconds and open_loop_histograms.
 
-- Records belong to the second in which they were due; rates, `n_sent`, `n_acknowledged` and `n_received` of a second
-  count what happened in it.
-- A due record that was never acknowledged, or never received by a group, is lost, whether sent or not.
-- Whether the generator fell behind: see `wanbench.open_loop`.
+- Latencies belong to the second in which their records were due; rates, `n_sent`, `n_acknowledged` and `n_received` of
+  a second count what happened in that second.
+- A due record that was never acknowledged, or never received by a group, is lost, whether it was sent or not.
+- `wanbench.open_loop` decides whether the generator fell behind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TEXTS = ("payload", "acks", "compression")
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """The tables of <stem>.load.json and the files that it names; RawDataError if one is missing or damaged."""
+    """Read <stem>.load.json and the files that it names into tables; RawDataError if one is missing or damaged."""
     path = Path(path)
     load = _Load(path)
     return {
@@ -150,7 +150,7 @@ class _Load:
         return min(1.0, self.length_s - number)
 
     def _n_intended(self, number: int) -> int:
-        """Records due in a second: as counted by the producers, or by the schedule if they ended early."""
+        """Return the records due in a second: the producers' count, or the schedule's if they ended early."""
         first, after = (ceil((number + more) * self.rate - 1e-6) for more in (0, 1))
         n_all = max(1, round(self.rate * self.length_s))
         return max(self.sent.second(number)["n_due"], min(after, n_all) - min(first, n_all))
@@ -167,7 +167,7 @@ def _needed(settings: Members, name: str) -> float:
 
 
 MOST_SECONDS = 100_000
-"""A day, and an hour of warm-up."""
+"""Maximum length of a schedule: a day and several hours of warm-up."""
 _OF_PRODUCER = (
     "n_due", "n_handed", "n_answered", "n_failed", "n_sent_in", "n_acknowledged_in", "backlog", "blocked_us",
     "late_max_us", "n_resent_in",
@@ -177,7 +177,7 @@ _OF_CONSUMER = ("n_received", "n_duplicates", "n_negative", "n_received_in")
 
 @dataclass
 class Second:
-    """Counts of one second by name, and histograms: records by value."""
+    """Counts of one second, and its histograms, which count records by value."""
 
     counts: dict[str, int] = field(default_factory=dict)
     histograms: dict[str, Counter] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class Second:
         return self.counts.get(name, 0)
 
     def add(self, other: Second) -> None:
-        """Add the counts of another program; `late_max_us` is the maximum."""
+        """Add the counts of another program; of `late_max_us`, keep the maximum."""
         for name, n in other.counts.items():
             self.counts[name] = max(self[name], n) if name == "late_max_us" else self[name] + n
         for name, counts in other.histograms.items():
@@ -195,23 +195,23 @@ class Second:
 
 @dataclass
 class Printed:
-    """Total output of the producing processes, or of one group: seconds by number, errors, version of librdkafka."""
+    """Output of all producers, or of one consumer group: seconds by number, error counts, version of librdkafka."""
 
     seconds: dict[int, Second] = field(default_factory=dict)
     errors: Counter = field(default_factory=Counter)
     client: str | None = None
 
     def second(self, number: int) -> Second:
-        """A second of the schedule; empty if nothing was printed of it."""
+        """Return a second of the schedule; an empty one if nothing was printed about it."""
         return self.seconds.get(number) or Second()
 
     def total(self, name: str, numbers=None) -> int:
-        """The sum of a count over these seconds, or over all."""
+        """Return the sum of a count over these seconds, or over all seconds."""
         return sum(self.second(n)[name] for n in (self.seconds if numbers is None else numbers))
 
 
 def _read(path: Path, program: Members, title: str, counts, histograms, printed: Printed) -> None:
-    """Add one program's output. A program that failed early has none."""
+    """Add one program's output to `printed`. The output of a program that failed early is empty."""
     file, sha256 = named_file(program, path)
     for number, value in json_lines(file, sha256):
         if not isinstance(value, dict):
@@ -239,22 +239,21 @@ def _read(path: Path, program: Members, title: str, counts, histograms, printed:
 def _histogram(line: Members, name: str) -> Counter:
     values = line.values.get(name)
     if not isinstance(values, list) or len(values) % 2:
-        line.refuse(f"{name} = {str(values)[:40]}", "alternating value and count")
+        line.refuse(f"{name} = {str(values)[:40]}", "a list of alternating values and counts")
     if not all(type(value) is int and 0 <= value <= LARGEST for value in values):
         line.refuse(f"{name} = {str(values)[:40]}", "whole numbers from 0")
     return Counter(dict(zip(values[::2], values[1::2], strict=True)))
 
 
 LOWEST_US = 1
-"""A microsecond, the unit of the values."""
 HIGHEST_US = 3_600_000_000
-"""An hour."""
+"""Highest value of a histogram: an hour."""
 DIGITS = 3
-"""Significant digits of a value: an error of 0.1 % at most."""
+"""Significant digits of a histogram's values: their error is at most 0.1 %."""
 
 
 def encoded_counts(counts: Mapping[int, int]) -> str:
-    """Encode counts by value in µs as an HdrHistogram (V2, compressed, base64), bounded at 0 and an hour."""
+    """Encode counts by value in µs as an HdrHistogram (V2, compressed, base64); values are clipped to 0 and an hour."""
     histogram = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
     for value, count in counts.items():
         histogram.record_value(min(max(value, 0), HIGHEST_US), count)
@@ -265,7 +264,7 @@ WHAT = ("publish", "end to end")
 
 
 def read_search(path) -> dict[str, pd.DataFrame]:
-    """Table rate_search_steps of <stem>.search.json; RawDataError if it is not what a search leaves."""
+    """Read <stem>.search.json into table rate_search_steps; RawDataError if it is not the output of a rate search."""
     path = Path(path)
     top = open_document(path, "a search for a rate in JSON")
     settings = top.members("settings")

@@ -1,4 +1,4 @@
-"""Read what a lab leaves: final counters of its links and devices, samples of its links, times of a cut, and costs."""
+"""Read a lab's own files: final counters of its links and devices, samples of its links, times of cuts, and costs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ LINK = ["run_id", "from_region", "to_region"]
 
 
 def read_links(path) -> dict[str, pd.DataFrame]:
-    """Table link_counters of one session of a lab, without run; RawDataError for anything else."""
-    rows = _objects(path, "a JSON list of objects, one per link")
+    """Read table link_counters of one lab session, without run; RawDataError for anything else."""
+    rows = _objects(path, "a JSON list with one object per link")
     return {"link_counters": fitting(path, "link_counters", [row | {"run_id": None} for row in rows])}
 
 
 def read_devices(path) -> dict[str, pd.DataFrame]:
-    """Table device_counters of one session of a lab, without context; RawDataError for anything else."""
-    rows = _objects(path, "a JSON list of objects, one per region and device")
+    """Read table device_counters of one lab session, without context; RawDataError for anything else."""
+    rows = _objects(path, "a JSON list with one object per region and device")
     return {"device_counters": fitting(path, "device_counters", rows)}
 
 
 def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
-    """Sum link_counters over a run's sessions; null if unknown in one, as mean lateness is of several."""
+    """Sum table link_counters over a run's sessions; null if one session's value is unknown, and for mean lateness."""
     counters = counters.assign(run_id=run_id)
     if counters.duplicated(LINK).any():
         rules = {name: lambda values: values.sum(skipna=False) for name in counters if name not in LINK}
@@ -48,7 +48,7 @@ def _objects(path, expected: str) -> list[dict]:
 
 
 def read_cut(path) -> dict[str, pd.DataFrame]:
-    """Read table cuts: the times of one cut; RawDataError unless the file is an object of these four times in order."""
+    """Read the times of one cut into table cuts; RawDataError unless the file holds its four times in order."""
     names = [column.name for column in core("cuts")]
     content = read_json(path, dict, "the times of a cut in JSON")
     if set(content) != set(names):
@@ -65,20 +65,20 @@ def read_cut(path) -> dict[str, pd.DataFrame]:
 COLUMNS = core("link_samples")
 RENAMED = {"link_from": "from_region", "link_to": "to_region"}
 LARGEST_BYTES = 2**30
-"""Nine hours of samples each second of all 72 links of nine regions."""
+"""Size of nine hours of samples every second of all 72 links between nine regions."""
 SAMPLE = 'a JSON object with "answer_ms" and "links", a list of objects'
 GROWING = (
     "at_s", "packets_sent", "packets_delivered", "bytes_delivered", "packets_lost", "packets_queue_dropped",
 )  # fmt: skip
-"""Time and counters, which never fall from one sample of a link to the next."""
+"""The time, and counters that never decrease from one sample of a link to the next."""
 
 
 def read_samples(path) -> dict[str, pd.DataFrame]:
-    """Read samples of links; RawDataError names the line that is none, goes back in time, or has falling counters."""
+    """Read samples of links; RawDataError names a line that is not a sample, or whose time or counters decrease."""
     path = Path(path)
     lines = read_bytes(path, most_bytes=LARGEST_BYTES)[1].split(b"\n")
     if lines.pop():
-        raise RawDataError(path, len(lines) + 1, "a line without an end", SAMPLE)
+        raise RawDataError(path, len(lines) + 1, "a truncated line", SAMPLE)
     numbered = [(n, row) for n, line in enumerate(lines, 1) for row in _sample(path, n, line)]
     line_numbers, rows = [n for n, _ in numbered], [row for _, row in numbered]
     typed = {c.name: _typed(path, c, [row[c.name] for row in rows], line_numbers) for c in COLUMNS}
@@ -116,7 +116,7 @@ def _check_growth(path, frame, line_numbers):
         if falls.any():
             row = frame.iloc[falls.argmax()]
             found = f"{name} {row[name]} of the link from {row.link_from} to {row.link_to}"
-            expected = f"at least {before[name].iloc[falls.argmax()]}, as it was before"
+            expected = f"at least {before[name].iloc[falls.argmax()]}, the previous value"
             raise RawDataError(path, line_numbers[falls.argmax()], found, expected)
 
 
@@ -126,23 +126,27 @@ _COST = 'a JSON object with "expected" and "spent", each with "items" that have 
 
 @dataclass(frozen=True)
 class LabCost:
-    """US dollars over all sessions of a run, lowest and highest; items of unknown price are left out and named."""
+    """
+    Expected and actual cost of a run in US dollars, lowest and highest, over all its sessions.
+
+    `unknown` names items without a price, which are left out. `killed` is the number of killed sessions; their hosts
+    are assumed to have run until they shut themselves down.
+    """
 
     expected_usd: tuple[float, float]
     spent_usd: tuple[float, float]
     unknown: tuple[str, ...] = ()
     killed: int = 0
-    """Number of killed sessions; each counts as if its hosts had run until they ended themselves."""
 
     def __str__(self) -> str:
         spent, expected = (f"{low:.2f} to {high:.2f}" for low, high in (self.spent_usd, self.expected_usd))
         without = f", without {', '.join(self.unknown)}" if self.unknown else ""
-        killed = ", the most if hosts of killed sessions ran until they ended themselves" if self.killed else ""
+        killed = ", assuming that hosts of killed sessions ran until they shut themselves down" if self.killed else ""
         return f"{spent} USD spent{killed}, {expected} USD expected{without}"
 
 
 def lab_cost(run) -> LabCost | None:
-    """Sum up the cost of a run's lab, for killed sessions its upper limit; None if no hosts are rented."""
+    """Sum up the cost of a run's lab, with the maximum for killed sessions; None if no hosts were rented."""
     killed = sorted(run.folder.glob(f"{EXPERIMENT}/{IF_KILLED}*.json"))
     files = [run.folder / file["path"] for file in run.raw_files() if file["experiment"] == EXPERIMENT]
     paths = [*killed, *files]

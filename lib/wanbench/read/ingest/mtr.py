@@ -1,8 +1,9 @@
 """
-Read mtr's report (-r) and JSON (-j): the echoes of the last hop, the target, as a row of table pings.
+Read mtr's report (-r) or JSON (-j) into table pings: one row for the last hop, which is the target.
 
-`from_region` is the host that ran mtr, `to_region` the target; a report does not name it, so its last hop stands for
-it. A target that never answered ("???") has no RTTs. The hops before it are not kept: routers delay their own answers.
+`from_region` is the host that ran mtr, and `to_region` the target; a report does not name the target, so its last hop
+is used. A target that never answered ("???") has no RTTs. Other hops are ignored, because routers delay their own
+answers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RTTS = {"min_rtt_ms": "Best", "mean_rtt_ms": "Avg", "max_rtt_ms": "Wrst", "sd_rt
 
 
 def read(source) -> dict[str, pd.DataFrame]:
-    """Table pings, with its regions. RawDataError if there is no report with a hop, or a hop cannot be read."""
+    """Read table pings, with regions; RawDataError if there is no report with a hop, or a hop cannot be read."""
     path, text = read_text(source, most_bytes=LARGEST_BYTES)
     rows = _of_json(source) if text.lstrip()[:1] in ("{", "[") else _of_report(path, text)
     if not rows:
@@ -72,14 +73,14 @@ def _of_report(path, text) -> list[dict]:
 def _row(path, line_number, hop: str, values: dict[str, float | None]) -> dict:
     sent, loss = values.get("Snt"), values.get("Loss%")
     if sent is None or loss is None or not (0 <= sent < 2**53 and 0 <= loss <= 100):
-        raise RawDataError(path, line_number, f"Snt {sent}, Loss% {loss}", "echoes sent, and 0 to 100 % of them lost")
+        raise RawDataError(path, line_number, f"Snt {sent}, Loss% {loss}", "echoes sent, and a loss of 0 to 100 %")
     row = {"n_sent": sent, "n_lost": round(sent * loss / 100)}
     is_silent = hop == "???" or row["n_lost"] == sent
     return row if is_silent else row | {name: values.get(column) for name, column in RTTS.items()}
 
 
 def _time(text: str) -> datetime | None:
-    """A time with a zone; None for that of old versions, which have none."""
+    """Parse a time; None if it has no time zone, as in old versions."""
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
     except ValueError:

@@ -1,10 +1,9 @@
 """
-Read netperf: TCP_RR and UDP_RR into table pings, TCP_STREAM, TCP_MAERTS and UDP_STREAM into transfers.
+Read output of netperf: TCP_RR and UDP_RR into table pings, TCP_STREAM, TCP_MAERTS and UDP_STREAM into transfers.
 
-A request and its answer of one byte take a round trip, so 1 / rate of a request/response test with one transaction in
-flight is the mean RTT of TCP or UDP, including processing on both hosts; the other columns are known only on request
-(-k or -o MIN_LATENCY, P50_LATENCY, ...). Default columns, -k and -o are read; several tests in a file, and other lines
-around them.
+A request of one byte and its answer take one round trip. With one transaction in flight, 1 / rate is therefore the mean
+RTT, including processing on both hosts. Other statistics need the options -k or -o (MIN_LATENCY, P50_LATENCY, ...).
+Default output and the output of -k and -o are read. A file may hold several tests, and other lines around them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from . import content
 from .rows import fitting
 
 MOST_BYTES = 50_000_000
-"""A test prints about 1 kB, so this is some 50,000 tests."""
+"""Largest allowed file: about 50,000 tests of 1 kB each."""
 
 BANNER = re.compile(
     r"(?:MIGRATED |OMNI )?(?P<test>[\w/ ]+?) TEST (?:from \S+.* )?to .*?(?:: first burst (?P<burst>\d+))?\s*"
@@ -37,13 +36,13 @@ TESTS = {
     "Receive": (None, "reverse"),
     "Send|Recv": (None, None),
 }
-"""Protocol and direction of each test by its banner; no direction: requests and responses."""
+"""Protocol and direction of each test, by the test's name in its banner; None for request/response tests."""
 ALLOWED = "TCP_RR, UDP_RR, TCP_STREAM, TCP_MAERTS, UDP_STREAM, or omni"
 BITS = {
     "10^3bits": 1e3, "10^6bits": 1e6, "10^9bits": 1e9,
     "Bytes": 8.0, "KBytes": 8.0 * 2**10, "MBytes": 8.0 * 2**20, "GBytes": 8.0 * 2**30,
 }  # fmt: skip
-"""Bits per unit, as netperf(1) says of -f: capital letters are powers of 1,024, in bytes."""
+"""Bits per unit; prefixes of bytes are powers of 1,024, according to netperf(1), option -f."""
 UNIT = re.compile(r"(10\^[369]bits|[KMG]?Bytes)/s(?:ec)?\b")
 KEYVAL = re.compile(r"([A-Z][A-Z0-9_]+)=(.*)")
 NUMBERS = re.compile(r"\s*[-\d.]+(?:\s+[-\d.]+)+\s*")
@@ -54,7 +53,7 @@ HEADINGS = {
     "90th Percentile Latency Microseconds": "P90_LATENCY", "99th Percentile Latency Microseconds": "P99_LATENCY",
     "Maximum Latency Microseconds": "MAX_LATENCY", "Stddev Latency Microseconds": "STDDEV_LATENCY",
 }  # fmt: skip
-"""Names of -k by the headings of -o."""
+"""Names in the output of -k, by the headings of -o."""
 LATENCIES = {
     "min_rtt_ms": "MIN_LATENCY", "mean_rtt_ms": "MEAN_LATENCY", "median_rtt_ms": "P50_LATENCY",
     "p90_rtt_ms": "P90_LATENCY", "p99_rtt_ms": "P99_LATENCY", "max_rtt_ms": "MAX_LATENCY",
@@ -64,8 +63,10 @@ LATENCIES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Read tables pings and transfers; RawDataError names the line of a test without a result, or a file without the
-    banner, which states test and units (netperf -P 0 omits it).
+    Read tables pings and transfers.
+
+    RawDataError names the line of a test without a result, and a file without the banner, which names test and units
+    and which netperf -P 0 omits.
     """
     path, text = content.read_text(source, most_bytes=MOST_BYTES)
     lines = text.splitlines()
@@ -121,7 +122,7 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
 
 
 def _named(body: list[str]) -> dict[str, str]:
-    """The output of -k or -o, by the names of -k; empty if neither was used."""
+    """Parse the output of -k or -o, by the names of -k; empty if neither was used."""
     found = {match[1]: match[2].strip() for line in body if (match := KEYVAL.fullmatch(line.strip()))}
     for heading, values in pairwise(body):
         names = next(csv.reader([heading]), [])
@@ -149,7 +150,7 @@ def _columns(body: list[str], protocol: str | None, direction: str | None) -> di
 
 
 def _number(values: dict[str, str], name: str) -> float | None:
-    """A number; None if netperf did not measure it and printed -1 or nan."""
+    """Return a number; None if netperf did not measure it, for which it prints -1 or nan."""
     try:
         value = float(values.get(name, "nan"))
     except ValueError:

@@ -1,10 +1,10 @@
 """
-Read result files of the OpenMessaging Benchmark and its forks, older and newer.
+Read result files of the OpenMessaging Benchmark and its forks, old and new.
 
-Definitions of its latencies (by LocalWorker, WorkerStats and WorkloadGenerator upstream):
+Its latencies are defined in LocalWorker, WorkerStats and WorkloadGenerator:
 
 ==============  ==========================================================  ==================================
-latency         from, to, by which clock                                    unit, and what is left out
+latency         start, end and clock                                        unit, and which values it drops
 ==============  ==========================================================  ==================================
 publish         actual send to acknowledgement; the producer's monotonic    ms, from whole microseconds; at
                 clock                                                       most 60 s
@@ -15,11 +15,11 @@ send call       the call that hands a message to the client, from its       ms, 
                 start to its return ("schedule")                            in Redpanda's fork
 ==============  ==========================================================  ==================================
 
-The latency of an open-loop load (`kafka_open_loop`) is from the intended send to receipt, with nothing left out.
-Messages that could not be sent have no latency; column publish_errors_per_s counts them.
+The end-to-end latency of an open-loop load (`kafka_open_loop`), in contrast, starts at the intended send and drops no
+value. Messages that could not be sent have no latency; column publish_errors_per_s counts them.
 
-Names of members are read in any case, with or without underscores; unknown members are ignored. Percentiles of windows
-are separate rows and are never combined.
+Names of members may be in upper or lower case, with or without underscores; unknown members are ignored. Percentiles of
+windows are separate rows and are never combined.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from .json_values import check_values, members_once, text
 from .rows import fitting
 
 LARGEST_BYTES = 16 << 20
-"""A day's result has about 4 MB."""
+"""Largest allowed file; the result of a day has about 4 MB."""
 
 BYTES_PER_VALUE = 6
-"""Real results hold one value in 7 bytes or more, and each becomes a row of 40 bytes."""
+"""A larger file may have one value per this many bytes; real results have one per 7 bytes or more."""
 
 MOST_WINDOWS = 100_000
-"""Eleven days of windows of ten seconds."""
+"""Maximum number of windows: eleven days of windows of ten seconds."""
 
 LARGEST = 1e15
-"""More than any latency or rate; whole numbers up to it are exact in floats."""
+"""Largest allowed number; whole numbers up to it are exact in floats."""
 
 EXACT_BITS = 18
-"""The benchmark's histograms keep five significant digits, so 18 binary ones."""
+"""The benchmark's histograms keep five significant decimal digits, which are 18 bits."""
 
 LARGEST_WHOLE_MS = 26_000
 """
-Above it a bucket of these histograms is wider than a tenth of a millisecond, too coarse to reveal the clocks'
-resolution.
+Larger latencies are ignored in judging the clocks' resolution, because the histograms' buckets are then wider than a
+tenth of a millisecond.
 """
 
 COUNTS = {name: name for name in ("topics", "partitions")} | {"record_bytes": "messageSize"}
@@ -77,7 +77,7 @@ QUANTILES = re.compile(r"aggregated(?P<what>publish|publishdelay|endtoend|schedu
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read a result into tables benchmark_runs, benchmark_windows and quantiles; RawDataError names a bad member."""
+    """Read tables benchmark_runs, benchmark_windows and quantiles; RawDataError names an invalid member."""
     path = Path(path)
     result = _Result(path, _members(path))
     columns = {
@@ -89,17 +89,17 @@ def read(path) -> dict[str, pd.DataFrame]:
 
 
 class _Result:
-    """One result: its members by lower-case names without underscores."""
+    """A result, whose members are stored under lower-case names without underscores."""
 
     def __init__(self, path: Path, members: dict):
         self.path, self.members = path, {}
         for name, value in members.items():
             first, its = self.members.setdefault(re.sub(r"[_\- ]", "", name).lower(), (name, value))
             if first != name and its != value:
-                raise RawDataError(path, None, f"{first[:60]!r} and {name[:60]!r}", "the same in both, or one of them")
+                raise RawDataError(path, None, f"{first[:60]!r} and {name[:60]!r}", "only one of these two members")
         self.n_windows = len(self.series("publishRate")) or len(self.series("consumeRate"))
         if not self.n_windows and not any(QUANTILES.fullmatch(name) for name in self.members):
-            self.refuse("publishRate", "a result with a list of rates or the quantiles of its run")
+            self.refuse("publishRate", "a result with a list of rates or with the quantiles of its run")
 
     def run(self) -> dict:
         def mean(name: str) -> float | None:
@@ -122,7 +122,7 @@ class _Result:
         return {column: numbers if len(numbers) else unknown for column, numbers in values.items()}
 
     def publish_errors(self) -> np.ndarray:
-        """Errors per window: upstream states the rate, Redpanda's fork the number and the length of a window."""
+        """Return the error rate of each window, computed from the number of errors in results of Redpanda's fork."""
         if len(rates := self.windowed("publishErrorRate")):
             return rates
         every_ms = self.number("sampleRateMillis")
@@ -150,14 +150,14 @@ class _Result:
         return columns if known.all() else {name: values[known] for name, values in columns.items()}
 
     def clock_limited(self) -> bool:
-        """Whether the end-to-end quantiles are whole milliseconds, or below zero."""
+        """Return whether the end-to-end quantiles are whole milliseconds, or negative."""
         found = self.quantiles
         values = np.unique(found["latency_ms"][found["what"] == "end to end"])
         near = values[values < LARGEST_WHOLE_MS].tolist()
         return bool((values < 0).any()) or (bool(near) and all(map(_is_whole, near)))
 
     def series(self, name: str) -> np.ndarray:
-        """A list of numbers, NaN if not measured; empty if missing."""
+        """Return a member that is a list of numbers, NaN if not measured; empty if the member is missing."""
         value = self.get(name)
         if value is None:
             return np.array([])
@@ -179,21 +179,21 @@ class _Result:
         return values
 
     def steps(self, name: str) -> list[tuple[float, float]]:
-        """(share, latency) of a mapping from per cent, in text, to latency."""
+        """Return (fraction, latency) pairs of a member that maps percentages, as text, to latencies."""
         value = self.get(name)
         if value is None:
             return []
         if not isinstance(value, dict):
-            self.refuse(name, "an object from per cent to latency")
+            self.refuse(name, "an object that maps percentages to latencies")
         found = []
         for key, latency in value.items():
             latency = self.checked(name, latency)
             if not PERCENTAGE.fullmatch(key) or float(key) > 100 or latency is None:
-                self.refuse(name, "an object from per cent to latency", f"{key[:40]!r}: {latency!r}")
+                self.refuse(name, "an object that maps percentages to latencies", f"{key[:40]!r}: {latency!r}")
             found.append((float(Decimal(key) / 100), latency))
         found.sort()
         if any(a[1] > b[1] for a, b in pairwise(found)):
-            self.refuse(name, "latencies that do not fall as the share grows")
+            self.refuse(name, "latencies that do not decrease from one percentage to the next")
         return found
 
     def number(self, name: str) -> float | None:
@@ -215,7 +215,7 @@ class _Result:
         return self.members.get(name.lower(), (name, None))[1]
 
     def checked(self, name: str, value) -> float | None:
-        """A finite number; None for null and NaN, which mean "not measured"."""
+        """Check that a value is a finite number; return None for null and NaN, which mean "not measured"."""
         if value is None or value == "NaN" or value != value:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
@@ -229,16 +229,16 @@ class _Result:
 
 
 def _part(what: str, windows, shares, values: np.ndarray) -> tuple:
-    """Columns of quantiles of one kind: what, window, quantile, latency."""
+    """Return columns of table quantiles for one kind of latency: what, window, quantile, latency in ms."""
     latencies = values if UNITS_PER_MS[what] == 1 else values / UNITS_PER_MS[what]
     return what, *np.broadcast_arrays(windows, shares, latencies)
 
 
 def _is_whole(value_ms: float) -> bool:
     """
-    Whether a latency in a histogram of microseconds may be a whole millisecond.
+    Return whether a latency from a histogram of microseconds may be a whole millisecond.
 
-    The benchmark states the highest value of a histogram's bucket. Below 262.144 ms a bucket is a microsecond; it
+    The benchmark states the highest value of a histogram's bucket. Below 262.144 ms a bucket is 1 µs wide; its width
     doubles with each doubling of the latency.
 
     >>> [_is_whole(value) for value in (83.0, 302.001, 852.003, 83.001, 302.501)]

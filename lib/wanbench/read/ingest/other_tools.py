@@ -1,4 +1,4 @@
-"""Tools whose output is recognised but not read, or read under another name: what they are, and what to do instead."""
+"""Recognise output that the chosen reader cannot read, and advise what to do instead."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from wanbench.errors import RawDataError
 from .content import as_utf8, decompressed
 
 OPENING_BYTES = 4096
-"""A tool shows itself in its first lines."""
+"""Number of first bytes in which a tool is recognised."""
 
 
 @cache
 def _tools() -> list[tuple[str, re.Pattern, str]]:
-    """Each tool's name, the pattern in its opening, and what to do; the first that matches counts."""
+    """Return each tool's name, the pattern of its first lines, and advice; the first match counts."""
     lines = Path(__file__).with_name("other_tools.tsv").read_text("utf-8").splitlines()[1:]
     rows = (line.split("\t") for line in lines)
     return [(name, re.compile(pattern, re.MULTILINE), advice) for name, pattern, advice in rows]
@@ -24,12 +24,12 @@ def _tools() -> list[tuple[str, re.Pattern, str]]:
 
 def recognised(opening: str, reader: str = "") -> str:
     """
-    What the opening of a file looks like and what to do with it, as an addition to an error; "" if nothing is known.
+    Describe for an error message which tool the first lines look like, and what to do; "" if no tool is recognised.
 
-    `reader` is the experiment as which the file was read: its own tool is not named.
+    `reader` is the experiment with whose reader the file was read; its own tool is not mentioned.
 
-    >>> recognised("sockperf: ====> avg-latency=40.617")[:32]
-    ' (this looks like sockperf: put '
+    >>> recognised("sockperf: ====> avg-latency=40.617")[:34]
+    ' (this looks like sockperf: write '
     """
     for name, pattern, advice in _tools():
         if pattern.search(opening[:OPENING_BYTES]):
@@ -38,7 +38,7 @@ def recognised(opening: str, reader: str = "") -> str:
 
 
 def recognised_file(path, reader: str) -> str:
-    """As `recognised`, for the opening of a file; "" if it cannot be read as text."""
+    """Describe, as `recognised` does, which tool a file's first lines look like; "" if it cannot be read as text."""
     try:
         with decompressed(path) as (_, file):
             return recognised(as_utf8(file).read(OPENING_BYTES).decode("utf-8", "replace").lstrip("\ufeff"), reader)

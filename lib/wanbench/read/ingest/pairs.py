@@ -1,4 +1,4 @@
-"""Summaries of tests: a row per ordered pair of regions, a row per test, and tests of some settings only."""
+"""Summarise tests per ordered pair of regions or per test, and select tests by setting."""
 
 from __future__ import annotations
 
@@ -30,31 +30,33 @@ def summarise_pairs(
     setting: str | Iterable[str] | None = None,
 ) -> pd.DataFrame:
     """
-    Summarise all tests of each ordered pair of regions: table pairs.
+    Summarise all tests of each ordered pair of regions, as table pairs.
 
-    A transfer counts for the pair in whose direction the data went: a reverse one for the opposite pair. UDP, whose
-    rate was chosen, and transfers that ended in an error do not count; nor do echoes while a link was cut or
-    changed. Echoes sent and lost are null where a source does not give them.
+    A transfer counts for the pair in the direction of its data, so a reverse transfer counts for the opposite pair. UDP
+    transfers, whose rate was chosen, transfers that ended in an error, and echoes while a link was cut or changed do
+    not count. Echoes sent and lost are null if a source does not give them.
 
     Parameters
     ----------
     run : mapping of DataFrame
-        Tables tests, echoes and transfers, as `read_run` gives them (of several runs: joined); or tests and pings,
-        with or without the others, as the importers do.
+        Tables tests, echoes and transfers from `read_run` (concatenated for several runs), or tests and pings from an
+        importer, with or without the others.
     rtt : "min", "mean" or "median"
-        The statistic that represents a test's round-trip times; `rtt_ms` is its median over the tests. Extra replies
-        and lost echoes do not count. A time with only an upper bound (Windows "time<1ms") counts as below all others;
-        if that makes the result unknown, it is null. A row of pings counts with its column of that name.
+        The statistic that represents the round-trip times of a test; `rtt_ms` is its median over the tests. Duplicate
+        replies and lost echoes do not count. A time with only an upper bound (Windows "time<1ms") counts as smaller
+        than all others; if the result is then unknown, it is null. A row of pings counts with its column for `rtt`.
     regions : DataFrame, optional
-        A table regions, whose coordinates give the distances. Regions that it lacks have the catalogue's.
+        A table regions with coordinates for the distances; regions that it lacks have the catalogue's coordinates.
     setting : str or several, optional
-        Only tests whose setting matches one of these patterns, such as "PREMIUM * to PREMIUM *". Default: all tests,
-        with a `MixedSettings` warning if pairs mix settings; "*" takes all that have a setting, without the warning.
+        Patterns: only tests whose setting matches one of them count, such as "PREMIUM * to PREMIUM *". By default all
+        tests count, with a `MixedSettings` warning if a pair mixes settings; "*" selects all tests that have a setting,
+        without the warning.
 
     Raises
     ------
     ParameterError
-        If a table is missing or has rows without regions, if a source of pings lacks this RTT, or no test the setting.
+        If a table is missing or has rows without regions, if a source of pings lacks this statistic, or if no test has
+        a matching setting.
     """
     check_choice("rtt", rtt, RTT_COLUMNS)
     found = {name: _of_pairs(run, name) for name in (*FROM_RUN, "pings")}
@@ -95,12 +97,12 @@ def _of_pairs(run, name):
     frame = run[name]
     missing = frame[PAIR].isna().any(axis=1)
     if missing.any():
-        raise ParameterError(f"table {name}, row {int(np.flatnonzero(missing)[0])}: no regions, so no pair.")
+        raise ParameterError(f"table {name}, row {int(np.flatnonzero(missing)[0])} has no from_region or to_region.")
     return frame
 
 
 def _disturbed(echoes, sources):
-    """Echoes while a link was cut or changed, by their file, unless it is an import from a folder of that name."""
+    """Find echoes measured while a link was cut or changed, by the folder of their raw file, but not in imports."""
     foreign = echoes.source_file.isin([] if sources is None else sources.path)
     return echoes.source_file.str.startswith(("cut/", "shorten/")) & ~foreign
 
@@ -114,7 +116,7 @@ def _by_sender(transfers):
 
 
 def _count(index, of_echoes, pings, column):
-    """Count of single echoes plus that of rows of pings; null if a row lacks its count."""
+    """Add the counts in rows of table pings to the numbers of single echoes; null if a row lacks its count."""
     groups = [pings[name] for name in PAIR]
     counted = pings[column].groupby(groups).sum().reindex(index).fillna(0)
     unknown = pings[column].isna().groupby(groups).any().reindex(index).fillna(False).astype(bool)
@@ -123,7 +125,7 @@ def _count(index, of_echoes, pings, column):
 
 
 def _rtt_ms(echoes, pings, rtt):
-    # -inf stands for "below all others": minimum, mean and median then come out right, and -inf becomes null below
+    # -inf stands for "smaller than all others", so that minimum, mean and median are right; it becomes null below
     replies = echoes[~echoes.lost]
     bounded = replies.rtt_ms.isna() & replies.error.str.startswith("time<").fillna(False).astype(bool)
     times = replies.rtt_ms.mask(bounded, -np.inf)
@@ -133,13 +135,13 @@ def _rtt_ms(echoes, pings, rtt):
 
 
 def _statistic(pings, rtt):
-    """The column of pings for this statistic; each source must have it."""
+    """Return the column of pings for this statistic; ParameterError if one of the sources lacks it."""
     has = pings[list(RTT_COLUMNS.values())].notna().groupby(pings.source_file).any()
     lacking = has[~has[RTT_COLUMNS[rtt]] & has.any(axis=1)]
     if len(lacking):
         there = [name for name, column in RTT_COLUMNS.items() if lacking[column].all()]
-        allowed = ", ".join(there) or "another for each source"
-        raise ParameterError(f"rtt is {rtt!r}; allowed with the pings of {', '.join(lacking.index)}: {allowed}.")
+        allowed = ", ".join(there) or "no statistic, because these sources have different ones"
+        raise ParameterError(f"rtt is {rtt!r}; allowed for the pings of {', '.join(lacking.index)}: {allowed}.")
     return pings[RTT_COLUMNS[rtt]]
 
 
@@ -169,11 +171,11 @@ SHOWN = 8
 
 
 class MixedSettings(UserWarning):
-    """The summary of a pair mixes tests in different settings."""
+    """Warning that the summary of a pair mixes tests of different settings."""
 
 
 def mixture(tables: Mapping[str, pd.DataFrame]) -> str | None:
-    """A warning if the RTTs, or the throughputs, of a pair come from several settings; None if no pair's do."""
+    """Return a warning if the RTTs, or the throughputs, of any pair come from several settings; otherwise None."""
     tests = tables["tests"]
     done = tests[(tests.outcome == "done") & tests.setting.notna()]
     if done.empty:
@@ -192,12 +194,12 @@ def mixture(tables: Mapping[str, pd.DataFrame]) -> str | None:
     n = tests[PAIR].drop_duplicates().shape[0]
     return (
         f"{len(several):,} of {count(n, 'pair')} mix tests of different settings, as {start} to {end} does "
-        f"({' and '.join(map(repr, names[:2]))}); choose some with setting=, or all with setting='*'"
+        f"({' and '.join(map(repr, names[:2]))}); select settings with setting=, or all of them with setting='*'"
     )
 
 
 def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
-    """Select imported tests whose setting matches a pattern, with their data and flags, and all flags beyond rows."""
+    """Select imported tests whose setting matches a pattern, with their data and flags; keep flags not about a row."""
     by_test = {name: frame for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
     chosen = selected(by_test, setting)
     if (flags := tables.get("flags")) is not None:
@@ -206,7 +208,7 @@ def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str])
 
 
 def selected(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
-    """The tables with only the tests whose setting matches a pattern, and only their data."""
+    """Return the tables with only those tests whose setting matches a pattern, and their data."""
     patterns = [setting] if isinstance(setting, str) else list(setting)
     if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
         raise refusal("setting", setting, "a pattern or several, such as 'PREMIUM *'")
@@ -229,9 +231,10 @@ def per_test(
     """
     Join the pings and transfers of imported tables by test; a test with only one of them has nulls for the other.
 
-    `rtt` is "min", "mean" or "median". `distance_km` is by the coordinates of table `regions`, or else by the
-    catalogue's, as `distance_catalogue_km` always is; null where a region has no coordinates. Further columns: run_id,
-    test_id, from_region, to_region, from_cloud, to_cloud, started_at_utc, rtt_ms, throughput_bps, bytes.
+    `rtt` is "min", "mean" or "median". Columns: run_id, test_id, from_region, to_region, from_cloud, to_cloud,
+    started_at_utc, rtt_ms, throughput_bps, bytes, distance_km and distance_catalogue_km. `distance_km` uses the
+    coordinates of table `regions`, or else the catalogue's; `distance_catalogue_km` always uses the catalogue's. A
+    distance is null if a region has no coordinates.
     """
     check_choice("rtt", rtt, RTT_COLUMNS)
     missing = [name for name in ("pings", "transfers") if name not in tables]
@@ -240,7 +243,7 @@ def per_test(
     pings, transfers = tables["pings"], tables["transfers"]
     for name, table in (("pings", pings), ("transfers", transfers)):
         if table.duplicated(KEY).any():
-            raise ParameterError(f"table {name} has more than one row of a test.")
+            raise ParameterError(f"table {name} has more than one row per test.")
     joined = pings[[*KEY, *PAIR, "started_at_utc", RTT_COLUMNS[rtt]]].merge(
         transfers[[*KEY, *PAIR, "started_at_utc", "throughput_bps", "bytes"]],
         on=[*KEY, *PAIR],

@@ -1,13 +1,14 @@
 """
-Read CPU times of brokers and machines, <stem>.processors.jsonl: rows of table metrics.
+Read CPU times of brokers and machines, <stem>.processors.jsonl, into table metrics. The program
+`wanbench.measure.kafka.programs.processor_use` writes them.
 
-- Of brokers (`wanbench.measure.kafka.programs.processor_use`), source "process": counters since the broker's
-  process, or its control group, began. `user_s` and `system_s`, CPU time; `quota_periods` and `quota_waits`, quota
-  periods and throttled ones; `quota_waited_s`, throttled time. `start_ticks` is not a counter; it changes when the
-  process restarts.
-- Of machines (`wanbench.measure.kafka.programs.processor_use`), source "processors": `used_s`, processor time since the
-  first sample: of each program, by name; of "driver", the process that drives the test; and of the whole machine:
-  "all processors" (idle time included), "busy processors" (without idle and iowait) and "interrupts" (irq and softirq).
+- Metrics of brokers have the source "process". They are counters since the start of the broker's process or of its
+  control group: CPU time (`user_s`, `system_s`), the numbers of all and of throttled quota periods (`quota_periods`,
+  `quota_waits`), and throttled time (`quota_waited_s`). `start_ticks` is not a counter, but changes when the process
+  restarts.
+- Metrics of machines have the source "processors". The counter `used_s` is CPU time since the first sample. Its
+  subjects are the programs, by name; "driver", the process that drives the test; and, for the whole machine, "all
+  processors" (including idle time), "busy processors" (without idle and iowait) and "interrupts" (irq and softirq).
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from .json_values import Members, object_of_line, read_json
 from .rows import fitting
 
 LARGEST_BYTES = 2**28
-"""More than a day of ten samples per second, of at most 200 bytes each."""
+"""Size of more than a day of ten samples per second, at most 200 bytes each."""
 MOST = 1e18
 LATEST_S = 2**33
 OF_BROKER = "JSON with node_id, host and ticks_per_s", "JSON with at_s and what was counted"
 OF_MACHINE = "JSON with host and ticks_per_s", "JSON with at_s, machine (eight numbers) and programs (numbers by name)"
-"""What the first line and the others must be."""
+"""Descriptions of the first line and of the other lines, for errors."""
 DRIVER_FILE = "JSON with at_s_and_used_s: two pairs of numbers"
 COUNTED = {
     "user_s": ("user_ticks", "s"),
@@ -40,11 +41,11 @@ COUNTED = {
 }
 ALL, BUSY, INTERRUPTS, DRIVER = "all processors", "busy processors", "interrupts", "driver"
 _IDLE, _INTERRUPTS = (3, 4), (5, 6)
-"""Which numbers of /proc/stat's first line are idle and iowait, irq and softirq."""
+"""Positions in the first line of /proc/stat of idle and iowait, and of irq and softirq."""
 
 
 def read_brokers(path) -> dict[str, pd.DataFrame]:
-    """The samples of a broker, without context; RawDataError names an invalid line."""
+    """Read a broker's samples, without context; RawDataError names an invalid line."""
     path = Path(path)
     first, samples = _samples(path, *OF_BROKER, needed=("node_id",))
     ticks, rows = first.number("ticks_per_s"), []
@@ -60,7 +61,7 @@ def read_brokers(path) -> dict[str, pd.DataFrame]:
 
 
 def read_machines(path) -> dict[str, pd.DataFrame]:
-    """Read a machine's samples, without run and test. Raises RawDataError, which names an invalid line."""
+    """Read a machine's samples, without context; RawDataError names an invalid line."""
     path = Path(path)
     first, samples = _samples(path, *OF_MACHINE)
     rows, origin = [], None
@@ -84,7 +85,7 @@ def read_machines(path) -> dict[str, pd.DataFrame]:
 def _samples(
     path: Path, first_line: str, other_lines: str, needed: tuple[str, ...] = ()
 ) -> tuple[Members, Iterator[tuple[float, Members]]]:
-    """The first line, which names host and clock ticks, and the time and content of each other line."""
+    """Return the first line, which has host and clock ticks, and an iterator of the other lines' times and contents."""
     lines = read_bytes(path, most_bytes=LARGEST_BYTES)[1].split(b"\n")
     if lines.pop() or not lines:
         found = "a file that is empty or ends within a line"

@@ -1,4 +1,8 @@
-"""Checked output of an experiment's programs: its own JSON file names their files, each line of which is JSON."""
+"""
+Read and check the output of an experiment's programs.
+
+The experiment's own JSON file names the file of each program, which has a JSON value per line.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,10 @@ from .json_values import Members, read_json, text
 
 LARGEST_BYTES = 2_000_000_000
 LATEST_S = 4_102_444_800
-"""The year 2100: no episode was later."""
+"""Latest possible time, in the year 2100."""
 LATEST_NS = LATEST_S * 10**9
 LONGEST_US = 10**13
-"""Four months: no program ran for so long."""
+"""Maximum run time of a program: four months."""
 ROLES = ("producer", "consumer", "watch", "groups", "log", "probe")
 LONGEST_NAME = 255
 SAMPLED = ("region", "at_s", "took_s", "node_id", "topic", "partition", "leader", "isr", "n_isr", "error")
@@ -27,7 +31,7 @@ SAMPLED = ("region", "at_s", "took_s", "node_id", "topic", "partition", "leader"
 
 @dataclass(frozen=True)
 class Program:
-    """A program of an experiment, as described in the experiment's file."""
+    """A program of an experiment, as the experiment's own file describes it."""
 
     role: str
     number: int
@@ -40,11 +44,11 @@ class Program:
     sha256: str
 
     def lines(self) -> list[tuple[int, object]]:
-        """(line number, value) of each line, without a truncated last one."""
+        """Return the line number and the value of each line, without a truncated last line."""
         return json_lines(self.path, self.sha256)
 
     def events(self, name: str) -> tuple[int, Iterator[tuple[int, object]]]:
-        """The origin of its times in Unix ns, and its lines after the first, which must be the program's."""
+        """Check the first line, which identifies the program; return the origin of its times (Unix ns) and the rest."""
         lines = self.lines()
         first = lines[0][1] if lines else None
         well = isinstance(first, dict) and first.get("program") == name and first.get("format") == 1
@@ -54,12 +58,12 @@ class Program:
         return origin_ns, iter(lines[1:])
 
     def check(self, number: int, value, well: bool, expected: str) -> None:
-        """Raise RawDataError for a line unless it is `well`."""
+        """Raise RawDataError for a line unless `well` is true."""
         if not well:
             raise RawDataError(self.path, number, text(str(value)[:100]), expected)
 
     def error(self, origin_ns: int, number: int, line: list) -> dict:
-        """A row of table fault_errors."""
+        """Return a row of table fault_errors."""
         well = len(line) == 4 and is_us(line[1]) and all(map(is_text, line[2:]))
         self.check(number, line, well, "time, name and text of an error")
         about = {"role": self.role, "client": self.number, "at_s": origin_ns / 1e9 + line[1] / 1e6}
@@ -67,16 +71,16 @@ class Program:
 
     def cluster_samples(self, partitions: int | None = None) -> list[tuple]:
         """
-        Rows of `SAMPLED` that a watcher of the cluster left.
+        Return rows of `SAMPLED` from the output of an observer of the cluster.
 
-        A line is [at_s, took_s, kind of the error, message] or [at_s, took_s, node_id, brokers, state]: for each topic
-        the leader and in-sync replicas of its partitions, null if unchanged. With `partitions`, those of the only
-        topic, a line is [at_s, took_s, node_id, state of the topic].
+        A line is [at_s, took_s, kind of error, message] or [at_s, took_s, node_id, brokers, state]. The state maps each
+        topic to the leaders and in-sync replicas of its partitions; it is null if unchanged. An observer of a single
+        topic with `partitions` partitions prints [at_s, took_s, node_id, state of the topic].
         """
         rows, state, length = [], None, 5 if partitions is None else 4
         for number, line in self.lines():
             well = isinstance(line, list) and len(line) in (4, length) and all(map(is_number, line[:2]))
-            self.check(number, line, well, "a sample of a watch")
+            self.check(number, line, well, "a sample of the cluster")
             at_s, took_s, node_id, *_, seen = line
             about = self.region, at_s, took_s
             if isinstance(node_id, str):
@@ -113,19 +117,19 @@ def _are_states(states, most: int | None) -> bool:
 
 
 def whole_lines(path: Path, sha256: str) -> list[bytes]:
-    """The complete lines of a file, compressed or not, with this SHA-256."""
+    """Read the complete lines of a file with this SHA-256, compressed or not."""
     try:
         packed = path.read_bytes()
     except OSError as error:
         raise RawDataError(path, None, error.strerror or error, "a file that can be read") from error
     if (found := hashlib.sha256(packed).hexdigest()) != sha256:
-        raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {sha256}, as the file that names it says")
+        raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {sha256}, as recorded by the experiment")
     content = unpacked(path, packed, most_bytes=LARGEST_BYTES)
     return content[: content.rfind(b"\n") + 1].splitlines()
 
 
 def json_lines(path: Path, sha256: str) -> list[tuple[int, object]]:
-    """(line number, value) of each complete line of such a file."""
+    """Read the line number and the JSON value of each complete line of a file with this SHA-256."""
     values = []
     for number, line in enumerate(whole_lines(path, sha256), 1):
         try:
@@ -136,7 +140,7 @@ def json_lines(path: Path, sha256: str) -> list[tuple[int, object]]:
 
 
 def named_file(one: Members, path: Path) -> tuple[Path, str]:
-    """The file in the same folder named by a member of the experiment's file, and its SHA-256."""
+    """Return the path and the SHA-256 of the file that an object of the experiment's file names, in the same folder."""
     file = one.members("file")
     name, sha256 = file.text("name"), file.text("sha256")
     if not name or not sha256 or len(name) > LONGEST_NAME or name != Path(name).name or "\0" in name:
@@ -146,7 +150,7 @@ def named_file(one: Members, path: Path) -> tuple[Path, str]:
 
 
 def open_document(path: Path, expected: str) -> Members:
-    """The object in an experiment's own file, of format 1."""
+    """Read the JSON object in an experiment's own file, of format 1."""
     top = Members(path, None, read_json(path, dict, expected))
     if top.count("format") != 1:
         top.refuse(f"format {top.values.get('format')!r}", "format 1")
@@ -154,7 +158,7 @@ def open_document(path: Path, expected: str) -> Members:
 
 
 def programs(top: Members, path: Path) -> list[Program]:
-    """The programs that an experiment's file names."""
+    """Return the programs that an experiment's own file describes."""
     programs = []
     for one in top.list("programs"):
         file, sha256 = named_file(one, path)
@@ -169,7 +173,7 @@ def programs(top: Members, path: Path) -> list[Program]:
 
 
 def is_count(value) -> bool:
-    """Whether it is a whole number from 0 that fits into 64 bits."""
+    """Return whether a value is a whole number from 0 that fits into 64 bits."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
@@ -178,12 +182,12 @@ def is_text(value) -> bool:
 
 
 def is_us(value) -> bool:
-    """Whether it is a time in a program's line: microseconds since its origin."""
+    """Return whether a value is a time in a program's line, in microseconds since the program's origin."""
     return is_count(value) and value < LONGEST_US
 
 
 def is_number(value) -> bool:
-    """Whether it is a number in the range of Unix s."""
+    """Return whether a value is a number in the range of Unix seconds."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST_S
 
 

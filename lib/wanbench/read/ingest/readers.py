@@ -1,8 +1,8 @@
 """
-The reader of each raw file. A new tool is one line of `READERS`, or an entry point of another package.
+Choose the reader of each raw file. A new tool needs one line in `_BUILTIN`, or an entry point of another package.
 
-An entry point of the group "wanbench.readers" is called as the experiment or tool that wrote the files, and is a
-`Reader` or a tuple of them.
+An entry point in the group "wanbench.readers" has the name of the experiment or tool that wrote the files. It is a
+`Reader` or a tuple of readers.
 """
 
 from __future__ import annotations
@@ -39,17 +39,24 @@ from .content import plain_name
 from .rows import Rows
 
 NO_DATA = (".stderr.txt", ".server.txt", ".driver.json")
-"""Endings of files in a run folder that only the reader of a neighbouring file reads."""
+"""Endings of files in a run folder that have no reader of their own."""
 
 
 class Reader(NamedTuple):
     """
-    Read some files of an experiment, or of another tool.
+    A reader of some files of an experiment or tool.
 
-    `read` takes a path and gives rows by name of table, without their context; RawDataError for a file that cannot be
-    read. If only parts of it cannot be read, "unread" has a row for each. `pattern` is the names of these files in a
-    run folder (None: they do not occur there). With `loose`, `read_files` reads files of any name with it. `tables` are
-    there, empty, even where no file could be read.
+    Attributes
+    ----------
+    read : callable
+        Takes a path and returns rows by table name, without context. It raises RawDataError for a file that cannot be
+        read; if only parts cannot be read, table "unread" has a row for each part.
+    pattern : str or None
+        Pattern of the files' names in a run folder; None if they do not occur there.
+    loose : bool
+        Whether `read_files` uses it, for files of any name.
+    tables : tuple of str
+        Tables that exist, though empty, even if no file could be read.
     """
 
     read: Callable[..., dict[str, Rows]]
@@ -94,21 +101,21 @@ _BUILTIN = {
     "ripe_atlas": Reader(ripe_atlas.read, loose=True),
 }
 READERS = extensions("wanbench.readers", _BUILTIN)
-"""The readers by experiment or tool: a `Reader` or several."""
+"""By experiment or tool: a `Reader`, or a tuple of readers."""
 
 
 def readers(experiment: str) -> tuple[Reader, ...]:
-    """The readers of an experiment's files, or a tool's; none if it is not known."""
+    """Return the readers of an experiment's or a tool's files; empty if it is unknown."""
     found = READERS.get(experiment, ())
     return (found,) if isinstance(found, Reader) else tuple(found)
 
 
 ALWAYS = tuple(table for name in _BUILTIN for reader in readers(name) for table in reader.tables)
-"""The tables of every run, in order, apart from those of its journal."""
+"""Names of the tables that every run has, in order, besides the tables from its journal."""
 
 
 def reader_in_run(experiment: str, name: str) -> Reader | None:
-    """The reader of a file in a run folder by its name, compressed or not; None for a file without data."""
+    """Return the reader of a file in a run folder by its name, compressed or not; None if it has none."""
     names = {name, plain_name(name)}
     of_experiment = () if name.endswith(NO_DATA) else readers(experiment)
     fitting = (one for one in of_experiment if one.pattern and any(fnmatchcase(name, one.pattern) for name in names))
@@ -116,11 +123,11 @@ def reader_in_run(experiment: str, name: str) -> Reader | None:
 
 
 def loose_readers() -> dict[str, Reader]:
-    """The readers of `read_files`, by tool."""
+    """Return the readers of `read_files` by tool."""
     return {name: reader for name in READERS for reader in readers(name) if reader.loose}
 
 
 def reader_of(experiment: str) -> Reader:
-    """The reader of files of this tool; ParameterError lists the tools."""
+    """Return the reader of this tool's files; the ParameterError for an unknown tool lists all tools."""
     loose = loose_readers()
     return loose[check_choice("experiment", experiment, loose)]

@@ -1,9 +1,9 @@
 """
-Read RIPE Atlas' ping results in JSON, as a list or one per line: table echoes.
+Read ping results of RIPE Atlas in JSON, as a list or one per line, into table echoes.
 
-`from_region` is "ripe-atlas:" and the probe's number, `to_region` the target; a result is a ping. A result's time, in
-whole seconds, is that of its start: it gives the time of the first reply only. A late reply has no RTT. A result
-without echoes (no name, no network) is a row of unread.
+`from_region` is "ripe-atlas:" and the probe's number, and `to_region` the target. Each result is one ping. A result has
+only the time of its start, in whole seconds, so only the first reply has a time. A late reply has no RTT. A result
+without echoes (unknown host, no network) is a row of table unread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WANTED = "ping results of RIPE Atlas in JSON, as its API gives them"
 
 
 def read(source) -> dict[str, pd.DataFrame | list[dict]]:
-    """Tables echoes, with its regions, and unread. RawDataError if no result can be read."""
+    """Read tables echoes, with regions, and unread; RawDataError if no result can be read."""
     rows, ends, unread = [], [], []
     results = read_objects(source, WANTED)
     for number, result in enumerate(results):

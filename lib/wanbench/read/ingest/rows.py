@@ -1,8 +1,8 @@
 """
-Join readers' rows to tables.
+Check the rows that readers return, and join the rows of several files into tables.
 
 A reader returns a table without its context (run, test, regions, file) as a DataFrame, an Arrow table or a list of
-rows: the latter two are cheaper for thousands of small files, as columns are checked once.
+rows. The latter two are faster for thousands of small files, because their columns are checked only once.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ Rows = pd.DataFrame | pa.Table | list[dict]
 
 @cache
 def core(name: str) -> tuple[Column, ...]:
-    """The columns of a table that a reader returns: all but its context."""
+    """Return the columns of a table without its context, which are those that a reader returns."""
     return tuple(column for column in tables.table(name).columns if column not in tables.CONTEXT)
 
 
 def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
     """
-    Check and type each column of a table without its context.
+    Return a table without its context, with checked values and the declared dtypes.
 
-    `data` is a list of rows, or a mapping of columns. Values missing from a row, and columns missing from a mapping,
-    are null; a single value for a column applies to all rows. RawDataError, for the file `path`, if a value does not
-    fit.
+    `data` is a list of rows or a mapping of columns. Values missing in a row, and columns missing in a mapping, are
+    null; a single value for a column applies to all rows. RawDataError, for the file `path`, if a value is not allowed.
     """
     try:
         data = _of_rows(name, data) if isinstance(data, list) else dict(data)
@@ -55,7 +54,7 @@ def _empty(name: str) -> pd.DataFrame:
 
 
 def joined(name: str, files: Sequence[tuple[Rows, Mapping]]) -> pd.DataFrame:
-    """One valid table of several files: (rows, context) of each. Rows may have their own regions."""
+    """Join the rows and contexts of several files into a valid table; rows may have their own regions."""
     if not files:
         return tables.from_rows(name, [])
     frame = _concatenated(name, [rows for rows, _ in files])

@@ -1,4 +1,4 @@
-"""Read the raw files of a run folder, or any files, into tables."""
+"""Read the raw files of a run folder, or other files, into tables."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from .trials import of_plan, trials
 
 def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
     """
-    Read all tables of a run, as `read_run` gives them, with the flags of the plausibility rules, and write each to
-    `<target>/<name>.parquet`; by default to `data/tables/<campaign>/<run id>` of the checkout.
+    Read all tables of a run as `read_run` does, add the flags of the plausibility rules, and write each table to
+    `<target>/<name>.parquet`.
 
-    The raw files are read every time, so that tables always match the readers.
+    The default `target` is `tables/<campaign>/<run id>` in the data folder. The raw files are read every time, so that
+    the tables always match the readers.
     """
     run = Run.open(folder)
     by_name = read_run(folder)
@@ -40,13 +41,13 @@ def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
 
 def read_run(folder) -> dict[str, pd.DataFrame]:
     """
-    All tables of a run, finished or not: tests, links, echoes, transfers, intervals, cuts, link_counters, unread; plus
-    those of Kafka and of metrics, if any.
+    Read all tables of a run, finished or not: tests, links, echoes, transfers, intervals, cuts, link_counters and
+    unread, and tables of Kafka and of metrics, if there are any.
 
-    Every file is checked against its SHA-256. A file that is damaged or cannot be read is a row of unread, and
-    the others are still read. Files of interrupted attempts are not read, because they may be incomplete; the attempt
-    is a row of tests. ParameterError if the folder is not a run folder, RawDataError if its journal or manifest is
-    damaged.
+    Each file is checked against its SHA-256. A file that is damaged or cannot be read is a row of table unread, and the
+    other files are still read. Files of interrupted attempts are not read, because they may be incomplete; such an
+    attempt is a row of table tests. ParameterError if the folder is not a run folder, RawDataError if its journal or
+    manifest is damaged.
     """
     run = Run.open(folder)
     files = _Files(run.run_id)
@@ -71,11 +72,11 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
 
 def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     """
-    Read files from other scripts into tables, without run and regions.
+    Read files that other scripts wrote into tables, without run and regions.
 
-    `experiment` is what printed them: "ping", "iperf3", "kafka_load", or another `loose` one of
-    `ingest.readers.READERS`. The result has the tables of its reader, such as echoes, and unread, with the files that
-    could not be read.
+    `experiment` is the tool that printed them: "ping", "iperf3", "kafka_load", or another key of
+    `ingest.readers.loose_readers()`. The result has the tables of its reader, such as echoes, and table unread with the
+    files that could not be read.
     """
     reader = reader_of(experiment)
     if isinstance(paths, str | Path):
@@ -94,7 +95,7 @@ class _Files:
         self._unread: list[dict] = []
 
     def read(self, reader: Reader, path: Path, context: dict, sha256: str | None = None, tool: str = "") -> None:
-        """Read one file; one that cannot be read becomes a row of unread. `tool` names the reader of loose files."""
+        """Read a file, or add a row of table unread. `tool` is the `experiment` of `read_files`, "" in a run folder."""
         try:
             if _plain(path) != str(path) or "\0" in str(path):
                 raise RawDataError(path, None, path.name, "a name in UTF-8 without NUL")
@@ -128,5 +129,5 @@ def _check(path, sha256):
 
 
 def _plain(text) -> str:
-    """Text that a table can store: bytes of a file's name that are not UTF-8 are escaped."""
+    """Return text that a table can store: bytes in a file name that are not UTF-8 are escaped."""
     return str(text).encode("utf-8", "backslashreplace").decode()

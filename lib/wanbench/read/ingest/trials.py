@@ -1,4 +1,4 @@
-"""The settings of a run's trials, from its plan: table `trials`."""
+"""Read the settings of a run's trials from its plan into table trials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOAD = (
 
 
 def trials(run: Run) -> dict[str, pd.DataFrame]:
-    """Table trials of a run, by name; no table if its plan has none. RawDataError if the plan is malformed."""
+    """Return table trials of a run, by name, or no table if the plan has no trials; RawDataError for a bad plan."""
     planned = run.plan.get("tests")
     try:
         rows = [
@@ -35,9 +35,7 @@ def trials(run: Run) -> dict[str, pd.DataFrame]:
 
 
 def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """
-    Add the setting and the block of each test in the run's plan to a table; RawDataError if the plan is malformed.
-    """
+    """Add setting and block of each test, from the run's plan, to a table; RawDataError for a bad plan."""
     try:
         planned = {test["id"]: test for test in run.plan.get("tests") or ()}
         columns = {
@@ -64,7 +62,7 @@ def _row(run_id, test, experiment):
 
 
 def _of_all_producers(load):
-    """An open-loop load, a rate search's load, or an external workload, by column names."""
+    """Return an open-loop load, a rate search's load, or an OpenMessaging workload under the names of columns."""
     if isinstance(load.get("workload"), dict):
         return _of_workload(load["workload"], load["driver"])
     rate = load.get("rate_records_per_s")
@@ -78,7 +76,7 @@ def _of_all_producers(load):
 
 
 def _of_workload(workload, driver):
-    """A workload of the OpenMessaging Benchmark; its driver's settings stay text."""
+    """Return a workload of the OpenMessaging Benchmark under the names of columns."""
     producers = workload["topics"] * workload["producersPerTopic"]
     return {
         "topics": workload["topics"],
@@ -94,7 +92,7 @@ def _of_workload(workload, driver):
 
 
 def _kafka_settings(experiment, load):
-    """Columns taken from settings of topics, clients and brokers, which a plan stores as pairs of text."""
+    """Return columns from the settings of topics, clients and brokers, which a plan stores as pairs of text."""
     brokers = dict(experiment.get("broker_settings") or ())
     topics, producers, consumers = (
         dict(load.get(f"{kind}_settings") or ()) for kind in ("topic", "producer", "consumer")

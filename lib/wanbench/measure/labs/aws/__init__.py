@@ -1,8 +1,8 @@
-"""Hosts on AWS: found out about, launched, always taken down, and swept up after."""
+"""Hosts on AWS: check what is available, launch, always delete, and find what runs left behind."""
 
 from .lab import AwsLab
 from .teardown import MskResources, sweep, unusable
 
-LEASES = (AwsLab.kind, MskResources.cloud)  # What leases of runs on AWS may hold as their cloud.
+LEASES = (AwsLab.kind, MskResources.cloud)  # Names of the cloud in leases of runs on AWS.
 lab_class = AwsLab
 __all__ = ["LEASES", "AwsLab", "lab_class", "sweep", "unusable"]

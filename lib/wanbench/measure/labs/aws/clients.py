@@ -1,6 +1,6 @@
 """
-Calls of the AWS API: every call of this package goes through `Aws.call` or `Aws.pages`, named by literals, so that a
-test can check the permissions in docs/clouds/aws.md against them.
+Calls of the AWS API. Every call of this package goes through `Aws.call` or `Aws.pages`, with literal names of service
+and operation, so that a test can compare them with the permissions in docs/clouds/aws.md.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from wanbench.measure.labs.rented.client import CloudError, hidden
 
 MAX_ATTEMPTS = 6  # Attempts of one request (botocore's mode "standard"), unless AWS_MAX_ATTEMPTS gives another number.
-TIMEOUT_S = 20  # A region that does not answer must not keep the others from being taken down.
-# Region for questions about the whole account, unless AWS_REGION or a profile names one (of another partition).
+TIMEOUT_S = 20  # A region that does not answer must not delay deletion in the others.
+# Region for calls about the whole account, unless AWS_REGION or a profile names one (of another partition).
 HOME = "us-east-1"
 
 _PRIVATE = (
@@ -27,16 +27,16 @@ _PRIVATE = (
 
 class Aws:
     """
-    Clients of one account, by service and region, made when first needed. Safe to use from several threads.
+    The boto3 clients of one account, which are made when first needed. Safe to use from several threads.
 
-    Credentials and AWS_ENDPOINT_URL are found as boto3 finds them; wanbench reads neither.
+    boto3 finds the credentials and AWS_ENDPOINT_URL; wanbench reads neither.
     """
 
     def __init__(self):
         self._lock, self._clients, self._session = threading.Lock(), {}, None
 
     def client(self, service: str, region: str) -> Any:
-        """The boto3 client."""
+        """Return the boto3 client of a service in a region."""
         from botocore.config import Config  # takes a third of a second, which only users of AWS should pay
 
         with self._lock:
@@ -50,11 +50,11 @@ class Aws:
             return self._clients[service, region]
 
     def home(self) -> str:
-        """The region for questions about the whole account."""
+        """Return the region for calls about the whole account."""
         return session().region_name or HOME
 
     def account(self) -> str:
-        """The account's number."""
+        """Return the account's number."""
         return self.call("sts", self.home(), "get_caller_identity")["Account"]
 
     def call(self, service: str, region: str, operation: str, **arguments) -> dict:
@@ -62,7 +62,7 @@ class Aws:
         return self._ask(service, region, operation, lambda client: getattr(client, operation)(**arguments))
 
     def pages(self, service: str, region: str, operation: str, key: str, **arguments) -> list[dict]:
-        """Collect what all pages of an answer have under `key`; CloudError if a page is missing."""
+        """Return the items under `key` in all pages of an answer; CloudError if a page is missing."""
 
         def all_of(client):
             pages = client.get_paginator(operation).paginate(**arguments)
@@ -87,8 +87,8 @@ class Aws:
 
 def session() -> Any:
     """
-    Make a boto3 session; all of a process share the descriptions of services, as EC2 alone takes a third of a second.
-    CloudError if its profile cannot be read.
+    Make a boto3 session; CloudError if its profile cannot be read. All sessions share the descriptions of services,
+    because that of EC2 alone takes a third of a second to load.
     """
     import boto3
     import botocore.session

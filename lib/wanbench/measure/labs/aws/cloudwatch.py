@@ -1,4 +1,4 @@
-"""What CloudWatch says of MSK brokers, instances, VPN tunnels and Direct Connect over a session: kept as raw files."""
+"""Save CloudWatch's metrics of MSK brokers, instances, VPN tunnels and Direct Connect during a session as raw files."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from wanbench.runs.journal import now_utc
 
 from .clients import Aws, without_identities
 
-MOST_QUERIES = 500  # Maximum number of queries of one request (CloudWatch's limit).
+MAX_QUERIES = 500  # Maximum number of queries in one request (CloudWatch's limit).
 POLL_S = 15.0
-# Temporary refusals: botocore has retried by then, so further attempts are made after a longer pause.
+# Error codes of temporary refusals, after which requests are repeated; botocore has already repeated them at once.
 THROTTLED = ("Throttling", "ThrottlingException", "ThrottledException", "RequestLimitExceeded", "InternalServiceFault")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of resource: namespace, dimension, interval at no extra cost, and metrics as "statistic name unit"."""
+    """
+    A kind of resource in CloudWatch: its namespace, its dimension, the shortest period without extra cost, and its
+    metrics, one per line as "statistic name unit".
+    """
 
     namespace: str
     dimension: str
@@ -36,7 +39,7 @@ class Kind:
     metrics: str
 
     def rows(self) -> list[dict[str, str]]:
-        """Metric, statistic and unit of each."""
+        """Return statistic, metric and unit of each metric."""
         rows = [(*line.split(), "") for line in self.metrics.strip().splitlines()]
         return [dict(zip(("statistic", "metric", "unit"), row, strict=False)) for row in rows]
 
@@ -77,10 +80,21 @@ class Watched:
     """
     A resource whose metrics are fetched.
 
-    `kind` is one of `KINDS`, `region` AWS's own name. `id` is the cluster's name; or the id of the instance, VPN
-    connection or Direct Connect connection; or the outside address of a VPN's tunnel. It is never an ARN, which holds
-    the account, and is not written down; `name` is, in files and tables. An MSK cluster has a number of `brokers`.
-    `period_s` of the data points is a multiple of 60; by default what AWS publishes without extra cost.
+    Parameters
+    ----------
+    kind : str
+        A key of `KINDS`.
+    region : str
+        AWS's own name of the region.
+    id : str
+        The name of the MSK cluster; the id of the instance, VPN connection or Direct Connect connection; or the outside
+        address of a VPN's tunnel. Not an ARN, which contains the account. Files do not contain the id.
+    name : str
+        Name of the resource in files and tables.
+    brokers : int
+        Number of brokers, of an MSK cluster.
+    period_s : int, optional
+        Period of the data points, a multiple of 60; by default the shortest without extra cost.
     """
 
     kind: str
@@ -94,14 +108,14 @@ class Watched:
         check_choice("kind", self.kind, KINDS)
         for field in ("region", "id", "name"):
             if _ACCOUNT.search(check_name(field, getattr(self, field))):
-                raise refusal(field, "(left out)", "a name or id; an ARN and an account id are never written down")
+                raise refusal(field, "(not shown)", "a name or id, without the account; so no ARN and no account id")
         check_number("period_s", self.period_s, 60, 3600, whole=True, optional=True)
         if (self.period_s or 60) % 60:
             raise refusal("period_s", self.period_s, "a multiple of 60")
         check_number("brokers", self.brokers, int(self.kind == "msk"), 100 * (self.kind == "msk"), whole=True)
 
     def series(self) -> list[dict]:
-        """The series that are asked for: metric, statistic, unit, period_s, node_id and dimensions."""
+        """Return the series to fetch: metric, statistic, unit, period_s, namespace, node_id and dimensions of each."""
         kind = KINDS[self.kind]
         name = "TunnelIpAddress" if self.kind == "vpn" and _ADDRESS.fullmatch(self.id) else kind.dimension
         nodes = range(1, self.brokers + 1) if self.kind == "msk" else (None,)
@@ -116,13 +130,12 @@ class Watched:
 
 class CloudWatch:
     """
-    Fetches the metrics of resources once a lab has measured: give it to `campaign.run` as `watched=[...]`.
+    Fetches the metrics of resources at the end of a session: pass it to `campaign.run` as `watched=[...]`.
 
-    Data points come late. So it asks again until those of the last period are there, for `patience_s` at most or until
-    somebody interrupts, and says how many are missing then. A refusal is written into the resource's file instead of
-    data, and ends nothing.
-
-    Waits for late data points for `patience_s` at most, as rented hosts are paid for meanwhile.
+    Data points arrive late. So the request is repeated until those of the last period have arrived, but for at most
+    `patience_s`, because rented hosts cost money meanwhile, and not after the user interrupts. Then a message says how
+    many data points are missing. If CloudWatch refuses the metrics of a resource, its file has the error message
+    instead of data.
     """
 
     def __init__(self, resources: Sequence[Watched], *, patience_s: float = 180.0, aws: Aws | None = None):
@@ -133,29 +146,30 @@ class CloudWatch:
 
     def keep(self, folder: Path, stem: str, opened_at_utc: str, leaving: Event | None = None) -> list[RawFile]:
         """
-        Fetch everything since then: <run folder>/cloudwatch/<stem>-<number>.cloudwatch.json of each resource.
+        Fetch all metrics since `opened_at_utc`, and write those of each resource to the file
+        <run folder>/cloudwatch/<stem>-<number>.cloudwatch.json.
 
-        Once `leaving` is set, each resource is asked once more at most, and nothing is waited for.
+        Once `leaving` is set, at most one further request per resource is made, without waiting.
         """
         leaving = leaving or Event()
         ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
         start, end = map(datetime.fromisoformat, ends.values())
         deadline = time.monotonic() + self.patience_s
         if not leaving.is_set():
-            seconds = f"{self.patience_s:g} s at most; Ctrl-C does not wait for the rest"
-            print(f"wanbench: CloudWatch is asked, for {seconds}.", file=sys.stderr)
-        told = [self._of(each, start, end, deadline, leaving) for each in self.resources]
-        for each in told:
+            wait = f"at most {self.patience_s:g} s; Ctrl-C ends the waiting"
+            print(f"wanbench: waiting for CloudWatch's metrics, {wait}.", file=sys.stderr)
+        fetched = [self._of(each, start, end, deadline, leaving) for each in self.resources]
+        for each in fetched:
             missing = sum(series["missing"] for series in each["series"])
             if missing or each["error"]:
                 why = f": {each['error']}" if each["error"] else ""
                 print(f"wanbench: CloudWatch lacks {missing} data points of {each['name']}{why}", file=sys.stderr)
-        contents = [json.dumps(each, indent=1).encode() + b"\n" for each in told]
+        contents = [json.dumps(each, indent=1).encode() + b"\n" for each in fetched]
         named = {f"{stem}-{n}.cloudwatch.json": content for n, content in enumerate(contents, 1)}
         return [write_raw(folder, "cloudwatch", name, content, **ends) for name, content in named.items()]
 
     def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float, leaving: Event) -> dict:
-        """What a resource's file entry holds: no id, no dimension."""
+        """Fetch the metrics of a resource, and return the content of its file, which has no id and no dimension."""
         series, points, error = watched.series(), {}, None
         period_s = series[0]["period_s"]
         first = math.floor(start.timestamp() / period_s) * period_s
@@ -174,34 +188,34 @@ class CloudWatch:
                 break
         written = []
         for number, each in enumerate(series):
-            found = points.get(number, {})
+            own = points.get(number, {})
             kept = {key: each[key] for key in ("metric", "statistic", "unit", "period_s", "node_id")}
-            kept |= {"missing": len(set(expected) - set(found)), "points": sorted(found.items())}
+            kept |= {"missing": len(set(expected) - set(own)), "points": sorted(own.items())}
             written.append(kept)
         return {"name": watched.name, "kind": watched.kind, "error": error, "series": written}
 
     def _points(self, region: str, series: list[Mapping], expected: list[int]) -> dict[int, dict[int, float]]:
-        """Value by the start of its period (Unix s), by the number of its series; from all pages."""
+        """Return the data points by the number of their series: values by the start of their period (Unix s)."""
         start, end = (datetime.fromtimestamp(each, UTC) for each in (expected[0], expected[-1]))
-        found: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}
-        for begin in range(0, len(series), MOST_QUERIES):
-            queries = [_query(number, series[number]) for number in found if begin <= number < begin + MOST_QUERIES]
+        points: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}
+        for begin in range(0, len(series), MAX_QUERIES):
+            queries = [_query(number, series[number]) for number in points if begin <= number < begin + MAX_QUERIES]
             asked = {"MetricDataQueries": queries, "StartTime": start, "ScanBy": "TimestampAscending"}
             asked["EndTime"] = end + timedelta(seconds=series[0]["period_s"])
             for each in self._aws.pages("cloudwatch", region, "get_metric_data", "MetricDataResults", **asked):
                 if each.get("StatusCode") in ("InternalError", "Forbidden"):
                     texts = [text.get("Value", "") for text in each.get("Messages", [])]
-                    told = without_identities("; ".join([each["StatusCode"], *texts]))
+                    message = without_identities("; ".join([each["StatusCode"], *texts]))
                     code = "InternalServiceFault" if each["StatusCode"] == "InternalError" else each["StatusCode"]
-                    raise CloudError(f"cloudwatch get_metric_data in {region}: {told}", code)
+                    raise CloudError(f"cloudwatch get_metric_data in {region}: {message}", code)
                 times = (round(at.timestamp()) for at in each["Timestamps"])
-                found[int(each["Id"][1:])] |= dict(zip(times, each["Values"], strict=True))
-        return {number: {at: value for at, value in of.items() if at in set(expected)} for number, of in found.items()}
+                points[int(each["Id"][1:])] |= dict(zip(times, each["Values"], strict=True))
+        return {number: {at: value for at, value in of.items() if at in set(expected)} for number, of in points.items()}
 
 
 def _query(number: int, series: Mapping) -> dict:
     dimensions = [{"Name": name, "Value": value} for name, value in series["dimensions"].items()]
     metric = {"Namespace": series["namespace"], "MetricName": series["metric"], "Dimensions": dimensions}
     stat = {"Metric": metric, "Period": series["period_s"], "Stat": series["statistic"]}
-    # Without a label CloudWatch makes one, which may hold an id.
+    # CloudWatch's default label may contain an id.
     return {"Id": f"q{number}", "Label": series["metric"], "MetricStat": stat, "ReturnData": True}

@@ -1,4 +1,4 @@
-"""The lab of rented hosts on AWS: in each region a key pair, a security group, and the hosts."""
+"""The lab of rented hosts on AWS, which makes a key pair, a security group and the hosts in each region."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .clients import Aws, without_identities
 from .preflight import Site, costs, survey
 from .teardown import AwsResources
 
-# Answers of `run_instances` after which another zone may have what this one lacks.
+# Error codes of `run_instances` after which another zone may have capacity.
 NO_CAPACITY = ("InsufficientInstanceCapacity", "InsufficientHostCapacity")
 NO_CAPACITY += ("InsufficientFreeAddressesInSubnet", "Unsupported")
 POLL_S = 2.0
@@ -25,9 +25,10 @@ VOLUME_DEVICE = "/dev/sdf"
 
 class AwsLab(RentedLab):
     """
-    Hosts on AWS; parameters and what else holds are those of `RentedLab`.
+    Hosts on AWS; see `RentedLab`.
 
-    Its images are of Amazon Linux 2023, its volumes gp3. Each region has a key pair and a security group of the run.
+    The hosts run Amazon Linux 2023, and volumes are of type gp3. A run makes a key pair and a security group in each
+    region.
     """
 
     kind, user = "aws", "ec2-user"
@@ -56,9 +57,10 @@ class AwsLab(RentedLab):
 
 def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: str) -> str:
     """
-    Import the key pair and make the security group, open to SSH from `operator` (a CIDR) and to its own members.
+    Import the key pair, make the security group, which admits SSH from `operator` (a CIDR) and everything from its
+    members, and return the group's id.
 
-    A call that is repeated because its answer was lost makes nothing twice. Returns the group's id.
+    If a call is repeated because its answer was lost, it makes nothing twice.
     """
     region, name = site.wanted.region, f"wanbench-{tags.run}"
     key = {"PublicKeyMaterial": public_key.encode(), "TagSpecifications": specifications(tags, "key-pair")}
@@ -72,7 +74,7 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
 
 
 def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tags: Tags) -> str:
-    """Make the run's security group, closed to all, unless it is there; its id."""
+    """Make the run's security group, which admits nothing, unless it exists, and return its id."""
     marks = specifications(tags, "security-group")
     named = {"GroupName": name, "Description": description, "VpcId": vpc, "TagSpecifications": marks}
     made = unless_there("InvalidGroup.Duplicate", lambda: aws.call("ec2", region, "create_security_group", **named))
@@ -83,7 +85,7 @@ def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tag
 
 
 def allow(aws: Aws, region: str, group: str, *rules: dict) -> None:
-    """Open a security group further, one rule after the other; rules that are there already are left."""
+    """Add rules to a security group; rules that it already has are ignored."""
     there = "InvalidPermission.Duplicate"
     for rule in rules:
         given = {"GroupId": group, "IpPermissions": [rule]}
@@ -92,9 +94,9 @@ def allow(aws: Aws, region: str, group: str, *rules: dict) -> None:
 
 def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
     """
-    Launch the region's hosts, in the first zone that has them all; returns the zone.
+    Launch the region's hosts in the first zone that has capacity for all, and return the zone.
 
-    The client token is made of run, region and zone: the same call again makes nothing more.
+    The client token is made of run and zone, so that a repeated call launches nothing twice.
     """
     wanted = site.wanted
     interface = {"DeviceIndex": 0, "Groups": [group], "AssociatePublicIpAddress": True, "DeleteOnTermination": True}
@@ -110,7 +112,7 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
             "ClientToken": f"{tags.run}-{zone}",
             "KeyName": f"wanbench-{tags.run}",
             "UserData": user_data,
-            "InstanceInitiatedShutdownBehavior": "terminate",  # powered off means gone
+            "InstanceInitiatedShutdownBehavior": "terminate",  # a host that powers itself off is deleted
             "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
             "NetworkInterfaces": [interface | {"SubnetId": subnets[zone]}],
             "BlockDeviceMappings": [{"DeviceName": VOLUME_DEVICE, "Ebs": disk}] if wanted.volume_gb else [],
@@ -122,7 +124,7 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
 
 
 def _running(aws, region, run) -> list[Instance]:
-    """The hosts that run and have a public address; LabError if one has ended."""
+    """Return the hosts that run and have a public address; LabError if a host has ended."""
     reservations = aws.pages("ec2", region, "describe_instances", "Reservations", Filters=_of_run(run))
     hosts = [host for reservation in reservations for host in reservation["Instances"]]
     for host in hosts:
@@ -138,7 +140,7 @@ def _running(aws, region, run) -> list[Instance]:
 
 
 def specifications(tags: Tags, *kinds: str) -> list[dict]:
-    """The parameter TagSpecifications for these kinds of resources."""
+    """Return the parameter TagSpecifications for these kinds of resources."""
     named = tags.values() | {"Name": f"wanbench {tags.campaign}"}
     given = [{"Key": key, "Value": value[:256]} for key, value in named.items()]
     return [{"ResourceType": kind, "Tags": given} for kind in kinds]
@@ -153,7 +155,7 @@ def _ranges(networks, description):
 
 
 def unless_there(code, ask):
-    """The answer, or None if AWS says with this code that it is there already."""
+    """Return the result of `ask`, or None if AWS answers with this error code that the resource already exists."""
     try:
         return ask()
     except CloudError as error:

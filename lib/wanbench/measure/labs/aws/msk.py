@@ -1,4 +1,4 @@
-"""A Kafka cluster of Amazon MSK for one measurement: agreed to, made with tags, always deleted, and swept up after."""
+"""A Kafka cluster of Amazon MSK for one measurement: agree to the cost, make it with tags, and always delete it."""
 
 from __future__ import annotations
 
@@ -27,32 +27,35 @@ from .teardown import MSK_PREFIX, MskResources
 TLS_PORT = 9094
 VOLUME = "MSK volume"
 NOTES = (
-    "Hosts are MSK brokers, for the hours until they are deleted at the latest; clients' traffic comes on top.",
-    "If this process is killed, the cluster goes on until `wanbench sweep aws`.",
+    "Hosts are MSK brokers, for the maximum time until they are deleted; clients' traffic costs extra.",
+    "If this process is killed, the cluster remains until `wanbench sweep aws`.",
 )
 
 
 @dataclass(eq=False)
 class MskCluster:
     """
-    A cluster in the default VPC of a region: made on entering, gone on leaving, whatever happened.
+    A cluster in the default VPC of a region, made on entering and deleted on leaving, also after an error.
 
-    Clients speak TLS, and whoever is in `client_networks` may read and write: nobody is asked who they are. No public
-    address leads to the brokers: hosts must be in the VPC, or joined to it by a VPN or a private link.
+    Clients use TLS without authentication: everybody in `client_networks` may read and write. The brokers have no
+    public addresses, so hosts must be in the VPC, or reach it by a VPN or a private link.
 
-    `client_networks` are private IPv4 networks of at most 65,536 addresses, in CIDR form. `brokers` are spread over
-    three zones, or two where there are no more; each has a volume. After `ttl_s` the cluster is deleted, in use or not;
-    if the driver was killed, by `wanbench sweep aws`. The cost, that of `ttl_s`, is agreed to as for `RentedLab`.
+    `client_networks` are private IPv4 networks of at most 65,536 addresses, in CIDR form. The number of `brokers` is
+    spread over three zones, or two if the region has only two; each broker has a volume. After `ttl_s` the cluster is
+    deleted even if it is in use; if this process was killed, `wanbench sweep aws` deletes it. The user must agree to
+    the cost for `ttl_s`, as for `RentedLab`.
 
-    Once entered, `external` has the parameters of `wanbench.measure.kafka.ExternalCluster`, for `external` of
-    `campaign.run`; `settings` are those that a manifest may hold: no address, no ARN.
+    After entering, `external` has the parameters of `wanbench.measure.kafka.ExternalCluster`, for the parameter
+    `external` of `campaign.run`. `settings` are for a manifest, so they have no address and no ARN.
 
     Raises
     ------
-    ParameterError, BudgetError
-        If a parameter is not as described; on entering, if the cost is not agreed to.
+    ParameterError
+        If a parameter is not as described.
+    BudgetError
+        On entering, if the user does not agree to the cost.
     LabError
-        On entering, if the cluster cannot be had. On leaving, if anything remains; it lists what.
+        On entering, if the cluster cannot be made. On leaving, if resources remain; the message lists them.
     """
 
     region: str
@@ -88,12 +91,12 @@ class MskCluster:
         self._lease, self.name, self.external = None, "", {}
 
     def watched(self, name: str = "msk") -> Watched:
-        """The brokers' metrics, for `labs.aws.cloudwatch.CloudWatch`."""
+        """Describe the cluster to `labs.aws.cloudwatch.CloudWatch`, which fetches the brokers' metrics."""
         return Watched("msk", self._code, self.name, name, brokers=self.brokers)
 
     def __enter__(self) -> MskCluster:
         if self._lease is not None:
-            raise LabError("the MSK cluster is there already.")
+            raise LabError("the MSK cluster is open already.")
         subnets = self._subnets()
         agree(self._costs.of({}, self.ttl_s), budget_usd=self.budget_usd, yes=self.yes, notes=NOTES)
         self._lease = Lease(MskResources.cloud, self._aws.account())
@@ -116,10 +119,10 @@ class MskCluster:
             return
         self._expiry.cancel()
         if left := uninterrupted(lambda: lease.end(self._take_down), MskResources.title):
-            raise LabError(f"REMAINS on AWS: {'; '.join(left)}. `wanbench sweep aws` tries again.")
+            raise LabError(f"REMAINS on AWS: {'; '.join(left)}. `wanbench sweep aws` tries again to delete this.")
 
     def _make(self, run: str, subnets: list[dict]) -> None:
-        """Ask for the security group, open to clients, and for the cluster."""
+        """Make the security group, which admits the clients, and request the cluster."""
         self.name, expires_at = f"wanbench-{run}", datetime.now(UTC) + timedelta(seconds=self.ttl_s)
         tags = Tags(run, self.campaign, getpass.getuser(), expires_at)
         vpc, what = subnets[0]["VpcId"], "Brokers of one wanbench run"
@@ -138,37 +141,37 @@ class MskCluster:
             "EncryptionInfo": {"EncryptionInTransit": {"ClientBroker": "TLS", "InCluster": True}},
         }
         made = {"ClusterName": self.name, "Tags": tags.values(), "Provisioned": wish}
-        # The name is this run's own: where it is there already, the answer to the first request was lost.
+        # The name is unique to this run: if it exists, the answer to the first request was lost.
         there = "ConflictException"
         unless_there(there, lambda: self._aws.call("kafka", self._code, "create_cluster_v2", **made))
 
     def _arn_once_active(self) -> str:
-        """The cluster's ARN, which no one else is told, as it holds the account."""
+        """Wait until the cluster is active, and return its ARN, which must stay secret because it has the account."""
         deadline = time.monotonic() + MskResources.timeout_s
         while True:
-            found = MskResources(self._aws).clusters(self._code, self.name)
-            state = found[0]["State"] if found else "not listed yet"
+            listed = MskResources(self._aws).clusters(self._code, self.name)
+            state = listed[0]["State"] if listed else "not listed yet"
             if state == "ACTIVE":
-                return found[0]["ClusterArn"]
+                return listed[0]["ClusterArn"]
             if state in ("FAILED", "DELETING") or time.monotonic() > deadline:
-                told = found[0].get("StateInfo", {}).get("Message", "") if found else ""
-                why = without_identities(told) or f"no reason is given; the limit is {MskResources.timeout_s:g} s"
+                message = listed[0].get("StateInfo", {}).get("Message", "") if listed else ""
+                why = without_identities(message) or f"no reason is given; the limit is {MskResources.timeout_s:g} s"
                 raise LabError(f"The MSK cluster in {self.region} is {state}: {why}")
             time.sleep(MskResources.poll_s)
 
     def _take_down(self, run: str) -> list[str]:
-        """At the end of the block, or of `ttl_s`; what remains."""
+        """Delete the cluster and its security group, and return what remains."""
         tell("wanbench: the MSK cluster is being deleted; this takes up to half an hour.")
         return take_down(MskResources(self._aws), [self._code], run=run, settle_s=SETTLE_S)
 
     def _subnets(self) -> list[dict]:
-        """Default subnets of up to three zones; LabError if there are none, or brokers cannot be spread evenly."""
+        """Return default subnets of up to three zones; LabError if the brokers cannot be spread evenly over them."""
         by_zone = {each["AvailabilityZone"]: each for each in default_subnets(self._aws, self._code)}
         chosen = [by_zone[zone] for zone in sorted(by_zone)[:3]]
         if len(chosen) < 2 or self.brokers % len(chosen):
             zones = f"{len(chosen)} zones with default subnets in {self.region}"
-            allowed = "at least two zones, and a multiple of them. Nothing was made."
-            raise LabError(f"{self.brokers} brokers cannot be spread over {zones}; allowed: {allowed}")
+            allowed = "a multiple of the number of zones, which is at least two. Nothing was made."
+            raise LabError(f"{self.brokers} brokers cannot be spread evenly over {zones}; allowed: {allowed}")
         return chosen
 
 

@@ -1,4 +1,4 @@
-"""What is asked before anything is launched: regions that are enabled, zones, images, networks, quotas and prices."""
+"""Checks before anything is launched: enabled regions, zones, images, networks, quotas and prices."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from wanbench.measure.labs.rented.resources import everywhere
 
 from .clients import Aws
 
-# The public SSM parameter that AWS keeps at the newest image of Amazon Linux 2023 for an architecture.
+# The public SSM parameter whose value is the newest image of Amazon Linux 2023 for an architecture.
 IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
 ARCHITECTURES = ("x86_64", "arm64")
-# Quota of running on-demand vCPUs by the letters of the instance family; of others the quota is not looked up.
+# Codes of the quotas of running on-demand vCPUs, by the letters of the instance family; other quotas are not checked.
 VCPU_QUOTAS = {
     **dict.fromkeys("acdhimrtz", "L-1216C47A"),
     "g": "L-DB2E81BA",
@@ -28,14 +28,14 @@ VCPU_QUOTAS = {
     "f": "L-74FC7D96",
     "x": "L-7295265B",
 }
-# Rules of one security group, in each direction, and how many an account has where the quota cannot be read.
+# Code of the quota of rules in one security group, and its default, which is used if the quota cannot be read.
 RULES_QUOTA, USUAL_RULES = "L-0EA8095F", 60
-PRICE_REGION = "us-east-1"  # One of the few regions whose endpoint has the price list of all.
+PRICE_REGION = "us-east-1"  # One of the few regions whose endpoint has the price list of all regions.
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where the hosts of a region can be launched: (zone, subnet), the first choice first, and from which image."""
+    """Where and from which image a region's hosts can be launched; `subnets` are (zone, subnet), best first."""
 
     wanted: Wanted
     image: str
@@ -44,14 +44,14 @@ class Site:
 
 
 def enabled_regions(aws: Aws, ask: str) -> list[str]:
-    """The regions that the account may use, asked in region `ask`."""
+    """Return the regions that the account may use; `ask` is the region to send the call to."""
     states = [{"Name": "opt-in-status", "Values": ["opt-in-not-required", "opted-in"]}]
     answer = aws.call("ec2", ask, "describe_regions", AllRegions=False, Filters=states)
     return sorted(region["RegionName"] for region in answer["Regions"])
 
 
 def survey(aws: Aws, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
-    """Survey AWS; see `RentedLab.survey`. Hosts that are launched `alongside` are in the same quotas."""
+    """Survey AWS; see `RentedLab.survey`. Hosts launched `alongside` count towards the same quotas."""
     enabled = enabled_regions(aws, wanted[0].region)
     if off := [hosts.region for hosts in wanted if hosts.region not in enabled]:
         raise LabError(
@@ -95,7 +95,7 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
 
 
 def default_subnets(aws: Aws, region: str) -> list[dict]:
-    """The subnets that the default VPC has in its zones, one in each; LabError if there is no such VPC."""
+    """Return the default subnets of the default VPC, one in each zone; LabError if there is no default VPC."""
     vpcs = aws.pages("ec2", region, "describe_vpcs", "Vpcs", Filters=[{"Name": "is-default", "Values": ["true"]}])
     if not vpcs:
         raise LabError(f"{region} has no default VPC; `aws ec2 create-default-vpc --region {region}` makes one.")
@@ -104,7 +104,7 @@ def default_subnets(aws: Aws, region: str) -> list[dict]:
 
 
 def _type(aws: Aws, wanted: Wanted) -> tuple[str, int]:
-    """Architecture and vCPUs of an instance type."""
+    """Return the architecture and the number of vCPUs of an instance type."""
     names = [wanted.instance_type]
     [kind] = aws.pages("ec2", wanted.region, "describe_instance_types", "InstanceTypes", InstanceTypes=names)
     supported = kind["ProcessorInfo"]["SupportedArchitectures"]
@@ -115,21 +115,21 @@ def _type(aws: Aws, wanted: Wanted) -> tuple[str, int]:
 
 
 def _quotas(aws: Aws, wanted: Wanted, of_lab: Sequence[Wanted]) -> tuple[list[str], list[str]]:
-    """Quotas of a region that are too small for the whole lab, and what is not known."""
+    """Return sentences about a region's quotas that are too small for the whole lab, and about unknown ones."""
     problems, notes, region, rules = [], [], wanted.region, sum(hosts.count for hosts in of_lab) + 2
     if code := VCPU_QUOTAS.get(family := _family(wanted.instance_type)):
         here = [hosts for hosts in of_lab if hosts.region == region and _quota_of(hosts.instance_type) == code]
         what = f"vCPUs of {', '.join(hosts.instance_type for hosts in here)}"
         if (quota := _quota(aws, region, "ec2", code)) is None:
-            notes.append(f"The quota of vCPUs in {region} cannot be read.")
+            notes.append(f"The quota of vCPUs in {region} cannot be read and was not checked.")
         else:
             needed = {what: sum(hosts.count * _type(aws, hosts)[1] for hosts in here)}
             used = {what: (_vcpus_running(aws, region, code), quota)}
             problems += too_small(region, needed, used, f"Service Quotas > EC2 ({code})")
     else:
-        notes.append(f"No quota is known for instances of family {family}.")
+        notes.append(f"The quota for instances of family {family} was not checked.")
     if rules > USUAL_RULES and rules > (quota := _quota(aws, region, "vpc", RULES_QUOTA) or USUAL_RULES):
-        problems.append(f"{region}: {rules} rules of a security group are needed, the quota is {quota:g}.")
+        problems.append(f"{region}: {rules} rules in one security group are needed, but the quota is {quota:g}.")
     return problems, notes
 
 
@@ -155,7 +155,7 @@ def _quota_of(instance_type):
 
 def _family(instance_type: str) -> str:
     """
-    The letters that quotas go by.
+    Return the letters of an instance type that determine its quota.
 
     >>> [_family(name) for name in ("t3.micro", "m7g.large", "inf2.xlarge", "vt1.3xlarge")]
     ['t', 'm', 'inf', 'vt']
@@ -164,17 +164,17 @@ def _family(instance_type: str) -> str:
 
 
 def costs(aws: Aws, regions: Sequence[str], *, instance_type: str, **options) -> Costs:
-    """The costs of hosts in regions of the catalogue, with AWS's own price list where it answers."""
+    """Return the costs of hosts in regions of the catalogue, at the prices of AWS's price list if it answers."""
     listed = list_prices(aws, [name.removeprefix("aws:") for name in regions], instance_type)
-    notes = [] if listed else ["AWS's price list does not answer; these are prices of dated tables."]
+    notes = [] if listed else ["AWS's price list does not answer; these prices are from older tables."]
     return Costs(regions, instance_type=instance_type, listed=listed, notes=notes, **options)
 
 
 def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[str, tuple[float, float]]:
     """
-    Lowest and highest on-demand price over these regions (AWS's own names) by item, for `Costs`.
+    Return the lowest and highest on-demand price of each item over these regions (AWS's own names), for `Costs`.
 
-    Items that the price list does not answer for all of the regions are left out: the dated tables have them.
+    Items without a price in one of the regions are left out, so that the tables of the package are used for them.
     """
     machine = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
 
@@ -191,7 +191,7 @@ def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[st
 
 
 def _usd(aws: Aws, service: str, **fields: str) -> list[float]:
-    """Every positive price of the products with these fields."""
+    """Return every positive price in US dollars of the products with these fields."""
     filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in fields.items()]
     products = aws.pages("pricing", PRICE_REGION, "get_products", "PriceList", ServiceCode=service, Filters=filters)
     terms = [term for text in products for term in json.loads(text).get("terms", {}).get("OnDemand", {}).values()]

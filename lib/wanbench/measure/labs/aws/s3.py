@@ -1,4 +1,4 @@
-"""A finished run folder, or the site, put into a bucket of S3 and got back, every file checked by its SHA-256."""
+"""Copy a finished run folder, or the site, to an S3 bucket and back; every file is checked by its SHA-256."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from wanbench.runs.raw import sha256
 
 from .clients import Aws
 
-# The object that lists all others, as sha256sum prints it; put last, so that a folder without it is not whole.
+# The object that lists all others, in the format of sha256sum; written last, so a folder without it is incomplete.
 SUMS = "SHA256SUMS"
-LARGEST_BYTES = 2**30  # Maximum size of one file: no reader of raw files takes more.
+LARGEST_BYTES = 2**30  # Maximum size of one file, because no reader of raw files accepts more.
 _ADDRESS = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<prefix>[\w./=-]+?)/?")
 _LINE = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<path>.+)")
 _SECRET = re.compile(rb"PRIVATE KEY-----|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
@@ -26,26 +26,33 @@ _SECRET = re.compile(rb"PRIVATE KEY-----|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
 
 def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
     """
-    Put a folder's files under an address such as "s3://bucket/runs/<run id>"; returns how many.
+    Copy a folder's files to an address such as "s3://bucket/runs/<run id>"; return the number of files.
 
-    Hidden files and folders are left out. Objects of the same names are written over. The bucket's settings say who may
-    read them.
-    Raises ParameterError if the address is none, or the folder is neither a finished run nor a site, or holds a key;
-    RawDataError if a file of the run is not what its manifest says; CloudError if S3 refuses.
+    Hidden files and folders are left out. Objects with the same names are overwritten. The bucket's settings determine
+    who may read them.
+
+    Raises
+    ------
+    ParameterError
+        If the address is malformed, if the folder is neither a finished run nor a site, or if it contains a key.
+    RawDataError
+        If a file of the run differs from its manifest.
+    CloudError
+        If S3 refuses.
     """
     folder, (bucket, prefix) = Path(folder), _parts(address)
     if (folder / "journal.jsonl").is_file():
         if not (run := Run.open(folder)).finished:
-            raise ParameterError(f"{folder} is a run that is not finished; only finished ones are put.")
+            raise ParameterError(f"{folder} is an unfinished run; allowed: finished runs.")
         run.verify()
     elif not (folder / "index.html").is_file():
         raise refusal("folder", str(folder), "the folder of a finished run, or of the site")
     names = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    # Hidden files, and those of hidden folders such as `.git`, may hold passwords.
+    # Hidden files, and those in hidden folders such as `.git`, may contain passwords.
     names = [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
     for path in map(folder.joinpath, names):
         if path.is_symlink() or path.stat().st_size > LARGEST_BYTES or _SECRET.search(path.read_bytes()):
-            raise ParameterError(f"{path} is a link, larger than {LARGEST_BYTES:,} bytes, or holds a key.")
+            raise ParameterError(f"{path} is a link, larger than {LARGEST_BYTES:,} bytes, or contains a key.")
     aws = aws or Aws()
     region = aws.home()
 
@@ -61,14 +68,21 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
 
 def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
     """
-    Get what `put_folder` put there into a new folder, which appears once all of it is checked; returns how many files.
+    Copy to a new folder what `put_folder` put at an address; return the number of files. The folder appears once all
+    files are checked.
 
-    Raises ParameterError if the address is none, or the folder is there already; RawDataError if a file is not what the
-    list of hashes says (or, of a run, its manifest), or the list leads elsewhere; CloudError if S3 refuses.
+    Raises
+    ------
+    ParameterError
+        If the address is malformed, or the folder exists already.
+    RawDataError
+        If a file differs from the list of hashes or from the run's manifest, or the list has paths outside the folder.
+    CloudError
+        If S3 refuses.
     """
     folder, (bucket, prefix) = Path(folder), _parts(address)
     if folder.exists():
-        raise refusal("folder", str(folder), "a folder that is not there yet")
+        raise refusal("folder", str(folder), "a folder that does not exist yet")
     aws = aws or Aws()
     region = aws.home()
 
@@ -79,9 +93,9 @@ def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(body.read(LARGEST_BYTES))
-            if body.read(1):  # at the end botocore raises an error if the answer was cut short
+            if body.read(1):  # at the end of the body, botocore raises an error if it is incomplete
                 raise RawDataError(f"{address}/{name}", None, "more", f"at most {LARGEST_BYTES:,} bytes")
-        except (BotoCoreError, OSError) as error:  # the answer ended early, or a folder has the name
+        except (BotoCoreError, OSError) as error:  # the answer is incomplete, or a folder has this name
             raise CloudError(f"s3 get_object in {region}: {error}") from None
         return target
 
@@ -93,8 +107,8 @@ def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
 
         def keep(entry):
             digest, name = entry
-            if (found := sha256(get(name, whole / name))) != digest:
-                raise RawDataError(f"{address}/{name}", None, f"SHA-256 {found}", f"SHA-256 {digest}")
+            if (actual := sha256(get(name, whole / name))) != digest:
+                raise RawDataError(f"{address}/{name}", None, f"SHA-256 {actual}", f"SHA-256 {digest}")
 
         everywhere(keep, listed)
         if (whole / "journal.jsonl").is_file():

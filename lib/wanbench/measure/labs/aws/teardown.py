@@ -1,4 +1,4 @@
-"""What runs have made on AWS, of hosts and of MSK: listed, deleted, and swept up on confirmation."""
+"""List and delete the resources that runs have made on AWS: hosts, clusters of MSK, and what belongs to them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MskResources(AwsResources):
     """Clusters of MSK that runs have made, and their security groups; see `Resources`."""
 
     cloud, title = "msk", "Amazon MSK"
-    # To be made, or deleted, takes up to half an hour, and MSK deletes no cluster before it is made.
+    # Making and deleting a cluster each take up to half an hour, and MSK deletes no cluster that is still being made.
     timeout_s, poll_s = 3600.0, 15.0
 
     def regions(self) -> list[str]:
@@ -87,14 +87,14 @@ class MskResources(AwsResources):
                 self.client.call("kafka", resource.region, "delete_cluster", ClusterArn=cluster["ClusterArn"])
 
     def clusters(self, region: str, name: str | None = None) -> list[dict]:
-        """All clusters of the account, or the one of this name. Their ARNs hold the account: they go nowhere else."""
-        given = {} if name is None else {"ClusterNameFilter": name}  # matches names that begin so
+        """Return all clusters of the account, or the one of this name. Their ARNs are secret: they have the account."""
+        given = {} if name is None else {"ClusterNameFilter": name}  # matches all names that begin with it
         clusters = self.client.pages("kafka", region, "list_clusters_v2", "ClusterInfoList", **given)
         return [cluster for cluster in clusters if name in (None, cluster["ClusterName"])]
 
 
 def sweep(*, client: Aws | None = None, **options) -> int:
-    """Sweep AWS; see `wanbench.measure.labs.rented.sweep`. MSK's clusters come first, as they use security groups."""
+    """Sweep AWS; see `wanbench.measure.labs.rented.sweep`. MSK is first, because its clusters use security groups."""
     client = client or Aws()
     return max(_sweep_msk(client, options), sweep_cloud(AwsResources(client), **options))
 
@@ -106,14 +106,14 @@ def _sweep_msk(aws, options):
     except CloudError as error:
         if error.code.startswith("AccessDenied"):
             ended = len(leases.free_leases(resources.cloud))
-            and_left = f"; {ended} runs that ended here may have left a cluster" if ended else ""
-            print(f"{resources.title}: not looked at, as kafka:ListClustersV2 is not allowed{and_left}.")
+            and_left = f"; {ended} runs that ended on this machine may have left a cluster" if ended else ""
+            print(f"{resources.title}: not checked, because kafka:ListClustersV2 is not allowed{and_left}.")
             return 1 if ended else 0
     return sweep_cloud(resources, **options)
 
 
 def unusable() -> str | None:
-    """Why the account cannot be asked here; None if it can."""
+    """Return why the account cannot be used from here; None if it can."""
     return None if session().get_credentials() else "boto3 finds no credentials"
 
 

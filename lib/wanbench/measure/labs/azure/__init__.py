@@ -1,4 +1,4 @@
-"""Hosts on Azure: found out about, launched, always taken down, and swept up after."""
+"""Hosts on Azure: check what is available, launch, always delete, and find what runs left behind."""
 
 from .lab import AzureLab
 from .teardown import sweep, unusable

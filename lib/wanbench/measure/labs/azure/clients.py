@@ -1,6 +1,6 @@
 """
-Calls of Azure's Resource Manager: every call of this package goes through `Azure.call` or `Azure.pages`,
-named by literals, so that the permissions in docs/clouds/azure.md can be checked against them.
+Calls of Azure's Resource Manager. Every call of this package goes through `Azure.call` or `Azure.pages`, with literal
+names of service and operation, so that a test can compare them with the permissions in docs/clouds/azure.md.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, hidden, how_to_install, installed
 
-RETRIES = 5  # Retries of a request that meets a limit of requests, a server's error or a broken connection.
-PAUSE_S = 1.0  # First pause between attempts; it doubles with each. Azure may ask for another one (Retry-After).
-TIMEOUT_S = 30.0  # Timeout of a request: a silent service must not keep other resources from being taken down.
+RETRIES = 5  # Retries of one request, after a rate limit, a server's error or a broken connection.
+PAUSE_S = 1.0  # First pause between attempts, which doubles each time. Azure may request another one (Retry-After).
+TIMEOUT_S = 30.0  # Timeout of a request: a service that does not answer must not delay other deletions.
 POLL_S = 3.0
 OPERATION_S = 900.0  # Timeout of a long-running operation.
-# Errors after which the same request may succeed a little later.
+# Error codes after which the same request may succeed later.
 BUSY = ("AnotherOperationInProgress", "ReferencedResourceNotProvisioned", "RetryableError")
 ENDPOINT = "https://management.azure.com"
 VARIABLE = "AZURE_SUBSCRIPTION_ID"
@@ -41,11 +41,11 @@ _PRIVATE = (
 
 class Azure:
     """
-    Clients of one subscription, made when first needed. Safe to use from several threads.
+    The clients of one subscription, which are made when first needed. Safe to use from several threads.
 
-    Credentials are found as azure-identity finds them (environment, managed identity, `az login`), the subscription is
-    the environment's AZURE_SUBSCRIPTION_ID; wanbench keeps and prints neither.
-    `subscription`, `credential` and `endpoint` stand in place of what is found; `how` goes to the clients.
+    By default azure-identity finds the credentials (environment, managed identity, `az login`), and the subscription is
+    that of the environment variable AZURE_SUBSCRIPTION_ID; wanbench stores and prints neither. `how` are further
+    parameters of the clients.
     """
 
     def __init__(
@@ -69,25 +69,26 @@ class Azure:
 
     @property
     def subscription(self) -> str:
-        """Never shown, written or printed; LabError if none is known."""
+        """The subscription, which is never written or printed; LabError if none is known."""
         subscription = self._subscription or os.environ.get(VARIABLE)
         if not subscription:
             raise LabError(
-                f"No subscription of Azure is known; set {VARIABLE}, for example to what "
-                "`az account show --query id --output tsv` says."
+                f"No subscription of Azure is known; set {VARIABLE}, for example to the output of "
+                "`az account show --query id --output tsv`."
             )
         return subscription
 
     def path(self, group: str, kind: str, name: str, *below: str) -> str:
-        """The id of a resource, which holds the subscription's; of a kind such as "Microsoft.Compute/disks"."""
+        """Return a resource's id, which contains the subscription. `kind` is such as "Microsoft.Compute/disks"."""
         parts = ("subscriptions", self.subscription, "resourceGroups", group, "providers", kind, name, *below)
         return f"/{'/'.join(parts)}"
 
     def call(self, service: str, kind: str, operation: str, /, *arguments, wait=True, **options) -> Any:
         """
-        Make one call of a service (compute, network, resource); returns its answer, or what a long-running operation
-        (begin_...) has made once it is done, unless nobody is to `wait`. CloudError if it fails, or is not done within
-        `OPERATION_S`.
+        Make one call of a service (compute, network, resource), and return its answer.
+
+        A long-running operation (begin_...) returns its result once it is done, or None at once unless `wait`.
+        CloudError if the call fails, or is not done within `OPERATION_S`.
         """
 
         def ask(method):
@@ -104,7 +105,7 @@ class Azure:
         return self._ask(service, kind, operation, ask)
 
     def pages(self, service: str, kind: str, operation: str, /, *arguments, **options) -> list:
-        """What all pages of an answer have; CloudError if any is missing."""
+        """Return the items in all pages of an answer; CloudError if a page is missing."""
         return self._ask(service, kind, operation, lambda method: list(method(*arguments, **options)))
 
     def _ask(self, service, kind, operation, ask):
@@ -120,7 +121,7 @@ class Azure:
                 code = getattr(details, "code", None) or ""
                 text = getattr(details, "message", None) or failure.message or type(failure).__name__
                 if isinstance(failure, ClientAuthenticationError) and status is None:
-                    text = "no credentials of Azure work; `az login` makes some."
+                    text = "there are no working credentials of Azure; `az login` makes some."
             if code not in BUSY or attempt == RETRIES:
                 break
             time.sleep(self.pause_s * 2**attempt)
@@ -133,7 +134,7 @@ class Azure:
         with self._lock:
             if service not in self._clients:
                 if self._credential is None:
-                    # What it tried and why that failed names tenants, and goes to standard error unless silenced.
+                    # Its messages about credentials that failed contain tenants, and would go to stderr.
                     logging.getLogger("azure.identity").setLevel(logging.CRITICAL)
                     self._credential = import_module("azure.identity").DefaultAzureCredential()
                 room, kind = _ROOMS[service]
@@ -147,7 +148,7 @@ class Azure:
 
 def without_identities(text: str) -> str:
     """
-    A message of Azure without subscriptions, tenants and accounts.
+    Remove subscriptions, tenants and accounts from a message of Azure.
 
     >>> without_identities("'eve@x.org' may not write '/subscriptions/ada-1/resourceGroups/g'")
     "'(account)' may not write '/subscriptions/(id)/resourceGroups/g'"
@@ -157,8 +158,8 @@ def without_identities(text: str) -> str:
 
 def _complete_models(room: str) -> None:
     """
-    Complete a package's models in one thread. Each does so when it is first used; of threads that use it at the same
-    time, some then got plain dicts in place of its fields.
+    Complete a package's models in this thread. Otherwise each model completes itself at its first use; if several
+    threads do this at the same time, some get plain dicts in place of fields.
     """
     for model in vars(import_module(f"{room}.models")).values():
         if isinstance(model, type) and hasattr(model, "_calculated"):

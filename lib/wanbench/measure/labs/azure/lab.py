@@ -1,4 +1,4 @@
-"""The lab of rented hosts on Azure: in each region a resource group, and in it a network, its rules, and the hosts."""
+"""The lab of rented hosts on Azure, which makes a resource group with a network, rules and hosts in each region."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .clients import Azure
 from .teardown import AzureResources
 
 PUBLISHER, OFFER = "Canonical", "ubuntu-24_04-lts"
-BOOT_GB = 30  # Size of the disk from which a host starts: that of the image; Azure charges for 32 GB.
-ENDS_HOSTS = "Microsoft.DevTestLab"  # The provider whose schedules stop hosts so that Azure no longer charges for them.
+BOOT_GB = 30  # Size of the boot disk, which is that of the image; Azure charges for 32 GB.
+ENDS_HOSTS = "Microsoft.DevTestLab"  # The provider of schedules that stop hosts, after which Azure charges no longer.
 PROVIDERS = ("Microsoft.Compute", "Microsoft.Network", ENDS_HOSTS)
-# Errors after which another zone may have what this one lacks.
+# Error codes after which another zone may have capacity.
 NO_CAPACITY = ("AllocationFailed", "ZonalAllocationFailed", "SkuNotAvailable")
 NO_CAPACITY += ("OverconstrainedAllocationRequest", "OverconstrainedZonalAllocationRequest")
-# Azure stops a host this long before the host's own timer would power it off. Azure charges for a host that powered
-# itself off as if it ran, but for one that Azure stopped only its disks and its address.
+# Azure stops a host this long before the host's timer would power it off. For a host that Azure stopped, it charges
+# only disks and address; for a host that powered itself off, as much as for a running one.
 AHEAD_S = 120
 DISK_TYPE = "StandardSSD_LRS"
 NETWORK, RULES, SUBNET = "wanbench", "wanbench", "hosts"  # Names inside a resource group.
@@ -37,10 +37,10 @@ NETWORK, RULES, SUBNET = "wanbench", "wanbench", "hosts"  # Names inside a resou
 @dataclass(frozen=True)
 class Site:
     """
-    Where the hosts of a region can be launched: zones, the first choice first, None where the region has none.
+    Where and from which image a region's hosts can be launched.
 
-    `image_version` is of `image_sku`; `accelerated` is whether the size's network interface can be given to the host
-    itself; `is_stopped` is whether Azure can stop hosts there at a given time.
+    `zones` has the first choice first; it is (None,) if the region has no zones. `accelerated` is whether hosts can
+    have accelerated networking; `is_stopped` is whether Azure can stop hosts in the region at a given time.
     """
 
     wanted: Wanted
@@ -59,7 +59,7 @@ class Site:
 
 def charged_gb(size_gb: int) -> int:
     """
-    Size of the disk that Azure charges for: the next larger of its sizes.
+    Return the disk size that Azure charges for, which is the next larger of its sizes.
 
     >>> charged_gb(30), charged_gb(32), charged_gb(33)
     (32, 32, 64)
@@ -68,12 +68,12 @@ def charged_gb(size_gb: int) -> int:
 
 
 def survey(azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
-    """Survey Azure; see `RentedLab.survey`. Hosts that are launched `alongside` are in the same quotas."""
+    """Survey Azure; see `RentedLab.survey`. Hosts launched `alongside` count towards the same quotas."""
     providers = {name: azure.call("resource", "providers", "get", name) for name in PROVIDERS}
     if off := [name for name, provider in providers.items() if provider.registration_state != "Registered"]:
         raise LabError(
-            f"Providers that the subscription has not registered: {', '.join(off)}; `az provider register "
-            "--namespace NAME` does, once. Nothing was launched."
+            f"Providers that are not registered in the subscription: {', '.join(off)}; `az provider register "
+            "--namespace NAME` registers one. Nothing was launched."
         )
     regions = _locations(providers["Microsoft.Compute"], "virtualMachines")
     if missing := [hosts.region for hosts in wanted if hosts.region not in regions]:
@@ -84,7 +84,7 @@ def survey(azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] =
     if problems := [problem for problem in surveyed if isinstance(problem, str)]:
         raise LabError(f"Nothing was launched: {' '.join(problems)}")
     notes = [
-        f"In {site.wanted.region} nothing but the hosts themselves ends them; Azure charges for hosts that are off."
+        f"In {site.wanted.region} Azure cannot stop hosts; they power themselves off, but Azure then still charges."
         for site in surveyed
         if not site.is_stopped
     ]
@@ -92,7 +92,7 @@ def survey(azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] =
 
 
 def _locations(provider: Any, kind: str) -> set[str]:
-    """Regions where a provider has a kind of resource; it names them as displayed: "West Europe"."""
+    """Return the regions where a provider has a kind of resource, from their display names such as "West Europe"."""
     return {
         place.replace(" ", "").lower()
         for resource_type in provider.resource_types
@@ -104,7 +104,7 @@ def _locations(provider: Any, kind: str) -> set[str]:
 def _survey_region(
     azure: Azure, number: int, hosts: Wanted, of_lab: Sequence[Wanted], stopping: set[str]
 ) -> Site | str:
-    """Where a region's hosts can be launched, or why they cannot."""
+    """Return where a region's hosts can be launched, or a sentence that says why they cannot."""
     region, size = hosts.region, hosts.instance_type
     skus = azure.pages("compute", "resource_skus", "list", filter=f"location eq '{region}'")
     sizes = {sku.name: sku for sku in skus if sku.resource_type == "virtualMachines"}
@@ -116,7 +116,7 @@ def _survey_region(
         return f"{region} offers {size} in the zones {', '.join(zones) or '(none)'}, not in {hosts.zone}."
     able = _capabilities(offered)
     if hosts.volume_gb and "SCSI" not in able.get("DiskControllerTypes", "SCSI"):
-        return f"{size} has volumes by NVMe only, which a lab does not mount; allowed: other sizes."
+        return f"{size} attaches volumes only by NVMe, which a lab cannot mount; allowed: other sizes."
     if hosts.subnet and (problem := _subnet_problem(azure, hosts)):
         return problem
     here = [other for other in of_lab if other.region == region and other.instance_type in sizes]
@@ -152,7 +152,7 @@ def _subnet_problem(azure: Azure, wanted: Wanted) -> str | None:
 
 
 def _zones(sku: Any) -> list[str]:
-    """Zones that offer a size to this subscription."""
+    """Return the zones that offer a size to this subscription."""
     zones = {zone for info in sku.location_info or [] for zone in info.zones or []}
     limits = [limit.restriction_info.zones or [] for limit in sku.restrictions or [] if limit.type == "Zone"]
     return sorted(zones.difference(*limits))
@@ -165,12 +165,12 @@ def _image_sku(able: Mapping[str, str]) -> str:
 
 
 def _quotas_too_small(azure: Azure, here: Sequence[Wanted], sizes: Mapping[str, Any]) -> list[str]:
-    """Quotas of a region that are too small for all its hosts."""
+    """Return a sentence for each quota of a region that is too small for all its hosts."""
     region, count, needed = here[0].region, sum(hosts.count for hosts in here), Counter()
     for hosts in here:
         cpus = hosts.count * int(_capabilities(sizes[hosts.instance_type])["vCPUs"])
         needed += Counter({"cores": cpus, sizes[hosts.instance_type].family: cpus})
-    # Hosts of each size have a network of their own.
+    # Hosts of each size have a separate network.
     needed += Counter({"VirtualNetworks": len(here), "NetworkSecurityGroups": len(here)})
     of_host = ("virtualMachines", "NetworkInterfaces", "PublicIPAddresses", "StandardSkuPublicIpAddresses")
     needed.update(dict.fromkeys(of_host, count))
@@ -181,20 +181,20 @@ def _quotas_too_small(azure: Azure, here: Sequence[Wanted], sizes: Mapping[str, 
 
 
 def group_name(run: str, region: str) -> str:
-    """The resource group of a run in a region."""
+    """Return the name of a run's resource group in a region."""
     return f"wanbench-{run}-{region}"
 
 
 def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
     """
-    Make the region's resource group and in it a network, closed to all but SSH from `operator` (a CIDR).
+    Make the region's resource group and in it a network, which admits only SSH from `operator` (a CIDR).
 
-    All that follows is in this group, and goes with it. Hosts in a subnet that exists have the rules on their own
-    interfaces instead.
+    All other resources are made in this group, and are deleted with it. For hosts in an existing subnet no network is
+    made; the rules then apply to their network interfaces.
     """
     group, place = group_name(order.tags.run, site.wanted.region), _place(site, order)
     azure.call("resource", "resource_groups", "create_or_update", group, place)
-    # Azure's own last rules let in all of the network and what is joined to it; this one comes before them.
+    # Azure's default rules, which are last, admit everything from the network and its peers; this rule precedes them.
     nobody = _rule(4096, ["0.0.0.0/0"], "*", "*") | {"access": "Deny"}
     ssh = {"name": "operator", "properties": _rule(100, [operator], "Tcp", "22")}
     rules = {**place, "properties": {"securityRules": [ssh, {"name": "nobody-else", "properties": nobody}]}}
@@ -209,7 +209,7 @@ def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
 
 
 def launch(azure: Azure, site: Site, order: Order, user: str) -> list[Instance]:
-    """Launch the region's hosts in the first zone that has them all, and return them once they run."""
+    """Launch the region's hosts in the first zone that has capacity for all, and return them once they run."""
     group, hosts = group_name(order.tags.run, site.wanted.region), []
 
     def launch_in(zone):
@@ -225,14 +225,14 @@ def launch(azure: Azure, site: Site, order: Order, user: str) -> list[Instance]:
 
 
 def let_in(azure: Azure, site: Site, run: str, addresses: Sequence[str]) -> None:
-    """Open the region's hosts to these addresses."""
+    """Make the region's hosts admit everything from these addresses."""
     rule = {"properties": _rule(110, [f"{address}/32" for address in addresses], "*", "*")}
     group = group_name(run, site.wanted.region)
     azure.call("network", "security_rules", "begin_create_or_update", group, RULES, "hosts", rule)
 
 
 def peer(azure: Azure, site: Site, other: Site, run: str) -> None:
-    """Peer the region's network with another, so that private addresses are reached; one way."""
+    """Peer the region's network with another, in one direction, so that hosts reach each other's private addresses."""
     group, far = group_name(run, site.wanted.region), group_name(run, other.wanted.region)
     far_id = azure.path(far, "Microsoft.Network/virtualNetworks", NETWORK)
     peering = {"properties": {"remoteVirtualNetwork": {"id": far_id}, "allowVirtualNetworkAccess": True}}
@@ -241,7 +241,7 @@ def peer(azure: Azure, site: Site, other: Site, run: str) -> None:
 
 
 def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | None, name: str):
-    """Make a host and wait until it runs: an `Instance`, or the error if there is no capacity for it."""
+    """Make a host and wait until it runs; return its `Instance`, or the CloudError if there is no capacity for it."""
     group, place = group_name(order.tags.run, site.wanted.region), _place(site, order)
     wish = {**place, "sku": {"name": "Standard"}, "properties": {"publicIPAllocationMethod": "Static"}}
     public = azure.call("network", "public_ip_addresses", "begin_create_or_update", group, name, wish)
@@ -271,7 +271,7 @@ def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | No
 
 
 def _stop_later(azure: Azure, site: Site, order: Order, group: str, name: str) -> None:
-    """Have Azure stop a host before its time is over: daily at that minute, the first time within a day."""
+    """Make Azure stop a host `AHEAD_S` before it expires; the schedule is daily, and hosts expire within a day."""
     at = order.tags.expires_at.astimezone(UTC) - timedelta(seconds=AHEAD_S)
     properties = {
         "status": "Enabled",
@@ -288,7 +288,7 @@ def _stop_later(azure: Azure, site: Site, order: Order, group: str, name: str) -
 
 
 def _drop_host(azure: Azure, group: str, name: str) -> None:
-    """Delete a host that did not start, and what was made for it: all of it counts towards quotas."""
+    """Delete a host that did not start, with its interface and address, because they all count towards quotas."""
     azure.call("compute", "virtual_machines", "begin_delete", group, name, force_deletion=True)
     azure.call("network", "network_interfaces", "begin_delete", group, name)
     azure.call("network", "public_ip_addresses", "begin_delete", group, name)
@@ -330,12 +330,12 @@ def _rule(priority: int, sources: Sequence[str], protocol: str, ports: str) -> d
 
 class AzureLab(RentedLab):
     """
-    Hosts on Azure; parameters and what else holds are those of `RentedLab`.
+    Hosts on Azure; see `RentedLab`.
 
-    Its images are of Ubuntu 24.04, its volumes standard SSDs, its zones "1", "2" and "3". A subnet that exists is named
-    "GROUP/NETWORK/SUBNET", so that no id of a subscription is in a manifest. A run has a resource group in each region,
-    and with `private_addresses` its networks are peered. Azure stops a host when its time is over. LabError if the
-    extra azure is not installed.
+    The hosts run Ubuntu 24.04, volumes are standard SSDs, and zones are "1", "2" and "3". An existing subnet is given
+    as "GROUP/NETWORK/SUBNET", so that manifests do not contain the subscription. A run makes a resource group in each
+    region; with `private_addresses`, their networks are peered. Azure stops a host when its `ttl_s` is over. LabError
+    if the extra azure is not installed.
     """
 
     kind, user = "azure", "wanbench"
@@ -350,7 +350,7 @@ class AzureLab(RentedLab):
         super().__init__(*arguments, **options)
 
     def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
-        """See `RentedLab.costs`; the disk from which a host starts is paid for like a volume."""
+        """See `RentedLab.costs`; the boot disk costs as much as a volume of its size."""
         return Costs(volume_gb=charged_gb(BOOT_GB) + (charged_gb(volume_gb) if volume_gb else 0), **wanted)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:

@@ -1,4 +1,4 @@
-"""What runs have made on Azure: resource groups, listed in the whole subscription at once, and deleted."""
+"""List and delete the resource groups that runs have made on Azure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from wanbench.measure.labs.rented.resources import Resource, Resources
 from .clients import MODULES, VARIABLE, Azure
 
 GROUP = "resource group"
-SUBSCRIPTION = "the subscription"  # One list shows the groups of all regions: so everything is in one place.
+SUBSCRIPTION = "the subscription"  # `Resources.place`: one listing shows the groups of all regions.
 
 
 class AzureResources(Resources):
-    """A run's groups; Azure deletes a group only with all that is in it. See `Resources`."""
+    """The resource groups of runs; Azure deletes a group with everything in it. See `Resources`."""
 
     cloud, title, client_class, place = "azure", "Azure", Azure, SUBSCRIPTION
-    timeout_s = 1200.0  # A group is listed until all that was in it is gone, which takes minutes.
+    timeout_s = 1200.0  # A group is listed until everything in it is deleted, which takes minutes.
 
     def account(self) -> str:
         return self.client.subscription
@@ -30,8 +30,8 @@ class AzureResources(Resources):
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """
-        See `Resources.listed`; the region is `SUBSCRIPTION`, those of what is listed are Azure's. All groups are asked
-        for and picked here: a filter that Azure reads otherwise would list nothing, which looks like all being gone.
+        See `Resources.listed`; `region` is `SUBSCRIPTION`, but the resources have Azure's regions. All groups are
+        listed and then selected here: if Azure misread a filter, the empty list would look as if all were deleted.
         """
         groups = [
             Resource(GROUP, group.name, group.location, group.properties.provisioning_state or "", group.tags or {})
@@ -51,7 +51,7 @@ def sweep(*, client: Azure | None = None, **options) -> int:
 
 
 def unusable() -> str | None:
-    """Why the subscription cannot be asked here; None if it may be. Nothing is asked over the network."""
+    """Return why the subscription cannot be used from here; None if it probably can. Makes no call."""
     if not installed(*MODULES):
         return "the extra azure is not installed"
     if not os.environ.get(VARIABLE):
@@ -59,4 +59,4 @@ def unusable() -> str | None:
     folder = Path(os.environ.get("AZURE_CONFIG_DIR", "~/.azure")).expanduser()
     if any(map(os.environ.get, ("AZURE_CLIENT_ID", "IDENTITY_ENDPOINT", "MSI_ENDPOINT"))):
         return None
-    return None if (folder / "azureProfile.json").exists() else "no credentials of Azure are found"
+    return None if (folder / "azureProfile.json").exists() else "there are no credentials of Azure"

@@ -1,4 +1,4 @@
-"""Hosts on Google Cloud: found out about, launched, always taken down, and swept up after."""
+"""Hosts on Google Cloud: check what is available, launch, always delete, and find what runs left behind."""
 
 from .lab import GcpLab
 from .teardown import sweep, unusable

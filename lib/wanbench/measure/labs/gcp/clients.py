@@ -1,7 +1,7 @@
 """
-Calls of Google's Compute API: every call of this package goes through `Gcp.call` or `Gcp.pages`, named by literals, so
-that a test can check the permissions in docs/clouds/gcp.md against them. Also how a run's resources are named and
-tagged.
+Calls of Google's Compute API, and the names and tags of a run's resources. Every call of this package goes through
+`Gcp.call` or `Gcp.pages`, with literal names of service and operation, so that a test can compare them with the
+permissions in docs/clouds/gcp.md.
 """
 
 from __future__ import annotations
@@ -9,23 +9,22 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, hidden, how_to_install, installed
 from wanbench.measure.labs.rented.resources import RUN, Tags
 
-ATTEMPTS = 6  # Attempts of one request that meets a limit of requests, a server's error or a broken connection.
-PAUSE_S = 1.0  # Pause before the second attempt; it doubles with each.
-TIMEOUT_S = 20.0  # Timeout of a request: a silent service must not keep other resources from being taken down.
+MAX_ATTEMPTS = 6  # Attempts of one request, after a rate limit, a server's error or a broken connection.
+PAUSE_S = 1.0  # Pause before the second attempt; it doubles with each further attempt.
+TIMEOUT_S = 20.0  # Timeout of a request: a service that does not answer must not delay other deletions.
 POLL_S = 2.0
 OPERATION_S = 300.0  # Timeout of a long-running operation.
 TEMPORARY = (429, 500, 502, 503, 504)
 EXTRA = how_to_install("Google Cloud", "google-cloud-compute", "gcp")
 ENDPOINT = "https://compute.googleapis.com"
 MODULE = "google.cloud.compute_v1"
-LABEL = "wanbench-run"  # Label of instances and disks, with the run's id, for bills and for people.
+LABEL = "wanbench-run"  # Label of instances and disks, whose value is the run's id: it appears in bills.
 
 _PRIVATE = (
     (r"projects/[^/\s'\"]+", "projects/(project)"),
@@ -36,11 +35,11 @@ _PRIVATE = (
 
 class Gcp:
     """
-    Clients of one project, by service, made when first needed. Safe to use from several threads.
+    The clients of one project, which are made when first needed. Safe to use from several threads.
 
-    Credentials and the project are found as google-auth finds them (GOOGLE_APPLICATION_CREDENTIALS,
-    GOOGLE_CLOUD_PROJECT, what `gcloud auth application-default login` left), unless they are given; wanbench keeps
-    neither.
+    If credentials or project are not given, google-auth finds them: in the environment variables
+    GOOGLE_APPLICATION_CREDENTIALS and GOOGLE_CLOUD_PROJECT, or where `gcloud auth application-default login` wrote
+    them. wanbench stores neither.
     """
 
     def __init__(
@@ -61,30 +60,28 @@ class Gcp:
 
     @property
     def project(self) -> str:
-        """Never shown, written or printed; LabError if none is known."""
+        """The project, which is never written or printed; LabError if none is known."""
         self._find()
         return self._project
 
     def call(self, service: str, operation: str, /, **request) -> Any:
-        """Make one call; returns a message of `google.cloud.compute_v1`. CloudError if it fails."""
+        """Make one call, and return its answer, a message of `google.cloud.compute_v1`. CloudError if it fails."""
         whole = {"project": self.project} | request
         return self._ask(service, operation, lambda method, **how: method(whole, **how))
 
     def pages(self, service: str, operation: str, /, **request) -> list:
-        """
-        Collect what all pages of an answer have, or all scopes of an aggregated list; CloudError if any is missing.
-        """
+        """Return the items in all pages of an answer, or in all scopes of an aggregated list; CloudError on failure."""
 
         def all_of(method, **how):
             items = []
             for item in method({"project": self.project} | request, **how):
-                items += list(_in_scope(service, *item)) if isinstance(item, tuple) else [item]
+                items += _in_scope(service, *item) if isinstance(item, tuple) else [item]
             return items
 
         return self._ask(service, operation, all_of)
 
     def wait(self, operation: Any) -> None:
-        """Return once an operation is done; CloudError if it fails, or is not done within `OPERATION_S`."""
+        """Wait until an operation is done; CloudError if it fails, or is not done within `OPERATION_S`."""
         deadline = time.monotonic() + OPERATION_S
         while operation.status != type(operation).Status.DONE:
             if time.monotonic() > deadline:
@@ -108,7 +105,7 @@ class Gcp:
         from requests.exceptions import RequestException
 
         method = getattr(self._client(service), operation)
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return ask(method, retry=None, timeout=TIMEOUT_S)
             except GoogleAPICallError as error:
@@ -117,7 +114,7 @@ class Gcp:
                 code, text, is_temporary = "", str(error) or type(error).__name__, True
             except GoogleAuthError as error:
                 code, text, is_temporary = "", str(error), False
-            if not is_temporary or attempt == ATTEMPTS:
+            if not is_temporary or attempt == MAX_ATTEMPTS:
                 break
             time.sleep(self.pause_s * 2 ** (attempt - 1))
         message = f"{service} {operation}: {code + ': ' if code else ''}{self.hidden(text)}"
@@ -145,7 +142,7 @@ class Gcp:
                     self._credentials, project = google.auth.default()
                 except DefaultCredentialsError:
                     raise LabError(
-                        "No credentials of Google Cloud are found; `gcloud auth application-default login` makes some."
+                        "There are no credentials of Google Cloud; `gcloud auth application-default login` makes some."
                     ) from None
                 self._project = self._project or project
             if not self._project:
@@ -168,7 +165,7 @@ def without_identities(text: str) -> str:
 
 def name(run: str, *parts: str) -> str:
     """
-    Name something of a run.
+    Return the name of a run's resource.
 
     >>> name("0123456789abcdef", "operator")
     'wanbench-0123456789abcdef-operator'
@@ -177,12 +174,12 @@ def name(run: str, *parts: str) -> str:
 
 
 def description(tags: Tags) -> str:
-    """Write tags as the description of a resource: networks, subnets and rules have no labels."""
+    """Return tags as a resource's description, because networks, subnets and rules have no labels."""
     return json.dumps(tags.values())
 
 
 def tags_of(described) -> dict[str, str]:
-    """Read the tags of something that the API describes; empty if no run made it."""
+    """Return the tags in a resource's description; empty if no run made the resource."""
     try:
         tags = json.loads(described.description)
     except ValueError:
@@ -191,12 +188,12 @@ def tags_of(described) -> dict[str, str]:
 
 
 def last(link: str) -> str:
-    """The name at the end of a link."""
+    """Return the name at the end of a link."""
     return link.rpartition("/")[2]
 
 
-def _in_scope(service, name, scoped) -> Iterator:
-    """What one zone or region has; a scope that did not answer is an error, as what is not known is not gone."""
+def _in_scope(service, name, scoped) -> list:
+    """Return the items of one zone or region; CloudError if it did not answer, because it may have resources."""
     if scoped.warning.code not in ("", "NO_RESULTS_ON_PAGE"):
         raise CloudError(f"{service} in {name}: {scoped.warning.code}", scoped.warning.code)
-    yield from getattr(scoped, service)
+    return list(getattr(scoped, service))

@@ -1,4 +1,4 @@
-"""The lab of rented hosts on Google Cloud: a network and its rules for the run, a subnet and hosts in each region."""
+"""The lab of rented hosts on Google Cloud, which makes a network with rules, and a subnet and hosts in each region."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ IMAGE_PROJECT = "ubuntu-os-cloud"
 # Google's own name for the newest image of Ubuntu 24.04 by the architecture of a machine type.
 IMAGE_FAMILIES = {"X86_64": "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
 BOOT_GB = 10
-# Families of machine types whose processors count towards the quota CPUS; others have one of their own.
+# Families of machine types whose processors count towards the quota CPUS; others have separate quotas.
 SHARED_QUOTA = ("e2", "f1", "g1", "n1")
-# Errors after which another zone may have what this one lacks.
+# Error codes after which another zone may have capacity.
 NO_CAPACITY = ("ZONE_RESOURCE_POOL_EXHAUSTED", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "STOCKOUT")
-# Google deletes a host this long before its own timer would power it off: one that is off still costs its disks.
+# Google deletes a host this long before the host's timer would power it off, because disks of hosts that are off cost.
 AHEAD_S = 120
 DISK_TYPE = "pd-balanced"
-VOLUME_NAME = "wanbench"  # The name under which a host sees its volume.
-# Google's agent on the host must leave the host key that cloud-init sets.
+VOLUME_NAME = "wanbench"  # Name of the volume's device on a host.
+# Google's agent on the host must not replace the host key that cloud-init sets.
 GUEST_AGENT = {"/etc/default/instance_configs.cfg": "[InstanceSetup]\nset_host_keys = false\n"}
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where the hosts of a region can be launched: zones, the first choice first; `image_link` is for the API."""
+    """
+    Where and from which image a region's hosts can be launched. `zones` has the first choice first; `image_link` is the
+    image's name in calls of the API.
+    """
 
     wanted: Wanted
     image: str
@@ -48,7 +51,7 @@ class Site:
 
 
 def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
-    """Survey Google Cloud; see `RentedLab.survey`. Hosts that are launched `alongside` are in the same quotas."""
+    """Survey Google Cloud; see `RentedLab.survey`. Hosts launched `alongside` count towards the same quotas."""
     regions = {region.name: region for region in gcp.pages("regions", "list")}
     up = [name for name, region in regions.items() if region.status == "UP"]
     if off := [hosts.region for hosts in wanted if hosts.region not in up]:
@@ -67,7 +70,7 @@ def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ())
         elif hosts.zone is not None and hosts.zone not in zones:
             problems.append(f"{hosts.region} offers {instance_type} in {', '.join(zones)}, not in {hosts.zone}.")
         if regions[hosts.region].quota_status_warning.code:
-            notes.append(f"The quotas of {hosts.region} cannot be read.")
+            notes.append(f"The quotas of {hosts.region} cannot be read and were not checked.")
     all_cpus = 0
     for region in dict.fromkeys(hosts.region for hosts in wanted):
         quotas, needed = _quotas(regions[region]), Counter()
@@ -77,7 +80,7 @@ def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ())
                 needed += _needed(hosts, cpus, quotas)
                 all_cpus += cpus
         problems += too_small(region, needed, quotas, "IAM & Admin > Quotas")
-    # Hosts of each type have networks of their own.
+    # Hosts of each type have separate networks.
     networks = {"NETWORKS": len(types), "SUBNETWORKS": len(of_lab), "FIREWALLS": 2 * len(types)}
     of_project = networks | {"CPUS_ALL_REGIONS": all_cpus}
     problems += too_small("the project", of_project, _quotas(gcp.call("projects", "get")), "IAM & Admin > Quotas")
@@ -92,13 +95,13 @@ def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ())
 
 
 def _zones(gcp: Gcp, instance_type: str) -> dict[str, Any]:
-    """The machine type by each zone that offers it."""
+    """Return the description of a machine type in each zone that offers it, by zone."""
     offered = gcp.pages("machine_types", "aggregated_list", filter=f'name = "{instance_type}"')
     return {last(offer.zone): offer for offer in offered}
 
 
 def _cpus(types: Mapping[str, Any], region: str) -> int:
-    """Processors of a machine type, by the zones that offer it; 0 where none of the region's does."""
+    """Return the processors of a machine type, given as `_zones` does; 0 if no zone of the region offers it."""
     return next((offer.guest_cpus for zone, offer in types.items() if zone.rpartition("-")[0] == region), 0)
 
 
@@ -107,7 +110,7 @@ def _quotas(described) -> dict[str, tuple[float, float]]:
 
 
 def _needed(wanted: Wanted, cpus: int, quotas: Mapping) -> Counter:
-    """What hosts of a region, with so many processors in all, take of its quotas."""
+    """Return how much of each quota the hosts of a region need; `cpus` are the processors of all of them."""
     family = wanted.instance_type.partition("-")[0]
     own = f"{family.upper()}_CPUS"
     return Counter(
@@ -128,7 +131,7 @@ def _image(gcp: Gcp, machine_type):
 
 
 def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
-    """Launch the region's hosts, in the first zone that has them all. Returns the zone."""
+    """Launch the region's hosts in the first zone that has capacity for all, and return the zone."""
     wanted, tags = site.wanted, order.tags
     count = {"count": wanted.count, "min_count": wanted.count}
     properties = _properties(gcp, site, order, user)
@@ -141,7 +144,7 @@ def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
 
 
 def _running(gcp, region, run, zone) -> list[Instance]:
-    """The hosts that run and have a public address; LabError if one has ended."""
+    """Return the hosts that run and have a public address; LabError if a host has ended."""
     hosts = gcp.pages("instances", "list", zone=zone, filter=f"name eq {name(run, zone)}-.*")
     for host in hosts:
         if host.status not in ("PROVISIONING", "STAGING", "RUNNING"):
@@ -156,10 +159,10 @@ def _running(gcp, region, run, zone) -> list[Instance]:
 
 def make(gcp: Gcp, service: str, operation: str, tags: Tags, what: str = "", **asked) -> None:
     """
-    Make something, unless it is there, and return once it is.
+    Make a resource unless it exists, and return once it does.
 
-    The request's id follows from the run and from what is made, and so do all names: a request that is repeated because
-    its answer was lost makes nothing twice.
+    The request's id and all names follow from the run and from `what`, so that a request that is repeated because its
+    answer was lost makes nothing twice.
     """
     request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{tags.run}/{service}/{what}"))
     try:
@@ -218,11 +221,11 @@ def _public(host) -> str:
 
 class GcpLab(RentedLab):
     """
-    Hosts on Google Cloud; parameters and what else holds are those of `RentedLab`.
+    Hosts on Google Cloud; see `RentedLab`.
 
-    Its images are of Ubuntu 24.04, its volumes pd-balanced. A run has a network of its own, over which hosts also reach
-    each other's private addresses. Google deletes a host when its time is over (maxRunDuration). LabError if the extra
-    gcp is not installed.
+    The hosts run Ubuntu 24.04, and volumes are of type pd-balanced. A run makes a network, in which hosts also reach
+    each other's private addresses. Google deletes a host when its `ttl_s` is over (maxRunDuration). LabError if the
+    extra gcp is not installed.
     """
 
     kind, user = "gcp", "ubuntu"
@@ -231,11 +234,11 @@ class GcpLab(RentedLab):
     client_class, resources_class, survey = Gcp, GcpResources, staticmethod(survey)
 
     def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
-        """See `RentedLab.costs`; the disk from which a host starts is paid for like a volume."""
+        """See `RentedLab.costs`; the boot disk costs as much as a volume of its size."""
         return Costs(volume_gb=BOOT_GB + (volume_gb or 0), **wanted)
 
     def prepare(self, order: Order) -> None:
-        """Make the run's own network, closed to all but SSH from the operator: the default one lets everybody in."""
+        """Make the run's network, which admits only SSH from the operator; the default network admits everybody."""
         routing = {"auto_create_subnetworks": False, "routing_config": {"routing_mode": "REGIONAL"}}
         network = _named(order.tags) | routing
         make(self.client, "networks", "insert_unary", order.tags, network_resource=network)

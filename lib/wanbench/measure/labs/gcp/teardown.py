@@ -1,4 +1,4 @@
-"""What runs have made on Google Cloud: listed in the whole project at once, deleted, and swept up on confirmation."""
+"""List and delete the resources that runs have made on Google Cloud."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from wanbench.measure.labs.rented.resources import Resource, Resources
 from .clients import MODULE, Gcp, last, name, tags_of
 
 INSTANCE, DISK, RULE, SUBNET, NETWORK = "instance", "disk", "firewall rule", "subnet", "network"
-# A network is in no region, and one list shows the instances of all: so everything is in one place.
+# `Resources.place`: networks belong to no region, and one listing shows the instances of all regions.
 PROJECT = "the project"
 VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT")
 
 
 class GcpResources(Resources):
-    """Everything of a run, in all regions; see `Resources`."""
+    """The resources of runs in all regions; see `Resources`."""
 
     cloud, title, client_class, place = "gcp", "Google Cloud", Gcp, PROJECT
 
@@ -30,7 +30,7 @@ class GcpResources(Resources):
         return clock_at(self.client.endpoint)
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """See `Resources.listed`; the region is `PROJECT`, those of what is listed are Google's."""
+        """See `Resources.listed`; `region` is `PROJECT`, but the resources have Google's regions."""
         gcp, named = self.client, f"name eq {name(run or '')}.*"
         by_kind = {
             INSTANCE: gcp.pages("instances", "aggregated_list", filter=named),
@@ -61,7 +61,7 @@ class GcpResources(Resources):
 
 
 def _place_of(kind, item) -> str:
-    """The zone or region, as it is needed to delete what is there."""
+    """Return the resource's zone or region, which is needed to delete it."""
     if kind in (INSTANCE, DISK):
         return last(item.zone)
     return last(item.region) if kind == SUBNET else "global"
@@ -69,7 +69,7 @@ def _place_of(kind, item) -> str:
 
 def _state_of(kind, item) -> str:
     if kind == DISK and item.users:
-        return "in use"  # it goes with its instance
+        return "in use"  # it is deleted with its instance
     return item.status if kind in (INSTANCE, DISK) else ""
 
 
@@ -79,10 +79,10 @@ def sweep(*, client: Gcp | None = None, **options) -> int:
 
 
 def unusable() -> str | None:
-    """Why the project cannot be asked here; None if it may be. Nothing is asked over the network."""
+    """Return why the project cannot be used from here; None if it probably can. Makes no call."""
     if not installed(MODULE):
         return "the extra gcp is not installed"
     folder = Path(os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")).expanduser()
     if any(map(os.environ.get, VARIABLES)) or (folder / "application_default_credentials.json").exists():
         return None
-    return f"neither {' nor '.join(VARIABLES)} is set and gcloud left no credentials"
+    return f"neither {' nor '.join(VARIABLES)} is set, and there are no credentials of gcloud"

@@ -1,4 +1,4 @@
-"""What labs of rented hosts share, whichever cloud they are on: agreed to, launched, measured on, always taken down."""
+"""Labs of rented hosts, on any cloud: agree to the cost, launch hosts, measure, and always delete everything again."""
 
 from .hosts import Instance, Order, Wanted
 from .lab import RentedLab

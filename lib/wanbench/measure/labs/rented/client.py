@@ -1,4 +1,4 @@
-"""What the clients of clouds share: errors without identities, quotas, the time at a cloud, extras."""
+"""What the clients of all clouds use: errors without account names, checks of quotas, the cloud's time, extras."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class CloudError(LabError):
     """
     A cloud refuses a call or does not answer.
 
-    `code` is the cloud's own, such as "InsufficientInstanceCapacity"; empty where no answer came. `is_gone` is set
-    where the cloud does not have what was asked for. The message holds no account, user, project or key.
+    `code` is the cloud's error code, such as "InsufficientInstanceCapacity"; it is empty if no answer came. `is_gone`
+    is set if the resource does not exist. The message contains no account, user, project or key.
     """
 
     def __init__(self, message: str, code: str = "", *, is_gone: bool = False):
@@ -30,24 +30,27 @@ class CloudError(LabError):
 
 
 def hidden(text: str, private: Iterable[tuple[str, str]]) -> str:
-    """Replace what the patterns match, and shorten the text to a message."""
+    """Replace each (pattern, replacement) of `private` in a message, and shorten it to one line of 500 characters."""
     for pattern, instead in private:
         text = re.sub(pattern, instead, text)
     return " ".join(text.split())[:500]
 
 
 def too_small(where: str, needed: Mapping[str, float], quotas: Mapping[str, Sequence[float]], ask: str) -> list[str]:
-    """List quotas (used, limit) that are too small for what is needed; unknown ones are not checked."""
+    """
+    Return a sentence for each quota, given as (used, limit), that is too small for what is needed. Unknown quotas are
+    not checked. `ask` says where a larger quota can be requested.
+    """
     return [
-        f"{where}: {value} {name} are needed, {quotas[name][0]:g} of the quota of {quotas[name][1]:g} are in use; "
-        f"ask for more under {ask}."
+        f"{where}: {value} {name} are needed, but {quotas[name][0]:g} of the quota of {quotas[name][1]:g} are in use; "
+        f"request a larger quota under {ask}."
         for name, value in needed.items()
         if name in quotas and quotas[name][0] + value > quotas[name][1]
     ]
 
 
 def clock_at(address: str) -> datetime | None:
-    """Read the time from an HTTP server's answer, whatever else it answers; None if it has none."""
+    """Return the time in an HTTP server's answer, even if the answer is an error; None if it has no time."""
     try:
         request = urllib.request.Request(address, method="HEAD")
         try:
@@ -61,7 +64,7 @@ def clock_at(address: str) -> datetime | None:
 
 
 def installed(*modules: str) -> bool:
-    """Whether these modules can be imported; they are not, as that may take seconds."""
+    """Whether these modules are installed. They are not imported, because that may take seconds."""
     try:
         return all(find_spec(module) for module in modules)
     except ModuleNotFoundError:
@@ -69,7 +72,7 @@ def installed(*modules: str) -> bool:
 
 
 def how_to_install(title: str, package: str, extra: str) -> str:
-    """Say how to install the extra that hosts on a cloud need."""
+    """Return a sentence that says how to install the extra that a cloud needs."""
     return (
         f"Hosts on {title} need the package {package}: install the extra {extra}, in the checkout by "
         f"pip install './lib[{extra}]'."

@@ -1,4 +1,4 @@
-"""What a lab of rented hosts costs: shown and agreed to before anything starts, and held to a budget while it runs."""
+"""Costs of labs of rented hosts: estimate them, ask the user to agree before anything starts, and keep to a budget."""
 
 from __future__ import annotations
 
@@ -22,22 +22,20 @@ from wanbench.measure.labs.base import Host
 from .resources import everywhere, tell
 
 HOURS_PER_MONTH = 730
-# An environment variable; "1" stands for a yes to what a lab costs. `wanbench report --yes` sets it.
+# Name of an environment variable; the value "1" agrees to the cost of labs. `wanbench report --yes` sets it.
 YES_VARIABLE = "WANBENCH_YES"
 # The folder among a run's raw files in which each session records its lab's expected and actual cost.
 COSTS = "lab_cost"
 
-# Prefix of files there with the maximum cost of a session; a file stays only if its session was killed.
+# Prefix of files in this folder that hold the maximum cost of a session. A file remains only if its session was killed.
 IF_KILLED = "if-killed-"
 
 BETWEEN_REGIONS = "egress between regions"
 TO_INTERNET = "egress to internet"
 UNITS = {BETWEEN_REGIONS: "GB", TO_INTERNET: "GB", "volume": "GB-month", "MSK volume": "GB-month"}
-"""Units of prices; instances and other time-based items are priced per hour."""
+"""Units of prices; the prices of all other items, such as instances, are per hour."""
 SET_UP_S = 300.0
-"""
-Assumed time that an instance is paid for besides measuring: starting, installing tools, stopping.
-"""
+"""Assumed time that an instance is paid for in addition to measuring: starting, installing tools, stopping."""
 
 
 @cache
@@ -60,14 +58,14 @@ def _price_list() -> pd.DataFrame:
 
 def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.DataFrame:
     """
-    Prices in US dollars, as ranges over the regions of a cloud: columns cloud, item, low_usd, high_usd, unit, source,
-    as_of.
+    Return prices in US dollars, as ranges over the regions of a cloud: columns cloud, item, low_usd, high_usd, unit,
+    source, as_of.
 
-    The package's list, and instance types and egress between regions in `data/published/prices`, are for a first
-    estimate. Missing prices are
-    unknown unless `overrides` gives them: {cloud: {item: price}}, where a price is a number, or (lowest, highest).
-    Items are instance types and "public address" (per hour), "volume" (per GB-month), "egress between regions" and
-    "egress to internet" (per GB of 10^9 bytes).
+    They come from the package's own list, and for instance types and egress between regions from
+    `data/published/prices`; these suffice for a first estimate. `overrides` adds and replaces prices: {cloud: {item:
+    price}}, where a price is a number, or (lowest, highest). Items are instance types and "public address" (per hour),
+    "volume" (per GB-month), "egress between regions" and "egress to internet" (per GB of 10^9 bytes). An item that is
+    not in the table has no known price.
     """
     listed = {(row["cloud"], row["item"]): row for row in _price_list().to_dict("records")}
     for cloud, items in (overrides or {}).items():
@@ -82,15 +80,15 @@ def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.Dat
 
 
 class BudgetError(LabError):
-    """What is asked for would cost more than its budget allows, or what it costs is not agreed to."""
+    """The cost would exceed the budget, or the user does not agree to it."""
 
 
 @dataclass(frozen=True)
 class Estimate:
     """
-    What a lab is going to cost, or has cost, with `hours` of each host.
+    The expected or actual cost of a lab of `hosts` hosts, each for `hours`.
 
-    `table` has cloud, item, amount, unit, low_usd, high_usd, as `Costs.of` makes it.
+    `table`, made by `Costs.of`, has the columns cloud, item, amount, unit, low_usd, high_usd.
     """
 
     table: pd.DataFrame
@@ -99,31 +97,31 @@ class Estimate:
 
     @property
     def low_usd(self) -> float:
-        """The least it may cost, without items of unknown price."""
+        """Minimum cost, without items of unknown price."""
         return float(self.table["low_usd"].sum())
 
     @property
     def high_usd(self) -> float:
-        """The most, without items of unknown price."""
+        """Maximum cost, without items of unknown price."""
         return float(self.table["high_usd"].sum())
 
     @property
     def unknown(self) -> list[str]:
-        """Items whose amount or price is not known."""
+        """Items whose amount or price is unknown."""
         return list(dict.fromkeys(self.table.loc[self.table["high_usd"].isna(), "item"]))
 
     def __str__(self) -> str:
         lines = [f"  {self.hosts} hosts for {self.hours:.2f} hours each"]
         for row in self.table.itertuples():
-            amount = "amount not known" if row.amount != row.amount else f"{row.amount:.4g} {row.unit}"
-            usd = "not known" if row.high_usd != row.high_usd else f"{row.low_usd:.2f} to {row.high_usd:.2f} USD"
+            amount = "amount unknown" if row.amount != row.amount else f"{row.amount:.4g} {row.unit}"
+            usd = "unknown" if row.high_usd != row.high_usd else f"{row.low_usd:.2f} to {row.high_usd:.2f} USD"
             lines.append(f"  {row.cloud} {row.item:<24} {amount:>18}   {usd}")
-        and_unknown = f", and what is not known: {', '.join(self.unknown)}" if self.unknown else ""
+        and_unknown = f", plus items of unknown cost: {', '.join(self.unknown)}" if self.unknown else ""
         lines.append(f"  total {self.low_usd:.2f} to {self.high_usd:.2f} USD{and_unknown}")
         return "\n".join(lines)
 
     def as_dict(self) -> dict:
-        """In JSON types; what is not known is None."""
+        """Return the estimate in JSON types; unknown amounts and prices are None."""
         rows = self.table.astype("object").where(self.table.notna(), None).to_dict("records")
         return {"hosts": self.hosts, "hours": self.hours, "items": rows}
 
@@ -138,22 +136,22 @@ def agree(
     ask: Callable[[str], str] = input,
 ) -> None:
     """
-    Show what a lab will cost, and return only if that is agreed to: by `yes`, by WANBENCH_YES=1, or by an answer.
+    Show what a lab will cost, and return if the user agrees: by `yes`, by WANBENCH_YES=1, or by answering the question.
 
-    The budget covers this cost and what earlier sessions of the run have spent. BudgetError if the highest estimate, or
-    an unknown item, does not fit it, or nobody agrees.
+    The budget covers this cost and the cost of the run's earlier sessions. BudgetError if the highest estimate exceeds
+    the budget, if there is a budget and an item of unknown cost, or if the user does not agree.
     """
-    print("What this lab costs:", estimate, *(f"  note: {note}" for note in notes), sep="\n", file=sys.stderr)
+    print("This lab will cost:", estimate, *(f"  note: {note}" for note in notes), sep="\n", file=sys.stderr)
     if budget_usd is not None:
         if estimate.unknown:
             raise BudgetError(
-                f"The price or amount of {', '.join(estimate.unknown)} is not known, so the budget of "
-                f"{budget_usd:.2f} USD cannot be kept; give price_overrides and rate_bps, or no budget."
+                f"The price or amount of {', '.join(estimate.unknown)} is unknown, so it is not certain that the cost "
+                f"stays within the budget of {budget_usd:.2f} USD; set price_overrides and rate_bps, or no budget."
             )
         if spent_before_usd + estimate.high_usd > budget_usd:
-            before = f"{spent_before_usd:.2f} USD are spent on this run already, " if spent_before_usd else ""
+            before = f"after {spent_before_usd:.2f} USD already spent on this run, " if spent_before_usd else ""
             raise BudgetError(
-                f"Up to {estimate.high_usd:.2f} USD are expected, {before}the budget is {budget_usd:.2f} USD. "
+                f"This may cost up to {estimate.high_usd:.2f} USD, {before}but the budget is {budget_usd:.2f} USD. "
                 "Nothing was started."
             )
     if yes or os.environ.get(YES_VARIABLE) == "1":
@@ -162,19 +160,19 @@ def agree(
         answer = ask("Start it? [yes/no] ")
     except (EOFError, RuntimeError):  # a notebook's kernel without a user raises RuntimeError
         raise BudgetError(
-            f"This costs {estimate.low_usd:.2f} to {estimate.high_usd:.2f} USD and nobody can be asked here; "
-            f"`--yes` (or {YES_VARIABLE}=1) agrees to it. Nothing was started."
+            f"This costs {estimate.low_usd:.2f} to {estimate.high_usd:.2f} USD, and there is no terminal to ask for "
+            f"agreement; `--yes` (or {YES_VARIABLE}=1) agrees. Nothing was started."
         ) from None
     if answer.strip().lower() not in ("y", "yes"):
-        raise BudgetError("Not agreed to. Nothing was started.")
+        raise BudgetError("The cost was not agreed to. Nothing was started.")
 
 
 def spent_before_usd(folder: Path) -> float:
     """
-    What earlier sessions of the run in this folder have spent at most, by the files that their labs left.
+    Return the maximum cost of the earlier sessions of the run in this folder, from the files that their labs wrote.
 
-    A session that was killed counts as if its hosts had run until they ended themselves; an item of unknown price does
-    not count.
+    The hosts of a session that was killed are assumed to have run until they ended themselves. Items of unknown price
+    are not included.
     """
     paths = sorted(folder.glob(f"{COSTS}/*.json"))
     items = (item for path in paths for item in json.loads(path.read_text())["spent"]["items"])
@@ -182,21 +180,22 @@ def spent_before_usd(folder: Path) -> float:
 
 
 def check_budget(spent_usd: float, next_usd: float, budget_usd: float) -> None:
-    """BudgetError if what comes next would exceed the budget; what is done is kept, and the next call goes on."""
+    """Raise BudgetError if the next round would exceed the budget."""
     if spent_usd + next_usd > budget_usd:
         raise BudgetError(
-            f"About {spent_usd:.2f} USD are spent, the next round takes up to {next_usd:.2f}, and the budget is "
-            f"{budget_usd:.2f} USD: stopped here. What is measured is kept."
+            f"Stopped: about {spent_usd:.2f} USD are spent, the next round may cost up to {next_usd:.2f} USD, and the "
+            f"budget is {budget_usd:.2f} USD. The measurements are kept."
         )
 
 
 class Costs:
     """
-    Costs of equal hosts in some regions of one cloud (names of the catalogue).
+    Costs of equal hosts in some regions of one cloud.
 
-    `per_host_hour` is what an hour of a host uses in addition to its instance type; by default a public address, and
-    its volume. In the table `prices`, `overrides` replace `listed` (the cloud's own list), which replace the dated
-    tables. `notes` are shown to whoever is asked to agree.
+    `regions` are names of the catalogue. `per_host_hour` is the amount of each further item that a host uses in an
+    hour; by default one public address and the host's volume. Prices in `overrides` take precedence over those in
+    `listed` (the cloud's own price list), and these over the tables in the package. `notes` are shown when the user is
+    asked to agree.
     """
 
     def __init__(
@@ -223,8 +222,10 @@ class Costs:
         self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float, *, set_up_s: float = 0.0
     ) -> Estimate:
         """
-        Cost of each host for `measuring_s` plus `set_up_s`, and of traffic by (sending region, receiving region), None
-        if unknown: the cloud charges for what leaves a region of its own, within the cloud or to the internet.
+        Return the cost of all hosts for `measuring_s` plus `set_up_s`, and of the traffic.
+
+        `sent_bytes` is the traffic by (sending region, receiving region); None if it is unknown. The cloud charges for
+        the bytes that leave one of its regions, for another of its regions or for the internet.
         """
         hours = (measuring_s + set_up_s) / 3600
         within = to_internet = math.nan
@@ -244,22 +245,25 @@ class Costs:
 
 
 class Meter:
-    """What hosts have sent, and for how long they have run, since it was made."""
+    """Counts how long hosts have run since the meter was made, and how much they have sent."""
 
     def __init__(self):
-        # By the wall clock: a monotonic one stands still while this machine sleeps, and hosts do not.
+        # The wall clock, because a monotonic clock stops while this machine sleeps.
         self._started, self._ended, self._sent = datetime.now(UTC), None, {}
 
     def stop(self) -> None:
-        """The hosts are gone: neither time nor bytes are counted any more."""
+        """Stop counting, because the hosts are deleted."""
         self._ended = datetime.now(UTC)
 
     def running_s(self) -> float:
-        """Time in s from when it was made until now, or until it was stopped."""
+        """Return the seconds from making the meter until now, or until it was stopped."""
         return max(0.0, ((self._ended or datetime.now(UTC)) - self._started).total_seconds())
 
     def sent(self, hosts: Sequence[Host], target: str) -> dict[tuple[str, str], float]:
-        """Bytes by (region, target). A silent host counts with its last answer, and a message says so."""
+        """
+        Return the bytes that hosts sent, by (region, target). If a host does not answer, its last count is used, and a
+        message is printed.
+        """
         if self._ended is None:
             everywhere(self._count, hosts)
         by_region: dict[tuple[str, str], float] = {}
@@ -271,12 +275,12 @@ class Meter:
         try:
             self._sent[host.name] = (host.region, bytes_sent(host))
         except LabError as error:
-            why = "what it sent since it was last asked is not counted"
-            tell(f"wanbench: the costs are too low, as {why}: {error}")
+            why = "the bytes that this host sent since its last answer are not counted"
+            tell(f"wanbench: the costs are too low, because {why}: {error}")
 
 
 def bytes_sent(host: Host) -> float:
-    """Bytes that all interfaces of a host but the loopback have sent."""
+    """Return the bytes that all interfaces of a host except the loopback have sent."""
     lines = host.run(["cat", "/proc/net/dev"], timeout_s=30).stdout.decode().splitlines()[2:]
     parts = (line.partition(":") for line in lines)
     return float(sum(int(rest.split()[8]) for name, _, rest in parts if name.strip() != "lo"))

@@ -1,4 +1,4 @@
-"""Hosts of a cloud: what is asked and given, their first start, and how they are made ready for measuring."""
+"""Hosts of a cloud: what a lab requests, what the cloud launches, their first boot, and their preparation."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from wanbench.measure.labs.ssh import SshHost
 from .client import CloudError
 from .resources import Tags, everywhere, tell
 
-START_TIMEOUT_S = 300.0  # Timeout for the cloud to have all hosts of a region run.
+START_TIMEOUT_S = 300.0  # Timeout for all hosts of a region to be running.
 OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
 _INSIDE = "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/3"
-# Private, local and reserved networks: no login arrives from them, so rented hosts would wait for it in vain.
+# Private, local and reserved networks, from which no login can reach a rented host.
 INSIDE = tuple(map(ipaddress.IPv4Network, _INSIDE.split()))
 VOLUME_FOLDER = "/wanbench"
 PYTHON_FOLDER = "/opt/wanbench"
-# A Python besides the distribution's own, with the modules that Kafka's experiments import on a host.
+# A virtual environment on the host, with the modules that Kafka's experiments import there.
 HOST_PYTHON = f"{PYTHON_FOLDER}/bin/python"
 MODULES = ("kafka-python", "confluent-kafka")
 
@@ -52,8 +52,8 @@ AccuracySec=1s
 [Install]
 WantedBy=timers.target
 """
-START_S = 600.0  # Timeout for a host to start and answer by SSH, and again for it to install its packages.
-# For nft: the inverse of the cloud's translation. SSH, over which our commands arrive, is left alone.
+START_S = 600.0  # Timeout for a host to boot and answer by SSH, and again for installing its packages.
+# Rules for nft that undo the cloud's address translation, except for SSH, over which commands arrive.
 OWN_ADDRESS_RULES = """table ip wanbench {{
   chain arriving {{
     type nat hook prerouting priority dstnat; policy accept;
@@ -68,7 +68,7 @@ OWN_ADDRESS_RULES = """table ip wanbench {{
 """
 INTERNET, PRIVATE = "internet", "private"
 PATHS = (INTERNET, PRIVATE)
-# For nft; the first two lines remove the table of the previous path, whether or not there is one.
+# Rules for nft; the first two lines remove the table of the previous path, if there is one.
 PATH_RULES = """table ip wanbench_path
 delete table ip wanbench_path
 table ip wanbench_path {{
@@ -84,8 +84,8 @@ Zone = TypeVar("Zone")
 @dataclass(frozen=True)
 class Wanted:
     """
-    Hosts of one region (by the cloud's own name): how many, of which type; the zone, and the subnet that exists
-    already, if only one will do.
+    The hosts that a lab requests in one region (the cloud's own name for it). `zone` and `subnet` (an existing one) are
+    None if any will do.
     """
 
     region: str
@@ -98,7 +98,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Order:
-    """What is the same for all hosts of a run; `first_start` is the cloud-config document, see `user_data`."""
+    """What all hosts of a run have in common; `first_start` is the cloud-config document, see `user_data`."""
 
     tags: Tags
     public_key: str
@@ -107,7 +107,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Instance:
-    """A host that runs; `region` is the cloud's own name."""
+    """A running host; `region` is the cloud's own name for its region."""
 
     id: str
     region: str
@@ -119,7 +119,10 @@ class Instance:
 def in_first_zone(
     zones: Iterable[Zone], launch: Callable[[Zone], object], wanted: Wanted, no_capacity: Iterable[str]
 ) -> Zone:
-    """Launch in the first zone that has all hosts, and return it; LabError with each zone's refusal if none has."""
+    """
+    Call `launch` for one zone after the other until one has capacity for all hosts, and return this zone. LabError with
+    each zone's error if none has. `no_capacity` are the cloud's error codes for a lack of capacity.
+    """
     refusals = []
     for zone in zones:
         try:
@@ -133,18 +136,21 @@ def in_first_zone(
 
 
 def once_running(running: Callable[[], list[Instance]], wanted: Wanted, poll_s: float) -> list[Instance]:
-    """Ask for the hosts that run until all do; LabError when time runs out."""
+    """Call `running` until all wanted hosts run, and return them; LabError after `START_TIMEOUT_S`."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while len(instances := running()) < wanted.count:
         if time.monotonic() > deadline:
             few = f"{len(instances)} of {wanted.count} hosts"
-            raise LabError(f"{few} in {wanted.region} run after {START_TIMEOUT_S:g} s.")
+            raise LabError(f"Only {few} in {wanted.region} are running after {START_TIMEOUT_S:g} s.")
         time.sleep(poll_s)
     return sorted(instances, key=lambda instance: instance.id)
 
 
 def operator(address: str | None) -> str:
-    """The operator's network in CIDR form, from an address or `OPERATOR_VARIABLE`; ParameterError if it is none."""
+    """
+    Return the network from which the operator logs in, in CIDR form. `address` is an address or a network; None: the
+    value of `OPERATOR_VARIABLE`. ParameterError if it is neither, or not public.
+    """
     given = address or os.environ.get(OPERATOR_VARIABLE, "")
     try:
         network = ipaddress.IPv4Network(given)
@@ -157,7 +163,7 @@ def operator(address: str | None) -> str:
 
 
 def key_pair() -> tuple[str, str]:
-    """A new ed25519 key in OpenSSH's formats: private, public."""
+    """Make an ed25519 key, and return its private and public part in OpenSSH's formats."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.OpenSSH, form.NoEncryption())
     public = key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
@@ -175,15 +181,16 @@ def user_data(
     files: Mapping[str, str] | None = None,
 ) -> str:
     """
-    A cloud-config document for a distribution with cloud-init and systemd.
+    Return the cloud-config document of a host, for a distribution with cloud-init and systemd.
 
-    The host powers off at `expires_at` even if nobody reaches it any more and even after a reboot. A relative shutdown
-    runs alongside the timer from the first seconds on, in case a later step of the start hangs.
+    A timer powers the host off at `expires_at`, also after a reboot and if nobody can reach the host any more. In case
+    a later step of the first boot hangs, a shutdown at the same time is scheduled before it.
 
-    `host_key` becomes the host's only one, ed25519 in OpenSSH's formats. `python`, the command of the distribution's
-    Python of 3.11 or newer, makes `HOST_PYTHON`, which gets `MODULES` from PyPI in the versions that are installed
-    here; where that fails, only Kafka cannot be run. `volume_device` is an empty volume, to be formatted and mounted on
-    `VOLUME_FOLDER`. `files` ({path: content}) are written before other services start.
+    `host_key` becomes the host's only SSH host key (ed25519, in OpenSSH's formats). `python` is the command of the
+    distribution's Python, 3.11 or newer; it makes the virtual environment of `HOST_PYTHON`, in which `MODULES` are
+    installed from PyPI in the versions installed here. If this fails, only Kafka cannot be run. `volume_device` is the
+    device of an empty volume, which is formatted and mounted on `VOLUME_FOLDER`. `files` ({path: content}) are written
+    before other services start.
     """
     left_min = max(1, round((expires_at - datetime.now(UTC)).total_seconds() / 60))
     when = expires_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -201,7 +208,7 @@ def user_data(
         "runcmd": [
             [python, "-m", "venv", PYTHON_FOLDER],
             [HOST_PYTHON, "-m", "pip", "install", "--no-input", *(f"{name}=={version(name)}" for name in MODULES)],
-            # The last command's status is that of the whole first start.
+            # The status of the last command becomes the status of the whole first boot.
             ["systemctl", "enable", "--now", "wanbench-expiry.timer"],
         ],
     }
@@ -215,9 +222,9 @@ def user_data(
 
 def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Host]]:
     """
-    Hosts by region, numbered from `first`, that have a name and no address yet.
+    Return hosts by region, numbered from `first`, that have names and no addresses yet.
 
-    Clusters are placed on them, and refused, before anything is paid for.
+    With these, the placement of a Kafka cluster can be checked before any host is paid for.
     """
     return {
         region: [SshHost(f"{region}/{number}", region, "") for number in range(first, first + hosts.count)]
@@ -227,11 +234,10 @@ def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Hos
 
 def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, leaving: Event) -> None:
     """
-    Wait until a host answers and has finished its first start; set its sysctls, and find the Python made for Kafka.
+    Wait until a host answers and has finished its first boot; then set its sysctls and `host.python`.
 
-    If it has a volume, its scratch folder is there, and so are the logs of brokers.
-
-    LabError if it does not answer within `START_S`, or once `leaving` is set and the host closed.
+    If the host has a volume, its scratch folder is moved to the volume, which then also holds the logs of brokers.
+    LabError if the host does not answer within `START_S`, or if `leaving` is set meanwhile.
     """
     deadline = time.monotonic() + START_S
     while True:
@@ -242,7 +248,7 @@ def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, l
             if time.monotonic() > deadline or leaving.wait(2):
                 raise
     if leaving.is_set():
-        raise LabError(f"{host.name} is not made ready, as the lab is being left.")
+        raise LabError(f"{host.name} is not prepared, because the lab is closing.")
     # Status 2: done, with errors that it could recover from.
     host.run(["cloud-init", "status", "--wait"], timeout_s=START_S, ok=(0, 2))
     if host.run(["test", "-x", HOST_PYTHON], timeout_s=30, ok=None).returncode == 0:
@@ -257,7 +263,7 @@ def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, l
 
 
 def close(host: Host) -> None:
-    """Close the connection to a host that is given back. What goes wrong is only printed: the host must go anyway."""
+    """Close the connection to a host that will be deleted. An error is only printed, so that the host is deleted."""
     try:
         host.close()
     except Exception as error:
@@ -265,7 +271,7 @@ def close(host: Host) -> None:
 
 
 def own_public_address(host: Host, private: str, public: str) -> None:
-    """Give the host its public address, on the loopback interface. Needs ip and nft there, and the rights of root."""
+    """Assign the host's public address to its loopback interface. The host needs ip, nft and root's rights."""
     private, public = str(ipaddress.IPv4Address(private)), str(ipaddress.IPv4Address(public))
     host.run(["ip", "address", "replace", f"{public}/32", "dev", "lo"], timeout_s=30)
     load_rules(host, "own-address", OWN_ADDRESS_RULES.format(private=private, public=public))
@@ -273,18 +279,18 @@ def own_public_address(host: Host, private: str, public: str) -> None:
 
 class Paths:
     """
-    The path on which `hosts` (each with its private address) reach each other's public addresses. New connections take
-    the path that was selected last.
+    Selects the path of new connections between hosts: over the internet, or over a private link.
 
-    On the private path, a host sends packets for the public address of a host in another region to that host's private
-    address instead. Programs, and the addresses that brokers advertise, stay the same, so trials can alternate.
+    `hosts` are (host, private address). On the private path, each host sends packets for the public address of a host
+    in another region to that host's private address instead. Commands, and the addresses that brokers advertise, are
+    the same on both paths, so trials can alternate between them.
     """
 
     def __init__(self, hosts: Sequence[tuple[Host, str]]):
         self._hosts = list(hosts)
 
     def use(self, name: str) -> None:
-        """Have all hosts use the path of this name, one of `PATHS`; CommandError if one cannot."""
+        """Make all hosts use a path, one of `PATHS`; CommandError if a host cannot."""
         check_choice("path", name, PATHS)
         everywhere(lambda host: self._set(host, name), [host for host, _ in self._hosts])
 
@@ -298,7 +304,7 @@ class Paths:
 
 
 def load_rules(host: Host, name: str, rules: str) -> None:
-    """Put rules for nft on a host, and load them."""
+    """Copy rules for nft to a host, and load them."""
     target = f"{host.scratch}/{name}.nft"
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "rules")

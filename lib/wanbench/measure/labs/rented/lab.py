@@ -1,4 +1,4 @@
-"""The lab of hosts that a cloud rents out."""
+"""The lab of hosts that are rented from one cloud."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from .resources import SETTLE_S, Resources, Tags, everywhere, take_down, tell
 from .tenancy import Tenancy
 
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
-# Default lifetime of hosts over the time that the plan expects; half an hour is added, for a slow start.
+# Default lifetime of hosts as a multiple of the plan's expected time; half an hour is added, for a slow start.
 TTL_OVER_EXPECTED = 2.0
 
 
 class RentedLab(Tenancy):
     """
-    Hosts of one cloud: launched on entering, gone on leaving, whatever happened.
+    Hosts of one cloud, which are launched on entering and deleted on leaving, also after an error.
 
-    Three things end a host: this class, a timer on the host itself, and `wanbench sweep`. A cloud supplies the abstract
-    methods, its client and its `Resources`.
+    Three things end a host: this class, a timer on the host itself, and `wanbench sweep`. The subclass of a cloud
+    defines the abstract methods and the class attributes.
 
     Parameters
     ----------
@@ -56,54 +56,62 @@ class RentedLab(Tenancy):
         Not used: the network is real.
     hosts_per_region : int
     sysctls : mapping, optional
-        Set on every host.
+        Kernel settings to make on every host.
     instance_type : str
     zones : {region: zone}, optional
-        Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
+        The zone of each region's hosts, such as {"aws:eu-west-1": "eu-west-1b"}; by default the first zone that has
+        capacity.
     volume_gb : int, optional
-        A volume on every host, mounted on /wanbench, for what commands write, such as brokers' logs.
+        Size of a volume on every host, mounted on /wanbench, for files of commands, such as brokers' logs. By default
+        there is no volume.
     operator_address : str, optional
-        The address that may log in, or a small network (such as 192.0.2.0/28); by default that in the environment
+        The address, or a small network (such as 192.0.2.0/28), that may log in; by default the value of the environment
         variable WANBENCH_OPERATOR_ADDRESS, which keeps it out of manifests.
     owner : str, optional
-        Who can be asked about the hosts; a tag. By default the name of the user here.
+        Tag of all resources: whom to ask about them. By default the user's name on this machine.
     ttl_s : int, optional
-        After this the hosts end themselves; by default it follows from the plan.
+        Time after which the hosts end themselves; by default it follows from the plan.
     budget_usd : float, optional
-        Refuse or stop a run that would exceed it, from opening to closing the lab, at the highest prices.
+        Maximum cost of the run, from opening to closing the lab, at the highest prices. A run that would exceed it is
+        refused or stopped.
     price_overrides : {item: price}, optional
-        Prices in place of the cloud's price list and the dated tables; see `wanbench.measure.labs.rented.costs.prices`.
+        Prices that replace those of the cloud's price list and of the tables in the package; see
+        `wanbench.measure.labs.rented.costs.prices`.
     packages : sequence of str, optional
         Packages to install on the hosts; by default those of the class.
     subnets : {region: id}, optional
-        Subnets that exist, one for each region, which a VPN or a private link joins with those of the other hosts.
-        Trials can then choose between two paths: see `Paths`.
+        Existing subnets, one for each region, which a VPN or a private link joins. Trials can then choose between two
+        paths; see `Paths`.
     private_addresses : bool
-        Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
+        Measure between the hosts' private addresses, where a VPN or a private link joins the regions.
     yes : bool
         Agree to the cost.
     client : optional
-        In place of a new one of `client_class`.
+        The client of the cloud's API; by default a new one of `client_class`.
 
     Attributes
     ----------
     survey(client, wanted, alongside)
-        Supplied by a cloud, as all in the next line: finds where everything can be launched, in the order of `wanted`,
-        and notes on what is not known. Makes nothing. LabError names every region that is off, every type that a region
-        or zone lacks, and every quota that is too small.
+        Defined by the cloud. Returns a site for each item of `wanted`, which says where its hosts can be launched, and
+        notes on what is not known. It makes nothing. A LabError names every region that is disabled, every type that a
+        region or zone lacks, and every quota that is too small.
     kind, user, packages, takes_subnets, python, volume_device, files
-        Supplied by a cloud: its name in regions; who logs in to the hosts, and may use sudo; packages that measure
-        paths, give a host its public address, watch it, and run Kafka; whether hosts can be in subnets that exist; the
-        hosts' Python from which `HOST_PYTHON` is made, the device of a volume, and files written at first (see
-        `user_data`).
+        Defined by the cloud: its name in regions; the user that logs in to the hosts, and may use sudo; the packages
+        for measuring paths, address translation, monitoring and Kafka; whether hosts can be in existing subnets; the
+        distribution's Python, the device of a volume, and the files to write at first boot (see `user_data`).
     sends_to : str
-        Assumed destination of all bytes that hosts send, which are not counted by target: within the cloud.
+        Assumed destination of all bytes that hosts send, because their targets are not counted: the same cloud.
     is_charged : bool
-        Whether the bytes that a plan sends are among the costs of this lab, not of another combined with it.
-    wanted, alongside : dict, list
-        Region (of the catalogue) to what is asked of it; what is asked of the labs that are combined with this one.
+        Whether this lab pays for the bytes that a plan sends; false if another lab that is combined with it does.
+    wanted : dict
+        The hosts that each region (of the catalogue) must have.
+    alongside : list
+        The hosts of the labs that are combined with this one.
 
-    Raises ParameterError if a parameter is not as described; see also `Tenancy`.
+    Raises
+    ------
+    ParameterError
+        If a parameter is not as described; see also `Tenancy`.
     """
 
     user: str
@@ -143,13 +151,13 @@ class RentedLab(Tenancy):
         self.title = cloud_title(self.kind)
         if other := [name for name in regions if not name.startswith(f"{self.kind}:")]:
             raise ParameterError(
-                f"A lab on {self.title} has no host in {', '.join(other)}; allowed: regions of {self.kind}."
+                f"A lab on {self.title} cannot have hosts in {', '.join(other)}; allowed: regions of {self.kind}."
             )
         zones, subnets = dict(zones or {}), dict(subnets or {})
         if strange := set(zones) - set(regions):
             raise refusal("zones", sorted(strange), f"zones of {', '.join(regions)}")
         if subnets and (set(subnets) != set(regions) or not self.takes_subnets or private_addresses):
-            allowed = "one for each region, without private_addresses" if self.takes_subnets else "none here"
+            allowed = "one for each region, without private_addresses" if self.takes_subnets else "none on this cloud"
             raise refusal(f"subnets of the lab on {self.title}", subnets, allowed)
         self.path_names = PATHS if subnets else ()
         count = check_number("hosts_per_region", hosts_per_region, 1, 50, whole=True)
@@ -181,21 +189,21 @@ class RentedLab(Tenancy):
     @abstractmethod
     def launch(self, site: Any, order: Order) -> list[Instance]:
         """
-        Launch a region's hosts, closed to all but the operator's SSH, and return them once they run.
+        Launch a region's hosts, which admit only the operator's SSH, and return them once they run.
 
-        Called for all regions at once, from threads. What is made carries the order's tags from the call that makes
-        it. LabError if the hosts cannot be had; what is made until then is taken down by `resources`.
+        Called for all regions concurrently, in threads. Every resource must have the order's tags from the call that
+        makes it. LabError if the hosts cannot be launched; the caller then deletes everything that carries the tags.
         """
 
     @abstractmethod
     def let_in(self, order: Order, addresses: Sequence[str]) -> None:
-        """Open all hosts to these addresses (the lab's hosts), with every protocol."""
+        """Make all hosts admit every protocol from these addresses, which are those of the lab's hosts."""
 
     def prepare(self, order: Order) -> None:
-        """Make what all regions share, before any of them is worked on."""
+        """Make what all regions share. Called before any `launch`."""
 
     def costs(self, **wanted) -> Costs:
-        """The costs of what is wanted, given as `Costs` takes it; with the cloud's own price list, if it has one."""
+        """Return the costs of the wanted hosts (the parameters of `Costs`), with the cloud's own price list if any."""
         return Costs(**wanted)
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
@@ -224,7 +232,10 @@ class RentedLab(Tenancy):
         return self._costs.of(self._charged(sent_bytes), measuring_s)
 
     def _charged(self, sent_bytes: Mapping[tuple[str, str], float] | None) -> Mapping | None:
-        """What this lab pays for: also what stays in a region, if it goes from one public address to another."""
+        """
+        Return the bytes that this lab pays for. Traffic between public addresses is paid for even within a region, so
+        its target is given as outside the region.
+        """
         if not self.is_charged or sent_bytes is None or self.private_addresses:
             return sent_bytes if self.is_charged else {}
         return {(a, b if a != b else f"{self.kind}:"): n for (a, b), n in sent_bytes.items()}
@@ -278,8 +289,8 @@ class RentedLab(Tenancy):
         everywhere(self._prepare_host, self.pairs())
 
     def leave(self) -> None:
-        """Stop waiting for hosts that start, because somebody interrupted."""
-        tell(f"wanbench: what was begun on {self.title} is waited for, then taken down.")
+        """Stop waiting for hosts that are starting, because the user interrupted."""
+        tell(f"wanbench: requests to {self.title} that have begun are completed, then everything is deleted.")
         self._leaving.set()
         everywhere(close, self.all_hosts())
 
@@ -290,7 +301,7 @@ class RentedLab(Tenancy):
         return [instance for instances in self.instances.values() for instance in instances]
 
     def number_from(self, first: int) -> None:
-        """Name the hosts of each region by numbers from this on, where they are not the first of a lab."""
+        """Number the hosts of each region from `first`, because other labs have the hosts before it."""
         self._first, self.own_hosts = first, not_launched(self.wanted, first)
 
     def _host(self, region: str, number: int, instance: Instance) -> Host:
@@ -299,11 +310,11 @@ class RentedLab(Tenancy):
         return self._connect(f"{region}/{number}", region, self._address(instance), login, sudo=True)
 
     def _address(self, instance: Instance) -> str:
-        """The address used for measuring."""
+        """Return the address used for measuring."""
         return instance.private_address if self.private_addresses else instance.public_address
 
     def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:
-        """Wait until a host is ready, and give it its address."""
+        """Wait until a host is ready, and assign its public address."""
         host, instance = host_and_instance
         make_ready(host, sysctls=self.sysctls, has_volume=self.has_volume, leaving=self._leaving)
         if not self.private_addresses:

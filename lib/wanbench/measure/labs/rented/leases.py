@@ -1,6 +1,8 @@
 """
-Which runs are still driven from this machine: a lease is a file that its driver holds locked, and that the kernel lets
-go when the driver ends, however it ends.
+Leases: files that show which runs are still controlled from this machine.
+
+The process that controls a run, its driver, keeps the lease locked; the kernel releases the lock when the driver ends
+for whatever reason.
 """
 
 from __future__ import annotations
@@ -19,16 +21,16 @@ HELD, FREE, UNKNOWN = "held", "free", "unknown"
 
 
 def lease_folder() -> Path:
-    """`leases/` of the data folder; a file per run that was opened from here and is not known to be taken down."""
+    """Return the folder `leases` in the data folder: a file for each run of which resources may still exist."""
     return data_folder() / "leases"
 
 
 class Lease:
     """
-    A run's lease, written before the run's first resource is made and removed once nothing of it is left.
+    The lease of a run: written before the run's first resource is made, and removed when no resource is left.
 
-    `run` is the id that all resources of the run carry as a tag; `folder`, of mode 0700, is for its keys and goes with
-    it; the file itself says on which cloud the run is, and in which account, by a hash.
+    `run` is the id with which all resources of the run are tagged. `folder`, of mode 0700, holds the run's keys and is
+    removed with the lease. The file contains the name of the cloud and a hash of the account.
     """
 
     def __init__(self, cloud: str, account: str):
@@ -39,13 +41,13 @@ class Lease:
         self._file = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)
         os.write(self._file, f"{cloud}\n{_hash(account, self.run)}\n".encode())
-        unfinished.rename(path)  # a lease that `sweep` can see is held already
+        unfinished.rename(path)  # now that it is locked, `sweep` may see it
         self.folder = _keys_of(path)
         self.folder.mkdir(mode=0o700)
 
     def end(self, take_down: Callable[[str], list[str]]) -> list[str]:
-        """Take down what the run made, by its id, and let go; what remains."""
-        left = ["not known: taking down was cut short"]
+        """Call `take_down` with the run's id and release the lease; return what `take_down` could not delete."""
+        left = ["unknown, because deleting was interrupted"]
         try:
             left = take_down(self.run)
         finally:
@@ -53,32 +55,32 @@ class Lease:
         return left
 
     def release(self, all_gone: bool) -> None:
-        """Let go; the file stays where something of the run is left, so that `sweep` knows the run as orphaned."""
+        """Unlock the lease. Its file is removed only if `all_gone`; otherwise `sweep` treats the run as orphaned."""
         if all_gone:
             forget(lease_path(self.run))
         os.close(self._file)
 
 
 def lease_path(run: str) -> Path:
-    """The file of a run's lease. A run's id comes from a tag, so it may be anything and names no other folder."""
+    """Return the path of a run's lease. Other characters of the id are dropped, as anybody can set the tag with it."""
     return lease_folder() / f"{''.join(c for c in run if c.isalnum())}.lease"
 
 
 def lease_state(run: str) -> str:
-    """HELD by a driver on this machine, FREE because its driver has ended, or UNKNOWN: opened elsewhere."""
+    """Return HELD (by a driver on this machine), FREE (its driver has ended) or UNKNOWN (opened on another machine)."""
     return _state(lease_path(run))
 
 
 def free_leases(cloud: str | None = None) -> list[Path]:
-    """Leases whose driver has ended without seeing everything gone; of all clouds if None."""
-    found = [path for path in sorted(lease_folder().glob("*.lease")) if _state(path) == FREE]
-    return [path for path in found if cloud in (None, path.read_text().partition("\n")[0])]
+    """Return the leases on a cloud (None: on all) whose driver ended before all resources were deleted."""
+    free = [path for path in sorted(lease_folder().glob("*.lease")) if _state(path) == FREE]
+    return [path for path in free if cloud in (None, path.read_text().partition("\n")[0])]
 
 
 def is_of(path: Path, account: str) -> bool:
-    """Whether the run of this lease is in this account; so is one whose lease names none, as earlier ones did."""
-    _, _, marked = path.read_text().strip().partition("\n")
-    return marked in ("", _hash(account, path.stem))
+    """Whether the run of this lease is in this account; true also for old leases, which have no account."""
+    _, _, account_hash = path.read_text().strip().partition("\n")
+    return account_hash in ("", _hash(account, path.stem))
 
 
 def forget(path: Path) -> None:
@@ -88,7 +90,7 @@ def forget(path: Path) -> None:
 
 
 def _hash(account, run):
-    """Costly to compute, so that nobody finds an account of twelve digits by trying all."""
+    """Hash an account; slowly, so that nobody can find an account of twelve digits by trying all."""
     return hashlib.scrypt(account.encode(), salt=run.encode(), n=2**13, r=8, p=1, dklen=16).hex()
 
 

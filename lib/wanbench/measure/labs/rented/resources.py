@@ -1,6 +1,6 @@
 """
-Tags of everything that runs make, and taking it down: list what carries a tag, delete it, list again until nothing is
-left.
+The tags of all resources that runs make, and their deletion: list the resources with a tag, delete them, and list again
+until nothing is left.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from wanbench.errors import LabError
 
 from .client import CloudError
 
-# Tags of every resource. wanbench uses these names for every cloud, even if a cloud needs another spelling.
+# Names of the tags of every resource; wanbench uses these also where a cloud needs another spelling.
 CAMPAIGN, OWNER, EXPIRES, RUN = "wanbench:campaign", "wanbench:owner", "wanbench:expires", "wanbench:run"
 
 
 @dataclass(frozen=True)
 class Tags:
-    """What the resources of one run carry; `expires_at` is when its hosts end themselves."""
+    """The tags of all resources of one run; `expires_at` is the time when its hosts end themselves."""
 
     run: str
     campaign: str
@@ -33,13 +33,13 @@ class Tags:
     expires_at: datetime
 
     def values(self) -> dict[str, str]:
-        """Tag to value, none longer than clouds allow."""
+        """Return the value of each tag, not longer than clouds allow."""
         expires = self.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return {RUN: self.run, CAMPAIGN: self.campaign[:256], OWNER: self.owner[:256], EXPIRES: expires}
 
 
 def expiry(tags: Mapping[str, str]) -> datetime | None:
-    """The time in the expiry tag; None if it is missing or unreadable."""
+    """Return the time in the expiry tag; None if it is missing or unreadable."""
     try:
         return datetime.strptime(tags[EXPIRES], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except (KeyError, ValueError):
@@ -47,21 +47,21 @@ def expiry(tags: Mapping[str, str]) -> datetime | None:
 
 
 def is_expired(tags: Mapping[str, str], now: datetime) -> bool:
-    """Whether the expiry tag lies in the past; one that is missing or unreadable does not."""
+    """Whether the time in the expiry tag has passed; false if the tag is missing or unreadable."""
     expires = expiry(tags)
     return expires is not None and expires <= now
 
 
-# Listings of clouds lag behind; also, a launch that was under way when its driver died may appear late. So nothing
-# counts as gone before two listings this far apart are empty.
+# Resources count as deleted only when two listings this far apart are empty, because listings of clouds lag behind, and
+# a launch that had begun when its driver died may appear late.
 SETTLE_S = 5.0
-# Maximum number of regions worked on concurrently: enough for all, as each has its own limit of requests.
+# Maximum number of concurrent calls: enough for all regions, as each has its own limit of requests.
 CALLS_AT_ONCE = 40
 
 
 @dataclass(frozen=True)
 class Resource:
-    """One thing that costs money or clutters an account; `region` is the cloud's own name."""
+    """A resource that a run made; `region` is the cloud's own name."""
 
     kind: str
     id: str
@@ -71,7 +71,7 @@ class Resource:
 
     @property
     def run(self) -> str:
-        """The id of the run that made it."""
+        """The id of the run that made the resource."""
         return self.tags.get(RUN, "")
 
     def __str__(self) -> str:
@@ -80,11 +80,12 @@ class Resource:
 
 class Resources(ABC):
     """
-    What runs have made in one account of a `cloud` (as in the names of regions), whose usual name is `title`.
+    The resources that runs have made in one account of a cloud.
 
-    After `timeout_s` everything in one region must be deleted: hosts take about a minute to end, and only then can the
-    resources that they use be deleted. `poll_s` is the pause between a request to delete and the next listing. `place`
-    is the only "region", where one list shows what is in all.
+    `cloud` is the cloud's name in regions, `title` its usual name. `timeout_s` is the timeout for deleting everything
+    in one region: hosts take about a minute to end, and only then can the resources that they use be deleted. `poll_s`
+    is the pause between a request to delete and the next listing. If one listing shows all regions, `place` is the name
+    used in place of a region; otherwise None.
     """
 
     cloud: str
@@ -99,26 +100,26 @@ class Resources(ABC):
 
     @abstractmethod
     def account(self) -> str:
-        """Whose it is; never shown, and written only as a hash. LabError if that cannot be found out."""
+        """Return the account, which is never shown, and written only as a hash. LabError if it cannot be found out."""
 
     @abstractmethod
     def now(self) -> datetime | None:
-        """The time there, by which resources expire; None if that cannot be found out."""
+        """Return the cloud's time, by which resources expire; None if it cannot be found out."""
 
     def regions(self) -> list[str]:
-        """Everywhere that something may be, by the cloud's own names; LabError if that cannot be found out."""
+        """Return all regions that may have resources (the cloud's names); LabError if they cannot be found out."""
         return [self.place]
 
     @abstractmethod
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """List everything in a region that a run made; of all runs if None. LabError if any kind cannot be listed."""
+        """List the resources of a run (None: of all runs) in a region. LabError if any kind cannot be listed."""
 
     @abstractmethod
     def ask_to_delete(self, resource: Resource) -> None:
-        """Ask for the end of one resource, and do not wait."""
+        """Request the deletion of one resource, and do not wait for it."""
 
     def delete(self, resource: Resource) -> str | None:
-        """Ask for the end of one resource; returns the refusal, which often only means "not yet"."""
+        """Request the deletion of one resource; return the cloud's refusal, if any, which often means "not yet"."""
         try:
             self.ask_to_delete(resource)
         except CloudError as error:
@@ -128,9 +129,11 @@ class Resources(ABC):
 
 def everywhere(work: Callable, items: Sequence, *, hurry: Callable[[], None] = lambda: None) -> list:
     """
-    Do `work` for all items, several at a time; returns the results in order. The first error is raised once all have
-    ended, and so is an interruption, however many follow it: nothing that is still being launched may appear after
-    everything was taken down. `hurry` is called at the first interruption, and may make the work end sooner.
+    Call `work` for all items, several at a time, and return the results in order.
+
+    The first error is raised once all calls have ended. So is an interruption: otherwise a host that is still being
+    launched could appear after everything was deleted. `hurry` is called at the first interruption, and may make the
+    calls end sooner.
     """
     pool = ThreadPoolExecutor(CALLS_AT_ONCE)
     try:
@@ -154,17 +157,17 @@ def take_down(
     settle_s: float = SETTLE_S,
 ) -> list[str]:
     """
-    Delete everything in these regions that `which` picks, of all runs or of one, and see that it is gone.
+    Delete the resources of one run, or of all, in these regions if `which` is true, and check that they are gone.
 
-    Returns what remains, and the regions that could not be listed: what is not known is not gone. Empty if all is well.
+    Returns a text for each resource that remains and each region that could not be listed; empty if all are gone.
     """
     left = everywhere(lambda region: _take_down_in(resources, region, which, run, settle_s), list(regions))
     return [text for texts in left for text in texts]
 
 
 def uninterrupted(work: Callable, title: str):
-    """The result of `work`, which goes on when somebody presses Ctrl-C; the interruption is raised afterwards."""
-    notice = f"wanbench: what runs on {title} is being taken down; this takes a minute or more."
+    """Return the result of `work`, which Ctrl-C does not interrupt; the interruption is raised afterwards."""
+    notice = f"wanbench: everything on {title} is being deleted; this takes a minute or more."
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         interruption = _to_its_end(lambda: wait([future]), notice)
@@ -175,15 +178,15 @@ def uninterrupted(work: Callable, title: str):
 
 def tell(text: str) -> None:
     """
-    Print to stderr for whoever still listens. Where the terminal was closed, or `tee` ended with the same Ctrl-C,
-    printing fails: what must be taken down must not fail with it.
+    Print to stderr, and ignore errors of printing. They occur if the terminal was closed, or if `tee` ended with the
+    same Ctrl-C, and must not stop the deletion of resources.
     """
     with suppress(OSError, ValueError):
         print(text, end="\n" * bool(text), file=sys.stderr, flush=True)
 
 
 def _to_its_end(step: Callable, notice: str = "") -> BaseException | None:
-    """Repeat a step until no interruption cuts it short; returns the last interruption."""
+    """Repeat a step until it is not interrupted; return the last interruption, if any."""
     interruption = None
     while True:
         try:

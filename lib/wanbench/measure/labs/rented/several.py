@@ -1,4 +1,4 @@
-"""Labs of rented hosts that are one lab: on several clouds at once, or of several instance types."""
+"""Labs of rented hosts that are combined from several: of several clouds, or of several instance types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wanbench.errors import ParameterError
 from .lab import RentedLab
 from .tenancy import Tenancy
 
-# Assumed destination of all bytes if hosts are on several clouds: the internet, the more expensive case.
+# Assumed destination of all bytes if hosts are on several clouds: the internet, which is the more expensive case.
 ELSEWHERE = "another cloud:"
 
 
@@ -19,9 +19,10 @@ def on_clouds(
     clouds: Mapping[str, Callable[..., RentedLab]], regions: Sequence[str], links: Mapping | None = None, **options
 ) -> Tenancy:
     """
-    Make the lab on several clouds, or on one: of one instance type, or of several if `instance_type` is a mapping.
+    Make a lab on one or several clouds. On one cloud, `instance_type` may be a mapping; see `several_types`.
 
-    `clouds` has a subclass of `RentedLab` for each cloud; `options` are its parameters.
+    `clouds` maps each cloud's name to its subclass of `RentedLab`; `options` are the parameters of this class, or of
+    `several_clouds`.
     """
     if len(clouds) > 1:
         return several_clouds(clouds, regions, **options)
@@ -40,21 +41,20 @@ def several_clouds(
     **options,
 ) -> Tenancy:
     """
-    Make one rented lab per cloud. Every cloud charges what its own hosts send.
+    Make a lab of one rented lab per cloud. Each cloud charges for the bytes that its own hosts send.
 
-    `lab_options` of "aws+gcp" are such as ``{"aws": {"instance_type": "t3.small"}, "gcp":
-    {"instance_type": "e2-small"}, "budget_usd": 5}``: those of one cloud as a mapping under its name, which may have
-    another `hosts_per_region`; others are for all. The budget is for all clouds together.
+    The options of one cloud are a mapping under the cloud's name; other options are for all clouds. For example, the
+    `lab_options` of "aws+gcp" are ``{"aws": {"instance_type": "t3.small"}, "gcp": {"instance_type": "e2-small"},
+    "budget_usd": 5}``. The clouds may differ in `hosts_per_region`. The budget is for all clouds together.
 
-    ParameterError if one of these is not as described, if a cloud has none of the `regions`, or private addresses are
-    asked for: the networks of a run are new, so nothing joins those of two clouds. Give `subnets` that a link joins
-    already.
+    ParameterError if an option is not as described, if a cloud has none of the `regions`, or if `private_addresses` is
+    set: no link joins the networks that a run makes on two clouds. Use existing `subnets` that a link joins instead.
     """
     kind = "+".join(clouds)
     of_cloud = {cloud: [name for name in regions if name.startswith(f"{cloud}:")] for cloud in clouds}
     rented = [name for names in of_cloud.values() for name in names]
     if sorted(rented) != sorted(regions) or not all(of_cloud.values()):
-        raise refusal(f"regions of the lab {kind}", list(regions), "regions of all these clouds alone")
+        raise refusal(f"regions of the lab {kind}", list(regions), "regions of these clouds, at least one of each")
     own = {cloud: _own(kind, cloud, options.pop(cloud, None)) for cloud in clouds}
     parts = []
     for cloud, names in of_cloud.items():
@@ -67,7 +67,7 @@ def several_clouds(
     for part in parts:
         part.sends_to = ELSEWHERE
         if part.private_addresses:
-            raise refusal("private_addresses", True, "false for several clouds, as nothing joins their networks")
+            raise refusal("private_addresses", True, "false for several clouds, because no link joins their networks")
     return Tenancy(parts, kind, {part.kind: part.settings for part in parts}, budget_usd, yes)
 
 
@@ -82,16 +82,16 @@ def several_types(
     **options,
 ) -> Tenancy:
     """
-    Make a lab with hosts of several instance types in every region of one cloud: those of the first type come first.
+    Make a lab on one cloud with hosts of several instance types in every region.
 
-    `instance_type` says how many hosts of each type a region has; at least `hosts_per_region` in all. The other
-    parameters are those of `RentedLab`.
+    `instance_type` maps each type to the number of such hosts in a region, at least `hosts_per_region` in all; a
+    region's hosts are in this order. The other parameters are those of `RentedLab`.
     """
     parts, number = [], 0
     for name, count in instance_type.items():
         part = cloud(regions, hosts_per_region=count, instance_type=name, **options)
         part.number_from(number)
-        part.is_charged = not parts  # for what a plan sends, once
+        part.is_charged = not parts  # only the first part pays for the bytes that a plan sends
         number += count
         parts.append(part)
     if number < hosts_per_region:
@@ -106,5 +106,5 @@ def _own(kind, cloud, given):
     if given is None or not isinstance(given, Mapping):
         raise refusal(f"lab_options[{cloud!r}] of the lab {kind}", given, 'options such as {"instance_type": ...}')
     if shared := sorted({"budget_usd", "yes"} & set(given)):
-        raise ParameterError(f"lab_options[{cloud!r}] has {', '.join(shared)}; allowed: once, for all clouds.")
+        raise ParameterError(f"lab_options[{cloud!r}] has {', '.join(shared)}; allowed: only once, for all clouds.")
     return dict(given)

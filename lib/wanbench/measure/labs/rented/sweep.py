@@ -1,4 +1,4 @@
-"""Finding what runs left behind on a cloud, in all regions, and deleting it on confirmation."""
+"""Find the resources that runs left behind on a cloud, in all regions, and delete them if the user confirms."""
 
 from __future__ import annotations
 
@@ -39,21 +39,23 @@ def sweep(
     settle_s: float = SETTLE_S,
 ) -> int:
     """
-    List what runs of wanbench left in the account, and delete it once that is confirmed (or at once, with `yes`).
+    List the resources that runs of wanbench left in the account, and delete them if the user confirms (or at once, with
+    `yes`).
 
-    This deletes expired resources, and orphaned ones: those of runs whose driver on this machine has ended.
-    Resources that another machine may still be using stay until they expire, unless `everything` is set; without a
-    readable expiry they stay, too, and the status is 1. Those that a driver on this machine holds always stay. Records
-    of runs of another account are kept.
+    Deleted are expired resources, and orphaned ones, whose run was controlled from this machine by a process that has
+    ended. Resources of runs on other machines stay until they expire, unless `everything` is set; they also stay if
+    their expiry is unreadable, and then the status is 1. Resources of runs that are controlled from this machine now
+    always stay. Leases of runs of other accounts are kept.
 
-    Returns 0 if nothing is left that had to go, 1 otherwise, or if runs of another account may have left something.
+    Returns 0 if everything that had to be deleted is deleted; 1 otherwise, or if runs of another account may have left
+    resources.
     """
     regions = resources.regions() if regions is None else list(regions)
     where = f"{len(regions)} regions" if len(regions) > 1 else "".join(regions)
     there, unknown = _everything(resources, regions)
     (ended, others), seen = _ended(resources), {resource.run for resource in there}
 
-    # The time decides only about resources that another machine may be using.
+    # The time matters only for resources of other machines.
     now = _now(resources) if any(lease_state(resource.run) == UNKNOWN for resource in there) else None
 
     def state_of(resource: Resource) -> str:
@@ -62,7 +64,7 @@ def sweep(
             return "orphaned" if state == FREE else "in use"
         if now is not None and is_expired(resource.tags, now):
             return "expired"
-        # Not resources of runs that began during the sweep: nobody was shown these.
+        # Only resources of runs that were listed to the user: others began during the sweep.
         if everything and resource.run in seen:
             return "asked for"
         return "in use" if expiry(resource.tags) else "unclear"
@@ -76,7 +78,7 @@ def sweep(
     for text in (*unknown, *others):
         print(text)
     to_go = [resource for resource in there if state_of(resource) in TO_GO]
-    # A run that ended a moment ago may have asked for something that no listing shows yet.
+    # If a run has just ended, it may have made resources that no listing shows yet.
     if not to_go and not ended:
         print(f"{resources.title}: nothing to delete in {where}.")
         return 1 if unknown or others else 0
@@ -89,15 +91,15 @@ def sweep(
     if not left:
         for lease in ended:
             forget(lease)
-        print(f"{resources.title}: deleted {len(to_go)} resources; two listings of {where} show none of them.")
+        print(f"{resources.title}: deleted {len(to_go)} resources; two further listings of {where} show none of them.")
     return 1 if left or others else 0
 
 
 def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
     """
-    Sweep these clouds (if none is named, all whose account can be queried here), with the options of `sweep`.
+    Sweep these clouds with the options of `sweep`; by default all clouds whose account can be used from here.
 
-    Returns 0 if nothing is left that had to go; 1 otherwise, or if a cloud that runs were made on cannot be asked.
+    Returns 0 if everything that had to be deleted is deleted; 1 otherwise, or if a cloud that had runs cannot be used.
     """
     statuses = []
     for cloud in clouds or CLOUDS:
@@ -105,8 +107,8 @@ def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
             package = CLOUDS[cloud]
             if not clouds and (reason := package.unusable()):
                 ended = sum(len(free_leases(name)) for name in getattr(package, "LEASES", (cloud,)))
-                and_left = f"; {ended} runs that ended here may have left something on it" if ended else ""
-                print(f"{cloud}: not looked at, as {reason}{and_left}.")
+                and_left = f"; {ended} runs that ended on this machine may have left resources there" if ended else ""
+                print(f"{cloud}: not checked, because {reason}{and_left}.")
                 statuses += [1] if ended else []
             else:
                 statuses.append(package.sweep(**options))
@@ -114,35 +116,35 @@ def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
             print(f"{cloud}: {error}", file=sys.stderr)
             statuses.append(1)
     if not statuses:
-        print("No cloud could be asked.", file=sys.stderr)
+        print("No cloud could be checked.", file=sys.stderr)
     return max(statuses, default=1)
 
 
 def _now(resources: Resources) -> datetime | None:
-    """The time at the cloud; says so if this machine's clock has another, or nothing can expire."""
+    """Return the cloud's time, and print a warning if it is unknown or differs from this machine's clock."""
     now = resources.now()
     if now is None:
-        print(f"{resources.title} does not tell the time, so nothing of other machines counts as expired.")
+        print(f"{resources.title} does not tell the time, so no resources of other machines count as expired.")
     elif abs(ahead := datetime.now(UTC) - now) > CLOCKS_DIFFER:
         way = "ahead of" if ahead > timedelta() else "behind"
         print(
             f"This machine's clock is {abs(ahead).total_seconds() / 60:.0f} minutes {way} that of {resources.title}, "
-            "by which things expire. Set it right before you measure."
+            "which decides when resources expire. Correct this machine's clock before you measure."
         )
     return now
 
 
 def _ended(resources: Resources) -> tuple[list[Path], list[str]]:
-    """Leases of this account's ended runs, and a sentence about those that are not known to be its own."""
+    """Return the leases of this account's ended runs, and a sentence about ended runs that may be another account's."""
     ended = free_leases(resources.cloud)
     try:
         account = resources.account() if ended else ""
         own = [lease for lease in ended if is_of(lease, account)]
-        why = "another account made them; what they left is found with that account's credentials."
+        why = "another account made them: sweep with its credentials to find what they left."
     except LabError as error:
-        own, why = [], f"it cannot be found out whether this account made them: {error}"
+        own, why = [], f"it is unknown whether this account made them: {error}"
     others = len(ended) - len(own)
-    note = f"{resources.title}: {others} runs that ended here are left on record, as {why}"
+    note = f"{resources.title}: {others} runs that ended on this machine are kept on record, because {why}"
     return own, [note] if others else []
 
 
@@ -161,4 +163,4 @@ def _confirmed(ask, count, title):
     try:
         return ask(f"Delete these {count} resources on {title}? [yes/no] ").strip().lower() in ("y", "yes")
     except (EOFError, RuntimeError):
-        raise LabError("Nobody can be asked here; `wanbench sweep --yes` deletes without asking.") from None
+        raise LabError("There is no terminal to ask; `wanbench sweep --yes` deletes without asking.") from None

@@ -1,4 +1,4 @@
-"""What a lab of rented hosts goes through, on one cloud or several: agreed to, launched, joined, taken down."""
+"""The stages of a lab of rented hosts, on one cloud or several: agree to the cost, launch, prepare, delete."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from .resources import everywhere, uninterrupted
 
 class Tenancy(Lab):
     """
-    Hosts that are rented on entering and given back on leaving, whatever happened: those of all `parts` as one lab,
-    under one consent and one budget. A `RentedLab` is its own only part.
+    A lab of hosts that are launched on entering and deleted on leaving, also after an error.
 
-    Parts launch side by side, and all their hosts admit each other and the operator. If one fails, the others are taken
-    down as soon as they have launched; what remains anywhere is said. `budget_usd` refuses or stops what would exceed
-    it; `yes` agrees to the costs.
+    It has one or several `parts`, each a `RentedLab`, whose hosts form one lab with one budget; the user agrees to the
+    cost of all at once. A `RentedLab` is a `Tenancy` whose only part is itself. Parts launch concurrently, and all
+    hosts admit each other and the operator. If one part fails, the others are deleted as soon as they have launched.
+    A run that would exceed `budget_usd` is refused or stopped; `yes` agrees to the cost.
 
     Raises
     ------
     BudgetError
-        On entering: see `wanbench.measure.labs.rented.costs.agree`.
+        On entering; see `wanbench.measure.labs.rented.costs.agree`.
     LabError
-        On entering, if hosts cannot be had. On leaving, if anything remains; it lists what.
+        On entering, if hosts cannot be launched. On leaving, if resources remain; the message lists them.
     """
 
     _ssh = _estimate = _folder = _if_killed = None
@@ -61,20 +61,23 @@ class Tenancy(Lab):
         return by_region(part.own_hosts for part in self.parts)
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
-        """Check that all is available; what the plan costs (None: until hosts end themselves), and notes on that."""
+        """
+        Check that all hosts are available, and return the cost of the plan and notes on it. With None in place of a
+        plan, the cost is that of hosts that run until they end themselves.
+        """
         estimates, notes = zip(*everywhere(lambda part: part.estimate(plan, campaign), self.parts), strict=True)
         return together(estimates), list(dict.fromkeys(chain(*notes)))
 
     def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
-        """The cost of so much traffic and time."""
+        """Return the cost of an amount of traffic and time."""
         return together([part.cost_of(sent_bytes, measuring_s) for part in self.parts])
 
     def spent(self) -> Estimate:
-        """The cost so far."""
+        """Return the cost so far."""
         return together(everywhere(lambda part: part.spent(), self.parts))
 
     def at_most(self) -> Estimate:
-        """The highest cost: that of hosts that nobody takes down before they end themselves."""
+        """Return the maximum cost, which is that of hosts that run until they end themselves."""
         return together([part.at_most() for part in self.parts])
 
     def agree_to(self, plan: Plan | None, campaign: str, folder: Path | None = None) -> None:
@@ -96,7 +99,7 @@ class Tenancy(Lab):
         if self._estimate is None:
             self.agree_to(None, self._campaign)
         try:
-            self._say_what_it_costs_if_killed()
+            self._record_maximum_cost()
             everywhere(lambda part: part.rent(), self.parts, hurry=self._leave)
             addresses = [address for part in self.parts for address in part.addresses()]
             everywhere(lambda part: part.let_in(part.order, addresses), self.parts)
@@ -119,7 +122,8 @@ class Tenancy(Lab):
         self._ssh = None
         if left := uninterrupted(self._give_back, self.title):
             raise LabError(
-                f"REMAINS on {self.title}, and costs money: {'; '.join(left)}. `wanbench sweep` tries again."
+                f"REMAINS on {self.title}, and costs money: {'; '.join(left)}. `wanbench sweep` tries again to delete "
+                "this."
             )
 
     def _leave(self) -> None:
@@ -131,7 +135,7 @@ class Tenancy(Lab):
             try:
                 return [where + text for text in part.give_back()]
             except Exception as error:  # the other cloud's answer must not be lost
-                return [f"{where}not known: {error}"]
+                return [f"{where}unknown, because of an error: {error}"]
 
         return list(chain(*everywhere(work, self.parts)))
 
@@ -139,7 +143,7 @@ class Tenancy(Lab):
         return self.keep_costs(folder, stem)
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
-        """See `Lab.keep_costs`. A session that failed to open its lab records no expected cost."""
+        """See `Lab.keep_costs`. If the lab failed to open, no expected cost is recorded."""
         if self._estimate is None:
             return []
         spent = self.spent()
@@ -151,8 +155,8 @@ class Tenancy(Lab):
                 (folder / COSTS).rmdir()
         return kept
 
-    def _say_what_it_costs_if_killed(self) -> None:
-        """A killed session cannot say what it cost; this file does, until `keep_costs` removes it."""
+    def _record_maximum_cost(self) -> None:
+        """Write a file with the maximum cost, in case this session is killed; if not, `keep_costs` removes it."""
         if self._folder is not None:
             number = 1 + sum(1 for _ in self._folder.glob(f"{COSTS}/{IF_KILLED}*"))
             self._if_killed = self._costs_file(self._folder, f"{IF_KILLED}{number}", self.at_most(), opened=True)
@@ -172,7 +176,7 @@ class Tenancy(Lab):
 
 
 def by_region(mappings: Iterable[Mapping[str, list]]) -> dict[str, list]:
-    """One mapping, whose lists are those of all mappings in order."""
+    """Merge mappings of lists: the list of each region joins its lists in all mappings, in order."""
     merged: dict[str, list] = {}
     for region, items in chain(*(mapping.items() for mapping in mappings)):
         merged.setdefault(region, []).extend(items)
@@ -180,6 +184,6 @@ def by_region(mappings: Iterable[Mapping[str, list]]) -> dict[str, list]:
 
 
 def together(estimates: Sequence[Estimate]) -> Estimate:
-    """The cost of all; hours are those of the cloud whose hosts run longest."""
+    """Add up estimates; `hours` is the maximum over them."""
     table = pd.concat([estimate.table for estimate in estimates], ignore_index=True)
     return Estimate(table, sum(one.hosts for one in estimates), max(one.hours for one in estimates))

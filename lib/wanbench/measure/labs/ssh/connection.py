@@ -1,4 +1,4 @@
-"""The one connection to a host: `ssh`, and at its other end our supervisor, which runs the commands."""
+"""The connection to a host: an `ssh` process here, and on the host the supervisor that runs commands."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from wanbench.measure.labs.processes import OUTPUT_BYTES
 
 from .programs import supervisor
 
-CONNECT_S = 15  # Timeout for TCP and the exchange of keys; on the longest path on Earth, three round trips take 1 s.
+CONNECT_S = 15  # Timeout of connecting by TCP and exchanging keys; three round trips take 1 s on the longest paths.
 
 
 @dataclass(frozen=True)
 class Login:
     """
-    Where and as whom to log in. Host keys are always checked against `known_hosts_file`, and nothing is ever asked.
+    How to log in to a host. SSH never prompts for anything.
 
-    `address` may differ from the one used for measuring. The path of `key_file`, the private key, is on command lines
-    of this machine, its content nowhere. `known_hosts_file` has lines as `ssh-keyscan` prints them; a host that is not
-    in it, or has another key, is refused. The way to the host may lead over `jump`, a login of its own, or over
-    `proxy_command`, whose stdin and stdout stand for a TCP connection ("%h" and "%p" in it are address and port).
+    `address` may differ from the address used for measuring. `key_file` is the private key; only its path appears on
+    command lines. `known_hosts_file` has lines as `ssh-keyscan` prints them; a host that is not in it, or has another
+    key, is refused. `jump` is the login of a host to connect through. Alternatively `proxy_command` is a program whose
+    stdin and stdout replace the TCP connection; "%h" and "%p" in it stand for address and port.
     """
 
     address: str
@@ -46,14 +46,14 @@ class Login:
 
     def command(self, remote: Sequence[str], alive_s: float) -> list[str]:
         """
-        The command that runs `remote` there; ends by itself when nothing came back for about `alive_s`.
+        Return the ssh command that runs `remote` on the host. It ends if the host is silent for about `alive_s`.
 
-        No file of the user's own configuration takes part, so that the inventory says all there is to say.
+        The user's own configuration of SSH is ignored, so that the inventory alone determines the connection.
         """
         return [*self._ssh(alive_s), "-l", self.user, self.address, "--", shlex.join(remote)]
 
     def without_secrets(self, text: str, name: str) -> str:
-        """What ssh said, fit for a journal: without addresses and users to log in with, and paths of keys."""
+        """Remove login addresses, users and key paths from a message of ssh, so that a journal may contain it."""
         if self.jump is not None:
             text = self.jump.without_secrets(text, f"{name}'s jump")
         for path in (self.key_file, self.known_hosts_file):
@@ -91,34 +91,34 @@ class Login:
                 self.jump.address,
             ]
             return shlex.join(words).replace("%", "%%")
-        # A literal "%" is refused by the inventory, so that only %h and %p are replaced.
+        # The inventory refuses any other "%", so ssh replaces only %h and %p.
         return shlex.join(self.proxy_command) if self.proxy_command else None
 
 
 def _quoted(path):
-    """A path as a value of ssh's options: quotes around spaces, and percent signs doubled, as ssh would expand them."""
+    """Return a path as the value of an ssh option: quoted if it has spaces; "%" is doubled, as ssh would expand it."""
     text = os.path.abspath(os.path.expanduser(path)).replace("%", "%%")
     return f'"{text}"' if " " in text else text
 
 
-CHUNK = supervisor.CHUNK  # Bytes of a file, or of a command's output, that travel at once.
+CHUNK = supervisor.CHUNK  # Maximum bytes of a file, or of a command's output, in one message.
 END_S = supervisor.GRACE_S + 8.0
-MAX_NOISE = 65_536  # Bytes that a login may print before our program does: greetings of the shell.
+MAX_NOISE = 65_536  # Maximum bytes that a login shell may print before the supervisor starts.
 _BOOTSTRAP = "import sys;exec(compile(sys.stdin.buffer.read({size}),'wanbench-supervisor','exec'))"
 
 
 class ConnectionLost(LabError):
-    """The connection to a host ended, or the host does not answer; what ran there is ended."""
+    """The connection to a host ended, or the host does not answer; the host ends all commands of the lab."""
 
 
 class Connection:
     """
-    An open connection. Requests of several threads travel at the same time.
+    An open connection, which several threads can use at the same time.
 
-    Each side gives up the connection after `patience_s` without a message; the host then ends everything it runs.
-    `python` runs there, as root where `sudo` (by `sudo -n`); `folder` holds the scratch folder, by default where the
-    host keeps temporary files. LabError if ssh or the Python on the host cannot be started, with the last line it
-    printed.
+    Each side closes the connection after `patience_s` without a message; the host then ends all commands. `python` is
+    the host's Python; with `sudo` it runs as root, by `sudo -n`. The scratch folder is made in `folder`, by default in
+    the host's folder for temporary files. LabError, with the last line printed, if ssh or the host's Python cannot be
+    started.
     """
 
     def __init__(self, name: str, login: Login, patience_s: float, python: str, sudo: bool, folder: str | None):
@@ -126,7 +126,7 @@ class Connection:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self._ids, self._waiting, self._ended = count(1), {}, {}
         self._write_lock, self._state_lock = threading.Lock(), threading.Lock()
-        self.reason = ""  # why it is not open any more
+        self.reason = ""  # why the connection is not open any more
         self._closing = threading.Event()
         program = Path(supervisor.__file__).read_bytes()
         remote = ["exec", *(["sudo", "-n", "--"] if sudo else []), *(["env", f"TMPDIR={folder}"] if folder else [])]
@@ -148,13 +148,13 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not lost or closed, as far as is known."""
+        """Whether the connection is open, as far as known."""
         return not self.reason
 
     def ask(self, verb: str, payload: bytes = b"", **fields) -> tuple[dict, bytes]:
         """
-        Send a request, and return its answer. ConnectionLost if none can come any more; LabError with the host's own
-        message if it cannot do what is asked.
+        Send a request, and return the answer's fields and payload. ConnectionLost if the connection is lost; LabError
+        with the host's message if it cannot do the request.
         """
         future: Future = Future()
         with self._state_lock:
@@ -173,7 +173,7 @@ class Connection:
         return reply, back
 
     def watch(self, name: str, on_end: Callable[[dict | None, bytes], None]) -> None:
-        """Have `on_end` called once when the command of that name ends; with None if the connection ends first."""
+        """Call `on_end(fields, output)` when a command ends, or `on_end(None, b"")` when the connection ends first."""
         with self._state_lock:
             if not self.reason:
                 self._ended[name] = on_end
@@ -181,7 +181,7 @@ class Connection:
         on_end(None, b"")
 
     def close(self) -> None:
-        """Have the host end all that it runs, and wait until it did. Safe to call twice."""
+        """Close the connection, and wait until the host has ended all commands. Safe to call twice."""
         self._closing.set()
         with self._write_lock, suppress(OSError):
             self._ssh.stdin.close()
@@ -195,10 +195,10 @@ class Connection:
         self._lose(f"the connection to {self.name} is closed")
 
     def _begin(self, program):
-        """Send the supervisor, and wait for its first word."""
+        """Send the supervisor's program, and wait until it starts."""
         first: queue.SimpleQueue = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(first,), name=f"ssh {self.name}", daemon=True).start()
-        with suppress(OSError):  # ssh ended before it read all; why is found below
+        with suppress(OSError):  # ssh ended before it read everything; the reason is found below
             self._write(program)
         try:
             started = first.get(timeout=2 * CONNECT_S + self.patience_s)
@@ -211,7 +211,7 @@ class Connection:
         threading.Thread(target=self._beat, name=f"ssh {self.name}, alive", daemon=True).start()
 
     def _listen(self, first):
-        """Take in what comes, until nothing can come any more."""
+        """Handle messages from the host until the connection ends."""
         try:
             with open(self._ssh.stdout.fileno(), "rb", buffering=CHUNK, closefd=False) as stream:
                 noise = 0
@@ -224,7 +224,7 @@ class Connection:
                     reply = json.loads(line)
                     self._take(reply, stream.read(reply["size"]))
         except (OSError, ValueError, LookupError):
-            pass  # too much noise, or half a line: the connection broke within it
+            pass  # too much output of the login shell, or an incomplete line because the connection broke
         first.put(False)
         with suppress(subprocess.TimeoutExpired):
             self._ssh.wait(5)
@@ -240,7 +240,7 @@ class Connection:
             future.set_result((reply, payload))
 
     def _beat(self):
-        """Send a request at intervals, so that neither side gives up the connection."""
+        """Send a request at intervals, so that neither side closes the connection."""
         while not self._closing.wait(self.patience_s / 5) and self.is_open:
             with suppress(LabError):
                 self.ask("clock")
@@ -258,7 +258,7 @@ class Connection:
                 view = view[self._ssh.stdin.write(view) :]
 
     def _lose(self, reason):
-        """Mark the connection as lost, and release all that wait for an answer; the first reason stays."""
+        """Mark the connection as lost, and fail all waiting requests; the first reason is kept."""
         with self._state_lock:
             if not self.reason:
                 self.reason = reason

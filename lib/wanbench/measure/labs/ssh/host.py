@@ -17,17 +17,17 @@ from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, joined,
 
 from .connection import CHUNK, Connection, ConnectionLost, Login
 
-PATIENCE_S = 30.0  # Time without a message after which host and driver give up: longer than a change of routes takes.
+PATIENCE_S = 30.0  # Time without a message after which both sides disconnect: longer than a change of routes takes.
 STREAMS = ("stdout", "stderr")
 
 
 class HostRebooted(LabError):
-    """The host was started anew since the last connection to it: what ran there, and its scratch folder, are gone."""
+    """The host was rebooted since the last connection; its commands and its scratch folder are gone."""
 
 
 @dataclass
 class _Kept:
-    """The connection to a host, which copies of the host share."""
+    """The connection to a host, which copies of an `SshHost` share."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     connection: Connection | None = None
@@ -36,14 +36,14 @@ class _Kept:
 
 class SshHost(Host):
     """
-    A machine somewhere, on which commands run through one kept connection.
+    A host whose commands run through one permanent SSH connection.
 
-    A lost connection ends everything that ran on the host: the supervisor there sees to it. The next command connects
-    anew; if the host was rebooted meanwhile, that one fails and says so.
+    If the connection is lost, the supervisor on the host ends all commands. The next command connects again; if the
+    host was rebooted meanwhile, this command fails with HostRebooted.
 
-    `address` is used for measuring: hosts of the lab reach this one there. A host without a `login` cannot be opened.
-    `python` is 3.8 or newer; `sudo` runs every command as root, by `sudo -n`. `folder` is where the scratch folder is
-    made from the next connection on; None: where the host keeps temporary files.
+    `address` is the address used for measuring, at which the lab's hosts reach each other. A host without a `login`
+    cannot be opened. `python` must be 3.8 or newer. With `sudo` every command runs as root, by `sudo -n`. `folder` is
+    the folder in which the next connection makes the scratch folder; None: the host's folder for temporary files.
     """
 
     folder: str | None = None
@@ -65,8 +65,8 @@ class SshHost(Host):
 
     def open(self) -> SshHost:
         """
-        Connect. Later calls of other methods reconnect if the connection was lost. LabError if the host cannot be
-        reached, its key is not the known one, or it has no Python that works.
+        Connect to the host. Other methods reconnect if the connection was lost. LabError if the host cannot be reached,
+        its key is not in `known_hosts_file`, or it has no working Python.
         """
         with self._kept.lock:
             if self._kept.connection is None:
@@ -75,7 +75,7 @@ class SshHost(Host):
         return self
 
     def close(self) -> None:
-        """End everything that runs there, remove the scratch folder, disconnect. Safe to call twice."""
+        """End all commands, remove the scratch folder, and disconnect. Safe to call twice."""
         with self._kept.lock:
             connection, self._kept.connection = self._kept.connection, None
         if connection is not None:
@@ -89,7 +89,7 @@ class SshHost(Host):
 
     @property
     def connection(self) -> Connection:
-        """The open connection; LabError if there can be none, or if the host was rebooted since the last one."""
+        """The open connection; LabError if the host cannot be reached, or was rebooted since the last connection."""
         with self._kept.lock:
             if self._kept.connection is None:
                 raise LabError(f"{self.name} is not open; use its lab in a with statement.")
@@ -105,7 +105,7 @@ class SshHost(Host):
             return self._kept.connection
 
     def check(self) -> None:
-        """LabError unless the host answers, if need be over a new connection."""
+        """Raise LabError if the host does not answer, even after reconnecting."""
         with suppress(HostRebooted, ConnectionLost):
             self.connection.ask("clock")
         self.connection.ask("clock")
@@ -145,10 +145,10 @@ class SshHost(Host):
 
 class SshProcess(PolledProcess):
     """
-    A command on a host. Its times are those of the host's clock.
+    A command on a host. Its times are of the host's clock.
 
-    `wait` and `printed` raise LabError when the connection is lost; `stop` then returns what is known, with the
-    status -9, as the host has ended the command.
+    If the connection is lost, `wait` and `printed` raise LabError; `stop` returns the output received so far and the
+    status -9, because the host ends the command.
     """
 
     longest_pause_s = 0.2
@@ -170,14 +170,14 @@ class SshProcess(PolledProcess):
         return self._end.wait(max(0.0, timeout_s))
 
     def _cut_short(self):
-        return ConnectionLost(f"{self.command[0]} was cut short: {self._connection.reason}")
+        return ConnectionLost(f"{self.command[0]} was interrupted: {self._connection.reason}")
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM to the command and what it started, if it still runs."""
+        """Send SIGTERM to the command and its process group, if it still runs."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> Completed:
-        """End the command and everything in its session's group, now."""
+        """Kill the command and its process group, and return its result."""
         self._signal(signal.SIGKILL)
         self._end.wait(2 * self._connection.patience_s)
         return self._complete()
@@ -186,7 +186,7 @@ class SshProcess(PolledProcess):
         if not self._end.is_set():
             try:
                 self._connection.ask("signal", name=self._name, number=int(number))
-            except LabError:  # then the host ends it
+            except LabError:  # then the host ends the command
                 self._end.wait(1)
 
     def _on_end(self, ended, output):

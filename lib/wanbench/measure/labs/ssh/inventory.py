@@ -25,14 +25,14 @@ _IPV4 = re.compile(r"(\d{1,3}\.){3}\d{1,3}")
 
 @dataclass(frozen=True)
 class Entry:
-    """A host of the inventory, with the coordinates that it gives for its region (both None where it gives none)."""
+    """A host of the inventory, with the coordinates that the inventory gives for its region (None if it gives none)."""
 
     host: SshHost
     latitude_deg: float | None
     longitude_deg: float | None
 
     def as_dict(self) -> dict:
-        """What a manifest keeps of it: nothing about the login."""
+        """Return the fields that a manifest records; these have nothing about the login."""
         place = {"name": self.host.name, "region": self.host.region, "address": self.host.address}
         if self.latitude_deg is not None:
             place |= {"latitude_deg": self.latitude_deg, "longitude_deg": self.longitude_deg}
@@ -48,30 +48,30 @@ class Inventory:
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """The regions that have a host, in order."""
+        """The regions that have a host, in the order of the file."""
         return tuple(dict.fromkeys(entry.host.region for entry in self.entries))
 
     def in_region(self, region: str, count: int | None) -> list[Entry]:
-        """The first `count` hosts of a region (None: all); ParameterError if it has fewer, or none."""
+        """Return the first `count` hosts of a region (None: all); ParameterError if it has fewer or none."""
         found = [entry for entry in self.entries if entry.host.region == region]
         if len(found) < (count or 1):
             wanted = f"{count} hosts are" if count and count > 1 else "a host is"
             raise ParameterError(
-                f"{self.path}: {wanted} needed in {region}, and it has {len(found)}; "
-                f"its regions: {', '.join(self.regions)}."
+                f"{self.path}: {wanted} needed in {region}, which has {len(found)}; "
+                f"regions of the inventory: {', '.join(self.regions)}."
             )
         return found[:count]
 
 
 def read_inventory(path: str | Path) -> Inventory:
     """
-    Read an inventory; docs/hosts.md has an example and says what each field means.
+    Read an inventory; docs/hosts.md has an example and explains each field.
 
     Raises
     ------
     ParameterError
-        With the file's name, and the line where it is not YAML, or else the host and the field, what it is and what is
-        allowed.
+        If the file is not YAML or a field is not allowed; the message names the file and the line, or the host and the
+        field.
     """
     path = Path(path)
     data = _fields(read_yaml(path, "inventory"), f"{path}", ("hosts", "defaults", "jumps"))
@@ -114,8 +114,8 @@ class _Reader:
         longitude = check_number(f"{place}: longitude_deg", given.get("longitude_deg"), -180, 180, optional=True)
         if (latitude is None) != (longitude is None) or (latitude is None and region not in self.catalogued):
             raise ParameterError(
-                f"{place}: region {region!r} needs latitude_deg and longitude_deg: both, or neither for a region "
-                "of the catalogue (wanbench.regions.catalogue())."
+                f"{place}: region {region!r} needs both latitude_deg and longitude_deg, or neither if the region is in "
+                "the catalogue (wanbench.regions.catalogue())."
             )
         login = self._login(place, given, "control_address")
         address = given.get("address", login.address)
@@ -125,7 +125,7 @@ class _Reader:
         if jump is not None and jump not in jumps:
             raise refusal(f"{place}: jump", jump, f"one of the jumps: {', '.join(jumps) or 'there are none'}")
         if jump is not None and proxy:
-            raise ParameterError(f"{place}: it has both jump and proxy_command; allowed: one of them.")
+            raise ParameterError(f"{place} has both jump and proxy_command; allowed: one of them.")
         login = replace(login, jump=jumps.get(jump), proxy_command=_words(f"{place}: proxy_command", proxy))
         python = _word(f"{place}: python", given["python"])
         sudo = check_flag(f"{place}: sudo", given["sudo"])
@@ -150,10 +150,10 @@ class _Reader:
         check_name(place, given)
         path = Path(self.path.parent, Path(given).expanduser()).absolute()
         if '"' in str(path) or not path.is_file():
-            raise refusal(place, str(path), "a file that exists; relative paths begin where the inventory is")
+            raise refusal(place, str(path), "a file that exists; paths may be relative to the inventory's folder")
         if private and (mode := path.stat().st_mode & 0o077):
             raise ParameterError(
-                f"{place} is {str(path)!r}, which others than its owner may use (mode {mode | 0o600:o}): chmod 600."
+                f"{place} is {str(path)!r}, which other users may access (mode {mode | 0o600:o}); allowed: chmod 600."
             )
         return path
 
@@ -167,7 +167,7 @@ def _fields(given, place, allowed=None) -> dict:
 
 
 def _word(place, given) -> str:
-    """Text that cannot be taken for an option."""
+    """Return the text if it is one word that no program can mistake for an option."""
     if check_name(place, given).startswith("-") or " " in given:
         raise refusal(place, given, "one word that does not begin with a dash")
     return given
@@ -180,5 +180,5 @@ def _words(place, given) -> tuple[str, ...]:
         raise refusal(place, given, "a list of words, the program first")
     for word in given:
         if "%" in check_name(place, word).replace("%h", "").replace("%p", ""):
-            raise refusal(place, word, "no percent sign but %h and %p, for address and port")
+            raise refusal(place, word, "percent signs only in %h and %p, which stand for address and port")
     return tuple(given)

@@ -1,4 +1,4 @@
-"""A lab of hosts that you already have, reached by SSH."""
+"""The lab of hosts that the user already has, reached by SSH."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .host import SshHost
 from .inventory import Inventory, read_inventory
 from .programs import facts
 
-# What decides how TCP fills a path.
+# The sysctls that affect the throughput of TCP.
 _SYSCTLS = """
 net.ipv4.tcp_congestion_control net.ipv4.tcp_available_congestion_control net.core.default_qdisc
 net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.core.rmem_max net.core.wmem_max
@@ -29,18 +29,18 @@ net.ipv4.tcp_no_metrics_save net.ipv4.tcp_slow_start_after_idle
 """
 SYSCTLS = tuple(_SYSCTLS.split())
 PATHS, KAFKA = "paths", "Kafka"
-# Programs, and what they are needed for.
+# Programs that experiments need, and of which kind these experiments are.
 NEEDS = {"iperf3": PATHS, "ping": PATHS, "java": KAFKA, "sar": KAFKA, "sadf": KAFKA, "ss": KAFKA}
-# Modules that Kafka's experiments import on a host, and the packages that hold them.
+# Modules that Kafka's experiments import on a host, and the packages that contain them.
 MODULES = {"kafka": "kafka-python", "confluent_kafka": "confluent-kafka"}
-OLDEST_JAVA = 17  # Oldest version that Kafka 4's brokers need, as in `wanbench.measure.kafka.java_commands`.
+OLDEST_JAVA = 17  # Minimum version for brokers of Kafka 4, as in `wanbench.measure.kafka.java_commands`.
 _TIMEOUT_S = 120.0
 
 
 def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | None = None) -> dict:
     """
-    Ask a host for its kernel, processors, sysctls, tools and modules, as `programs/facts.py` prints them, and for the
-    congestion control towards `peer`. LabError if it cannot say.
+    Return facts about a host, as `programs/facts.py` prints them: kernel, processors, sysctls, tools, Python modules,
+    and the congestion control of connections to the address `peer`. LabError if the program fails.
     """
     program = f"{host.scratch}/{Path(facts.__file__).name}"
     host.put(Path(facts.__file__), program)
@@ -49,11 +49,11 @@ def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | N
     try:
         return json.loads(done.stdout)
     except ValueError:
-        raise LabError(f"{host.name} cannot say what it is: {done.stdout[-200:]!r}.") from None
+        raise LabError(f"{host.name}: {program} printed no facts about the host, but {done.stdout[-200:]!r}.") from None
 
 
 def lacking(found: dict, needed_for: str) -> list[str]:
-    """The programs that a host lacks; a Java that is too old counts as none."""
+    """Return the programs of one kind of experiment that a host lacks; a Java that is too old counts as missing."""
     tools = dict(found["tools"])
     version = re.search(r'version "(?:1\.)?(\d+)', tools.get("java", ""))
     if not version or int(version[1]) < OLDEST_JAVA:
@@ -62,7 +62,10 @@ def lacking(found: dict, needed_for: str) -> list[str]:
 
 
 def install_command(found: dict, programs: Iterable[str]) -> str:
-    """The command that installs programs there, by its package manager; their names where that is not known."""
+    """
+    Return the command that installs programs with the host's package manager; a text with their names if the manager is
+    not known.
+    """
     column = {"apt-get": "debian", "dnf": "fedora", "yum": "fedora"}.get(found["manager"])
     if column is None:
         return f"install {', '.join(programs)}"
@@ -73,7 +76,7 @@ def install_command(found: dict, programs: Iterable[str]) -> str:
 
 
 def module_command(python: str, modules: Iterable[str]) -> str:
-    """The command that installs Python modules there."""
+    """Return the command that installs Python modules on a host."""
     return f"{python} -m pip install {' '.join(MODULES[name] for name in modules)}"
 
 
@@ -89,12 +92,25 @@ class SshLab(Lab):
     """
     Hosts of an inventory. The network between them is real: links cannot be set, counted or cut.
 
-    `inventory` is a file (see `read_inventory` and docs/hosts.md) or an `Inventory`; it must have hosts in all
-    `regions`. The first `hosts_per_region` of each take part (None: all). `sysctls` are compared, not set: the hosts
-    belong to somebody else. `links` and `seed` are not used.
+    Parameters
+    ----------
+    regions : sequence of str
+        Regions in which the inventory has hosts.
+    links, seed
+        Not used.
+    hosts_per_region : int, optional
+        Use the first so many hosts of each region; None: all.
+    sysctls : mapping, optional
+        Values that the hosts must already have. They are compared and not set, because the hosts are not wanbench's.
+    inventory : path or Inventory
+        The hosts; see `read_inventory` and docs/hosts.md.
 
-    ParameterError if the inventory is not as it must be, or lacks hosts. On entering, LabError if a host cannot be
-    reached, or lacks programs: with the command that installs them.
+    Raises
+    ------
+    ParameterError
+        If the inventory is malformed or lacks hosts.
+    LabError
+        On entering, if a host cannot be reached or lacks programs; the message has the command that installs them.
     """
 
     kind = "ssh"
@@ -160,20 +176,21 @@ class SshLab(Lab):
             raise LabError(f"{host.name} lacks {', '.join(missing)}: {install_command(found, missing)}")
         if not found["has_address"]:
             raise LabError(
-                f"{host.name} has no address {host.address} of its own, so no server can listen on it. Behind an "
-                "address translation, give the inner address, and a network that joins the hosts' inner addresses."
+                f"{host.name} does not have the address {host.address} itself, so no server there can listen on it. "
+                "Behind network address translation, give the inner address; the hosts must then reach each other's "
+                "inner addresses."
             )
         del found["has_address"], found["manager"]
         for name, value in self.sysctls.items():
             if found["sysctls"][name] != value:
                 raise LabError(
-                    f"{host.name} has {name} = {found['sysctls'][name]!r}, and {value!r} is asked for: "
+                    f"{host.name} has {name} = {found['sysctls'][name]!r}, but the lab needs {value!r}: "
                     f"sudo sysctl -w {name}='{value}'"
                 )
         return found
 
     def _at_once(self, function: Callable) -> list:
-        """The results for all hosts, in order; an error is raised after all have ended."""
+        """Call a function for all hosts concurrently; return the results in order, or raise the first error."""
         with ThreadPoolExecutor(max_workers=32) as threads:
             return list(threads.map(function, [entry.host for entry in self._entries]))
 
@@ -183,7 +200,7 @@ class SshLab(Lab):
 
 
 def clock_of(host: SshHost) -> Offset:
-    """The host's clock less this machine's, by exchanges over the connection, which may wait for other work there."""
+    """Measure the host's clock minus this machine's by exchanging time stamps over the connection."""
     stamps = []
     for _ in range(CLOCK_EXCHANGES):
         sent_ns = time.time_ns()
@@ -193,7 +210,7 @@ def clock_of(host: SshHost) -> Offset:
 
 
 def _together(tools) -> dict[str, str]:
-    """Versions by tool; all that there are, where hosts differ."""
+    """Merge the versions of tools on all hosts; where hosts differ, all versions are listed."""
     found: dict[str, dict[str, None]] = {}
     for one in tools:
         for name, version in one.items():

@@ -1,14 +1,14 @@
 """
-Tables of a log of Kafka's perf tools: producers, consumers, round trips, their intervals and metrics.
+Read logs of Kafka's performance tools into tables of producers, consumers, round trips, their intervals and metrics.
 
-A line without figures that is an error, a warning, or an unreadable figure counts in `n_errors`, and the first is
-`error`; other lines may be a script's. A file without output of these tools is rejected. Percentiles stay as printed,
-one per process, and are never averaged.
+Errors, warnings and unreadable figures count in `n_errors`, and the first is in `error`; other lines may come from a
+script and are ignored. A file without output of these tools is rejected. Percentiles are kept as printed, one per
+process, and are never averaged.
 
-Next to `<stem>.producer-0.txt` there may be `<stem>.producer-0.lines.json` (time of each line),
-`<stem>.producer-0.stderr.txt` (its errors and warnings count with those of the output) and `<stem>.times.json` (when
-the warm-up of the whole load was over, and whether its producers were stopped on purpose). If the file's name
-identifies the tool, as here, a tool without output is a row too.
+Three optional files belong to `<stem>.producer-0.txt`: `<stem>.producer-0.lines.json` has the time of each line,
+`<stem>.producer-0.stderr.txt` has further errors and warnings, and `<stem>.times.json` says when the warm-up of the
+whole load ended, and whether its producers were stopped on purpose. If the file's name identifies the tool, as in this
+example, an empty file gives a row, too.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ TABLES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Read a file, a path or its bytes, into the tables of each tool with output in it, without their context.
+    Read a file, given as a path or bytes, into the tables of each tool whose output it holds, without context.
 
     Producers and consumers are numbered from the number in the file's name (`<stem>.producer-2.txt`), or from 0.
-    RawDataError if the file holds output of none of the tools, or it or a file next to it cannot be read.
+    RawDataError if the file holds output of none of the tools, or if it or a file that belongs to it is unreadable.
 
     >>> log = b"500 records sent, 99.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\\n"
     >>> tables = read(log + b"java.net.ConnectException: refused\\n")
@@ -69,7 +69,7 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 def read_round_trips(source) -> dict[str, pd.DataFrame]:
     """
-    Read EndToEndLatency's output into tables round_trips and quantiles; RawDataError if the file holds nothing of it.
+    Read output of EndToEndLatency into tables round_trips and quantiles; RawDataError if the file holds none.
 
     >>> log = b"0\\t61.2\\nAvg latency: 41,2031 ms\\n\\nPercentiles: 50th = 40, 99th = 52, 99.9th = 61\\n"
     >>> tables = read_round_trips(log)
@@ -82,7 +82,7 @@ def read_round_trips(source) -> dict[str, pd.DataFrame]:
 
 
 def _read(source, expected: str | None) -> dict[str, pd.DataFrame]:
-    """As `read`; with `expected`, only of this tool, recognised even if it only printed errors."""
+    """Read a file as `read` does; with `expected`, read only this tool, even if it printed nothing but errors."""
     path, text = _text(source)
     named = NAME.search(plain_name(path))
     reader = OutputReader(path, len(text), expected or (named and named["tool"]), may_be_silent=bool(named))
@@ -114,7 +114,7 @@ def _text(source) -> tuple[object, str]:
 
 
 def _rows(reader: OutputReader, first: int) -> dict[str, list[dict]]:
-    """Rows by table; the outputs of each tool are numbered from `first`."""
+    """Return the rows of each table; outputs of the same tool are numbered from `first`."""
     by_table: dict[str, list[dict]] = {}
     following: dict[str, int] = {}
     for output in reader.outputs:
@@ -140,24 +140,36 @@ SIGNS = ("header", "warm-up", "steady state", "progress")
 """Kinds of events without figures."""
 
 FREE_ROWS = 50_000
-"""Rows allowed in any file: each takes about 600 bytes of memory."""
+"""Number of rows allowed in any file; each takes about 600 bytes of memory."""
 
 CHARACTERS_PER_ROW = 80
 """A larger file may have one row per this many characters; the shortest line of figures has 87."""
 
 OUTPUT_ROWS = 3
-"""An output takes the memory of so many rows."""
+"""An output object counts as this many rows, because it takes as much memory."""
 
 WANTED = "output of kafka-producer-perf-test, kafka-consumer-perf-test or EndToEndLatency"
 
 
 class OutputReader:
     """
-    Assign lines, in order, to outputs.
+    Assign the lines of a file to the outputs of tools.
 
-    A file of `size` characters; `expected` is the tool, if it is known beforehand, and with `may_be_silent` an empty
-    file is output of it. `outputs` are in order of appearance; `metrics` has the rows of table metrics that clients
-    printed of themselves, by the id of their output.
+    Parameters
+    ----------
+    size : int
+        Length of the file in characters.
+    expected : str or None
+        The tool, if it is known.
+    may_be_silent : bool
+        Whether an empty file counts as output of the expected tool.
+
+    Attributes
+    ----------
+    outputs : list
+        Outputs in the order of their first lines.
+    metrics : dict
+        Rows of table metrics that clients printed, by the id of their output.
     """
 
     def __init__(self, path, size: int = 0, expected: str | None = None, *, may_be_silent: bool = False):
@@ -176,7 +188,7 @@ class OutputReader:
         self._first: Line | None = None
 
     def feed(self, line: Line) -> None:
-        """Process one line, which may have figures, a message, or both if two outputs were written at once."""
+        """Process a line, which may have figures, a message, or both, if two outputs were written at the same time."""
         self._first = self._first or (line if line.text.strip() else None)
         if event := producer.alone(line.text, line.whole):
             self._take("producer", event, line)
@@ -198,7 +210,7 @@ class OutputReader:
             self._message(line.printed[at:], torn=not line.whole)
 
     def end(self) -> None:
-        """Finish after the last line; RawDataError if nothing of these tools was in the file."""
+        """Finish after the last line; RawDataError if the file holds no output of these tools."""
         if self._has_figures or (self.outputs and self.may_be_silent):
             return
         if self._first is None:
@@ -214,13 +226,13 @@ class OutputReader:
             self._begin(tool)
 
     def _weigh(self, tool: str | None, *, spoken: bool) -> None:
-        """Count a line without figures as a tool's, or as unknown."""
+        """Count a line without figures as printed by a tool (`spoken`), or as unknown."""
         self._n_spoken += spoken
         self._n_unknown += not spoken
         self._spoke = self._spoke or (tool if spoken else None)
 
     def _find(self, line, at, matches):
-        """The earliest figures of any tool from `at` on: start, end, tool, event; `matches` caches later ones."""
+        """Return the first figures from position `at`: start, end, tool and event; `matches` caches later figures."""
         text = line.text
         if must_search(matches, "producer", at):
             matches["producer"] = producer.find(text, at, line.whole)
@@ -261,14 +273,14 @@ class OutputReader:
             self._header = event["names"]
         self._count(1, line)
         output.add(event, line)
-        output.complaints.other = None  # a line before figures does not say why later ones are missing
+        output.complaints.other = None  # a line before figures does not explain why later figures are missing
         self._latest = output
 
     def _count(self, n: int, line: Line) -> None:
         """Reject more rows than a file of this size may have."""
         self._rows_left -= n
         if self._rows_left < 0:
-            expected = f"at most one row of figures in {CHARACTERS_PER_ROW} characters, or {FREE_ROWS:,}"
+            expected = f"at most {FREE_ROWS:,} rows of figures, or one per {CHARACTERS_PER_ROW} characters"
             raise RawDataError(self.path, line.number, line.printed.strip(), expected)
 
     def _begin(self, tool):
@@ -309,7 +321,7 @@ class OutputReader:
 
 
 METRIC_DECIMALS = 3
-"""The tools' number of decimals."""
+"""Number of decimals that the tools print."""
 
 NO_NUMBERS = ("app-info:version", "app-info:commit-id")
 METRIC = re.compile(
@@ -320,7 +332,7 @@ _METRIC_VALUE = re.compile(r"-?\d{1,30}(?:[.,]\d+)?(?:E-?\d+)?")
 
 
 def source_of(group: str, labels: str) -> str | None:
-    """Whether a metric is a "producer" or "consumer" one, by its group or else its labels; None if unknown."""
+    """Return which tool printed a metric, "producer" or "consumer", by its group or labels; None if unknown."""
     tools = ("producer", "consumer")
     named = [name for name in tools if group.startswith(name)] + [name for name in tools if name in labels]
     return next(iter(named), None)
@@ -328,7 +340,7 @@ def source_of(group: str, labels: str) -> str | None:
 
 def metric_row(line: re.Match, source: str) -> dict | None:
     """
-    A row of table metrics, without its context and host; None without a numeric value.
+    Return a row of table metrics, without context and host; None if the value is not a number.
 
     >>> line = METRIC.match("consumer-metrics:io-time:{client-id=a, node-id=node-1} : 16,100")
     >>> metric = metric_row(line, "consumer")

@@ -1,17 +1,16 @@
 """
-Read kafka-consumer-perf-test, Kafka 1.x to 4.x: tables consumers and consumer_windows.
+Read output of kafka-consumer-perf-test, Kafka 1.x to 4.x, into tables consumers and consumer_windows.
 
-- The header identifies the columns, whose order differs in the share consumer (4.x) and older tools; without one their
-number and form do.
-- MB are MiB. Times are kept as printed: their zone is unknown, and --date-format allows any form.
-- Kafka 2.x adds the Unix epoch to the time of rebalances and takes it off the time of fetches (1593109327000 and
+- The header names the columns, whose order differs in the share consumer (4.x) and older tools; without a header, the
+  number and form of the figures identify them.
+- MB are MiB. Times are kept as printed, because their time zone is unknown and --date-format allows any form.
+- Kafka 2.x adds the Unix time to the rebalance time and subtracts it from the fetch time (1593109327000 and
   -1593109326000 ms). Both are then null, and so are rates per fetch time; their sum is still the duration.
-- The duration is that sum or the difference of both times: the first that fits the printed rate.
-- With --show-detailed-stats the tool prints no summary, and nothing after its last interval: the row has what
-  was consumed until then, or the records that its metrics count if these are more (they lag too); `error`
-  says so.
-- The share consumer's figures per member are dropped, because its summary covers all members; without a
-  summary the row is empty.
+- The duration is that sum, or the end minus the start: the first of these that fits the printed rate.
+- With --show-detailed-stats the tool prints no summary and nothing after its last interval. The row then has the
+  figures of that interval, or the number of records in the tool's metrics if it is larger; `error` says so.
+- The share consumer's figures of single members are dropped, because its summary covers all members; without a summary
+  the row is empty.
 - NaN and infinity (nothing consumed, no time) are null.
 """
 
@@ -25,13 +24,13 @@ from .lines import NO_SUMMARY, WHOLE, Complaints, Line, must_search, real, real_
 
 MIB = 2**20
 EPOCH_MS = 1e11
-"""Three years: a longer rebalance is the Unix epoch plus a rebalance."""
+"""A rebalance of more than three years must include the Unix time."""
 
 FITS = 0.01
-"""A duration fits if rate times duration gives the records to 1 %, far above rounding errors."""
+"""A duration fits if rate times duration equals the records within 1 %, far more than rounding errors."""
 
 CLOCK_S = 0.002
-"""Two printed times are off by up to a millisecond each."""
+"""Maximum error of the difference of two printed times: a millisecond each."""
 
 DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"
 DATE_FORM = "%Y-%m-%d %H:%M:%S:%f"
@@ -54,13 +53,13 @@ LAYOUTS = (
     ),
     (START, END, MB, MB_S, RECORDS_S, RECORDS, FETCH),
 )
-"""The layouts that a line without header may have; the last is the share consumer's."""
+"""Possible columns of a line without a header; the last are the share consumer's."""
 
 LONGEST_DATES = 130
-"""Two dates in any --date-format have fewer characters; a bound keeps the search short."""
+"""Maximum length of two dates in any --date-format; it bounds the search."""
 
 _DECIMALS = 4
-"""The tool's number of decimals."""
+"""Number of decimals that the tool prints."""
 
 _NAMES = "|".join(re.escape(name) for name in sorted(FIELDS, key=len, reverse=True))
 _HEADER = re.compile(rf"(?:{_NAMES})(?:, (?:{_NAMES}))*, (?:{_NAMES})")
@@ -70,7 +69,7 @@ _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
 
 def find(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> tuple[int, int, dict] | None:
-    """Find the tool's next output from `at` on: its start, end and event. `matches` caches searches of this line."""
+    """Find the tool's next figures from position `at`: start, end and event. `matches` caches searches of this line."""
     if must_search(matches, "two figures", at):
         two = _TWO_FIGURES.search(text, at)
         matches["two figures"] = two and two.span()
@@ -105,7 +104,7 @@ def find(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> t
 def _layouts(header) -> tuple[tuple[str, ...], ...]:
     if header is None:
         return LAYOUTS
-    if TIME in header and THREAD not in header:  # old tools print it and do not say so
+    if TIME in header and THREAD not in header:  # old tools print the thread, but not in the header
         at = header.index(TIME) + 1
         return ((*header[:at], THREAD, *header[at:]), header)
     return (header,)
@@ -120,7 +119,7 @@ def _pattern(names: tuple[str, ...], before: str = "") -> re.Pattern:
 
 
 def _dates(text: str, n: int) -> tuple[str, ...] | None:
-    """One time, or two of one form, in --date-format; None otherwise."""
+    """Split a text into `n` times of the same format; None if it is not possible."""
     ends = [match.start() for match in re.finditer(", ", text)] if n == 2 else [len(text)]
     for end in ends:
         times = (text[:end], text[end + 2 :])[:n]
@@ -131,7 +130,7 @@ def _dates(text: str, n: int) -> tuple[str, ...] | None:
 
 
 def _event(names, fields) -> dict | None:
-    """The values of a line of figures; None if one is impossible."""
+    """Return the event of a line of figures; None if a value is impossible."""
     parse = {None: str, int: whole, float: lambda text: real(text, _DECIMALS)}
     try:
         values = {name: parse[FIELDS[name]](text) for name, text in zip(names, fields, strict=True)}
@@ -173,14 +172,14 @@ class ConsumerOutput:
             self.consumed = int(row["value"])
 
     def rows(self, number: int) -> dict[str, list[dict]]:
-        """Rows of the tables of consumer `number` of its test; each thread of an old tool counts as a consumer."""
+        """Return the tables' rows for consumer `number` of its test; each thread of an old tool is a consumer."""
         if self.summary is not None:
             row, contradiction = _summary(self.summary)
             error = self.complaints.cell(None) or contradiction
             return {"consumers": [row | self._about(number, error)], "consumer_windows": []}
         missing = NO_SUMMARY
         if self.windows or self.consumed is not None:
-            missing = "no summary with --show-detailed-stats; at least these were consumed"
+            missing = "no summary with --show-detailed-stats; the records are a lower bound"
         error = self.complaints.cell(missing)
         rows, windows = [], []
         for consumer, thread in enumerate(sorted(self.windows), start=number):
@@ -234,7 +233,7 @@ def _figures(values: dict) -> dict:
 
 
 def _duration_s(values: dict) -> tuple[float | None, str | None]:
-    """The duration, or the fault if no printed time fits records and rate."""
+    """Return the duration, or None and an error if no printed time fits records and rate."""
     times = [(values[REBALANCE] + values[FETCH]) / 1000] if REBALANCE in values and FETCH in values else []
     try:
         start, end = (datetime.strptime(values[name], DATE_FORM) for name in (START, END))

@@ -1,7 +1,9 @@
 """
-Files that the experiment `kafka_load` leaves next to the logs: <stem>.times.json of the whole load (table loads),
-<name>.lines.json with the time of each line of <name>.txt, and <stem>.batches.json, batches counted in the brokers'
-logs and the placement of replicas (tables batches and placements).
+Read files that the experiment `kafka_load` writes next to the tools' logs.
+
+<stem>.times.json has the times of the whole load (table loads), <name>.lines.json the time of each line of <name>.txt,
+and <stem>.batches.json the batches counted in the brokers' logs and the placement of replicas (tables batches and
+placements).
 """
 
 from __future__ import annotations
@@ -23,24 +25,24 @@ TIMES = (
     "started_at_s", "all_sending_at_s", "counts_from_s", "counts_until_s", "asked_to_stop_at_s", "ended_at_s",
 )  # fmt: skip
 """
-Times of a load; the first and the last are never null. The second to the fourth are of the clocks of the producers'
-hosts, unless the producers were stopped; the others are of the clock that started and stopped them.
+Times of a load; the first and the last are never null. The second to the fourth come from the clocks of the producers'
+hosts, unless the producers were stopped; the others come from the clock of the measuring machine.
 """
 
-OF_A_LOAD = "the times of a load: an object in JSON"
+OF_A_LOAD = "the times of a load, as a JSON object"
 NAME = re.compile(r"\.(?P<tool>producer|consumer)-(?:(?P<group>\d{1,9})-|[^/]*-)?(?P<number>\d{1,9})\.[a-z]+$")
-"""How the name of a tool's log ends: `<stem>.producer-2.txt`, `<stem>.consumer-<group>-<number>.txt`."""
+"""Matches the name of a tool's log: `<stem>.producer-2.txt`, `<stem>.consumer-<group>-<number>.txt`."""
 
 
 def read_times(path) -> dict[str, pd.DataFrame]:
-    """Table loads, one row, without its context; RawDataError unless the file has the times of a load."""
+    """Read table loads (one row) without context; RawDataError unless the file holds the times of a load."""
     content = read_json(path, dict, OF_A_LOAD)
     times = [content.get(name) for name in TIMES]
     if None in (times[0], times[-1]) or not all(time is None or is_time(time) for time in times):
         raise RawDataError(path, None, times, f"Unix times in seconds: {', '.join(TIMES)}")
     spans = ((times[0], times[-1]), (content["counts_from_s"], content["counts_until_s"]))
     if any((first is None) != (last is None) or (first or 0) > (last or 0) for first, last in spans):
-        raise RawDataError(path, None, times, "a load, and the time that counts, that begin before they end")
+        raise RawDataError(path, None, times, "times of which each start comes before its end")
     missing = content.get("missing")
     if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
         raise RawDataError(path, None, missing, "missing: a list of texts")
@@ -52,8 +54,8 @@ def read_times(path) -> dict[str, pd.DataFrame]:
 
 class LoadTimes(NamedTuple):
     """
-    Content of <stem>.times.json: when the load began to count (Unix s), whether producers were stopped, and the target
-    rate of each (None: no limit, or unknown).
+    Content of <stem>.times.json: the time from which records count (Unix s), whether producers were stopped, and the
+    target rate of each producer (None: no limit, or unknown).
     """
 
     counts_from_s: float | None = None
@@ -62,7 +64,7 @@ class LoadTimes(NamedTuple):
 
     @classmethod
     def of_log(cls, source) -> LoadTimes:
-        """The times of the load whose tool wrote `source`; RawDataError if the file is damaged."""
+        """Read the times of the load to which the log `source` belongs; RawDataError if their file is damaged."""
         if isinstance(source, bytes | bytearray) or not (named := NAME.search(plain_name(source))):
             return cls()
         path = Path(str(source)[: named.start()] + ".times.json")
@@ -79,8 +81,8 @@ class LoadTimes(NamedTuple):
 
     def behind_s(self, windows: Sequence[dict]) -> list[float | None]:
         """
-        By producer, how far each of its windows ends behind the target rate: elapsed time less the time its records
-        should take.
+        Return how far the producer was behind its target rate at the end of each window, in s: the time of its windows
+        so far minus the time that their records need at the target rate.
 
         >>> windows = [{"producer": 0, "length_s": 1.0, "records": n} for n in (100, 50, 50)]
         >>> LoadTimes(target_records_per_s=100).behind_s(windows)
@@ -97,25 +99,25 @@ class LoadTimes(NamedTuple):
         return by_window
 
     def warmup(self, window: dict) -> bool | None:
-        """Whether a window of a producer began before the counted time; None if unknown."""
+        """Return whether a producer's window began before records count; None if unknown."""
         if self.counts_from_s is None or window["printed_at_s"] is None:
             return None
         return window["printed_at_s"] - (window["length_s"] or 0.0) < self.counts_from_s
 
 
 def times_of_lines(source) -> list[float] | None:
-    """Read the time of each line of <name>.txt from <name>.lines.json; None if that is missing, RawDataError if bad."""
+    """Read the time of each line of <name>.txt from <name>.lines.json; None without such a file."""
     path = sibling(source, ".lines.json")
     if path is None:
         return None
-    times = read_json(path, dict, "the times of lines: an object in JSON").get("lines")
+    times = read_json(path, dict, "the times of lines, as a JSON object").get("lines")
     if not isinstance(times, list) or not all(map(is_time, times)) or times != sorted(times):
         raise RawDataError(path, None, times, "lines: a list of Unix times in order")
     return [float(time) for time in times]
 
 
 def sibling(source, ending: str) -> Path | None:
-    """The file <name><ending> next to <name>.txt; None if missing."""
+    """Return the file <name><ending> next to <name>.txt; None if there is none."""
     if isinstance(source, bytes | bytearray) or Path(plain_name(source)).suffix != ".txt":
         return None
     path = Path(plain_name(source)).with_suffix(ending)
@@ -123,7 +125,7 @@ def sibling(source, ending: str) -> Path | None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether it is a file; RawDataError for an invalid name."""
+    """Return whether a path is a file; RawDataError for an invalid name."""
     try:
         return path.is_file()
     except (OSError, ValueError) as error:
@@ -131,22 +133,22 @@ def is_file(path: Path) -> bool:
 
 
 COUNTED = ("broker", "topic", "partition", "at_s", "batches", "records", "bytes")
-"""Columns of `rows`."""
+"""Columns of the member `rows`."""
 PLACED = ("topic", "partition", "leader", "replicas", "in_sync")
-"""Columns of `replicas`."""
+"""Columns of the member `replicas`."""
 
 
 def read_batches(path) -> dict[str, pd.DataFrame]:
     """
-    Tables batches and placements, without their context.
+    Read tables batches and placements, without context.
 
-    RawDataError unless `rows` counts each second of a partition on a broker once, or `left_out` says why there are
-    none, and `replicas` are rows of PLACED on brokers of `regions`.
+    The member `rows` must have each second of a partition on a broker only once, or else `left_out` says why nothing
+    was counted. RawDataError otherwise, or if `replicas` are invalid.
     """
-    content = read_json(path, dict, "counts of batches: an object in JSON")
+    content = read_json(path, dict, "counts of batches, as a JSON object")
     rows = content.get("rows", [])
     if "rows" not in content and not isinstance(content.get("left_out"), str):
-        raise RawDataError(path, None, ", ".join(map(str, content)), "rows, or left_out and why")
+        raise RawDataError(path, None, ", ".join(map(str, content)), "rows, or left_out with the reason")
     if not isinstance(rows, list):
         raise RawDataError(path, None, rows, f"a list of rows of {', '.join(COUNTED)}")
     for number, row in enumerate(rows):
@@ -159,7 +161,7 @@ def read_batches(path) -> dict[str, pd.DataFrame]:
         raise RawDataError(path, None, repeated, "one row per second of a partition")
     empty = batches[(batches.batches < 1) | (batches.records < batches.batches) | (batches.bytes < batches.records)]
     if len(empty):
-        expected = "at least a record in every batch, and a byte in every record"
+        expected = "at least one record in every batch, and one byte in every record"
         raise RawDataError(path, None, empty.iloc[0].tolist(), expected)
     return {"batches": batches, "placements": _placements(path, content)}
 

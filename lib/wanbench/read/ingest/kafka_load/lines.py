@@ -1,12 +1,12 @@
 """
-Lines of Kafka's tools: their text, their numbers in any locale, and what those without figures mean.
+Split the output of Kafka's tools into lines, parse their numbers in any locale, and classify lines without figures.
 
-Lines may end in \\r\\n, the last one without its end, and have digits of any script. A mark in a number is a decimal
+Lines may end in \\r\\n, the last may be truncated, and digits may be of any script. A mark in a number is a decimal
 mark if the tool's usual number of digits follows it, if it follows another mark, or if the digits around it cannot be
-groups of three. Ambiguous ones ("1,600") are not guessed.
+groups of three. An ambiguous number ("1,600") is an error.
 
 A line without figures counts as an error or warning if it has a log level, is an exception, names a failure, or looks
-like the tools' own figures, which could not be read. Any other line may be a script's: it does not count.
+like figures that could not be read. Any other line may come from a script, and does not count.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import NamedTuple
 from wanbench.errors import RawDataError
 
 LARGEST_BYTES = 64 << 20
-"""The tools print less than 1 MB in an hour; an hour of nothing but errors stays below this, too."""
+"""Largest allowed file; the tools print less than 1 MB in an hour, and an hour of only errors fits, too."""
 
 OTHERWISE = "cp1252"
-"""Text other than UTF-8 or UTF-16 is decoded as the Windows code page for Western Europe."""
+"""Encoding of text that is not UTF-8 or UTF-16: the Windows code page for Western Europe."""
 
 LONGEST_LINE = 10_000
-"""Longer ones are read in pieces, so that no line of a damaged file takes more than a moment."""
+"""Longer lines are read in parts, to bound the time that a damaged file takes."""
 
 FREE_LINES = 100_000
-"""Lines allowed in any file: each takes 5 to 20 µs."""
+"""Number of lines allowed in any file; each takes 5 to 20 µs."""
 
 CHARACTERS_PER_LINE = 40
 """A larger file may have one line per this many characters; the tools print lines of 60 and more."""
@@ -39,9 +39,9 @@ SEPARATORS = {"٫": ".", "٬": "'"}
 
 class Line(NamedTuple):
     """
-    One line: number, text as printed, the same with digits 0 to 9 (of the same length), and time.
+    A line with its number, its text as printed, the same text with digits 0 to 9 (of equal length), and its time.
 
-    `whole` is False for a truncated last line: the tool was stopped while writing.
+    `whole` is False for a truncated last line, which a tool leaves when it is stopped while writing.
     """
 
     number: int
@@ -53,7 +53,7 @@ class Line(NamedTuple):
 
 def plain_digits(text: str) -> str:
     """
-    The text with digits of other scripts as 0 to 9, character by character.
+    Replace digits of other scripts by 0 to 9, character by character.
 
     >>> plain_digits("٣٫٥ ms, ５ records")
     '3.5 ms, 5 records'
@@ -62,7 +62,7 @@ def plain_digits(text: str) -> str:
 
 
 class _Digits(dict):
-    """The table for `str.translate`: each character's digit, looked up once."""
+    """A table for `str.translate` that looks up each character's digit only once."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -75,9 +75,9 @@ _DIGITS = _Digits()
 
 def lines_of(path, text: str, printed_at_s: list[float] | None = None) -> Iterator[Line]:
     """
-    The lines, with their times if known; one longer than `LONGEST_LINE` in pieces.
+    Yield the lines with their times, if known; a line longer than `LONGEST_LINE` is yielded in parts.
 
-    RawDataError if there are more than a file of this size may have.
+    RawDataError if there are too many lines for a file of this size.
 
     >>> [(line.number, line.printed, line.whole) for line in lines_of("a.txt", "one\\r\\ntwo")]
     [(1, 'one', True), (2, 'two', False)]
@@ -105,7 +105,7 @@ def _lines(text: str, times: list[float]) -> Iterator[Line]:
 
 
 def must_search(matches: dict, name, at: int) -> bool:
-    """Whether to search (again) from `at` on: there was no search, or its match begins before `at`."""
+    """Return whether to search from position `at`: there was no search before, or its match begins before `at`."""
     return name not in matches or (matches[name] is not None and matches[name][0] < at)
 
 
@@ -113,22 +113,22 @@ GROUPING = "'’\u00a0\u2009\u202f"
 _MARKS = f"[.,{GROUPING}]"
 WHOLE = rf"-?(?:\d{{1,3}}(?:{_MARKS}\d{{3}}){{1,5}}|\d{{1,19}})"
 REAL = rf"(?:NaN|-?(?:Infinity|∞)|-?\d(?:[\d .,{GROUPING}]{{0,30}}\d)?)"
-"""Patterns of a whole number, and of a real one with any number of decimals; neither is sure to be one."""
+"""Patterns of a whole number, and of a real number; a match may still be invalid."""
 
 _NUMBERS = re.compile(r"\d+")
 _MOST = 2**63 - 1
-"""The largest count of a table, and of Java."""
+"""Largest count in Java and in tables."""
 
 
 def real_with(decimals: int) -> str:
-    """Pattern of a real number with this number of decimals."""
+    """Return the pattern of a real number with this number of decimals."""
     whole = rf"(?:\d{{1,3}}(?:{_MARKS}\d{{3}}){{1,5}}|\d{{1,19}})"
     return rf"(?:NaN|-?(?:Infinity|∞)|-?{whole}[.,]\d{{{decimals}}})"
 
 
 def whole(text: str) -> int:
     """
-    A whole number; ValueError if it is not one, or needs more than 64 bits.
+    Parse a whole number; ValueError if it is invalid or needs more than 64 bits.
 
     >>> whole("20079"), whole("1.000.000"), whole("-12")
     (20079, 1000000, -12)
@@ -141,21 +141,22 @@ def whole(text: str) -> int:
         raise ValueError(f"{text!r} is not a whole number")
     value = int("".join(groups))
     if value > _MOST:
-        raise ValueError(f"{text!r} is more than any count")
+        raise ValueError(f"{text!r} needs more than 64 bits")
     return sign * value
 
 
 def real(text: str, decimals: int) -> float | None:
     """
-    A real number of a tool that prints so many decimals; None for NaN and infinity; ValueError if its marks are
-    ambiguous.
+    Parse a real number of a tool that prints this many decimals; None for NaN and infinity.
+
+    ValueError if the marks in the number are ambiguous.
 
     >>> real("9986,019573", 6), real("1.234,5", 1), real("1\u202f999,6", 1), real("-0.0000", 4), real("NaN", 2)
     (9986.019573, 1234.5, 1999.6, 0.0, None)
     >>> real("1,600", 1)
     Traceback (most recent call last):
         ...
-    ValueError: '1,600' may be a decimal number or one in groups of three
+    ValueError: '1,600' is ambiguous: its mark may be a decimal mark or a separator of thousands
     """
     before, point, fraction = text.partition(".")
     if point and len(fraction) == decimals and text.isascii() and before.isdigit() and fraction.isdigit():
@@ -184,7 +185,7 @@ def _ends_in_decimals(text, groups, marks, decimals) -> bool:
         return True
     if len(groups[0]) > 3 or groups[0] == "0":
         return True
-    raise ValueError(f"{text!r} may be a decimal number or one in groups of three")
+    raise ValueError(f"{text!r} is ambiguous: its mark may be a decimal mark or a separator of thousands")
 
 
 def _are_groups(groups) -> bool:
@@ -192,7 +193,7 @@ def _are_groups(groups) -> bool:
 
 
 LONGEST = 300
-"""Characters of a message that a cell keeps: enough for the exception and its reason."""
+"""Maximum length of a message in a table: enough for an exception and its reason."""
 
 
 _STAMP = (
@@ -239,22 +240,22 @@ _COUNTS = re.compile(
     r"not found|no such|segmentation)|records? sent|records/sec|MB/sec|Avg latency|Percentiles|(?:-?[\d.]+, ){4}",
     re.IGNORECASE,
 )
-"""A line of no known kind that counts: it names a failure, or looks like figures."""
+"""Matches an unknown line that counts as a warning: it names a failure, or looks like figures."""
 _OF_A_SCRIPT = re.compile(
     r"(?:\[[^\]]{1,80}\]|[\w.~:@/\\-]{1,80})?(?<!\d)[$#%>] |\++ |[=*#]{2,}|-{3,}|"
     r"(?:real|user|sys)\s+[\dm.,]+s?\s*$|[\d.]+user [\d.]+system "
 )
-"""A prompt or a traced command, a heading, or what `time` prints."""
+"""Matches a line of a script: a prompt, a traced command, a heading, or output of `time`."""
 NO_SUMMARY = "no summary"
 NOTHING, MORE, WARNING, ERROR, UNKNOWN = "nothing", "more", "warning", "error", "unknown"
-"""Kinds of lines: without meaning; continuing the line before; and three that may count."""
+"""Kinds of lines: irrelevant, continuing the line before, and three that may count."""
 
 
 def kind_of_line(text: str, after: str | None) -> str:
     """
-    The kind of a line without figures: NOTHING, MORE (continues the line before), WARNING, ERROR or UNKNOWN.
+    Classify a line without figures as NOTHING, MORE (it continues the line before), WARNING, ERROR or UNKNOWN.
 
-    `after` is the kind of the line before, None if that had figures.
+    `after` is the kind of the line before; None if that line had figures.
 
     >>> kind_of_line("[2022-11-16 17:00:42,193] WARN [Producer clientId=a] Got error (Sender)", None)
     'warning'
@@ -275,7 +276,7 @@ def kind_of_line(text: str, after: str | None) -> str:
 
 def is_spoken(text: str) -> bool:
     """
-    Whether a program printed the line at run time: a log entry, exception, usage text, or refusal by Java.
+    Return whether a program printed the line at run time: a log entry, exception, usage text, or error of Java.
 
     >>> is_spoken("kafka-producer-perf-test: error: no topic"), is_spoken("Warning: kafka-producer-perf-test is slow")
     (True, False)
@@ -285,7 +286,7 @@ def is_spoken(text: str) -> bool:
 
 def is_prefix(text: str) -> bool:
     """
-    Whether a script put this before the tool's line: a time, or the name of a container.
+    Return whether a script put this text before the tool's line: a time, or the name of a container.
 
     >>> is_prefix("[2026-01-05T10:00:05Z] "), is_prefix("producer-1  | "), is_prefix("killed at 10:00:05 ")
     (True, True, False)
@@ -294,16 +295,17 @@ def is_prefix(text: str) -> bool:
 
 
 def tool_of_line(text: str) -> str | None:
-    """The tool that printed it, if recognisable: "producer", "consumer" or "round trip"; else None."""
+    """Return the tool that printed a line: "producer", "consumer" or "round trip"; None if unknown."""
     return next((name for name, clue in _CLUES.items() if clue.search(text)), None)
 
 
 class Complaints:
     """
-    Errors and warnings of one output: the number of lines, the first, and the last of the gravest.
+    The errors and warnings of one output.
 
-    `other` is the last line after the figures that may be a script's, `torn` a truncated last line, `stopped` whether
-    the tool was stopped on purpose, `silent` whether it printed nothing.
+    `n` is their number, `first` the first of them, and `last` the last error, or the last warning without errors.
+    `other` is the last line after the figures that may come from a script, `torn` a truncated last line, `stopped`
+    whether the tool was stopped on purpose, `silent` whether it printed nothing.
     """
 
     def __init__(self):
@@ -312,7 +314,7 @@ class Complaints:
         self.stopped = self.silent = self._grave = False
 
     def add(self, text: str, kind: str) -> None:
-        """Add a line."""
+        """Add a line of this kind."""
         if kind == UNKNOWN and _OF_A_SCRIPT.match(text):
             return
         if kind == UNKNOWN and not (_COUNTS.search(text) or is_spoken(text)):
@@ -325,15 +327,17 @@ class Complaints:
 
     def cell(self, missing: str | None) -> str | None:
         """
-        The text of column `error`: the first line; for missing figures, which, and the likely reason: the tool was
-        stopped, the output is truncated, the last error, or the last line.
+        Return the text of column `error`: the first error or warning.
+
+        If figures are missing, `missing` names them, and the likely reason follows: the tool was stopped, the output is
+        truncated, the last error, or the last line.
         """
         if missing is None:
             return self.first
         why = [
             self.stopped and "the tool was stopped at its scheduled end",
             self.silent and "the tool printed nothing",
-            self.torn and f"the output breaks off in {self.torn!r}",
+            self.torn and f"the output is truncated in {self.torn!r}",
             self.last or self.other,
         ]
         if not any(why) and missing == NO_SUMMARY:
@@ -342,7 +346,7 @@ class Complaints:
 
 
 def formatted(text: str) -> str:
-    """The text in one line of at most `LONGEST` characters, without control characters or lone surrogates."""
+    """Return the text as one line of at most `LONGEST` characters, without control characters or lone surrogates."""
     text = "".join(character if character.isprintable() else " " for character in text.strip())
     text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

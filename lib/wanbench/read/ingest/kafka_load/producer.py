@@ -1,17 +1,17 @@
 """
-Read kafka-producer-perf-test, Kafka 1.x to 4.x, and EndToEndLatency: tables producers, producer_windows, round_trips
-and quantiles.
+Read output of kafka-producer-perf-test (Kafka 1.x to 4.x) and EndToEndLatency into tables producers, producer_windows,
+round_trips and quantiles.
 
-- MB are MiB. Percentiles of producers are the tool's, of at most 500,000 of its latencies, in whole milliseconds.
-- Without a summary (the tool was stopped, or died) there is a row with null figures, and `error` has the reason.
-- With --warmup-records the tool sums up all records, and then those after the warm-up: two rows, the first with
-  `warmup`.
+- MB are MiB. The producer tool computes percentiles from at most 500,000 latencies, in whole milliseconds.
+- Without a summary (the tool was stopped, or crashed) the row has null figures, and `error` has the reason.
+- With --warmup-records the tool prints two summaries, of all records and of those after the warm-up. Both are rows; the
+  first has `warmup`.
 - NaN and infinity (no records, no time) are null, and so are negative values (the clock was set back). A summary of no
   records has no latencies.
-- A line whose percentiles or maximum are out of order cannot be the tool's: it counts as an error.
-- EndToEndLatency sends one record, reads it back, and only then sends the next: a round trip of two network paths and
-  no load. Its quantiles are truncated to whole milliseconds; forks print four decimals. It does not print the number of
-  records; its progress, the latency of every thousandth record, is dropped.
+- A line whose percentiles or maximum are not in ascending order cannot come from the tool, and counts as an error.
+- EndToEndLatency sends a record, reads it back, and only then sends the next: a round trip over two network paths,
+  without load. Its quantiles are truncated to whole milliseconds; forks print four decimals. It does not print the
+  number of records; its progress, the latency of every thousandth record, is dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .lines import NO_SUMMARY, REAL, WHOLE, Complaints, Line, real, whole
 
 MIB_BITS = 8 * 2**20
 ROUNDING_MS = 0.051
-"""A mean may exceed the maximum by this much, because windows print both with one decimal."""
+"""Amount by which a printed mean may exceed the maximum, because windows print both with one decimal."""
 
 _COUNT = rf"(?:^\d{{1,3}}(?: \d{{3}}){{1,5}}|(?<!\d){WHOLE})"
 _LINE = re.compile(
@@ -37,7 +37,7 @@ PERCENTILES = ("p50", "p95", "p99", "p999")
 
 
 def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
-    """Find the next figures of this tool from `at` on: start, end and event."""
+    """Find the next figures of this tool from position `at`: start, end and event."""
     found = None
     if (line := _LINE.match(text, at)) and (event := _event(line, whole_line or line.end() < len(text))):
         return line.start(), line.end(), event
@@ -52,13 +52,13 @@ def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
 
 
 def alone(text: str, whole_line: bool) -> dict | None:
-    """The event of a line with only figures of this tool, the usual case; otherwise None."""
+    """Return the event of a line that consists of this tool's figures only, the usual case; otherwise None."""
     line = _LINE.fullmatch(text) if " records sent, " in text else None
     return line and _event(line, whole_line)
 
 
 def _event(line: re.Match, ended: bool) -> dict | None:
-    """The values of a line of figures; None if truncated or impossible."""
+    """Return the event of a line of figures; None if it is truncated or impossible."""
     summary = bool(line["p50"] or line["steady"] or re.search(r"[.,]\d{6}$", line["rate"]))
     if line["p50"] is None and not line["end"] and not ended:
         return None
@@ -107,7 +107,7 @@ class ProducerOutput:
         self.warmup = self.in_steady_state = False
 
     def takes(self, event: dict) -> bool:
-        """Whether the event can belong to this output; otherwise a new one begins."""
+        """Return whether the event can belong to this output; otherwise a new output begins."""
         if event["kind"] == "steady summary":
             return self.steady is None
         return self.summary is None and self.steady is None
@@ -135,7 +135,7 @@ class ProducerOutput:
         """Ignore a row of table metrics that this producer printed."""
 
     def rows(self, number: int) -> dict[str, list[dict]]:
-        """Rows of the tables, without context; `number` is the producer's in its test."""
+        """Return the tables' rows, without context, for producer `number` of its test."""
         for window, row in enumerate(self.windows):
             length_s = row["records"] / row["records_per_s"] if row["records_per_s"] else None
             row.update(producer=number, window=window, length_s=length_s)
@@ -153,17 +153,17 @@ class ProducerOutput:
         total = self.summary or self.steady
         n = sum(window["records"] for window in self.windows)
         if missing is None and self.complaints.n == 0 and n > total["records"]:
-            return f"the windows have {n} records, the summary {total['records']}: two outputs are mixed"
+            return f"the windows have {n} records, but the summary {total['records']}: two outputs are mixed"
         return self.complaints.cell(missing)
 
 
 ROUND_TRIP = "round trip"
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 PROGRESS_RECORDS = 1_000
-"""The tool prints its progress once per this many records."""
+"""Number of records after which the tool prints its progress."""
 
 _MEAN_DECIMALS = 4
-"""The tool's number of decimals of the mean."""
+"""Number of decimals with which the tool prints the mean."""
 
 _MEAN = re.compile(rf"Avg latency: (?P<mean>{REAL}) ms")
 _LATENCY = r"\d{1,18}(?:[.,]\d{4})?"
@@ -174,7 +174,7 @@ _PROGRESS = re.compile(r"(?<![\d.])(?P<record>\d{1,19})\t\d{1,30}\.\d{1,30}(?:E-
 
 
 def find_round_trip(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
-    """Find the next figures of this tool from `at` on: start, end and event."""
+    """Find the next figures of EndToEndLatency from position `at`: start, end and event."""
     matches = []
     if "Avg" in text and (line := _MEAN.search(text, at)):
         try:
@@ -184,7 +184,7 @@ def find_round_trip(text: str, at: int, whole_line: bool) -> tuple[int, int, dic
         except ValueError:
             pass
     line = _QUANTILES.search(text, at) if "Percentiles" in text else None
-    if line and (whole_line or line.end() < len(text)):  # else the last number may be cut
+    if line and (whole_line or line.end() < len(text)):  # else the last number may be truncated
         values = {name: float(line[name].replace(",", ".")) for name in QUANTILES}
         if list(values.values()) == sorted(values.values()):
             matches.append((line.start(), line.end(), {"kind": "quantiles", "values": values}))
@@ -194,7 +194,7 @@ def find_round_trip(text: str, at: int, whole_line: bool) -> tuple[int, int, dic
 
 
 class RoundTripOutput:
-    """The output of one run of the tool."""
+    """The output of one run of EndToEndLatency."""
 
     tool = ROUND_TRIP
 

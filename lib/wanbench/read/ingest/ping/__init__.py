@@ -1,28 +1,28 @@
 """
-Read ping: one row per echo.
+Read output of ping into table echoes, with one row per echo.
 
-Reads iputils, busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host (`-C`,
-`-c` or `-l`); IPv4 and IPv6; with or without `-D` and `-O`. A file may hold several pings, and other lines
-before, between and after them. A ping may be indented, and each line may follow a time that a script or `ts` printed:
-it is `received_at_s` if it has a date and a zone or is in Unix seconds, and else is dropped.
+The reader knows iputils, busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host
+(`-C`, `-c` or `-l`), with IPv4 and IPv6, with or without `-D` and `-O`. A file may hold several pings, and other lines
+before, between and after them. The output may be indented. Each line may begin with a time from a script or `ts`; it is
+`received_at_s` if it has a date and a time zone or is in Unix seconds, and is dropped otherwise.
 
-- A reply is a row. A later reply to the same echo is one more row, with `duplicate`, marked by ping or not.
-- "no answer yet" (or "Request timeout") is a row that is lost, unless the reply comes later: then it is that
-  reply's row, not lost, and `error` keeps the earlier message.
-- Echoes that no line shows are lost rows: those between the first and the newest sequence, and those at the
-  end that the footer counts. A log without footer (ping was killed) has no rows beyond its end.
-- Windows prints no sequences: its echoes are counted from 1. Its "time<1ms" is a reply (not lost) whose
-  `rtt_ms` is null and whose `error` is "time<1ms": it is only known to be less than 1 ms.
-- Times of day without a date (macOS `--apple-time`) are dropped; toybox prints whole milliseconds only.
-- "time=0.000 ms" (the clock was set back) and replies too short to carry a time have a null `rtt_ms` too.
-- The counts of the footer must fit the rows, and its minimum, mean and maximum the times.
-- "time=60.10 ms" of iputils s20180629 stands for 61.0 (see `footer_times`). If the footer proves it, `rtt_ms` is 61.0;
-otherwise null. `error` keeps the printed text.
-- A ping that printed no header, for example because it did not know its host, has no rows.
+- Each reply is a row. A further reply to the same echo has `duplicate`, whether ping marked it or not.
+- "no answer yet" (or "Request timeout") is a lost row. If the reply comes later, the row is that reply's, not lost, and
+  `error` keeps the message.
+- Echoes without a line are lost rows: those between the first and the newest sequence, and those at the end that only
+  the footer counts. A log without a footer (ping was killed) has no rows after its last line.
+- Windows prints no sequence numbers, so its echoes are counted from 1. Its "time<1ms" is a reply with a null `rtt_ms`
+  and with "time<1ms" as `error`: the RTT is only known to be less than 1 ms.
+- Times of day without a date (macOS `--apple-time`) are dropped. The RTTs of toybox are whole milliseconds.
+- "time=0.000 ms" (the clock was set back) and replies too short to carry a time also have a null `rtt_ms`.
+- The footer's counts must fit the rows, and its minimum, mean and maximum must fit the RTTs.
+- "time=60.10 ms" of iputils s20180629 stands for 61.0 (see `footer_times`). If the footer proves it, `rtt_ms` is 61.0,
+  otherwise null. `error` keeps the printed text.
+- A ping without a header, for example because it could not resolve its host, has no rows.
 
-A log passes through the modules in this order: `scan` cuts it into lines and recognises ordinary replies a chunk at a
-time with numpy, `lines` reads every other line, `echoes` makes rows of both, `footer_times` checks the times against
-those of the footer. This module puts the rows together as tables.
+A log passes through these modules: `scan` splits it into lines and recognises ordinary replies with numpy, one chunk at
+a time; `lines` reads all other lines; `echoes` turns both into rows; `footer_times` checks the RTTs against the
+footer. This module combines the rows into tables.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ PARQUET = {
 }
 SCHEMA = pa.schema([column.arrow_field() for column in core("echoes")], metadata={"table": "echoes"})
 FAST_BYTES = 1 << 20
-"""Larger files are read a chunk at a time; for smaller ones that costs more than it saves."""
+"""Only larger files are read with numpy, one chunk at a time; smaller files are faster without."""
 
 ROWS_AT_ONCE = 1 << 16
-"""Rows are handed on in batches of this size: large enough for Arrow, small enough for bounded memory."""
+"""Number of rows per batch: large enough for Arrow, small enough to bound memory."""
 
 ZERO = re.compile(r"time(?:<|=0(?:\.0*)? ?ms)")
-"""Times that ping counts as zero in its footer."""
+"""Matches times that ping counts as zero in its footer."""
 
 
 def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     """
-    Read a log, a path or its bytes, into table echoes without its context, sorted by ping and sequence.
+    Read a log, given as a path or bytes, into table echoes without context, sorted by ping and sequence.
 
-    With `fast`, plain replies are recognised a chunk at a time, which gives the same rows; default: for large files.
-    RawDataError names the first line that is not ping's, or what the file lacks.
+    With `fast`, ordinary replies are recognised with numpy, which gives the same rows; the default is to do so for
+    large files. RawDataError names the first line that is not ping's, or what is missing.
 
     >>> log = b"PING ::1(::1) 56 data bytes\\n64 bytes from ::1: icmp_seq=2 ttl=64 time=0.021 ms\\n"
     >>> read(log)["echoes"].select(["sequence", "rtt_ms", "lost"]).to_pylist()
@@ -84,8 +84,9 @@ def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
 
 def convert(source, target) -> int:
     """
-    Write the echoes of a log of any length to one Parquet file, with units and meanings, in bounded memory; returns the
-    number of rows. RawDataError as in `read`; then there is no file.
+    Write the echoes in a log of any length to a Parquet file, in bounded memory; return the number of rows.
+
+    RawDataError as in `read`; no file is then written.
     """
     texts = {None: 0}
     with replaced_file(Path(target)) as temporary:
@@ -94,8 +95,8 @@ def convert(source, target) -> int:
 
 def _collected(collect, source, texts, fast):
     """
-    Collect the batches of a source; a second time if a footer proves that times lack a carry after their rows were
-    yielded.
+    Collect the batches of a source. Do it a second time if a footer proved, after rows were yielded, that their times
+    lack a carry.
     """
     proven: dict[int, bool] = {}
     collected = collect(_batches(source, texts, fast, {}, proven))
@@ -108,7 +109,7 @@ def _write(path, batches, texts) -> int:
         for batch in batches:
             n += len(batch)
             waiting.append(writer.submit(lambda batch: file.write_batch(_arrow(batch, texts)), batch))
-            if len(waiting) > 1:  # one batch is compressed while the next is read; more would take memory
+            if len(waiting) > 1:  # compress one batch while the next is read; more would take memory
                 waiting.popleft().result()
         while waiting:
             waiting.popleft().result()
@@ -116,7 +117,11 @@ def _write(path, batches, texts) -> int:
 
 
 def _batches(source, texts, fast, lacking, proven) -> Iterator[np.ndarray]:
-    """Rows in batches; `lacking` says by ping whether times lack a carry, `proven` collects what footers prove."""
+    """
+    Yield rows in batches.
+
+    `lacking` maps a ping's number to whether its doubtful times lack a carry; `proven` collects what footers prove.
+    """
     with decompressed(source) as (path, file):
         if not file.peek(1):
             raise RawDataError(path, None, "an empty file", "output of ping")
@@ -150,7 +155,7 @@ def _rows(path, scanned, texts, proven) -> Iterator[np.ndarray]:
 
 
 class _OnePing:
-    """The rows of one ping, and its times against those of its footer."""
+    """Make the rows of one ping, and compare its times with its footer."""
 
     def __init__(self, path, ping: Ping, silent: int, texts: dict[str | None, int]):
         self.path, self.ping, self.silent, self.texts = path, ping, silent, texts
@@ -162,7 +167,7 @@ class _OnePing:
             self.last_line = int(events["line_number"][-1])
             has_time, is_reply = ~np.isnan(events["rtt_ms"]), events["kind"] == REPLY
             self.times.add(events["rtt_ms"][has_time & is_reply])
-            # some versions count the time of a damaged reply in the footer, others do not
+            # only some versions include the time of a damaged reply in the footer
             self.comparable &= not (has_time & ~is_reply).any()
             remarks = events["error"][is_reply & ~has_time]
             known = list(self.texts) if len(remarks) else []
@@ -170,7 +175,7 @@ class _OnePing:
         return self._numbered(self.echoes.add(events))
 
     def finish(self, proven: dict[int, bool]) -> np.ndarray:
-        """The remaining rows; `proven` gets what the footer proves of doubtful times, by the ping's number."""
+        """Return the remaining rows; enter into `proven` what the footer proves about doubtful times."""
         rows = self.echoes.finish(self.ping.footer, self.last_line, self.ping.reported)
         doubtful = self.ping.doubtful
         if self.comparable and not self.ping.reported:

@@ -1,8 +1,8 @@
 """
-Combine events, single lines of ping, into one row per echo, in bounded memory.
+Combine events, which are single lines of ping, into one row per echo, in bounded memory.
 
-Sequences are 16 bits on the wire and are unwrapped past 65,535; a reply may be `WINDOW` echoes late. An echo
-between the first and the newest that has no line is lost; so is one that only the footer counts.
+Sequence numbers have 16 bits on the wire and are unwrapped here; a reply may be up to `WINDOW` echoes late. An echo
+without a line between the first and the newest echo is lost, and so is an echo that only the footer counts.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from wanbench.errors import RawDataError
 from .lines import REPLY, REPORT, SILENCE, Event, Footer
 
 WRAP = 65536
-"""Sequences count modulo 16 bits."""
+"""Number of 16-bit sequence numbers."""
 
 WINDOW = 32768
-"""Half of them: with a reply later than this, one could not tell which echo it answers."""
+"""Half of `WRAP`: the echo that a later reply answers would be ambiguous."""
 
 AT_ONCE = 8
 """Rows are made after this many windows of events, so that few events are sorted twice."""
 
 SILENT_ECHOES = 100_000
-"""Lost echoes without a line that any file may have: a limit, so that a corrupt number cannot make billions of rows."""
+"""Number of lost echoes without a line that any file may have; a corrupt number could make billions of rows."""
 
 SILENT_PER_LINE = 10
-"""Further such echoes allowed per line: a long log may lose 10 echoes of 11."""
+"""Number of further such echoes per line: a long log may lose 10 of 11 echoes."""
 
 EVENT = np.dtype(
     [
@@ -36,37 +36,37 @@ EVENT = np.dtype(
     ]
 )  # fmt: skip
 """
-An event, in line order, or a row of table echoes, lost unless its kind is REPLY. Texts are numbers of `code`; -1, 0 or
-NaN: not printed.
+An event, in the order of lines, or a row of table echoes, which is lost unless its kind is REPLY. Texts are stored as
+numbers from `code`. The values -1, 0 and NaN mean that nothing was printed.
 """
 
 
 def code(texts: dict[str | None, int], text: str | None) -> int:
-    """The number of a text, a new one on first use; that of None is 0."""
+    """Return the number of a text, which is assigned on first use; the number of None is 0."""
     return texts.setdefault(text, len(texts))
 
 
 def joined(*parts: np.ndarray) -> np.ndarray:
-    """Copies of events or rows, one after the other; as bytes, since numpy copies fields singly, ten times slower."""
+    """Concatenate events or rows as bytes, because numpy would copy each field separately, ten times slower."""
     return np.concatenate([part.view(f"V{EVENT.itemsize}") for part in parts]).view(EVENT)
 
 
 def as_events(events: list[Event], texts: dict[str | None, int]) -> np.ndarray:
-    """Single events as an array."""
+    """Convert single events to an array."""
     coded = (event._replace(responder=code(texts, event.responder), error=code(texts, event.error)) for event in events)
     return np.array([(*event, 0, 0) for event in coded], EVENT)
 
 
 class Echoes:
     """
-    Collects events in line order, and yields rows, sorted by sequence, once they are final.
+    Collect events in the order of lines, and return rows, sorted by sequence, as soon as they are final.
 
-    The result and the first fault found do not depend on how the events are cut into batches.
+    Neither the rows nor the first error depend on how the events are split into batches.
     """
 
     def __init__(self, path, first_sequence: int, *, wraps: bool, silent: int = 0):
         self.path, self.first, self.wraps = path, first_sequence, wraps
-        self._silent = SILENT_ECHOES - silent  # of the echoes that no line shows, earlier pings had some
+        self._silent = SILENT_ECHOES - silent  # without those in earlier pings of the file
         self._raw = self._unwrapped = self._next = first_sequence
         self._newest = first_sequence - 1
         self._open: list[np.ndarray] = []
@@ -74,7 +74,7 @@ class Echoes:
         self._in_order = True  # so far: only first replies, none of them late
 
     def add(self, events: np.ndarray) -> np.ndarray:
-        """Process the next events; returns final rows from time to time. RawDataError for an impossible event."""
+        """Process the next events, and return rows that are now final; RawDataError for an impossible event."""
         events, fault = self._unwrapped_up_to_fault(events)
         self._open.append(events)
         if fault:
@@ -88,7 +88,7 @@ class Echoes:
         return self._rows(events[:final])
 
     def check(self) -> np.ndarray:
-        """The events not yet in rows, by sequence; RawDataError for a duplicate without a first reply."""
+        """Sort the events that are not yet rows by sequence; RawDataError for a duplicate without a first reply."""
         events = self._open[0] if len(self._open) == 1 else joined(NO_ROWS, *self._open)
         if not self._in_order:
             if (np.diff(events["sequence"]) < 0).any():
@@ -98,7 +98,7 @@ class Echoes:
         return events
 
     def finish(self, footer: Footer | None, lines: int, reported: int = 0) -> np.ndarray:
-        """The remaining rows. RawDataError if the footer's counts contradict the lines."""
+        """Return the remaining rows; RawDataError if the footer's counts contradict the lines."""
         rows = self._rows(self.check())
         if footer is None:
             return rows
@@ -112,14 +112,14 @@ class Echoes:
         if footer.duplicates != duplicates:
             faults.append(f"{duplicates} duplicates")
         if footer.transmitted > self._silent + SILENT_PER_LINE * lines:
-            faults.append(f"at most {SILENT_ECHOES:,} echoes that no line shows")
+            faults.append(f"at most {SILENT_ECHOES:,} echoes without a line")
         if faults:
             expected = "counts that fit the lines: " + ", ".join(faults)
             raise RawDataError(self.path, footer.line_number, footer.text, expected)
         return joined(rows, _lost(np.arange(self._newest + 1, self.first + footer.transmitted)))
 
     def _unwrapped_up_to_fault(self, events):
-        """Events with unwrapped sequences, up to the first impossible one, and its fault."""
+        """Return the events up to the first impossible one, with unwrapped sequences, and the error of that one."""
         printed = events["sequence"]
         self._in_order = self._in_order and self._continued(events)
         if self._in_order:
@@ -139,9 +139,9 @@ class Echoes:
         if len(wrong):
             n = wrong[0]
             expected = (
-                f"an echo from {self.first} on, at most {WINDOW} older than the newest"
+                f"an echo numbered {self.first} or higher, and at most {WINDOW} older than the newest"
                 if late[n]
-                else f"at most {SILENT_ECHOES:,} echoes that no line shows"
+                else f"at most {SILENT_ECHOES:,} echoes without a line"
             )
             fault = (int(events["line_number"][n]), f"echo {printed[n]}", expected)
         if n:
@@ -174,7 +174,7 @@ class Echoes:
             raise RawDataError(self.path, int(lines.min()), "(DUP!)", expected)
 
     def _rows(self, events):
-        """Rows of final events, sorted by sequence, and of missing echoes before them."""
+        """Return the rows of final events, sorted by sequence, and of missing echoes before them."""
         if not len(events):
             return NO_ROWS
         sequence = events["sequence"]
@@ -194,7 +194,7 @@ class Echoes:
         return self._with_missing(rows.take(np.flatnonzero(keep)), sequence[new])
 
     def _with_missing(self, rows, shown):
-        """The rows, plus those of missing echoes among and before them."""
+        """Add rows for the missing echoes between and before these rows."""
         first, self._next = self._next, int(shown[-1]) + 1
         if self._next - first > len(shown):
             missing = np.ones(self._next - first, bool)
@@ -205,7 +205,7 @@ class Echoes:
 
     @staticmethod
     def _settle(rows, places, keep):
-        """For echoes with several lines, or no reply: which events become rows, with which remark."""
+        """Decide, for echoes with several lines or without a reply, which events become rows, and with which remark."""
         n = len(places)
         kind, new = rows["kind"][places], np.diff(rows["sequence"][places], prepend=-1) != 0
         starts, group = np.flatnonzero(new), np.cumsum(new) - 1
@@ -220,13 +220,13 @@ class Echoes:
 
 
 def _first_of(mask, starts):
-    """For each group, the index of its first event in the mask; the number of events if none."""
+    """Return, for each group, the index of its first event in the mask; the number of events if there is none."""
     n = len(mask)
     return np.minimum.reduceat(np.where(mask, np.arange(n), n), starts)
 
 
 def _lost(sequence) -> np.ndarray:
-    """Rows of lost echoes that no line shows."""
+    """Return rows of lost echoes without a line."""
     row = np.array([(0, SILENCE, 0, np.nan, np.nan, -1, -1, 0, 0, False, 0, 0)], EVENT)
     rows = row.take(np.zeros(len(sequence), int))
     rows["sequence"] = sequence

@@ -1,9 +1,9 @@
 """
-Check echoes' round-trip times against ping's footer.
+Check round-trip times against ping's footer.
 
-iputils s20180629 prints 60.96 ms as "60.10" and 1.996 ms as "1.100": it rounds the decimals alone and does not carry.
-No other version prints two decimals from 10 ms on, or three from 1 ms on. The footer, which ping computes from
-microseconds, tells which value was meant.
+iputils s20180629 prints 60.96 ms as "60.10" and 1.996 ms as "1.100", because it rounds the decimals without a carry.
+No other version of iputils prints two decimals from 10 ms, or three from 1 ms. The footer, which ping computes from
+microseconds, shows which value is right.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from wanbench.errors import RawDataError
 
 WITHOUT_CARRY = re.compile(r"[1-9][0-9]\.10|[1-9]\.100")
 CARRY_MS = 0.9
-"""The missing carry: 61.0 is read as 60.10, and 2.00 as 1.100."""
+"""Difference that the missing carry makes: 61.0 is printed as 60.10, and 2.00 as 1.100."""
 
 _NUMBER = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)"
 _LINES = (
-    # (the line, the places of minimum, mean and maximum in it)
+    # (pattern of the line, its groups with minimum, mean and maximum)
     (re.compile(rf"(?:rtt|round-trip) min/avg/max(?:/[a-z-]+)? = {_NUMBER}/{_NUMBER}/{_NUMBER}[/ ].*"), (1, 2, 3)),
     (re.compile(rf" *Minimum = {_NUMBER}ms, Maximum = {_NUMBER}ms, Average = {_NUMBER}ms ?"), (1, 3, 2)),
 )
 _UNITS_MS = ((99.5, 1.0), (9.95, 0.1), (0.995, 0.01), (0.0, 0.001))
-"""Resolution of iputils by RTT; some versions truncate. Other tools print finer."""
+"""Resolution of iputils' RTTs in ms, from this RTT on. Other tools print more decimals."""
 
 
 class Times(NamedTuple):
-    """Minimum, mean and maximum in ping's footer, their unit, and line."""
+    """Minimum, mean and maximum RTT in ping's footer, their resolution `unit_ms`, and their line."""
 
     line_number: int
     text: str
@@ -44,7 +44,7 @@ class Times(NamedTuple):
     @classmethod
     def of(cls, line_number: int, text: str) -> Times | None:
         """
-        The times in a line; None if there are none.
+        Return the times in a line; None if it has none.
 
         >>> Times.of(9, "rtt min/avg/max/mdev = 60.961/61.5/62/0.4 ms")[2:]
         (60.961, 61.5, 62.0, 0.001)
@@ -59,7 +59,7 @@ class Times(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """The number of times, their sum and their extremes."""
+    """Number, sum, minimum and maximum of times."""
 
     n: int = 0
     sum_ms: float = 0.0
@@ -67,7 +67,7 @@ class Tally:
     max_ms: float = -inf
 
     def add(self, times_ms) -> None:
-        """Count these times."""
+        """Add these times."""
         times_ms = np.asarray(times_ms)
         if len(times_ms):
             self.n += len(times_ms)
@@ -76,7 +76,7 @@ class Tally:
             self.max_ms = max(self.max_ms, float(times_ms.max()))
 
     def joined(self, other: Tally, more_ms: float = 0.0) -> Tally:
-        """The sum of this tally and another, whose times are each `more_ms` longer."""
+        """Combine this tally with another, after adding `more_ms` to each time of the other."""
         return Tally(
             self.n + other.n,
             self.sum_ms + other.sum_ms + other.n * more_ms,
@@ -85,11 +85,11 @@ class Tally:
         )
 
     def mean_error_ms(self, times: Times) -> float:
-        """The distance of the mean from the footer's."""
+        """Return the difference between the mean and the footer's mean."""
         return abs(self.sum_ms / self.n - times.mean_ms)
 
     def fits(self, times: Times) -> bool:
-        """Whether the footer's times match, to within rounding."""
+        """Return whether the footer's times match within rounding."""
         allowed = [_unit_ms(value) + 1.001 * times.unit_ms for value in (self.min_ms, self.max_ms)]
         return (
             abs(self.min_ms - times.min_ms) <= allowed[0]
@@ -100,8 +100,9 @@ class Tally:
 
 def lack_carry(path, times: Times | None, exact: Tally, doubtful: Tally) -> bool | None:
     """
-    Whether the doubtful times of a ping lack their carry; None if the footer is inconclusive, RawDataError if it
-    contradicts the echoes either way.
+    Return whether the doubtful times of a ping lack their carry; None if the footer is inconclusive.
+
+    RawDataError if the footer fits the times neither with nor without the carry.
     """
     if times is None or not exact.n + doubtful.n:
         return None

@@ -1,12 +1,12 @@
 """
-Parse one line of ping, in all its dialects.
+Parse single lines of ping, in all its dialects.
 
-Known: iputils (old and new), busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host
-with `-C`, `-c` or `-l`, which has neither header nor footer; IPv4 and IPv6.
+Dialects are iputils (old and new), busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one
+host with `-C`, `-c` or `-l`, which has neither header nor footer; IPv4 and IPv6.
 
-Outside a ping (before its header, after its counts, or after the last line of one that was killed) any line may stand:
-prompts, dates, output of a script. But a line that only ping prints is rejected there, as its header was not
-understood. So is an unknown line within a ping, as it may be an unknown form of echo.
+Outside a ping (before its header, after its counts, or after the last line of a killed ping) other lines are allowed:
+prompts, dates, output of a script. A line that only ping prints is rejected there, because its header was not
+recognised. An unknown line within a ping is rejected, too, because it may be an unknown form of echo.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .footer_times import CARRY_MS, WITHOUT_CARRY, Tally, Times
 
 REPLY = 0
 SILENCE = 1
-"""No answer yet."""
+"""Kind of a line that says that there is no answer yet."""
 REPORT = 2
-"""An error that names its echo."""
+"""Kind of a line with an error that names its echo."""
 
 AT = r"(?:\[(?P<at>[0-9]{1,12}\.[0-9]{1,6})\] |(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6} ))?"
-"""Seconds since 1970; or (macOS --apple-time) a time of day, without date and zone, which is dropped."""
+"""Pattern of a time in Unix seconds, or (macOS --apple-time) of a time of day without a date, which is dropped."""
 ADDRESS = r"[0-9A-Za-z.:%_-]{1,128}"
 
 
 class Event(NamedTuple):
-    """Content of a line about one echo; -1 and None: not printed."""
+    """The content of a line about one echo; -1 and None mean that the line does not say."""
 
     line_number: int
     kind: int
@@ -49,7 +49,7 @@ class Event(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """The counts in ping's footer, and their line."""
+    """The counts in ping's footer, and the footer's line."""
 
     line_number: int
     text: str
@@ -61,11 +61,11 @@ class Footer(NamedTuple):
 @dataclass(slots=True)
 class Ping:
     """
-    One ping in a file: its header, and its footer once read.
+    A ping in a file: its header and, once read, its footer.
 
-    `number` counts from 0, `line_number` is its header's (of fping: that of the first echo). `counted` are the echoes
-    of Windows, or first echoes of fping. `reported` counts the errors that Windows counts as received,
-    `doubtful` the times that may lack a carry, as printed.
+    `number` counts pings from 0. `line_number` is the line of the header (for fping, of the first echo). `counted` is
+    the number of echoes so far for Windows, and of first echoes for fping. `reported` is the number of errors that
+    Windows counts as received. `doubtful` holds the times that may lack a carry, as printed.
     """
 
     number: int
@@ -94,11 +94,11 @@ FPING_ECHO = re.compile(
 )
 FPING_SUMMARY = re.compile(rf"{ADDRESS}(?: \([^ ]{{1,128}}\))? *: (?:(?:-|[0-9.]{{1,12}})(?: |$)|xmt/rcv/%loss = )")
 FPING_NOTE = re.compile(r"ICMP [-A-Za-z() ]{1,80} from .* for ICMP Echo sent to .*")
-"""Why an echo will time out; it names no echo."""
+"""Matches a line that says why an echo will time out, but not which echo."""
 
 
 def fping_echo(line_number: int, text: str) -> tuple[str, Event] | None:
-    """The target and the event in a line about an echo; None if it is about none."""
+    """Return the target and the event in a line of fping; None if the line is not about an echo."""
     line = FPING_ECHO.fullmatch(text)
     if line is None:
         return None
@@ -114,7 +114,7 @@ def fping_echo(line_number: int, text: str) -> tuple[str, Event] | None:
 
 
 LONGEST_LINE = 4096
-"""No line of ping is nearly as long; a bound keeps the patterns fast."""
+"""Maximum length of a line, far above that of any line of ping; it bounds the time of the patterns."""
 
 MARKS = ("DUP!", "BAD CHECKSUM!", "DIFFERENT ADDRESS!", "truncated")
 
@@ -176,12 +176,12 @@ HEADERS = tuple(
         ("toybox", 1, r"Ping (?P<target>.*) \([^ ]+\): [0-9]+\([0-9]+\) bytes\."),
     )
 )
-"""Dialect and sequence of the first echo by the header; the first that matches counts."""
+"""Dialect, sequence of the first echo, and pattern of the header; the first match counts."""
 
 BEGINNINGS = (
     "[", "From ", "no answer yet", "Request time", "--- ", "Reply from ", "Ping stat", "rtt ", "round-t",
 )  # fmt: skip
-"""How lines of ping begin: a cut-off last line with such a beginning may be one."""
+"""Beginnings of ping's lines; a truncated last line that begins so may be ping's."""
 
 ANOTHER_LANGUAGE = re.compile(r"seq=[0-9]+ ttl=[0-9]|[0-9] ?ms TTL=[0-9]")
 IN_ENGLISH = re.compile(r"[0-9] bytes from |Reply from ")
@@ -191,14 +191,14 @@ ONLY_PING = re.compile(
     r"|^Reply from |^Request timed out|^(?:\^C)?--- .* ping6? statistics ---|[0-9] packets transmitted, [0-9]"
     r"|^Ping statistics for |^ *Packets: Sent = [0-9]"
 )
-"""Occurs only in lines that ping prints, in any language."""
+"""Matches text that only ping prints, in any language."""
 LIKE_AN_ECHO = re.compile(
     r"seq[ =]|ttl=|time[=<]|[0-9] ?ms\b|unreachable|timed? ?out|answer|reply|^from ", re.IGNORECASE
 )
-"""A line with this cannot end an unfinished ping: it may be an echo."""
+"""Matches a line that may be an echo, so that it cannot be the first line after a killed ping."""
 LIKE_A_HEADER = re.compile(r"ping\w*[ (]", re.IGNORECASE)
 MOST_OTHER_LINES = 10_000
-"""After so many lines without a ping the file is refused as not ping's: each costs microseconds in Python."""
+"""A file with more lines than this without a ping is rejected, because each line takes microseconds."""
 
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?: [AP]M)?"
 _ZONE = r"(?: ?(?P<zone{}>Z|UTC|GMT|[+-][0-9]{{2}}:?[0-9]{{2}})| [A-Z]{{3,5}})?"
@@ -210,7 +210,7 @@ PREFIX = re.compile(
     rf"|{_DAY}[0-9]{{1,2}} [A-Z][a-z]{{2}} [0-9]{{4}} {_CLOCK}{_ZONE.format(3)}"
     rf"|(?P<unix>[0-9]{{9,10}}(?:\.[0-9]{{1,9}})?)|{_CLOCK})\]?(?:[:,|]? |[:,|]|$))?"
 )
-"""Indentation, or the time that a script, `date` or `ts` put before a line. Only with a zone is it known when."""
+"""Matches indentation, and a time that a script, `date` or `ts` put before a line; it is used only with a time zone."""
 MAY_BE_PREFIXED = ("PING", "Ping", " avg, ")
 
 JOINED = re.compile(
@@ -223,23 +223,23 @@ SPLIT = (
     r"[0-9]+ packets transmitted|rtt |round-trip |Ping statistics|Packets: |Approximate |Minimum = )/\n\1/g"
 )
 LINE_BREAKS = (
-    'lines of ping with their line breaks, which `echo $OUT` loses and `echo "$OUT"` keeps; '
-    f"`sed -E '{SPLIT}'` puts them back"
+    'lines of ping with their line breaks, which `echo $OUT` removes and `echo "$OUT"` keeps; '
+    f"`sed -E '{SPLIT}'` restores them"
 )
 
 HEADER = (
     "a header of ping in English, such as 'PING host (192.0.2.1) 56(84) bytes of data.' or "
-    "'Pinging 192.0.2.1 with 32 bytes of data:', or lines of fping -C, -c or -l"
+    "'Pinging 192.0.2.1 with 32 bytes of data:', or output of fping -C, -c or -l"
 )
 ENGLISH = "output of ping in English (LC_ALL=C, or on Windows chcp 437)"
 
 
 class LineReader:
     """
-    Reads lines in order, one at a time, and tracks the position in ping's output.
+    Read lines one at a time, in order, and track the position in ping's output.
 
-    `phase` is "outside" (of any ping), "body", "footer" (its counts are still to come) or "after". `ping` is the latest
-    ping, None before the first. `lacking` maps a ping's number to whether its doubtful times lack a carry.
+    `phase` is "outside" (of any ping), "body", "footer" (before its counts) or "after" (its counts). `ping` is the
+    latest ping; None before the first. `lacking` maps a ping's number to whether its doubtful times lack a carry.
     """
 
     def __init__(self, path, lacking: dict[int, bool] | None = None):
@@ -256,10 +256,10 @@ class LineReader:
 
     def feed(self, line_number: int, text: str, *, whole: bool = True) -> Event | None:
         """
-        The event in the line, or None; RawDataError if a line of ping is required and this is none.
+        Return the event in a line, or None; RawDataError for a line that is not allowed here.
 
-        A last line that is not `whole`, as ping was killed while it wrote, counts only if nothing essential can be
-        missing.
+        A last line that is not `whole`, because ping was killed while writing it, counts only if nothing essential can
+        be missing.
         """
         text = text.removesuffix("\r").strip("\a")  # the bell of ping -a
         text, at_s = self._without_prefix(text)
@@ -267,7 +267,7 @@ class LineReader:
         return event._replace(received_at_s=at_s) if event and event.received_at_s is None else event
 
     def _without_prefix(self, text):
-        """The line without its ping's indentation, or without the time before it; and that time where it is known."""
+        """Return the line without its indentation, or without the time before it, and that time, if it is known."""
         may_begin = any(word in text for word in MAY_BE_PREFIXED)
         if not (may_begin or self._indent or self._is_timed):
             return text, None
@@ -322,7 +322,7 @@ class LineReader:
         return self.phase == "body" and self.ping.dialect == "fping"
 
     def _of_fping(self, text, target, event):
-        """An echo of fping, which prints no header: a ping begins with its first echo."""
+        """Return an echo of fping; begin a new ping with a first echo, because fping prints no header."""
         is_first = event.sequence == 0 and not event.duplicate
         same = self._is_of_fping() and self.ping.target == target
         if self._is_of_fping() and not same and not is_first:
@@ -371,7 +371,7 @@ class LineReader:
             self.refuse(line_number, text, "a line per echo (ping without -f)")
         if ONLY_PING.search(text) or LIKE_AN_ECHO.search(text):
             self.refuse(line_number, text, "a line of ping in English")
-        self.phase, self._unfinished = "outside", (line_number, text)  # refused if more echoes follow
+        self.phase, self._unfinished = "outside", (line_number, text)  # rejected if more echoes follow
         return self._outside(line_number, text)
 
     def _unix(self, line_number, text):
@@ -392,7 +392,7 @@ class LineReader:
         self.last_reply = (line_number, sequence)
         marks = line["marks"].replace(" (DUP!)", "").strip()
         rtt_ms = number(line["time"])
-        if rtt_ms == 0:  # the clock was set back, or is too coarse: no light is that fast
+        if rtt_ms == 0:  # impossible: the clock was set back, or is too coarse
             rtt_ms, marks = None, f"time={line['time']} ms {marks}".strip()
         elif rtt_ms and self.ping.dialect == "iputils" and WITHOUT_CARRY.fullmatch(line["time"]):
             rtt_ms, marks = self._resolved(line["time"], marks)
@@ -405,7 +405,7 @@ class LineReader:
         return Event(line_number, kind, sequence, *about)
 
     def _resolved(self, digits, marks):
-        """A doubtful time, as far as the footer resolves it, and a remark."""
+        """Return a doubtful time as the footer resolves it, or None, and the remark."""
         lacking = self.lacking.get(self.ping.number)
         if lacking is False:
             return float(digits), marks
@@ -446,7 +446,7 @@ class LineReader:
         except ValueError:
             self.refuse(line_number, text, "a number before '% packet loss'")
         if transmitted and abs(100 * (transmitted - received) / transmitted - loss) > 1:
-            self.refuse(line_number, text, f"the loss of {received} received out of {transmitted}")
+            self.refuse(line_number, text, f"a loss that fits {received} received out of {transmitted}")
 
     def _after(self, line_number, text):
         line = WINDOWS_AFTER_COUNTS_LINE if self.ping.dialect == "windows" else AFTER_COUNTS_LINE
@@ -463,7 +463,7 @@ class LineReader:
 
 
 def _unix_s(before: re.Match) -> float | None:
-    """The time of a prefix; None if its zone is not known."""
+    """Return the time in a prefix in Unix seconds; None if its time zone is unknown."""
     if before["unix"]:
         return float(before["unix"])
     return _parsed_s(before["time"]) if any(before[f"zone{n}"] for n in (1, 2, 3)) else None

@@ -1,9 +1,9 @@
 """
-Turn a ping log into events, in chunks.
+Convert a ping log to events, in chunks.
 
-Nearly all lines of a long log differ in time, sequence and round-trip time only. If `fast`, such plain lines are found,
-and their numbers parsed, a chunk at a time with numpy, eight bytes at a time; the `LineReader` reads only the others.
-Otherwise it reads all lines. The events are the same.
+Nearly all lines of a long log differ only in time, sequence and round-trip time. With `fast`, numpy finds such plain
+lines in a whole chunk and parses their numbers, eight bytes at a time; the `LineReader` reads only the other lines.
+Without `fast` it reads all lines, with the same result.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .lines import LONGEST_LINE, REPLY, REPLY_LINE, SILENCE, SILENCE_LINE, Event
 
 MOST_KINDS = 8
 """
-Maximum kinds sought per chunk: a log has two (replies, and "no answer yet"), and more only if hosts or TTLs change.
+Maximum number of kinds per chunk: a log has two (replies, and "no answer yet"), and more only if hosts or TTLs change.
 """
 
 MIN_LINES = 100
-"""Below this number lines are read faster one at a time."""
+"""Fewer lines are read faster one at a time."""
 
 SHORT_BYTES = 24
-"""Lines of at most this many bytes are never plain: "no answer yet for icmp_seq=1" has more."""
+"""Lines of at most this many bytes are never plain: "no answer yet for icmp_seq=1" is longer."""
 
 PLACES = np.arange(25) * (5**0.5 - 1) / 2 % 1
-"""Where in a chunk lines are tried, from 0 to 1: multiples of the golden ratio avoid any period of the lines."""
+"""Positions of sample lines in a chunk, from 0 to 1: multiples of the golden ratio avoid any period of the lines."""
 LARGEST_EXACT = 2**53
-"""Whole numbers up to it are exact in floats."""
+"""Largest number up to which floats represent all whole numbers."""
 
 PADDING = bytes(1024)  # more than a plain line is long
 POWERS = 10 ** np.arange(9)
@@ -45,10 +45,11 @@ LINE_END = np.uint64(int.from_bytes(b" ms\n", "little") << 32)
 
 class Kind(NamedTuple):
     """
-    The constant parts of plain lines of one kind.
+    A kind of plain lines, described by their constant parts.
 
-    `seconds` and `decimals` are the digits of the stamp (0 where there is none), `before` the text from the stamp's
-    last digit to the sequence, `between` from the sequence to the round-trip time ("" if the line ends there).
+    `seconds` and `decimals` are the numbers of digits of the time stamp (0 without one), `before` is the text from the
+    stamp's last digit to the sequence, and `between` the text from the sequence to the round-trip time ("" if the line
+    ends after the sequence).
     """
 
     seconds: int
@@ -63,7 +64,7 @@ class Kind(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Kind | None:
-        """The kind of a line, ignoring its marks; None if the line is not plain."""
+        """Return the kind of a line, ignoring its marks; None if the line is not plain."""
         silence = SILENCE_LINE.fullmatch(text)
         line = silence or REPLY_LINE.fullmatch(text)
         if line is None or line["clock"]:
@@ -81,10 +82,10 @@ class Kind(NamedTuple):
 
 class Plain(NamedTuple):
     """
-    The lines of a chunk, and the plain ones among them.
+    The lines of a chunk, and the plain lines among them.
 
-    `starts` holds where each line begins, and where the last one ends; `places` holds the indices of the
-    plain lines. The arrays after `places` have one value per plain line; `kind` is an index into `kinds`.
+    `starts` holds the start of each line, and the end of the last; `places` holds the indices of the plain lines. The
+    following arrays have one value per plain line; `kind` is an index into `kinds`.
     """
 
     starts: np.ndarray
@@ -100,7 +101,7 @@ class Plain(NamedTuple):
 
 
 def find_plain(chunk: bytes, *, recognise: bool = True) -> Plain:
-    """The lines of a chunk, and which are plain (none without `recognise`)."""
+    """Find the lines of a chunk and, with `recognise`, the plain lines among them."""
     ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + 1
     if not len(ends) or ends[-1] != len(chunk):
         ends = np.append(ends, len(chunk))
@@ -128,7 +129,7 @@ def find_plain(chunk: bytes, *, recognise: bool = True) -> Plain:
 
 
 class _Text:
-    """ASCII text, from which any eight bytes can be read as a little-endian number."""
+    """ASCII text in which eight bytes at any position can be read as one little-endian number."""
 
     def __init__(self, text: bytes):
         self.padded = text + PADDING
@@ -136,7 +137,7 @@ class _Text:
         self.eight = np.ndarray((len(self.padded) - 7,), "<u8", self.padded, strides=(1,))
 
     def read(self, kind: Kind, begins: np.ndarray):
-        """Which of the lines are of the kind, and their received_at_s, rtt_ms and sequence."""
+        """Return which lines are of this kind, and the received_at_s, rtt_ms and sequence of those lines."""
         stamp = kind.seconds + kind.decimals + 2 if kind.seconds else 0
         found = self.holds(begins + stamp, kind.before)
         begins = begins[found]
@@ -147,7 +148,7 @@ class _Text:
             power = 10**kind.decimals
             sound = whole & parts & (seconds < LARGEST_EXACT // power)
             sound &= (self.byte[begins] == ord("[")) & (self.byte[begins + 1 + kind.seconds] == ord("."))
-            # both are exact, so the quotient rounds as float(text) does
+            # both numbers are exact, so their quotient is rounded like float(text)
             received = (seconds * power + decimals) / power
         at = begins + stamp + len(kind.before)
         sequence, digits = self.number(at)
@@ -170,14 +171,14 @@ class _Text:
         return same
 
     def number(self, at) -> tuple[np.ndarray, np.ndarray]:
-        """The number at this position, and its length in digits: 0 to 8."""
-        digits = self.eight[at] ^ ZEROS  # a digit's byte is its value now, any other byte more than nine
+        """Return the number at each position, and its length in digits: 0 to 8."""
+        digits = self.eight[at] ^ ZEROS  # the byte of a digit is now its value; any other byte is more than nine
         others = (digits + PAST_NINE | digits) & HIGH_BITS
         count = np.bitwise_count((others & -others) - ONE).astype("i8") >> 3
         return _joined(digits << (8 * (8 - count)).astype("u8")), count
 
     def number_of(self, at, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The number with this many digits at this position, and where valid."""
+        """Return the number with `count` digits at each position, and where it is valid."""
         if count <= 8:
             number, digits = self.number(at)
             return number // POWERS[np.maximum(digits - count, 0)], digits >= count
@@ -186,7 +187,7 @@ class _Text:
         return high * 10**8 + low, whole & (digits == 8)
 
     def milliseconds(self, at) -> tuple[np.ndarray, np.ndarray]:
-        """The round-trip time at this position that ends the line, and where valid."""
+        """Return the round-trip time at each position, and where it is valid and ends the line."""
         whole, digits = self.number(at)
         pointed = self.byte[at + digits] == ord(".")
         parts, decimals = self.number(at + digits + 1)
@@ -199,29 +200,29 @@ class _Text:
 
 
 def _joined(digits):
-    """Parse eight ASCII digits in a word: pairs, then fours, then all eight are joined."""
+    """Combine the eight digits in each word into a number: pairs first, then fours, then all eight."""
     digits = digits * np.uint64(10) + (digits >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
     digits = digits * np.uint64(100) + (digits >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
     return (digits * np.uint64(10000) + (digits >> np.uint64(32)) & np.uint64(0xFFFFFFFF)).astype("i8")
 
 
 CHUNK_BYTES = 1 << 20
-"""About 12,000 lines: numpy works on many at once, and memory stays bounded."""
+"""Size of a chunk, about 12,000 lines: large enough for numpy, small enough to bound memory."""
 
 WORKERS = 2
-"""Chunks processed ahead in threads, as numpy releases the interpreter lock."""
+"""Number of chunks that threads process ahead; numpy releases the interpreter lock."""
 
 NOT_SPACE = bytes(byte not in b" \t\r\n" for byte in range(256))
-"""Whether each byte is not blank; blank lines are skipped."""
+"""For each byte, whether it is not white space; blank lines are skipped."""
 
 
 def events_of(
     stream: BinaryIO, reader: LineReader, texts: dict[str | None, int], *, fast: bool
 ) -> Iterator[tuple[Ping, np.ndarray, bool]]:
     """
-    Each ping with its events in order, in batches, and whether that was its last batch because another ping began.
+    Yield events in batches: the ping, its events in order, and whether another ping begins after this batch.
 
-    The reader is at the end afterwards. A faulty line raises RawDataError after the events before it were yielded.
+    RawDataError for an invalid line is raised after the events before it were yielded.
     """
     lines = 0
     for chunk, plain in _recognised(stream, fast):
@@ -230,7 +231,7 @@ def events_of(
 
 
 def _recognised(stream, fast):
-    """Each chunk with its plain replies; with `fast`, later chunks are processed ahead in threads."""
+    """Yield each chunk with its plain lines; with `fast`, threads process the next chunks ahead."""
     if not fast:
         for chunk in _chunks(stream):
             yield chunk, find_plain(chunk, recognise=False)
@@ -244,7 +245,7 @@ def _recognised(stream, fast):
                 if len(waiting) > WORKERS:
                     chunk, plain = waiting.popleft()
                     yield chunk, plain.result()
-        except RawDataError as error:  # what was read before it comes first
+        except RawDataError as error:  # raised after the chunks before it were yielded
             fault = error
         while waiting:
             chunk, plain = waiting.popleft()
@@ -254,7 +255,7 @@ def _recognised(stream, fast):
 
 
 def _chunks(stream):
-    """Pieces of whole lines; only the very last may lack its newline."""
+    """Yield chunks of whole lines; only the last line of the last chunk may lack its line break."""
     rest = b""
     while piece := stream.read(CHUNK_BYTES):
         cut = piece.rfind(b"\n") + 1
@@ -271,7 +272,7 @@ def _chunks(stream):
 
 
 def _events(chunk, plain, lines_before, reader, texts):
-    """Yield the chunk's events by ping, in line order; returns the number of lines read so far."""
+    """Yield the events of a chunk, by ping and in order, and return the number of lines read so far."""
     n = len(plain.starts) - 1
     wanted = np.logical_or.reduceat(np.frombuffer(chunk.translate(NOT_SPACE), bool), plain.starts[:-1])
     wanted |= np.diff(plain.starts) > LONGEST_LINE
@@ -281,14 +282,14 @@ def _events(chunk, plain, lines_before, reader, texts):
     events, pings, fault, place = [], [reader.ping], None, 0
     try:
         while place < n:
-            # only within a ping is a plain line a reply
+            # a plain line is a reply only within a ping
             in_ping = reader.phase == "body" and reader.ping.dialect not in ("windows", "fping")
             places = others if in_ping else not_blank
             place = int(places[places.searchsorted(place)])
             if place == n:
                 break
             if b"wrong" in chunk[plain.starts[place] : plain.starts[place + 1]]:
-                _tell_last_reply(reader, plain, place, lines_before)
+                _set_last_reply(reader, plain, place, lines_before)
             events.append(_feed(reader, chunk, plain.starts, place, lines_before))
             if reader.ping is not pings[-1]:
                 pings.append(reader.ping)
@@ -296,7 +297,7 @@ def _events(chunk, plain, lines_before, reader, texts):
     except RawDataError as error:
         fault = error
     if reader.ping:
-        _tell_last_reply(reader, plain, place, lines_before)
+        _set_last_reply(reader, plain, place, lines_before)
     before = plain.take(slice(0, np.searchsorted(plain.places, place)))
     found = _merged(before, [event for event in events if event], lines_before, texts)
     begins = np.searchsorted(found["line_number"], [ping.line_number for ping in pings[1:]])
@@ -308,8 +309,8 @@ def _events(chunk, plain, lines_before, reader, texts):
     return lines_before + n
 
 
-def _tell_last_reply(reader, plain, place, lines_before):
-    """Tell the reader the latest plain reply, as a line about damage refers to the reply before it."""
+def _set_last_reply(reader, plain, place, lines_before):
+    """Give the reader the last plain reply, because a line about damage refers to the reply before it."""
     is_reply = np.array([kind.kind == REPLY for kind in plain.kinds] or [False])[plain.kind]
     before = np.flatnonzero((plain.places < place) & is_reply)
     if len(before):
@@ -324,7 +325,7 @@ def _feed(reader, chunk, starts, place, lines_before):
         text = line.removesuffix(b"\n").decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError:
         text = line[: LONGEST_LINE + 1].removesuffix(b"\n").decode("latin-1")
-        if reader.phase in ("body", "footer"):  # elsewhere it may be output of a script
+        if reader.phase in ("body", "footer"):  # elsewhere the line may come from a script
             reader.refuse(lines_before + place + 1, text, "text in UTF-8")
     return reader.feed(lines_before + place + 1, text, whole=line.endswith(b"\n"))
 

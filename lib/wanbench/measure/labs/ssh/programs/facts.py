@@ -1,9 +1,9 @@
 """
-Says what a host is: python facts.py ADDRESS PEER [SYSCTL ...]. Needs nothing but Python.
+Print facts about this host: python facts.py ADDRESS PEER [SYSCTL ...]. Needs only Python.
 
-Prints a JSON object: kernel, processors, what the sysctls are set to (null: not there), the first line of each
-tool's own word on its version, which Python modules there are, which package manager, and whether the address is the
-host's own.
+The output is a JSON object: kernel, processors, the values of the sysctls (null if there is no such sysctl), the first
+line that each tool prints about its version, the available Python modules, the package manager, the congestion control
+of connections to PEER, and whether the host itself has ADDRESS.
 """
 
 import importlib.util
@@ -21,7 +21,7 @@ MANAGERS = ("apt-get", "dnf", "yum")
 
 
 def version(tool, option):
-    """The first line that a tool prints about its version; None if it is not there or cannot be asked."""
+    """Return the first line that a tool prints about its version; None if the tool cannot be run."""
     try:
         done = subprocess.run([tool, option], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -31,13 +31,13 @@ def version(tool, option):
 
 
 def machine():
-    """System, kernel, architecture, and processors that may be used."""
+    """Return system, kernel, architecture, and the number of processors that this process may use."""
     about = {"system": platform.system(), "kernel": platform.release(), "architecture": platform.machine()}
     return dict(about, processors=len(os.sched_getaffinity(0)))
 
 
 def sysctl(name):
-    """What a sysctl is set to."""
+    """Return the value of a sysctl; None if it cannot be read."""
     try:
         with open("/proc/sys/" + name.replace(".", "/")) as file:
             return " ".join(file.read().split())
@@ -47,28 +47,28 @@ def sysctl(name):
 
 def is_own(address):
     """Whether the host has this address itself, so that servers can listen on it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            tried.bind((address, 0))
+            probe.bind((address, 0))
         except OSError:
             return False
     return True
 
 
 def congestion_control(address, peer):
-    """Return what a connection to the peer would use: its route may override the sysctl. The peer need not answer."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
-        tried.setblocking(False)
+    """Return the congestion control of connections to the peer, whose route may override the sysctl."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
         try:
-            tried.bind((address, 0))
-            tried.connect_ex((peer, 9))
-            return tried.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).split(b"\0")[0].decode()
+            probe.bind((address, 0))
+            probe.connect_ex((peer, 9))  # the peer need not answer
+            return probe.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).split(b"\0")[0].decode()
         except OSError:
             return None
 
 
 def main(address, peer, *sysctls):
-    """Print everything."""
+    """Print the facts."""
     sys.path = [folder for folder in sys.path if folder]
     facts = {
         **machine(),
@@ -76,7 +76,7 @@ def main(address, peer, *sysctls):
         "python": platform.python_version(),
         "congestion_control": congestion_control(address, peer),
         "sysctls": {name: sysctl(name) for name in sysctls},
-        "tools": {tool: said for tool, option in TOOLS.items() for said in [version(tool, option)] if said},
+        "tools": {tool: line for tool, option in TOOLS.items() for line in [version(tool, option)] if line},
         "modules": [name for name in MODULES if importlib.util.find_spec(name)],
         "manager": next((name for name in MANAGERS if shutil.which(name)), None),
         "has_address": is_own(address),

@@ -1,10 +1,11 @@
 """
-Runs commands on a host for as long as somebody listens. Started through SSH by `wanbench.measure.labs.ssh.connection`,
-which sends this file; it needs nothing but Python (3.8 or newer, on Linux).
+Run commands on a host as long as the connection lasts. `wanbench.measure.labs.ssh.connection` sends this file through
+SSH and starts it; it needs only Python (3.8 or newer, on Linux).
 
-stdin brings requests and stdout takes replies: a line of JSON with the field "size", then so many bytes. When stdin
-ends, or nothing came for the time that the first request names, every process that descends from this one is ended and
-the scratch folder removed. So nothing stays behind when the other end, sshd or the path between them goes.
+Requests arrive on stdin and replies go to stdout. Each is a line of JSON with the field "size", followed by so many
+bytes of payload. When stdin ends, or no request arrives for `patience_s` of the first request, the program ends all its
+descendant processes and removes the scratch folder. So nothing stays behind when the other end, sshd or the network
+fails.
 """
 
 import ctypes
@@ -23,8 +24,8 @@ from contextlib import suppress
 from datetime import datetime, timezone
 
 CHUNK = 1 << 20
-GRACE_S = 2.0
-MOST_S = 20.0
+GRACE_S = 2.0  # time between SIGTERM and SIGKILL
+END_TIMEOUT_S = 20.0
 CHECK_S = 1.0
 PREFIX = "wanbench-ssh-"
 SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -34,16 +35,16 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def now():
-    """UTC, ISO 8601 with microseconds, by this host's clock."""
+    """Return the time by this host's clock: UTC, in ISO 8601 with microseconds."""
     return datetime.now(timezone.utc).isoformat(timespec="microseconds")  # noqa: UP017 (older Pythons)
 
 
 class Gone(Exception):
-    """Nobody listens any more."""
+    """The other end has closed the connection."""
 
 
 class Command:
-    """A command in a session of its own, its output in files without names."""
+    """A command that runs in a new session; its output goes to unnamed files."""
 
     def __init__(self, words, folder, environment):
         self.stdout = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
@@ -53,7 +54,7 @@ class Command:
             files = {"stdin": subprocess.DEVNULL, "stdout": self.stdout, "stderr": self.stderr}
             own = {"start_new_session": True, "preexec_fn": die_with_parent}
             self.process = subprocess.Popen(words, cwd=folder, env=environment, **files, **own)
-        except OSError as error:  # as a shell would say it
+        except OSError as error:  # report it as a shell does
             self.stderr.write(f"{words[0]}: {error.strerror or error}\n".encode(errors="replace"))
             self.stderr.flush()
             self.end(127 if isinstance(error, FileNotFoundError) else 126)
@@ -75,7 +76,7 @@ def die_with_parent():
 
 
 class Supervisor:
-    """Everything that runs on this host for one connection."""
+    """All commands of one connection."""
 
     def __init__(self):
         self.commands, self.buffer, self.patience_s, self.output_bytes = {}, b"", 0.0, sys.maxsize
@@ -93,7 +94,7 @@ class Supervisor:
             signal.signal(number, leave)
 
     def serve(self):
-        """Answer until the other end is gone, which raises Gone."""
+        """Answer requests until the other end closes the connection, which raises Gone."""
         while True:
             ready, _, _ = select.select([0, self.wake], [], [], CHECK_S)
             for one in self.commands.values():
@@ -112,7 +113,7 @@ class Supervisor:
                     pass
 
     def answer_one(self):
-        """Answer the first whole request in the buffer; False if there is none."""
+        """Answer the first complete request in the buffer; return False if there is none."""
         end = self.buffer.find(b"\n")
         if end < 0:
             return False
@@ -139,7 +140,7 @@ class Supervisor:
             raise Gone from None
 
     def reap(self):
-        """Take in processes that ended, also those whose parents ended before them, and tell of commands."""
+        """Reap processes that ended, also orphaned ones, and report the commands among them."""
         by_pid = {one.process.pid: one for one in self.commands.values() if one.status is None}
         while True:
             try:
@@ -149,23 +150,23 @@ class Supervisor:
             if not pid:
                 break
             if pid in by_pid:
-                by_pid[pid].process.returncode = 0  # taken in here, so that Popen does not wait for it
+                by_pid[pid].process.returncode = 0  # reaped already, so that Popen does not wait for it
                 by_pid[pid].end(-os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
         for name, one in list(self.commands.items()):
             if one.status is not None and one.ended_at_utc:
-                self.tell(name, one)
+                self.report(name, one)
 
-    def tell(self, name, one):
-        """Say that a command ended; with its output if that is short, and then it is forgotten."""
+    def report(self, name, one):
+        """Send that a command ended; if its output is short, send the output too and forget the command."""
         sizes, disk = one.sizes(), os.fstatvfs(one.stdout.fileno())
         free = (disk.f_bavail if os.geteuid() else disk.f_bfree) * disk.f_frsize
-        told = {"ended": name, "status": one.status, "ended_at_utc": one.ended_at_utc, "sizes": sizes}
-        told["disk_is_full"] = disk.f_blocks > 0 and free < 1 << 16
+        reply = {"ended": name, "status": one.status, "ended_at_utc": one.ended_at_utc, "sizes": sizes}
+        reply["disk_is_full"] = disk.f_blocks > 0 and free < 1 << 16
         one.ended_at_utc = None
         whole, output = sum(sizes) <= CHUNK, b""
         if whole:
             output = os.pread(one.stdout.fileno(), sizes[0], 0) + os.pread(one.stderr.fileno(), sizes[1], 0)
-        self.send(dict(told, whole=whole), output)
+        self.send(dict(reply, whole=whole), output)
         if whole:
             self.do_forget(b"", name)
 
@@ -213,14 +214,14 @@ class Supervisor:
             return {}, file.read(CHUNK)
 
     def end(self):
-        """End every descendant, politely at first, and remove the folder."""
+        """End all descendants, with SIGTERM first, and remove the scratch folder."""
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number in (signal.SIGTERM, signal.SIGCONT):
             signal_all(descendants(), number)
         start = time.monotonic()
-        while (left := descendants()) and time.monotonic() - start < MOST_S:
+        while (left := descendants()) and time.monotonic() - start < END_TIMEOUT_S:
             if time.monotonic() - start > GRACE_S:
                 signal_all(left, signal.SIGKILL)
             with suppress(ChildProcessError):
@@ -241,7 +242,7 @@ def signal_all(pids, number):
 
 
 def descendants():
-    """The processes that descend from this one; those whose parents ended are its children, see `main`."""
+    """Return all processes that descend from this one; orphaned ones are its children, see `main`."""
     parents = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -249,15 +250,15 @@ def descendants():
                 parents[int(path.split("/")[2])] = int(file.read().rpartition(b")")[2].split()[1])
         except (OSError, ValueError, IndexError):
             continue
-    found, new = set(), {os.getpid()}
+    descending, new = set(), {os.getpid()}
     while new:
-        new = {pid for pid, parent in parents.items() if parent in new and pid not in found}
-        found |= new
-    return found
+        new = {pid for pid, parent in parents.items() if parent in new and pid not in descending}
+        descending |= new
+    return descending
 
 
 def lock(folder):
-    """A descriptor that holds the folder, as long as this process lives; None if another process holds it."""
+    """Lock a folder until this process ends, and return its file descriptor; None if another process locked it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -268,7 +269,7 @@ def lock(folder):
 
 
 def remove_abandoned():
-    """Remove folders whose supervisors were killed before they could, and end what still works in them."""
+    """Remove scratch folders of killed supervisors, and kill processes that still run in them."""
     for folder in glob.glob(os.path.join(tempfile.gettempdir(), PREFIX + "*")):
         try:
             mine = os.lstat(folder).st_uid == os.geteuid() and time.time() - os.lstat(folder).st_mtime > 60
