@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import plotly.graph_objects as go
 
+from wanbench.checks import check_choice
 from wanbench.figures import theme
 from wanbench.folders import findings_folder
 from wanbench.formatting import count
@@ -116,16 +118,20 @@ COLUMNS = [
 ]
 
 
-def all_claims(folder: Path | str | None = None) -> AllClaims:
+def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) -> AllClaims:
     """
     Collect the claims of every source from the findings of the pages that tested them.
 
     A claim whose page has not been made is listed as not tested.
 
+    sources: The names of the sources, of `read_articles`; default: all.
     folder: The folder of findings, one folder a page; default `data/findings`.
     """
     folder = Path(folder) if folder is not None else findings_folder()
     articles = read_articles()
+    for source in sources:
+        check_choice("source", source, articles)
+    articles = {source: article for source, article in articles.items() if not sources or source in sources}
     tested = [_read(path) for path in sorted(folder.glob("[!.]*/claims.csv"))]
     known = {(row.source, row.claim) for rows in tested for row in rows.itertuples()}
     for source in articles:
@@ -135,6 +141,7 @@ def all_claims(folder: Path | str | None = None) -> AllClaims:
             rows = audit.only(*missing).ledger_rows()
             tested.append(rows.assign(Working="Its page has not been made: run wanbench report."))
     rows = pd.concat(tested, ignore_index=True)[COLUMNS]
+    rows = rows[rows.source.isin(articles)]
     order = {source: place for place, source in enumerate(articles)}
     return AllClaims(
         rows.sort_values("source", key=lambda names: names.map(order), kind="stable", ignore_index=True), articles
