@@ -32,6 +32,7 @@ def serve(cloud):
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body leave together; else each body waits 40 ms until the head is acknowledged
 
         def setup(self):
             super().setup()

@@ -188,7 +188,7 @@ SECRETIVE = {
         ({"far": "kafka.example.com:9092"}, "external cluster 'far' is a str; allowed: a mapping of bootstrap"),
         ({"far": {"password": "zQ7marked"}}, "external cluster 'far' has password; allowed: bootstrap, bootstrap_from"),
         ({"far": {"name": "x", "lab": 1}}, "external cluster 'far' has name, lab; allowed: "),
-        ({"far": {"bootstrap": "zQ7marked"}}, "external cluster 'far': bootstrap: address 1 is wrong"),
+        ({"far": {"bootstrap": "zQ7marked"}}, "external cluster 'far': bootstrap: address 1 is malformed"),
     ],
 )  # fmt: skip
 def test_what_no_external_cluster_can_be_is_refused_without_showing_it(external, message):

@@ -76,7 +76,7 @@ class Printed:
     def __init__(self, samples):
         self.samples = samples
 
-    def news(self):
+    def new_lines(self):
         taken, self.samples = self.samples, []
         return taken
 

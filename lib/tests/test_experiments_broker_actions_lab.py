@@ -80,23 +80,22 @@ def test_what_passes_is_over_and_what_the_end_interrupts_is_undone(lab, own_clus
     assert not listed.exists() or not any(Path(each).exists() for each in listed.read_text().split())
 
 
-@pytest.mark.timing
 def test_the_broker_that_is_cut_back_is_named_and_demoted(lab, own_cluster, tmp_path):
     """
-    Far links make a broker slow: 10 ms one way become 200, for 12 s; what lets every broker
-    wait for less than 3 s is no alarm. It leads all that it can by then, and what two parts of a trial have changed is
+    Far links make a broker slow: 10 ms one way become 200, for 8 s; what lets every broker wait for less than 3 s, as a
+    busy machine does, is no alarm. It leads all that it can by then, and what two parts of a trial have changed is
     in the end as it was before the first.
     """
     before = seen(lab, own_cluster)
-    load = KafkaOpenLoop(20, record_bytes=100, groups=1, duration_s=26, warmup_s=1)
-    actions = BrokerAction("skew", 3, 1), BrokerAction("link", 3, 14, 12, delay_ms=200.0)
+    load = KafkaOpenLoop(20, record_bytes=100, groups=1, duration_s=17, warmup_s=1)
+    actions = BrokerAction("skew", 3, 1), BrokerAction("link", 3, 9, 8, delay_ms=200.0)
     far = BrokerActions(actions, patience_s=180)
-    detector = DetectorSettings(learn_s=8, window_s=0.4, shift=8.0, least_windows=8)
-    trial = KafkaTrial(load, alongside=(Detection(detector, demote_on_alarm=True, settle_s=2), far))
+    detector = DetectorSettings(learn_s=6, window_s=0.3, shift=8.0, least_windows=10)
+    trial = KafkaTrial(load, alongside=(Detection(detector, demote_on_alarm=True, settle_s=1), far))
     trial.run(lab.host("us"), lab.host("eu"), tmp_path, "t")
     found = detection.read(tmp_path / "detection/t.detection.json")
     [run] = found["detection_runs"].to_dict("records")
-    assert run["brokers"] == "1,2,3" and run["n_due"] > 500 and not isinstance(run["error"], str)
+    assert run["brokers"] == "1,2,3" and run["n_due"] > 400 and not isinstance(run["error"], str)
     alarms = found["detections"]
     _, action = broker_actions.read(tmp_path / "broker_actions/t.actions.json")["broker_actions"].to_dict("records")
     named = alarms[(alarms.node_id == 3) & (alarms.at_s > action["in_force_at_s"])]

@@ -8,7 +8,7 @@ from patience import comes_about
 
 from wanbench.errors import LabError
 from wanbench.measure.experiments import BrokerProcessors
-from wanbench.measure.experiments.broker_acts import sized
+from wanbench.measure.experiments.broker_control import apply_sizes
 from wanbench.measure.kafka import BrokerSize
 from wanbench.read.ingest import processors
 
@@ -36,7 +36,7 @@ def has_no_limits(lab, before):
 
 def test_a_size_holds_and_goes(lab, own_cluster, tmp_path):
     before, host = groups(), lab.host("eu")
-    with sized(host, SMALL):
+    with apply_sizes(host, SMALL):
         assert lab.gateways["us"] == 2e7 and lab.links["eu", "us"].rate_bps == 2e7
         BrokerProcessors(interval_s=0.2, duration_s=2).run(host, lab.host("us"), tmp_path, "t")
     has_no_limits(lab, before)
@@ -48,7 +48,7 @@ def test_a_size_holds_and_goes(lab, own_cluster, tmp_path):
 
 def test_a_size_goes_when_the_load_fails_and_a_dead_broker_is_started_again(lab, own_cluster):
     before = groups()
-    with pytest.raises(LabError, match="the load failed"), sized(lab.host("eu"), (None, SMALL, None)):
+    with pytest.raises(LabError, match="the load failed"), apply_sizes(lab.host("eu"), (None, SMALL, None)):
         own_cluster.kill(2)
         raise LabError("the load failed")
     has_no_limits(lab, before)

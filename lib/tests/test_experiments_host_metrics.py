@@ -15,7 +15,7 @@ from scripted_lab import Reply, ScriptedLab, well
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError, Iperf3
-from wanbench.measure.experiments.sampling import HostMetrics, Sampling, hosts_at_work
+from wanbench.measure.experiments.sampling import HostMetrics, Sampling, measured_hosts
 from wanbench.measure.kafka.external import RemoteBrokerHost
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
@@ -242,7 +242,7 @@ def test_the_brokers_of_a_cluster_elsewhere_are_left_out():
         a, b, c = (lab.host(name) for name in "abc")
         hosts = [b, c, RemoteBrokerHost(3, "rack", "203.0.113.1")]
         a.cluster = SimpleNamespace(brokers=[SimpleNamespace(host=host) for host in hosts])
-        assert hosts_at_work(a, b) == [a, b, c]
+        assert measured_hosts(a, b) == [a, b, c]
 
 
 def test_beside_can_be_asked_of_all_that_sample():

@@ -146,7 +146,7 @@ def test_a_warm_up_whose_deliveries_fail_is_not_done(monkeypatch):
 
 def test_a_member_reports_positions_of_the_partitions_that_it_has_when_they_change():
     said = []
-    lines = SimpleNamespace(say=said.append, flush=lambda: None, now=lambda: 0)
+    lines = SimpleNamespace(write=said.append, flush=lambda: None, now=lambda: 0)
     member = fault_consumer.Member(lines)
     member.report(lambda _: {})
     member.changed("assigned", [SimpleNamespace(partition=n) for n in (1, 2)])
@@ -298,7 +298,7 @@ def test_an_end_of_the_log_that_is_never_replicated_is_a_result(hosts, tmp_path,
     episode().run(hosts[0], hosts[1], tmp_path, "t")
     found = tables_of(tmp_path)
     row = found["faults"].iloc[0]
-    assert "replicas do not have all of these partitions after 0.5 s: 2" in row.incomplete
+    assert "not all replicas have the complete log after 0.5 s: 2" in row.incomplete
     assert "did not read partitions 3" in row.incomplete and row.isna().error and len(found["fault_log"])
 
 
@@ -329,7 +329,7 @@ def test_a_cluster_that_stays_ill_is_no_error_but_was_not_seen_healthy(hosts, tm
     hosts[0].cluster.watched_isr = [[1, 2]] * PARTITIONS
     patience, session.READY_S = session.READY_S, 3.0
     try:
-        with pytest.raises(ExperimentError, match="after 3 s the consumers do not hold") as caught:
+        with pytest.raises(ExperimentError, match="after 3 s not each of 4 partitions") as caught:
             episode().run(hosts[0], hosts[1], tmp_path, "t")
     finally:
         session.READY_S = patience

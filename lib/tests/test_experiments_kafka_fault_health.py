@@ -6,13 +6,13 @@ from wanbench.measure.experiments.kafka_fault_session import Health
 
 
 def test_everything_is_read_only_if_the_members_have_it_between_them():
-    news = {0: [{"positions": {}}], 1: [{"positions": {"0": 5, "1": 4}}]}
-    members = [SimpleNamespace(role="consumer", number=n, news=lambda n=n: news[n]) for n in news]
+    printed = {0: [{"positions": {}}], 1: [{"positions": {"0": 5, "1": 4}}]}
+    members = [SimpleNamespace(role="consumer", number=n, new_lines=lambda n=n: printed[n]) for n in printed]
     health, ends = Health(members, [[1], [2], [3]]), {"0": 5, "1": 5, "2": 0}
     assert health.unread(ends) == [0, 1]
     health.look()
     assert health.unread(ends) == [1]
-    news[0] = [{"positions": {"1": 5}}]
+    printed[0] = [{"positions": {"1": 5}}]
     health.look()
     assert health.unread(ends) == []
 
@@ -29,7 +29,7 @@ class Saying:
     def says(self, *lines):
         self._lines += lines
 
-    def news(self):
+    def new_lines(self):
         lines, self._lines = self._lines, []
         return lines
 
@@ -44,7 +44,7 @@ def test_what_an_episode_still_waits_for_is_named():
     health.look()
     assert health.awaited() == [
         "producer 0 on eu/0 has not begun to send",
-        "the consumers do not hold each of 2 partitions once: consumer 0 on eu/0 [0]",
+        "not each of 2 partitions is assigned to one consumer: consumer 0 on eu/0 [0]",
         "not every watcher sees all replicas in sync: watch 0 on eu/0 [[1], [2, 1]]",
     ]
     in_sync = {"at_s": 2.0, "topics": [{"partitions": [{"isr": [1, 2], "leader": 1}, {"isr": [2, 1], "leader": 2}]}]}

@@ -10,7 +10,7 @@ import pytest
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments.kafka_load import KafkaLoad
 from wanbench.measure.experiments.kafka_load_session import consumer_arguments, producer_arguments
-from wanbench.measure.experiments.kafka_loads import records
+from wanbench.measure.experiments.load_settings import records
 
 WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
 
@@ -30,7 +30,7 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"idempotence": 1}, "idempotence is 1; allowed: True, False or None"),
         ({"drain": "yes"}, "drain is 'yes'"),
         ({"jvm": "-Xss1m"}, "jvm is '-Xss1m'; allowed: a list of flags"),
-        ({"jvm": ["-Djavax.net.ssl.keyStorePassword=x"]}, "jvm has a flag that may hold a secret"),
+        ({"jvm": ["-Djavax.net.ssl.keyStorePassword=x"]}, "jvm has a flag that may contain a secret"),
         ({"jvm": None}, "jvm is None; allowed: a list of flags"),
         ({"topic_settings": "a=b"}, "topic_settings is a str; allowed: a mapping of names to values"),
         ({"records": 5}, "exactly one of duration_s (10.0) and records (5)"),
@@ -38,11 +38,11 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"warmup_records": 5}, "with duration_s give warmup_s"),
         ({"records": 5, "duration_s": None, "warmup_s": 1}, "with records give warmup_records"),
         ({"topics": 2}, "1 producers for 2 topics"),
-        ({"consumers": 4}, "4 consumers in each group for 3 partitions"),
+        ({"consumers": 4}, "4 consumers per group and 3 partitions"),
         ({"consumers": 0}, "each group a consumer"),
         ({"producers": 100, "consumer_groups": 50, "consumers": 3}, "allowed: 200 processes"),
         ({"duration_s": 3600, "target_records_per_s": 1e5}, "would send 360,000,000,000 bytes; most_bytes allows 20,0"),
-        ({"most_bytes": 10}, "most_bytes 10 is less than a record"),
+        ({"most_bytes": 10}, "most_bytes 10 is less than one record"),
         ({"idempotence": True, "acks": 1}, "idempotence needs acks 'all'"),
         ({"idempotence": True, "max_in_flight": 6}, "max_in_flight of at most 5"),
         ({"buffer_bytes": 65_536, "batch_bytes": 100_000}, "less than one batch of 100000"),
@@ -51,15 +51,15 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"payload": "json", "record_bytes": 100}, "JSON records have at least 150"),
         ({"producer_settings": {"acks": "1"}}, "'acks'; give acks"),
         ({"producer_settings": {"client.id": "c"}}, "the load sets it itself"),
-        ({"producer_settings": {"transactional.id": "t"}}, "markers in the log would be counted as batches"),
+        ({"producer_settings": {"transactional.id": "t"}}, "markers in the log would count as batches"),
         ({"consumer_settings": {"client.rack": "eu"}}, "'client.rack'; give client_rack"),
         ({"client_rack": ""}, "client_rack is ''; allowed: None, 'region' or the name of a rack"),
         ({"placement": ((1,),)}, "placement is ((1,),); allowed: 1 node ids for each of 3 partitions"),
         ({"placement": "apart"}, "placement is 'apart'; allowed: 1 node ids"),
         ({"producer_settings": {"sasl.jaas.config": "x"}}, "a secret"),
         ({"consumer_settings": {"ssl.key.password": "x"}}, "a secret"),
-        ({"consumer_settings": {"fetch.min.bytes": "a\nb"}}, "values one line"),
-        ({"topic_settings": {"--x": "1"}}, "names are such as"),
+        ({"consumer_settings": {"fetch.min.bytes": "a\nb"}}, "values that are one line"),
+        ({"topic_settings": {"--x": "1"}}, "names like"),
         ({"topic_settings": {"message.timestamp.type": "CreateTime"}}, "give timestamps"),
     ],
 )

@@ -6,7 +6,7 @@ from patience import comes_about
 
 from wanbench.measure.experiments.kafka_load import KafkaLoad
 from wanbench.measure.experiments.kafka_load_session import CONSUMER, PRODUCER
-from wanbench.measure.experiments.kafka_loads import records
+from wanbench.measure.experiments.load_settings import records
 from wanbench.read.ingest import kafka_load as reader
 
 

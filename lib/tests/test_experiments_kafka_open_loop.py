@@ -264,7 +264,7 @@ def test_an_interrupt_stops_every_program_and_keeps_what_there_is(hosts, tmp_pat
 def test_a_clock_that_is_ahead_is_taken_off(hosts, tmp_path, monkeypatch):
     """The target's clock seems 10 minutes ahead; before it was read 1 ms less: that is the uncertainty."""
     readings = iter([session.Offset(600_000.0, 0.1, "read"), session.Offset(600_001.0, 0.1, "read")])
-    monkeypatch.setattr(session, "one_clock", lambda *_: False)
+    monkeypatch.setattr(session, "share_clock", lambda *_: False)
     monkeypatch.setattr(session, "exchange", lambda *_, **__: (next(readings), []))
     KafkaOpenLoop(50, **SMALL | {"groups": 1}).run(*hosts, tmp_path, "s")
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")

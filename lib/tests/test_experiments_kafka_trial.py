@@ -201,7 +201,7 @@ def test_a_path_is_taken_and_what_is_expected_of_it_is_not_set(hosts, tmp_path):
     trial.run(source, target, tmp_path, "1")
     assert taken == ["private"]
     source.paths = None
-    with pytest.raises(ExperimentError, match="has one path only, and 'private' is asked for"):
+    with pytest.raises(ExperimentError, match="has only one path and cannot use 'private'"):
         trial.run(source, target, tmp_path, "2")
 
 
@@ -217,7 +217,7 @@ def test_clients_are_spread_over_regions(hosts, tmp_path):
 def test_what_a_lab_or_a_cluster_cannot_do_is_an_error(hosts, tmp_path):
     source, target = hosts
     source.cluster = object()
-    with pytest.raises(ExperimentError, match="cannot be restarted with other settings, as security asks"):
+    with pytest.raises(ExperimentError, match="cannot be restarted with other settings, but the trial sets security"):
         KafkaTrial(MadeLoad([]), security="tls").run(source, target, tmp_path, "1")
     with pytest.raises(ExperimentError, match="cannot share a gateway"):
         KafkaTrial(MadeLoad([]), gateway_bps=1e6).run(source, target, tmp_path, "2")

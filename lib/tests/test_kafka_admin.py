@@ -86,9 +86,9 @@ REFUSED = (
 ASK_ALL = """
 import json, sys
 from pathlib import Path
-from wanbench.measure.kafka.programs.admin import answered
+from wanbench.measure.kafka.programs.admin import respond
 settings = json.loads(Path(sys.argv[1]).read_text())
-print(json.dumps([answered(settings, verb, question) for verb, question in json.loads(sys.argv[2])]))
+print(json.dumps([respond(settings, verb, question) for verb, question in json.loads(sys.argv[2])]))
 """
 
 

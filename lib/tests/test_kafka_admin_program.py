@@ -38,10 +38,10 @@ def test_the_answer_is_the_last_line():
 
 
 def test_a_password_is_hidden_in_what_is_said_of_errors_and_changes_no_answer(capsys):
-    admin_program.say({"answer": ["kafka-1"]}, "kafka")
-    admin_program.say({"error": {"kind": "X", "message": "not with kafka"}}, "kafka")
-    admin_program.say({"error": {"kind": "X", "message": 'not with "x"'}}, '"x"')
-    admin_program.say({"at_s": 1.0, "topics": [{"name": "kafka"}]}, "kafka")
+    admin_program.print_line({"answer": ["kafka-1"]}, "kafka")
+    admin_program.print_line({"error": {"kind": "X", "message": "not with kafka"}}, "kafka")
+    admin_program.print_line({"error": {"kind": "X", "message": 'not with "x"'}}, '"x"')
+    admin_program.print_line({"at_s": 1.0, "topics": [{"name": "kafka"}]}, "kafka")
     answer, error, quoted, sample = map(json.loads, capsys.readouterr().out.splitlines())
     assert answer == {"answer": ["kafka-1"]} and sample["topics"] == [{"name": "kafka"}]
     assert error["error"]["message"] == quoted["error"]["message"] == "not with (hidden)"
@@ -57,9 +57,9 @@ def test_a_controller_that_the_client_does_not_know_yet_is_asked_again(monkeypat
 
     monkeypatch.setattr(admin_program, "Admin", lambda settings, **waits: next(clients))
     monkeypatch.setitem(admin_program.VERBS, "create_topic", create)
-    assert admin_program.answered({}, "create_topic", {}) == {"answer": "that knows all"}
+    assert admin_program.respond({}, "create_topic", {}) == {"answer": "that knows all"}
     clients = iter(["that knows two brokers"])
-    late = admin_program.answered({}, "create_topic", {"connect_s": -1.0})
+    late = admin_program.respond({}, "create_topic", {"connect_s": -1.0})
     assert late["error"]["kind"] == "UnknownBrokerIdError"
 
 
@@ -71,9 +71,9 @@ def test_a_topic_is_deleted_although_the_broker_that_was_asked_goes_away(monkeyp
 
     monkeypatch.setattr(admin_program, "Admin", lambda settings, **waits: "a client")
     monkeypatch.setitem(admin_program.VERBS, "delete_topic", delete)
-    assert admin_program.answered({}, "delete_topic", {"name": "t"}) == {"answer": None}
+    assert admin_program.respond({}, "delete_topic", {"name": "t"}) == {"answer": None}
     ends = [UnknownTopicOrPartitionError("never there")]
-    refused = admin_program.answered({}, "delete_topic", {"name": "t"})
+    refused = admin_program.respond({}, "delete_topic", {"name": "t"})
     assert refused["error"]["kind"] == "UnknownTopicOrPartitionError"
 
 
@@ -87,7 +87,7 @@ def test_verbs_are_known_here_and_there():
 
 def test_secrets_are_no_words_of_a_question():
     secret = {"listener.name.client.plain.sasl.jaas.config": 'password="hunter2"'}
-    with pytest.raises(ParameterError, match="may not hold secrets") as caught:
+    with pytest.raises(ParameterError, match="must not contain secrets") as caught:
         admin.ask(Scripted(b'{"answer": null}'), FILES, "create_topic", name="a", settings=secret)
     assert "hunter2" not in str(caught.value)
 

@@ -180,7 +180,7 @@ def test_it_has_the_face_of_a_cluster(running, environment, tmp_path):
             lambda: broker.host.run(["true"], timeout_s=1),
             lambda: broker.host.scratch,
         ):
-            with pytest.raises(ClusterError, match="elsewhere"):
+            with pytest.raises(ClusterError, match="outside the lab"):
                 cannot()
         with pytest.raises(ClusterError, match="already has a cluster"), external(running):
             pass
@@ -302,14 +302,14 @@ class NoLab:
     [
         ({"bootstrap": "a"}, "bootstrap: address"),
         ({"bootstrap": None}, "bootstrap: address"),
-        ({"bootstrap_from": "OUR_PASSWORD"}, "not both"),
+        ({"bootstrap_from": "OUR_PASSWORD"}, "both bootstrap and bootstrap_from"),
         ({"password_from": MARK}, "name of an environment variable"),
         ({"password_from": "zQ7marked"}, "not set"),
         ({"password_from": None}, "needs a user and a password"),
         ({"settings": {"sasl.jaas.config": MARK}}, "password_from"),
         ({"settings": {"client.dns.lookup": "a\nb"}}, "one line"),
         ({"settings": {"security.protocol": "PLAINTEXT"}}, "sets security.protocol itself"),
-        ({"key_file": "a"}, "go together"),
+        ({"key_file": "a"}, "must be given together"),
         ({"authority_file": "/nowhere"}, "authority_file cannot be read"),
         ({"protocol": "PLAINTEXT"}, "no mechanism"),
     ],

@@ -36,7 +36,7 @@ def test_balanced_gives_each_as_many_and_changes_no_replica():
 
 def test_present_is_the_order_of_now_for_the_same_partitions():
     seen = view([[1, 2], [2, 1]])
-    assert leadership.present(seen, {"t": {"1": [1, 2]}, "gone": {"0": [1]}}) == {"t": {"1": [2, 1]}}
+    assert leadership.current_order(seen, {"t": {"1": [1, 2]}, "gone": {"0": [1]}}) == {"t": {"1": [2, 1]}}
 
 
 def test_under_replicated_counts_missing_replicas_and_leaders():

@@ -20,12 +20,12 @@ from wanbench.measure.kafka.access import (
     ClientFiles,
     Secret,
     from_environment,
-    names_secret,
+    may_hold_secret,
     put_private,
     refuse_secrets,
     without_secrets,
 )
-from wanbench.measure.kafka.external import servers
+from wanbench.measure.kafka.external import checked_addresses
 from wanbench.measure.kafka.security import Tls, authority, identity, identity_pem, security
 from wanbench.measure.labs.base import Completed, Host
 
@@ -229,15 +229,15 @@ def test_settings_with_secrets_are_refused_by_name_and_hidden_when_shown():
         refuse_secrets(settings, "password_from")
     assert "horse" not in str(raised.value) + str(without_secrets(settings))
     assert without_secrets(settings)["linger.ms"] == 5
-    assert not names_secret("key.serializer")
+    assert not may_hold_secret("key.serializer")
     for name in ("basic.auth.user.info", "bearer.auth.apikey", "ssl.key.pem", "some.api.key", "key.passphrase"):
-        assert names_secret(name), name
+        assert may_hold_secret(name), name
 
 
 @pytest.mark.parametrize("text", ["a", "a:0", "a:70000", "a:9092,", "ada:horse@a:9092", "a b:1", None, "", "a:1 b:2"])
 def test_bootstrap_that_is_none_is_refused_and_not_repeated(text):
     with pytest.raises(ParameterError, match="bootstrap") as raised:
-        servers(text)
+        checked_addresses(text)
     assert "horse" not in str(raised.value)
 
 
@@ -273,8 +273,8 @@ def test_keys_that_users_bring_come_out_as_java_wants_them(brought, key, passwor
 @pytest.mark.parametrize(
     "certificate, key, password, message",
     [
-        ("certificate", "locked", None, "needs no password"),
-        ("certificate", "locked", Secret("hoarse", "X"), "<secret from X> opens"),
+        ("certificate", "locked", None, "can be read without a password"),
+        ("certificate", "locked", Secret("hoarse", "X"), "can be read with <secret from X>"),
         ("certificate", "other", None, "does not belong"),
         ("key", "key", None, "no certificates"),
         ("certificate", "certificate", None, "no private key"),

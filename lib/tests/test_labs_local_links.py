@@ -283,7 +283,7 @@ def test_links_of_a_region_share_its_gateway(lab):
     try:
         assert lab.gateways == {"centre": rate_bps}
         with ThreadPoolExecutor(len(names)) as threads:
-            ends = list(threads.map(lambda name: iperf3(lab, name, "-t", "3", "-O", "1")["end"], names))
+            ends = list(threads.map(lambda name: iperf3(lab, name, "-t", "2", "-O", "1")["end"], names))
         # Bytes that a link has accepted are either delivered, dropped or under way, with a gateway too.
         for name in names:
             row = counts(lab, "centre", name)

@@ -60,7 +60,7 @@ def test_null_in_any_other_column_stops_no_rule():
     for fault in ("echoes timed too short", "MiB for MB", "from and to exchanged"):
         found = planted_faults.plant(fault, 3, n_regions=5).tables
         for name in set(found) & set(MEASURED):
-            nullable = [column for column in declared.table(name).columns if column.nullable]
-            for column in nullable:
+            filled = found[name].columns[found[name].notna().any()]  # the others are null already
+            for column in (each for each in declared.table(name).columns if each.nullable and each.name in filled):
                 nulls = pd.Series(None, index=found[name].index, dtype=column.dtype)
                 plausibility.check(found | {name: declared.validate(name, found[name].assign(**{column.name: nulls}))})

@@ -134,8 +134,7 @@ def test_figure_json_cannot_end_its_script_and_holds_no_numbers_twice(page):
     scripts = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
     drawings = [json.loads(script) for script in scripts]
     assert len(drawings) == 2
-    assert drawings[0]["layout"]["meta"]["name"] == "rtt-by-distance"
-    assert "csv" not in drawings[0]["layout"]["meta"]
+    assert "meta" not in drawings[0]["layout"]
     assert drawings[0]["config"]["displaylogo"] is False
     assert "width" not in drawings[0]["layout"]
     assert not any(character in script for script in scripts for character in "<>&")
@@ -285,8 +284,8 @@ def test_a_browser_that_does_not_start_is_said_on_the_page(tmp_path, monkeypatch
     monkeypatch.setattr("wanbench.publish.figures.browser", lambda: "/bin/false")
     monkeypatch.setattr("wanbench.publish.figures.START_S", 5)
     figure = read_figure({"data": [], "layout": {}}, 1, set())
-    with Renderer() as renderer, pytest.raises(StaticFilesError, match="figure figure-1"):
-        renderer.write(figure, tmp_path)
+    with Renderer(tmp_path / "kept") as renderer, pytest.raises(StaticFilesError, match="figure figure-1"):
+        renderer.write(figure, tmp_path, "page")
 
 
 def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch):
@@ -298,7 +297,7 @@ def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch)
 
     def write(title):
         drawn.clear()
-        figure = read_figure({"data": [], "layout": {"title": title, "meta": {"name": "rtt"}}}, 1, set())
+        figure = read_figure({"data": [], "layout": {"title": {"text": title}, "meta": {"name": "rtt"}}}, 1, set())
         paths = Renderer(kept).write(figure, folder, "page")
         assert {path.read_bytes() for path in paths} == {b"drawing"}
         return len(drawn)
@@ -315,15 +314,15 @@ class TestStaticFiles:
 
     def test_files_have_the_blog_sizes(self, tmp_path):
         layout = {"title": {"text": "Latency against distance"}, "meta": {"name": "rtt"}}
-        with Renderer() as renderer:
-            renderer.write(read_figure({"data": [], "layout": layout}, 1, set()), tmp_path)
+        with Renderer(tmp_path / "kept") as renderer:
+            renderer.write(read_figure({"data": [], "layout": layout}, 1, set()), tmp_path, "page")
         for width, height in ((1200, 675), (800, 450)):
             png = (tmp_path / f"rtt-{width}x{height}.png").read_bytes()
             assert png[:8] == b"\x89PNG\r\n\x1a\n"
             assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (width, height)
             svg = (tmp_path / f"rtt-{width}x{height}.svg").read_text()
             assert f'width="{width}" height="{height}"' in svg and "Latency against distance" in svg
-        assert len(list(tmp_path.iterdir())) == 4
+        assert len(list(tmp_path.glob("rtt-*"))) == 4
 
     def test_a_page_lists_the_files_of_its_figures(self, site):
         names = {path.name for path in (site / "figures/00-example").iterdir()}

@@ -199,7 +199,7 @@ class Parts:
 
 def read_cells(notebook: NotebookNode) -> Parts:
     """
-    Split a notebook into the parts of its page. Raise RawDataError if one of its figures cannot be read.
+    Split a notebook into the parts of its page.
 
     Drop standard error, because it shows progress, which differs between runs. Join a code cell without output and the
     next code cell. List the sections that were left out, with the reasons, at the end.

@@ -5,7 +5,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -69,9 +68,6 @@ class Client(PapermillNotebookClient):
 
     @contextmanager
     def _forwarding_interrupts(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
         before = signal.signal(signal.SIGINT, self._forward)
         try:
             yield
@@ -288,8 +284,6 @@ def _runs(process_id: int) -> bool:
         os.kill(process_id, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):
-        pass
     return True
 
 

@@ -87,8 +87,7 @@ def make_page(
     Write a page and the files of its figures below the folder `site`, and return the page.
 
     `renderer` draws the SVG and PNG files; without it there are none, and the page says so. The top of the page shows
-    `replay_reason` (why the page shows the committed recording) and `remark`. Raise RawDataError, before anything is
-    written, if a figure cannot be read.
+    `replay_reason` (why the page shows the committed recording) and `remark`.
     """
     cells = read_cells(executed.notebook)
     drawn, note = set(), None

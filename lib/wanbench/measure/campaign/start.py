@@ -14,7 +14,7 @@ from wanbench.errors import ParameterError
 from wanbench.folders import data_folder, samples_folder
 from wanbench.measure.experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaFault, KafkaTrial
 from wanbench.measure.experiments.base import Load
-from wanbench.measure.experiments.broker_acts import NO_DISK_RATE
+from wanbench.measure.experiments.broker_control import NO_DISK_RATE
 from wanbench.measure.experiments.kafka_fault import ON_BROKERS
 from wanbench.measure.experiments.kafka_trial import region_and_number
 from wanbench.measure.kafka.lab import KafkaLab

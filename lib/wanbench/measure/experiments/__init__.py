@@ -1,7 +1,8 @@
 """
-What to run on a pair of hosts: an `Experiment` leaves raw files in the run folder.
+Experiments, which run on a pair of hosts and leave raw files in the run folder.
 
-Only measuring code imports it, never analysing code. The module of the same name in `ingest` reads the files.
+Only measuring code imports this package. For most modules, the module of the same name in `wanbench.read.ingest` reads
+the files.
 """
 
 from .base import ConcurrentExperiment, Experiment, ExperimentError

@@ -1,4 +1,4 @@
-"""Restart, slow and demote brokers during a load. Read by `wanbench.read.ingest.broker_actions`."""
+"""Restart, slow and demote brokers on a schedule during a load. Read by `wanbench.read.ingest.broker_actions`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ RESTARTS = ("restart", "kill")
 PASSING = ("slow", "link")
 LEADERS = ("demote", "restore", "skew", "rebalance")
 KINDS = (*RESTARTS, *PASSING, *LEADERS)
-LASTING = ("kill", *PASSING)  # Kinds of actions that last for `for_s`.
+LASTING = ("kill", *PASSING)  # kinds of actions that last for `for_s`
 _LINK = ("delay_ms", "jitter_ms", "loss", "rate_bps")
-_RESTART_S, _LEADERS_S = 12.0, 2.0  # Expected duration, measured on two busy processors.
+_RESTART_S, _LEADERS_S = 12.0, 2.0  # expected durations, measured on two busy processors
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,21 @@ class BrokerAction:
     Parameters
     ----------
     kind : str
-        "restart": the broker hands over its leadership and stops (controlled shutdown), and is started again at once.
-        "kill": its process is killed (SIGKILL), and started after `for_s`. "slow": for `for_s` its process has `share`
-        of one processor, by a quota of the kernel or else by SIGSTOP duty cycles; the table says which. "link": for
-        `for_s` all links of its region have the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps`.
+        "restart": the broker hands over its leadership, stops (controlled shutdown) and is started again at once.
+        "kill": its process is killed (SIGKILL), and started after `for_s`. "slow": its process gets `share` of one
+        processor for `for_s`, by a CPU quota or else by duty cycles of SIGSTOP; the table records the method. "link":
+        all links of its region have the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps` for `for_s`.
 
-        Four kinds apply to all topics, including Kafka's own. "demote": it becomes the last in the replicas of every
-        partition that it leads or is preferred for, and the first that is in sync leads; it goes on following, and
-        acknowledgements "all" still wait for it. "restore": brings back the order of replicas before its latest
-        "demote" or "skew"; for all brokers, the original order, which also undoes demotions by a concurrent
-        `Detection`. "skew": it leads every partition that it has. "rebalance": all brokers lead equally many partitions
-        of each topic.
+        Four kinds apply to all topics, including Kafka's internal ones. "demote": the broker becomes the last replica
+        of every partition that it leads or is the preferred leader of, and the first in-sync replica leads. It remains
+        a follower, and acknowledgements "all" still wait for it. "restore": returns to the replica order before the
+        broker's latest "demote" or "skew"; without a broker, to the original order, which also undoes demotions by a
+        concurrent `Detection`. "skew": the broker leads every partition that it replicates. "rebalance": all brokers
+        lead equally many partitions of each topic.
     node_id : int or None
         The broker. None for "rebalance", for a "restore" of all brokers, and in a rolling schedule.
     at_s : float
-        Due time in seconds since the load sends or, in a rolling schedule, since the broker's turn began.
+        Due time in seconds after the load starts to send or, in a rolling schedule, after the broker's turn begins.
     delay_ms, jitter_ms, loss, rate_bps : float or None
         New settings of the links, one way. None: unchanged.
 
@@ -76,7 +76,7 @@ class BrokerAction:
 
     @property
     def link_changes(self) -> dict[str, float]:
-        """The fields of LinkSettings that a "link" action changes."""
+        """Return the link settings that a "link" action changes."""
         return {name: value for name in _LINK if (value := getattr(self, name)) is not None}
 
     def __str__(self) -> str:
@@ -90,27 +90,30 @@ class BrokerAction:
 @dataclass(frozen=True)
 class BrokerActions(Concurrent):
     """
-    A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile. It leaves
-    broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
+    A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile.
 
-    It belongs in `KafkaTrial.alongside`; times then count from when the load sends. Actions begin in the order of
-    their times, and an unfinished one delays the next; "slow", "link" and the gap of a "kill" overlap with others. When
-    the load ends, lasting actions are cut short and later ones skipped; the table records both. At the end everything
-    is restored, whatever happened, and the file lists what had to be undone.
+    It leaves broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz. It belongs in
+    `KafkaTrial.alongside`; times then count from when the load sends.
 
-    A broker slowed by duty cycles cannot be restarted or killed; its row has the error.
+    Actions begin in the order of their times. An unfinished action delays the next one, except that "slow", "link" and
+    the downtime of a "kill" overlap with other actions. When the load ends, lasting actions are cut short and later
+    ones skipped; the table records both. At the end everything is always restored, and the file lists what had to be
+    undone.
+
+    A broker slowed by duty cycles cannot be restarted or killed; the row of such an action has the error.
 
     Parameters
     ----------
     rolling : bool
-        Every broker has its turn, in the order of node ids. In a turn, all `actions`, which have no node_id, run one
-        after the other. The next waits until all brokers are present and no partition of any topic is under-replicated.
+        Each broker has a turn, in the order of node ids. A turn runs all `actions`, which have no node_id, one after
+        the other. After each action the schedule waits until all brokers are present and no partition of any topic is
+        under-replicated.
     patience_s : float
         Timeout of that wait, and for a started broker to answer; the row of the action then has an error.
     pause_s : float
         Pause between two turns.
     watch_interval_s : float
-        Interval of watching leaders and in-sync replicas: the resolution of `healthy_at_s`.
+        Interval of samples of leaders and in-sync replicas, which is the resolution of `healthy_at_s`.
     duration_s : float
         Duration of `run`, without a load.
 
@@ -134,33 +137,34 @@ class BrokerActions(Concurrent):
         if isinstance(self.actions, BrokerAction):
             object.__setattr__(self, "actions", (self.actions,))
         given = self.actions if isinstance(self.actions, list | tuple) else ()
-        # a manifest holds mappings
-        actions = tuple(BrokerAction(**each) if isinstance(each, dict) else each for each in given)
-        if not actions or not all(isinstance(each, BrokerAction) for each in actions):
+        # manifests contain actions as mappings
+        actions = tuple(BrokerAction(**action) if isinstance(action, dict) else action for action in given)
+        if not actions or not all(isinstance(action, BrokerAction) for action in actions):
             raise refusal("BrokerActions actions", self.actions, "at least one BrokerAction")
         object.__setattr__(self, "actions", actions)
         check_declared(self)
-        for each in actions:
-            if self.rolling and (each.node_id is not None or each.kind == "rebalance"):
-                allowed = "actions of one broker, without node_id"
-                raise ParameterError(f"BrokerActions rolling has “{each}”; allowed: {allowed}.")
-            if not self.rolling and each.node_id is None and each.kind not in ("restore", "rebalance"):
-                raise ParameterError(f"BrokerActions has “{each}” without node_id; allowed: with rolling only.")
+        for action in actions:
+            if self.rolling and (action.node_id is not None or action.kind == "rebalance"):
+                allowed = "actions on one broker, without node_id"
+                raise ParameterError(f"BrokerActions rolling has “{action}”; allowed: {allowed}.")
+            if not self.rolling and action.node_id is None and action.kind not in ("restore", "rebalance"):
+                raise ParameterError(f"BrokerActions has “{action}” without node_id; allowed: with rolling only.")
 
     def __str__(self) -> str:
         return ("every broker in turn: " if self.rolling else "") + ", ".join(map(str, self.actions))
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration of all actions on three brokers; during a load, the load's."""
-        one = sum(self._lasts_s(each) for each in self.actions)
+        """
+        Return the expected duration of all actions, assuming three brokers; during a load, the load's duration counts.
+        """
         if self.rolling:
-            return 3 * (one + self.pause_s)
-        return max(each.at_s + self._lasts_s(each) for each in self.actions)
+            return 3 * (sum(map(self._lasts_s, self.actions)) + self.pause_s)
+        return max(action.at_s + self._lasts_s(action) for action in self.actions)
 
     def _lasts_s(self, action: BrokerAction) -> float:
         lasts_s = action.for_s if action.kind in LASTING else 0.0
         return lasts_s + (_RESTART_S if action.kind in RESTARTS else _LEADERS_S if action.kind in LEADERS else 0.0)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes that the source sends: negligible."""
+        """Return the bytes that the source sends, which are negligible."""
         return 0.0

@@ -1,4 +1,4 @@
-"""One run of a schedule of broker actions: starts, ends, times and undoes them."""
+"""Run one schedule of broker actions: begin, end, time and undo them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.leadership import leaders, under_replicated
 
 from .base import ExperimentError, cluster_of, links_of
-from .broker_acts import Acts
+from .broker_control import BrokerControl
 from .session import ConcurrentSession, Program, as_json
 
-READY_S = 120.0  # Timeout for a healthy cluster at the start.
+READY_S = 120.0  # timeout for a healthy cluster at the start
 LONGEST_S = 86_400.0
 NOT_BEGUN = "the load ended before it was due"
 TIMES = ("asked_at_s", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
-HOLDS_S = 1.0  # A cluster counts as healthy only after this long: a view may predate the last action.
+HOLDS_S = 1.0  # health must last this long to count, because a sample may predate the effect of the last action
 
 
 class ActionsSession(ConcurrentSession):
-    """A run of `settings` (a BrokerActions) on the cluster of the source."""
+    """A run of `settings` (a BrokerActions) on the source's cluster."""
 
     file = "actions"
-    acts: Acts | None = None
+    control: BrokerControl | None = None
     view: ClusterView | None = None
 
     def _begin(self) -> None:
@@ -40,7 +40,7 @@ class ActionsSession(ConcurrentSession):
         self._before: dict[int, dict] = {}
         cluster = cluster_of(self.host)
         if not isinstance(cluster, Cluster):
-            raise ExperimentError("brokers of a cluster that this lab did not start cannot be controlled")
+            raise ExperimentError("this lab did not start the cluster, so it cannot control the brokers")
         self.nodes = [broker.node_id for broker in cluster.brokers]
         for action in self.settings.actions:
             if action.node_id not in (None, *self.nodes):
@@ -51,7 +51,7 @@ class ActionsSession(ConcurrentSession):
         watch = cluster.watching(self.host, LONGEST_S, interval_s=self.settings.watch_interval_s, internal=True)
         process = self._stack.enter_context(watch)
         self.view = ClusterView(Program("watch", 0, self.host, process), self.nodes)
-        self.acts = Acts(cluster, self.host, self.settings.patience_s)
+        self.control = BrokerControl(cluster, self.host, self.settings.patience_s)
         if not self._until(lambda: self.view.healthy_since(0.0), READY_S):
             raise ExperimentError(f"the cluster is not healthy after {READY_S:g} s")
 
@@ -102,7 +102,7 @@ class ActionsSession(ConcurrentSession):
         return row
 
     def _begin_action(self, row: dict, action):
-        """Begin an action; returns a function that ends it, if it lasts."""
+        """Begin an action; return the function that ends it, or None if it is already complete."""
         if self._over.is_set():
             row["error"] = NOT_BEGUN
             return None
@@ -110,7 +110,7 @@ class ActionsSession(ConcurrentSession):
         self._before[row["number"]] = leaders(self.view.topics)
         row["began_at_s"] = time.time()
         try:
-            end = self.acts.begin(action, self.view.topics, row)
+            end = self.control.begin(action, self.view.topics, row)
         except (LabError, ParameterError) as error:
             row["error"] = str(error)[:500]
             self._before.pop(row["number"])
@@ -142,7 +142,7 @@ class ActionsSession(ConcurrentSession):
                 self._before.pop(row["number"])
 
     def _pending(self) -> list[dict]:
-        """Finished actions after which the cluster has not yet been seen healthy."""
+        """Return the rows of finished actions after which the cluster has not yet been seen healthy."""
         return [row for row in self.rows if row["done_at_s"] and row["number"] in self._before]
 
     def _pause(self, lasts_s: float) -> None:
@@ -155,7 +155,7 @@ class ActionsSession(ConcurrentSession):
 
     def _end(self) -> None:
         try:
-            if self.acts is not None and self.rows:
+            if self.control is not None and self.rows:
                 try:
                     self._undo()
                 except BaseException:
@@ -169,14 +169,14 @@ class ActionsSession(ConcurrentSession):
                     self.view.look()
 
     def _undo(self) -> None:
-        undone, faults = self.acts.undo()
+        undone, faults = self.control.undo()
         self._undone += undone
         self.faults += faults
         since_s, patience_s = time.time(), self.settings.patience_s
         with suppress(LabError):
             if not self._until(lambda: self.view.healthy_since(since_s), patience_s, to_the_end=True):
                 self.faults.append(f"the cluster is not healthy {patience_s:g} s after the last action")
-            self._attempt(lambda: self.acts.cluster.ask(self.host, "elect"))
+            self._attempt(lambda: self.control.cluster.ask(self.host, "elect"))
 
     def _content(self, printed: bytes) -> bytes:
         return b"".join(self.view.lines)
@@ -188,17 +188,19 @@ class ActionsSession(ConcurrentSession):
 
 class ClusterView:
     """
-    The latest output of a watcher of all topics, and since when the cluster is healthy; `look` updates it.
+    The latest output of a watcher of all topics, and the time since which the cluster is healthy.
 
-    Healthy: all brokers (`nodes`) are present, and no partition of any topic is under-replicated or leaderless.
+    The cluster is healthy if all brokers in `nodes` are present and no partition of any topic is under-replicated or
+    without a leader. `look` reads new output.
 
     Attributes
     ----------
     topics : list of dict
-        As from `wanbench.measure.kafka.programs.admin.topics`, at `at_s` (Unix s; 0 before the first sample).
+        The latest sample, as from `wanbench.measure.kafka.programs.admin.topics`, at `at_s` (Unix s; 0: no sample yet).
     lines : list of bytes
-        All samples, compact: [at_s, took_s, node_id, brokers, state], where brokers and state (by topic the [leader,
-        replicas in sync] of each partition) are null if unchanged; [at_s, took_s, kind, message] of a failed sample.
+        All samples in compact form: [at_s, took_s, node_id, brokers, state], where brokers and state are null if
+        unchanged, and state maps each topic to the [leader, in-sync replicas] of its partitions; [at_s, took_s, kind,
+        message] of a failed sample.
     """
 
     def __init__(self, program: Program, nodes: Collection[int]):
@@ -208,21 +210,22 @@ class ClusterView:
         self._before: tuple = (None, None)
 
     def look(self) -> None:
-        """Read new output of the watcher; ExperimentError if it has failed."""
-        for sample in self.program.news():
+        """Read the watcher's new output; raise ExperimentError if it has failed."""
+        for sample in self.program.new_lines():
             if "group" not in sample:
-                self._saw(sample)
+                self._add_sample(sample)
 
     def healthy_since(self, after_s: float) -> float | None:
         """
-        Start of the first sample after a time since which the cluster is healthy; None if it is not healthy, or not for
-        long enough.
+        Return the time of the first sample after `after_s` since which the cluster is healthy.
+
+        Return None if it is not healthy, or not yet for `HOLDS_S`.
         """
         times = self._healthy_at_s
         first = next(iter(times[bisect_left(times, after_s) :]), None)
         return None if first is None or times[-1] - first < HOLDS_S else first
 
-    def _saw(self, sample: dict) -> None:
+    def _add_sample(self, sample: dict) -> None:
         times = [round(sample["at_s"], 6), sample["took_s"]]
         if "error" in sample:
             line = [*times, sample["error"]["kind"], sample["error"]["message"][:200]]

@@ -1,4 +1,4 @@
-"""TCP or UDP throughput by iperf3, as its JSON. Read by `wanbench.read.ingest.iperf3`."""
+"""Measure TCP or UDP throughput by iperf3. Read by `wanbench.read.ingest.iperf3`."""
 
 from __future__ import annotations
 
@@ -19,48 +19,48 @@ from .base import PROCESS_S, ExperimentError, bounded, check_declared, keep, las
 
 HANDSHAKE_RTTS = 7.5
 """
-Round trips that a test takes beyond sending: control connection and messages before and after, and half a
-round trip until the server has ended. Measured as the slope of the duration of ``Iperf3(duration_s=1).run``
-(iperf3 3.12) over the RTT, 1 to 300 ms on a local lab without a rate: 7.46, of which the client 6.96; the
-rest was 0.04 s.
+Round trips of a test in addition to sending: control connection and messages before and after, and half a round trip
+until the server has ended. Measured as the slope of the duration of ``Iperf3(duration_s=1).run`` (iperf3 3.12) over the
+RTT, from 1 to 300 ms on a local lab without a rate limit: 7.46, of which 6.96 for the client; the intercept was 0.04 s.
 """
-INITIAL_WINDOW_BYTES = 10 * 1448  # First flight of Linux TCP (RFC 6928).
-WINDOW_BYTES = 3 * 2**20  # Usual maximum bytes in flight: half of Linux's default tcp_rmem maximum of 6 MiB.
-_PORTS = 3800  # Number of ports from `first_port` on: by default they end below those of Kafka's brokers, from 9092 on.
-_MARGIN_S = 30.0
-"""Added to the transfer's duration for control messages on a bad path; a client that takes longer hangs."""
-_SLOWEST_RATE_BPS = 250_000.0  # A slower byte-limited transfer is stopped. Paths between clouds carry more.
+INITIAL_WINDOW_BYTES = 10 * 1448  # initial window of Linux TCP (RFC 6928)
+WINDOW_BYTES = 3 * 2**20  # usual maximum bytes in flight: half of Linux's default tcp_rmem maximum of 6 MiB
+_PORTS = 3800  # number of ports from `first_port` on; by default they end below 9092, the first port of Kafka's brokers
+_MARGIN_S = 30.0  # added to the transfer's duration for control messages on a bad path; then the client counts as hung
+_SLOWEST_RATE_BPS = 250_000.0  # a slower transfer of `transfer_bytes` is stopped; paths between clouds are faster
 
 
 @dataclass(frozen=True)
 class Iperf3:
     """
-    Throughput from `source` (client) to `target` (server), or back with `reverse`.
+    Throughput from `source` (client) to `target` (server), or from `target` to `source` with `reverse`.
 
     Parameters
     ----------
     duration_s : float or None
-        Whole seconds to send (iperf3 reads 0.5 as 0, which means forever); give either this or `transfer_bytes`.
+        Whole seconds to send (iperf3 reads 0.5 as 0, which means forever). Give either this or `transfer_bytes`.
     transfer_bytes : int or None
-        Bytes to send, over all `streams`. iperf3 ends when all bytes are handed to the kernel, not when they have
-        arrived: the receiver does not count those still in flight. Its rate is correct nevertheless; the sender's is
-        too high.
+        Bytes to send, over all `streams`. iperf3 ends when it has handed all bytes to the kernel, before they have
+        arrived: the receiver does not count those in flight. The receiver's rate is nevertheless correct; the sender's
+        is too high.
     rate_bps : float or None
-        Maximum rate per stream; required for `udp`.
+        Maximum rate per stream; required with `udp`.
     window_bytes, congestion_control
-        Socket buffers, and "cubic" or "bbr"; None leaves them to the host.
+        Socket buffer size, and "cubic" or "bbr"; None: the host's default.
     block_bytes : int or None
-        Length of one write, for UDP of one datagram.
+        Bytes per write; for UDP, per datagram.
     interval_s : float
-        Interval of reports: 0.1 s or more; 0: no reports.
+        Interval of reports, 0.1 s or more; 0: no reports.
     omit_s : float
-        Whole seconds at the start to leave out of the result (sent in addition).
-    connect_timeout_s, timeout_s : float
-        Timeouts for the start of the server and for the control connection, and of the client; None: 30 s more than
-        `duration_s` + `omit_s`, or than the time to send `transfer_bytes` at 250 kbit/s.
+        Whole seconds at the start that the result leaves out; they are sent in addition.
+    connect_timeout_s : float
+        Timeout for the start of the server, and for the control connection.
+    timeout_s : float or None
+        Timeout of the client. None: 30 s more than `duration_s` + `omit_s`, or than sending `transfer_bytes` at 250
+        kbit/s.
     first_port : int
-        Each test and attempt uses another port from here on, so that a server left by a failed test does not disturb
-        the next.
+        Lowest port. Each test and attempt uses a different port from here on, so that a server left by a failed test
+        does not disturb the next.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Iperf3:
         if 0 < self.interval_s < 0.1:
             raise refusal("Iperf3 interval_s", self.interval_s, "0, or at least 0.1")
         if self.udp and self.rate_bps is None:
-            raise ParameterError("Iperf3 with udp needs rate_bps: UDP has no congestion control to find the rate.")
+            raise ParameterError("Iperf3 with udp needs rate_bps, because UDP has no congestion control.")
         if self.congestion_control is not None and (
             self.udp or not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", str(self.congestion_control))
         ):
@@ -114,15 +114,14 @@ class Iperf3:
         return ", ".join([f"iperf3: {'UDP' if self.udp else 'TCP'} for {amount}", *more])
 
     def port(self, stem: str) -> int:
-        """The port of an attempt at a test, derived from its stem."""
+        """Return the port for one attempt at a test, derived from its stem."""
         return self.first_port + zlib.crc32(stem.encode()) % _PORTS
 
     def server_command(self, address: str, port: int) -> list[str]:
-        """The server's command: it serves one test and ends."""
+        """Return the server's command; the server ends after one test."""
         return ["iperf3", "-s", "-1", "--forceflush", "-B", address, "-p", str(port)]
 
     def client_command(self, address: str, source_address: str, port: int) -> list[str]:
-        """The client's command."""
         connect_ms = str(round(self.connect_timeout_s * 1000))
         command = ["iperf3", "-J", "-c", address, "-B", source_address, "-p", str(port)]
         command += ["--connect-timeout", connect_ms, "-i", f"{self.interval_s:g}"]
@@ -141,11 +140,11 @@ class Iperf3:
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Start a server on `target`, the client on `source`; leave iperf3/<stem>.json (the client's output) and
-        iperf3/<stem>.server.txt in the run folder. The server is always stopped.
+        Run a server on `target` and a client on `source`; keep the client's output in iperf3/<stem>.json and the
+        server's in iperf3/<stem>.server.txt.
 
-        Raises ExperimentError if the server does not listen, the client takes too long, or iperf3 reports an error;
-        what was printed is kept.
+        The server is always stopped. Raise ExperimentError, with the output so far, if the server does not listen, the
+        client takes too long, or iperf3 reports an error.
         """
         port = self.port(stem)
         server = target.start(self.server_command(target.address, port))
@@ -171,10 +170,11 @@ class Iperf3:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Expected duration: the transfer, and `HANDSHAKE_RTTS` round trips of control messages.
+        Return the expected duration: the transfer, and `HANDSHAKE_RTTS` round trips of control messages.
 
-        A byte-limited transfer is assumed to double its flight each round trip, from ten segments up to the
-        bandwidth-delay product at `rate_bps` or the window (`window_bytes`, or `WINDOW_BYTES` per stream).
+        A transfer of `transfer_bytes` is assumed to double its bytes in flight each round trip, from ten segments up to
+        the window (`window_bytes`, or `WINDOW_BYTES` per stream) or, if that is less, the bandwidth-delay product at
+        `rate_bps`.
         """
         rtt_s = rtt_ms / 1000
         around = HANDSHAKE_RTTS * rtt_s + 2 * PROCESS_S
@@ -184,7 +184,7 @@ class Iperf3:
         return self.omit_s + around - rtt_s + self._transfer_s(rtt_s, self._rate(rate_bps))
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
-        """Bytes sent, without headers and control messages; None if they depend on an unknown rate."""
+        """Return the bytes sent, without headers and control messages; None if they depend on an unknown rate."""
         if self.transfer_bytes is not None:
             return float(self.transfer_bytes)
         rate = self._rate(rate_bps)
@@ -204,7 +204,7 @@ class Iperf3:
         largest = self.streams * (self.window_bytes or WINDOW_BYTES)
         if rate_bps is not None:
             largest = min(largest, rate_bps * rtt_s / 8)
-        # Slow start: the flight doubles each round trip, until it fills window or path.
+        # Slow start: the bytes in flight double each round trip, until they fill the window or the path.
         sent, flight, spent_s = 0.0, float(self.streams * INITIAL_WINDOW_BYTES), 0.0
         while sent + flight < self.transfer_bytes and flight < largest:
             sent, flight, spent_s = sent + flight, flight * 2, spent_s + rtt_s
@@ -212,12 +212,12 @@ class Iperf3:
 
 
 def _error_of(done: Completed, source: Host) -> str | None:
-    """Why a client failed: iperf3's own message if its output is JSON, else its last line."""
+    """Return why a client failed: the error in its JSON output, or else its last line; None if it succeeded."""
     try:
         report = json.loads(done.stdout)
     except (ValueError, RecursionError):
         report = None
-    # iperf3 may write -nan, which is not JSON; an output that ends with a brace is complete nevertheless.
+    # iperf3 may write -nan, which is not JSON; output that ends with a brace is nevertheless complete.
     is_whole = report is not None or done.stdout.rstrip().endswith(b"}")
     error = report.get("error") if isinstance(report, dict) else None
     if error is None and done.returncode == 0 and is_whole:

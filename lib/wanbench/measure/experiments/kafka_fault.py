@@ -1,4 +1,6 @@
-"""A region's fault while a Kafka cluster is in use, begun and healed. Read by `wanbench.read.ingest.kafka_fault`."""
+"""
+Cause a fault in a region while a Kafka cluster is in use, and heal it. Read by `wanbench.read.ingest.kafka_fault`.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,22 @@ from wanbench.runs import RawFile
 
 from .base import ExperimentError, bounded, check_declared, links_of, one_of
 from .kafka_fault_session import CONSUMERS, CONTROLLER, FaultSession
-from .kafka_loads import ACKS, check_settings, setting_pairs
+from .load_settings import ACKS, check_settings, setting_pairs
 from .session import as_json
 
 NONE = "none"
 ON_LINKS = ("cut", "cut-out", "cut-in", "slow")
 ON_BROKERS = ("kill", "freeze")
 FAULTS = (*ON_LINKS, *ON_BROKERS, NONE)
-SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05  # Delay one way, and the share of packets lost.
+SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05  # delay one way, and share of lost packets, of the fault "slow"
 
 
 class Fault:
     """
-    A fault at some regions, of which `nodes` are the brokers: `begin`, then `heal`, which undoes whatever `begin` did,
-    even if that failed half-way. A second call retries only what failed or was interrupted in the first.
+    A fault in some regions; `nodes` are their brokers. `begin` causes it, and `heal` undoes whatever `begin` did.
 
-    Raises ExperimentError if the lab has no emulated links, or the cluster's brokers cannot be killed or frozen.
+    `heal` also works after `begin` has failed half-way. If `heal` fails, a second call retries only what remains. Raise
+    ExperimentError if the lab has no emulated links, or its brokers cannot be killed or frozen.
     """
 
     def __init__(self, kind: str, host: Host, regions: Sequence[str], nodes: Sequence[int]):
@@ -45,7 +47,7 @@ class Fault:
         self._links = links_of(host) if kind in ON_LINKS else None
 
     def begin(self) -> None:
-        """Begin the fault; returns once the lab has confirmed it."""
+        """Cause the fault; return once the lab has confirmed it."""
         if self.kind == "cut":
             self._at_each(self.regions, self._links.cut_region, self._links.heal_region)
         elif self.kind in ("cut-out", "cut-in"):
@@ -61,7 +63,7 @@ class Fault:
             self._at_each(self.nodes, self._cluster.freeze, self._cluster.thaw)
 
     def heal(self) -> None:
-        """Undo everything; errors are raised only after all was tried."""
+        """Undo everything; raise an error only after all steps were tried."""
         errors = []
         for undo in list(self._undo):
             try:
@@ -71,10 +73,10 @@ class Fault:
             else:
                 self._undo.remove(undo)
         if errors:
-            raise min(errors, key=lambda error: isinstance(error, Exception))  # an interruption first
+            raise min(errors, key=lambda error: isinstance(error, Exception))  # KeyboardInterrupt and the like first
 
     def _at_each(self, things, do: Callable, undo: Callable) -> None:
-        """Run `do` on all of them at once, because two regions are to fail together; `undo` is for `heal`."""
+        """Run `do` for all targets at once, because two regions must fail together; register `undo` for `heal`."""
         self._undo += [lambda thing=thing: undo(thing) for thing in things]
         if things:
             with ThreadPoolExecutor(len(things)) as threads:
@@ -82,7 +84,7 @@ class Fault:
                     done.result()
 
     def _pairs(self) -> list[tuple[str, str]]:
-        """The affected directions of links: leaving the regions, entering them, or (slow) both."""
+        """Return the affected link directions: out of the regions, into them, or both ("slow")."""
         ends = {"cut-out": (0,), "cut-in": (1,), "slow": (0, 1)}[self.kind]
         return [pair for pair in self._links.links if any(pair[end] in self.regions for end in ends)]
 
@@ -97,8 +99,8 @@ def check_possible(kind: str, host: Host) -> None:
         links_of(host)
     if kind in ON_BROKERS and not isinstance(host.cluster, Cluster):
         raise ExperimentError(
-            f"the brokers of {host.name}'s cluster cannot be {'killed' if kind == 'kill' else 'frozen'}: it was not "
-            "started by this lab"
+            f"the brokers of {host.name}'s cluster cannot be {'killed' if kind == 'kill' else 'frozen'}: this lab did "
+            "not start the cluster"
         )
 
 
@@ -107,10 +109,10 @@ KINDS = ("drop", "duplicate", "reorder", "alter")
 
 def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
     """
-    A consumer's output with one record dropped, duplicated, swapped with the next of its producer and partition, or
-    altered; and that record. None if no record qualifies.
+    Damage one record in a consumer's output, to test the analysis; return the output and a description of the damage.
 
-    The record is from the middle and was received once.
+    The record is dropped, duplicated, altered, or swapped with the next record of the same producer and partition. It
+    comes from the middle and was received once; the description is None if no record qualifies.
 
     >>> damaged(b'["received",0,5,1,7,100,false]\\n', "alter")
     (b'["received",null,null,1,7,100,true]\\n', {'kind': 'alter', 'producer': 0, 'sequence': 5})
@@ -130,7 +132,7 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
             lines[n] *= 2
         elif kind == "alter":
             lines[n] = as_json([receipt[0], None, None, *receipt[3:6], True])
-        else:  # order is kept within a producer and partition
+        else:  # Kafka keeps the order within a producer and partition
             later = (m for m in once if m > n and receipts[m][1::2][:2] == receipt[1::2][:2])
             if (m := next(later, None)) is None:
                 continue
@@ -140,10 +142,10 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
 
 
 _START_S, _END_S = 6.0, 6.0
-"""Overhead before the first record and after the end of traffic; measured on two processors."""
+"""Overhead before the first record and after the end of traffic, measured on two processors."""
 _HEAL_S = 7.0
-"""Time from healing to the end of traffic; measured 4 to 11 s after faults of 8 s, longest with a region cut."""
-_OVERHEAD_BYTES = 150  # Approximate headers of TCP, IP, request and record batch, for one record.
+"""Time from healing to the end of traffic: 4 to 11 s in measured faults of 8 s, longest after cutting a region."""
+_OVERHEAD_BYTES = 150  # approximate headers per record: TCP, IP, request and record batch
 _OWNED = dict.fromkeys(
     ("acks", "bootstrap.servers", "client.id", "enable.idempotence", "group.id", "request.required.acks")
 )
@@ -154,42 +156,42 @@ class KafkaFault:
     """
     One episode: steady traffic, a fault, healing, recovery, and reading back the log.
 
-    Producers in every region of the lab send numbered, checksummed records on a schedule to a new topic; consumers of
-    one group in every region receive them. All clients use librdkafka, and log times, answers and errors; producers
-    with acks "all" are idempotent. Every region watches the cluster.
+    Producers in every region of the lab send numbered records with checksums on a schedule to a new topic; consumers in
+    every region receive them as one group. All clients use librdkafka, and log times, answers and errors; producers
+    with acks "all" are idempotent. A watcher in every region samples the cluster.
 
-    The cluster must be healthy before an episode starts: all replicas in sync. Preferred leaders of Kafka's own topics
-    are then elected, so that every episode starts balanced. The traffic ends once replicas are in sync again, every
-    member of the group has its partitions, and records flow through all of them. The fault is healed whatever happens.
+    Before an episode, the cluster must be healthy: all replicas in sync. Preferred leaders of Kafka's internal topics
+    are then elected, so that every episode starts balanced. Traffic ends once replicas are in sync again, every member
+    of the group has its partitions, and records flow through all partitions. The fault is always healed.
 
-    Times are those of the hosts' clocks: an episode requires hosts that share one clock, as in a local lab.
+    Times come from the hosts' clocks, so the hosts must share one clock, as in a local lab.
 
     Parameters
     ----------
     fault : str
-        "cut": all links of the region. "cut-out", "cut-in": only what leaves it, or only what enters it. "slow": its
-        links take 2 s one way and lose 5 %. "kill": its brokers are killed, and started again to heal. "freeze": its
-        brokers are suspended. "none": nothing happens.
+        "cut": all links of the region are cut. "cut-out", "cut-in": only its outgoing or its incoming directions are
+        cut. "slow": its links have 2 s of delay one way and 5 % loss. "kill": its brokers are killed, and started again
+        to heal. "freeze": its brokers are suspended. "none": no fault.
     at : str
         A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region whose
-        consumers have most of the partitions. Empty for the fault "none".
+        consumers have the most partitions. Empty for the fault "none".
     before_s, fault_s : float
         Duration of traffic before the fault, and of the fault.
     after_s, quiet_s : float
-        Timeout for a healthy cluster after healing. The traffic ends then, or `quiet_s` after the cluster is healthy.
+        Traffic ends `quiet_s` after the cluster is healthy again, at the latest `after_s` after healing.
     records_per_s : float
         Rate of each producer.
     client_settings : mapping of str
-        librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; settings that only
-        producers (or only consumers) have reach only these.
+        librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}. Settings that exist
+        only for producers, or only for consumers, are passed only to these.
     broker_settings : mapping of str, optional
         Settings for `Cluster.reconfigure` before the episode. None: the cluster's own.
     watch_interval_s : float
-        Interval of watching leaders and in-sync replicas.
+        Interval of samples of leaders and in-sync replicas.
     drain_s : float
         Timeout of producers for answers at the end.
     damage : "drop", "duplicate", "reorder", "alter" or None
-        To test the reader of the files: damage to one record in a consumer's output.
+        Damage one record in a consumer's output, to test the analysis.
 
     Examples
     --------
@@ -247,17 +249,17 @@ class KafkaFault:
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Run one episode in all regions of the hosts' lab. It leaves kafka_fault/<stem>.fault.json, which names the other
-        files: the output of each program, compressed.
+        Run one episode in all regions of the hosts' lab; it leaves kafka_fault/<stem>.fault.json, which names the other
+        files, the compressed output of each program.
 
         Raises
         ------
         ParameterError
-            If the lab has no such region, or the cluster fewer brokers than `replication`.
+            If the lab does not have the region, or the cluster has fewer brokers than `replication`.
         ExperimentError
             If the lab or the cluster cannot have this fault, the cluster is not healthy at first, or a program fails
-            before the fault has begun; measurements so far are kept. Later failures are part of the result,
-            `incomplete` in the file.
+            before the fault has begun; measurements so far are kept. Later failures are part of the result, in the
+            file's entry `incomplete`.
         """
         return FaultSession(self, source, folder, stem).run()
 
@@ -266,21 +268,25 @@ class KafkaFault:
         check_possible(self.fault, host)
 
     def on(self, host: Host, regions: Sequence[str], nodes: Sequence[int]) -> Fault:
-        """The fault on regions of a host's lab, and the brokers there."""
+        """Return the fault in regions of the host's lab, for the brokers there."""
         return Fault(self.fault, host, regions, nodes)
 
     def damaged(self, printed: bytes) -> tuple[bytes, dict | None]:
-        """A consumer's output with the damage that `damage` asks for; and the damaged record, if any."""
+        """
+        Apply the damage that `damage` asks for to a consumer's output; return the output and a description, or None.
+        """
         return damaged(printed, self.damage) if self.damage else (printed, None)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration on two processors; a restart for other `broker_settings` adds about 10 s."""
+        """Return the expected duration on two processors; a restart for other `broker_settings` adds about 10 s."""
         return _START_S + self.before_s + self.fault_s + min(self.after_s, _HEAL_S) + _END_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Bytes on the links in a lab of three regions, with Kafka's and the network's headers roughly: two of three
-        records come from another region than their leader's, are copied, and go to a consumer elsewhere.
+        Return the approximate bytes on the links of a lab with three regions, including headers.
+
+        Two of three records are produced outside their leader's region; every record is copied to the other replicas,
+        and two of three are consumed in another region.
         """
         records = 3 * self.producers_per_region * self.records_per_s * self.expected_s(rtt_ms, rate_bps)
         return records * (self.record_bytes + _OVERHEAD_BYTES) * (self.replication - 1 + 4 / 3)

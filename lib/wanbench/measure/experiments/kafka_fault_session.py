@@ -1,4 +1,4 @@
-"""One fault episode: topic, clients and watchers, fault, healing, and raw files."""
+"""Run one fault episode: topic, clients, watchers, fault, healing, and raw files."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from .session import Program, Session, as_json, client_command
 
 CONTROLLER, CONSUMERS = "controller", "consumers"
 """
-Roles instead of names of regions: the region of the active controller, and the region whose consumers have the most
+Roles that stand for a region: the region of the active controller, and the region whose consumers have the most
 partitions.
 """
-READY_S = 120.0  # Timeout for clients to be ready, on a busy machine.
-HEALTHY_S = 120.0  # Timeout for a healthy cluster before an episode: the previous one may have ended in recovery.
+READY_S = 120.0  # timeout for clients to be ready, on a busy machine
+HEALTHY_S = 120.0  # timeout for a healthy cluster before an episode, because the previous one may have ended early
 MARGIN_S = 30.0
-MAX_REASON = 500  # Maximum number of characters of a reason.
-LOG_S = 120.0  # Timeout for reading back the log.
-COMPLETE_S = 60.0  # Timeout for consumers to read the remaining records.
+MAX_REASON = 500  # maximum number of characters of a reason
+LOG_S = 120.0  # timeout for reading back the log
+COMPLETE_S = 60.0  # timeout for consumers to read the remaining records
 REPLICATED_S = 45.0
 """Timeout for replicas to catch up or to leave the in-sync set: replica.lag.time.max.ms defaults to 30 s."""
-HOLDS_S = 1.5  # Health must last this long to count: a broker whose session expired may still be fenced after healing.
-_TELLING = re.compile(
+HOLDS_S = 1.5  # health must last this long to count: a broker whose session expired may still be fenced after healing
+_LOGGED_EVENTS = re.compile(
     rb"Fencing broker \d+|to unfence has been granted|Becoming the active controller|Shrinking ISR|ISR updated to"
     rb"|\] Leader \S+ .*starts at leader epoch"
 )
@@ -95,7 +95,7 @@ class FaultSession(Session):
         if isinstance(self._cluster, Cluster):
             self._cluster.reconfigure(dict(settings.broker_settings or ()))
         self._await(self._unhealthy, HEALTHY_S, "the cluster is not healthy after")
-        with suppress(AnswerError):  # of Kafka's own topics: that of the episode is new, and balanced
+        with suppress(AnswerError):  # for Kafka's internal topics; the episode's topic is new, and so balanced
             self._ask("elect")
         topic = {name: getattr(settings, name) for name in ("partitions", "replication")}
         about = self._ask("create_topic", name=self._topic, settings=dict(settings.topic_settings), **topic)
@@ -131,7 +131,7 @@ class FaultSession(Session):
 
     def _episode(self) -> None:
         settings, begun_s = self.settings, time.monotonic()
-        self._regions = self._hit()
+        self._regions = self._target_regions()
         nodes = [row["node_id"] for row in self._ask("cluster")["brokers"] if row["rack"] in self._regions]
         fault = settings.on(self.host, self._regions, nodes)
         self._until(lambda: False, settings.before_s - (time.monotonic() - begun_s))
@@ -144,7 +144,7 @@ class FaultSession(Session):
             self._note("heal_at_s")
             try:
                 fault.heal()
-            except BaseException as error:  # once more
+            except BaseException as error:  # retry what has failed
                 fault.heal()
                 if not isinstance(error, LabError):
                     raise
@@ -152,7 +152,7 @@ class FaultSession(Session):
         self._await_health()
         self._note("ended_at_s")
 
-    def _hit(self) -> list[str]:
+    def _target_regions(self) -> list[str]:
         if self._at == [CONSUMERS]:
             self._health.look()
             return [self._health.region_of_most()]
@@ -160,12 +160,12 @@ class FaultSession(Session):
             answer = self._ask("cluster")
             racks = {row["node_id"]: row["rack"] for row in answer["brokers"]}
             if answer["controller"] not in racks:
-                raise ExperimentError(f"the controller, {answer['controller']}, is no broker with a rack")
+                raise ExperimentError(f"the controller, node {answer['controller']}, is not a broker with a rack")
             return [racks[answer["controller"]]]
         return self._at
 
     def _await_health(self) -> None:
-        """Return once everything has worked again for a while, or on timeout."""
+        """Return once the cluster and the traffic have worked again for a while, or on timeout."""
         healed_s = self._times["heal_done_at_s"]
         since: float | None = None
 
@@ -187,28 +187,29 @@ class FaultSession(Session):
 
         self._until(works, self.settings.after_s)
 
-    # After
+    # Afterwards
 
     def _end(self) -> None:
         """
-        Stop the traffic, read back the log, and let consumers read to its end. Failures are noted as part of the
-        result.
+        Stop the traffic, read back the log, and let consumers read to its end.
+
+        Failures are recorded as part of the result.
         """
-        self._tell()
+        self._signal_clients()
         for client in self._clients:
             if client.role == "producer":
                 with self._noting():
                     client.wait(self.settings.drain_s + MARGIN_S)
         with self._noting():
-            self._await(self._unreplicated, REPLICATED_S, "replicas do not have all of these partitions after")
+            self._await(self._unreplicated, REPLICATED_S, "not all replicas have the complete log after")
         reader = {"topic": self._topic, "partitions": self.settings.partitions, "timeout_s": LOG_S}
         self._log = Program("log", 0, self.host, self.host.start(client_command(self.host, log_reader, **reader)))
         with self._noting():
             self._log.wait(LOG_S + MARGIN_S)
-        self._tell(".ended")
+        self._signal_clients(".ended")
         ends: dict[str, int] = {}
         with self._noting():
-            ends = next((line["ends"] for line in self._log.news() if "ends" in line), {})
+            ends = next((line["ends"] for line in self._log.new_lines() if "ends" in line), {})
         if not self._until(lambda: not self._health.unread(ends), COMPLETE_S):
             unread = ", ".join(map(str, self._health.unread(ends)))
             self._incomplete.append(f"consumers did not read partitions {unread} up to their ends in {COMPLETE_S:g} s")
@@ -219,7 +220,7 @@ class FaultSession(Session):
         return ", ".join(str(row["partition"]) for row in rows if row["high_watermark"] < row["end"])
 
     def _check_nodes(self) -> None:
-        """Note and restart nodes that ended unexpectedly, as one may soon after its thaw."""
+        """Record and restart nodes that ended unexpectedly, as a node may shortly after it was thawed."""
         for placement in self._placements():
             if not self._cluster.runs(placement.node_id):
                 with self._noting():
@@ -279,24 +280,24 @@ class FaultSession(Session):
         self._write("fault.json", about)
 
     def _keep_log(self, placement) -> dict:
-        """Keep the lines of a node's log that report fencing, leaders and in-sync replicas; returns its entry."""
+        """Keep the lines of a node's log that report fencing, leaders and in-sync replicas; return the log's entry."""
         since = self.started_at_utc[:_SECONDS].encode()
         lines = [
             line
             for line in self._cluster.log(placement.node_id).splitlines(keepends=True)
-            if line[:_SECONDS] >= since and line[:2] == b"20" and _TELLING.search(line)
+            if line[:_SECONDS] >= since and line[:2] == b"20" and _LOGGED_EVENTS.search(line)
         ]
         times = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
         file = self._keep_packed(f"node-{placement.node_id}.log.gz", b"".join(lines), **times)
         return {"node_id": placement.node_id, "region": placement.host.region, "file": file}
 
     def _damage(self, printed: bytes) -> bytes:
-        """A consumer's output; that of the first with a suitable record is damaged, if the settings ask for it."""
+        """Return a consumer's output, damaged if the settings ask for it and no output was damaged yet."""
         if self._done_damage is None:
             printed, self._done_damage = self.settings.damaged(printed)
         return printed
 
-    # Small things
+    # Helpers
 
     def _ask(self, verb: str, **arguments):
         return self._cluster.ask(self.host, verb, **arguments)
@@ -304,14 +305,14 @@ class FaultSession(Session):
     def _stop_file(self, host: Host) -> str:
         return f"{host.scratch}/{self._topic}.stop"
 
-    def _tell(self, more: str = "") -> None:
+    def _signal_clients(self, more: str = "") -> None:
         for host in {client.host.name: client.host for client in self._clients}.values():
             with self._noting():
                 host.run(["touch", self._stop_file(host) + more], timeout_s=MARGIN_S)
 
     @contextmanager
     def _noting(self):
-        """Once the fault has begun, a failure in the block is noted as a result and the episode continues."""
+        """Record a failure in the block as part of the result, and continue; before the fault has begun, raise it."""
         try:
             yield
         except LabError as error:
@@ -320,7 +321,7 @@ class FaultSession(Session):
             self._incomplete.append(str(error)[:MAX_REASON])
 
     def _look(self) -> None:
-        """Read new output; until the fault has begun, ExperimentError as soon as a program fails."""
+        """Read new output; until the fault has begun, raise ExperimentError as soon as a program fails."""
         if self._health is not None:
             with self._noting():
                 self._health.look()
@@ -331,8 +332,9 @@ class FaultSession(Session):
 
 class Health:
     """
-    Current state of partitions, group and traffic, from the output of clients and watchers; `look` updates it.
-    `replicas` are those of each partition, the preferred leader first.
+    The current state of partitions, group and traffic, from the output of clients and watchers.
+
+    `replicas` lists the replicas of each partition, the preferred leader first. `look` reads new output.
     """
 
     def __init__(self, programs: list[Program], replicas: list[list[int]]):
@@ -346,38 +348,41 @@ class Health:
         self._positions: dict[int, dict[str, int]] = {}
 
     def look(self) -> None:
-        """Read new output of the programs; ExperimentError if one has failed."""
+        """Read new output of the programs; raise ExperimentError if one has failed."""
         for program in self.programs:
-            for line in program.news():
+            for line in program.new_lines():
                 if program.role == "watch":
                     if "group" not in line:
                         topics = line.get("topics")
                         self._views[program.number] = line["at_s"], topics[0]["partitions"] if topics else None
                 elif isinstance(line, list):
-                    self._happened(program, line)
+                    self._add_event(program, line)
                 elif program.role == "producer" and "start_ns" in line:
                     self._sending.add(program.number)
                 elif program.role == "consumer" and "positions" in line:
                     self._positions[program.number] = line["positions"]
 
     def awaited(self) -> list[str]:
-        """What still prevents an episode from beginning, a sentence each; empty once it can."""
+        """Return what still prevents the episode from beginning, as sentences; none if it can begin."""
         of_role = {role: [p for p in self.programs if p.role == role] for role in ("producer", "consumer", "watch")}
         idle = [program for program in of_role["producer"] if program.number not in self._sending]
         sentences = [f"{program} has not begun to send" for program in idle]
         if self.group_since() is None:
             held = ", ".join(f"{program} {sorted(self._assigned[program.number])}" for program in of_role["consumer"])
             sentences.append(
-                f"the consumers do not hold each of {len(self.replicas)} partitions once: {held or 'there are none'}"
+                f"not each of {len(self.replicas)} partitions is assigned to one consumer: {held or 'no consumers'}"
             )
         if self.in_sync_since(0.0) is None:
             views = [(program, self._views.get(program.number, (0.0, None))[1]) for program in of_role["watch"]]
             seen = ", ".join(f"{program} {[p['isr'] for p in seen] if seen else 'nothing'}" for program, seen in views)
-            sentences.append(f"not every watcher sees all replicas in sync: {seen or 'there are none'}")
+            sentences.append(f"not every watcher sees all replicas in sync: {seen or 'no watchers'}")
         return sentences
 
     def group_since(self) -> float | None:
-        """Unix s since which the members hold all partitions between them, each at least one; None if they do not."""
+        """
+        Return the Unix time since which the members together hold all partitions, and none is idle; None if they do
+        not.
+        """
         held = [number for numbers in self._assigned.values() for number in numbers]
         complete = sorted(held) == list(range(len(self.replicas)))
         idle = sum(not numbers for numbers in self._assigned.values())
@@ -386,30 +391,32 @@ class Health:
 
     def in_sync_since(self, after_s: float) -> float | None:
         """
-        Unix s of the newest sample if the latest sample of every watcher, begun after a time, shows all
-        replicas in sync; None otherwise.
+        Return the Unix time of the newest sample if every watcher's latest sample shows all replicas in sync.
+
+        Return None otherwise, or if one of these samples was taken before `after_s`.
         """
         return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
 
     def led_as_preferred_since(self, after_s: float) -> float | None:
-        """As `in_sync_since`, if preferred leaders lead all partitions."""
+        """Return the time as `in_sync_since` does, if preferred leaders lead all partitions."""
         return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
 
     def flows(self, after_s: float) -> bool:
         """
-        Whether since a given time every partition has answered each producer, and delivered a record to some consumer.
+        Return whether, since `after_s`, every partition has answered each producer and delivered a record to a
+        consumer.
         """
         partitions = range(len(self.replicas))
         answered = [self._answered.get((producer, number), 0) for producer in self._sending for number in partitions]
         return all(at_s > after_s for at_s in (*answered, *(self._received.get(number, 0) for number in partitions)))
 
     def unread(self, ends: dict[str, int]) -> list[int]:
-        """Partitions that no member has read to the end, according to the last report of each consumer."""
+        """Return the partitions that no consumer has read to the end, according to the consumers' last reports."""
         read = {n: max(of.get(n, 0) for of in (*self._positions.values(), {})) for n in ends}
         return sorted(int(number) for number, end in ends.items() if read[number] < end)
 
     def region_of_most(self) -> str:
-        """The region whose consumers hold the most partitions; the first in a tie."""
+        """Return the region whose consumers hold the most partitions; the first one in a tie."""
         held: Counter = Counter()
         for program in self.programs:
             if program.role == "consumer":
@@ -425,7 +432,7 @@ class Health:
                 return None
         return max((at_s for at_s, _ in views), default=None)
 
-    def _happened(self, program, line):
+    def _add_event(self, program, line):
         if program.role == "producer":
             if line[0] == "acknowledged":
                 self._answered[program.number, line[3]] = program.unix_s(line[2])
@@ -440,8 +447,10 @@ class Health:
 
 def compact_samples(printed: bytes) -> bytes:
     """
-    A watcher's output in compact form: [at_s, took_s, node_id, state] per sample, where the state is [leader, in-sync
-    replicas] of each partition in order, or null if unchanged; [at_s, took_s, kind, message] of a failed one.
+    Compact a watcher's output to [at_s, took_s, node_id, state] per sample.
+
+    The state is the [leader, in-sync replicas] of each partition in order, or null if unchanged; a failed sample
+    becomes [at_s, took_s, kind, message].
     """
     lines, before = [], None
     for sample in _samples(printed):
@@ -458,8 +467,9 @@ def compact_samples(printed: bytes) -> bytes:
 
 def group_samples(printed: bytes) -> bytes:
     """
-    Likewise for a group: [at_s, group, state, [[consumer, partitions] ...]], or [at_s, group, kind, message] of a
-    failed sample. Consumers are those of the episode, whose client.id ends in their number.
+    Compact a watcher's samples of a group to [at_s, group, state, [[consumer, number of partitions] ...]].
+
+    A failed sample becomes [at_s, group, kind, message]. Consumers are numbered by the end of their client.id.
     """
     lines = []
     for sample in _samples(printed):

@@ -1,4 +1,4 @@
-"""Load Kafka with its own perf tools. Read by `wanbench.read.ingest.kafka_load`."""
+"""Load Kafka with its own performance tools. Read by `wanbench.read.ingest.kafka_load`."""
 
 from __future__ import annotations
 
@@ -13,69 +13,71 @@ from wanbench.measure.kafka.java_commands import checked_flags
 
 from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_load_session import LoadSession
-from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
+from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes
 
-START_S = 3.0  # Time to start one tool; n tools take about sqrt(n) times as long.
-AROUND_S = 4.0  # Time to make and delete topics, and to count batches.
+START_S = 3.0  # time to start one tool; n tools take about sqrt(n) times as long
+AROUND_S = 4.0  # time to create and delete topics, and to count batches
 TIMESTAMPS = ("LogAppendTime", "CreateTime")
-PAYLOADS = ("letters", *MADE)
+PAYLOADS = ("letters", *GENERATED)
 
 
 @dataclass(frozen=True)
 class KafkaLoad(ClientLoad):
     """
-    Producers and consumers of Kafka's own perf tools, started together.
+    Producers and consumers of Kafka's own performance tools, started together.
 
     Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers` each:
-    with one producer per topic and three groups of one consumer this is the fan-out 1:3.
+    for a fan-out of 1:3, use one producer per topic and three groups of one consumer.
 
     A load ends in one of three ways:
 
-    - after `records` per producer, following `warmup_records` that the tool sums up separately. Unthrottled, the rate
-      in its summary is too low, because the summary starts while the warm-up is still in the producer's buffer;
-    - with `duration_s` and `target_records_per_s`, after the corresponding number of records, in the same way;
-    - with `duration_s` unthrottled, when the tools are stopped, `warmup_s` + `duration_s` after the last producer's
-      first window. The producers' summary line and metrics are then missing; windows and the log's batches remain.
+    - with `records`: after that many records per producer, in addition to `warmup_records`, which the tool reports
+    separately. Without a target rate, the rate in its summary is too low, because the summary starts while warm-up
+    records are still in the producer's buffer; - with `duration_s` and `target_records_per_s`: after the corresponding
+    number of records, in the same way; - with `duration_s` alone: the tools are stopped `warmup_s` + `duration_s` after
+    the last producer's first window. The producers' summary lines and metrics are then missing; windows and the log's
+    batches remain.
 
-    ``<stem>.times.json`` says when all tools were sending, and which period counts.
+    ``<stem>.times.json`` records when all tools were sending, and which period counts.
 
     Parameters
     ----------
     topics, partitions, replication : int
-        Topics, partitions of each, replicas of each partition.
+        Number of topics, partitions per topic, and replicas per partition.
     placement : tuple of tuple of int, optional
-        The node ids of each partition's replicas, the preferred leader first, the same for every topic.
+        The node ids of each partition's replicas, the preferred leader first; the same for every topic.
     topic_settings, producer_settings, consumer_settings : mapping of str
-        Further settings. Nothing is deleted from the topics during the load, unless `retention.ms` or `retention.bytes`
-        is set here. Secrets belong to the cluster.
+        Further settings, without secrets, which belong to the cluster. No record is deleted during the load, unless
+        `retention.ms` or `retention.bytes` is set here.
     timestamps : "LogAppendTime" or "CreateTime"
-        Time stamps of the broker, or of the producer, earlier by the time that a record waited in its buffer.
+        Time stamps of the broker or of the producer. The producer's are earlier by the time in its buffer.
     producers : int
-        Producer processes, at least the number of topics.
+        Producer processes, at least as many as topics.
     batch_bytes, linger_ms, compression, buffer_bytes, max_in_flight
         batch.size, linger.ms, compression.type, buffer.memory and max.in.flight.requests.per.connection.
     idempotence : bool or None
         None: Kafka's default, which is True if acks is "all".
     target_records_per_s : float or None
-        Rate of each producer; None: unthrottled.
+        Rate of each producer; None: as fast as possible.
     payload : str
         "letters": the tool's own random letters, which hardly compress. "json", "log", "random": see
-        `wanbench.measure.experiments.kafka_loads.records`.
+        `wanbench.measure.experiments.load_settings.records`.
     consumer_windows : bool
-        Whether consumers print windows. The tool then prints no summary; its metrics say how much it read.
+        Whether consumers print windows. The tool then prints no summary, but its metrics report how much it read.
     consumer_timeout_s : float
-        A consumer ends after this time without a record: choose it longer than any gap in the load.
+        A consumer ends after this time without a record; choose more than any gap in the load.
     drain : bool
-        Whether consumers read all records and print their final output, or are stopped when the producers have ended.
+        Whether consumers read all records and print their final output; otherwise they are stopped when the producers
+        have ended.
     client_rack : str or None
-        client.rack of the consumers, which then read from a replica in that rack: a name, or "region" for each
-        consumer's own region. None: they read from leaders.
+        client.rack of the consumers, which then read from a replica in that rack: the name of a rack, or "region" for
+        each consumer's own region. None: they read from leaders.
     most_bytes : float
         Maximum total payload.
     timeout_s : float or None
-        Timeout for all producers to end. Those still running then are stopped; <stem>.times.json names them in
-        `unfinished`, and column behind_s of their windows shows how far they fell behind. None: a minute more than
-        twice `duration_s` + `warmup_s`, or than sending `records` at 1 Mbit/s.
+        Timeout of the producers. Those still running are stopped; <stem>.times.json names them in `unfinished`, and the
+        column behind_s of their windows shows how far they fell behind. None: a minute more than twice `duration_s` +
+        `warmup_s`, or than sending `records` at 1 Mbit/s.
 
     Examples
     --------
@@ -148,7 +150,7 @@ class KafkaLoad(ClientLoad):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the tools are stopped after a time, rather than end by themselves."""
+        """Whether the tools are stopped after a time, instead of ending by themselves."""
         return self.duration_s is not None and self.target_records_per_s is None
 
     @property
@@ -158,14 +160,14 @@ class KafkaLoad(ClientLoad):
 
     @property
     def records_to_warm(self) -> int:
-        """Warm-up records of each producer, which its tool sums up separately."""
+        """Warm-up records of each producer, which its tool reports separately."""
         if self.records is not None:
             return self.warmup_records
         return 0 if self.is_stopped else ceil(self.warmup_s * self.target_records_per_s)
 
     @property
     def records_to_send(self) -> int:
-        """Records requested of each producer, including the warm-up."""
+        """Records requested from each producer, including the warm-up."""
         if self.records is not None:
             return self.records + self.warmup_records
         if self.is_stopped:
@@ -173,27 +175,32 @@ class KafkaLoad(ClientLoad):
         return ceil(self.duration_s * self.target_records_per_s) + self.records_to_warm
 
     def records_of_topic(self, topic: int) -> int:
-        """Records that a topic gets if all are sent."""
+        """Return the number of records that a topic gets if all are sent."""
         return self.records_to_send * len(range(topic, self.producers, self.topics))
 
     def session(self, *where) -> LoadSession:
         """
-        Load the cluster of the hosts' lab; `when_sending` is called once all producers have printed a window, if that
-        is awaited, else when they are started.
+        Load the cluster of the hosts' lab.
 
-        Leaves in kafka_load/ of the run folder, for every tool, <stem>.producer-<n>.txt or
-        <stem>.consumer-<group>-<n>.txt (both counted over all topics) with its output, .stderr.txt if it wrote to
-        stderr, and .lines.json with the times of its start and of each line; <stem>.times.json; and <stem>.batches.json
-        with the counts from the leaders' logs. The topics are made, and deleted at the end.
+        `when_sending` is called once all producers have printed a window; for loads that end by themselves, once they
+        are started.
 
-        `run` raises ExperimentError, with what was printed, if a topic cannot be made or a tool dies or sends nothing.
+        Each tool leaves in kafka_load/ of the run folder its output, <stem>.producer-<n>.txt or
+        <stem>.consumer-<group>-<n>.txt (both numbered over all topics), .stderr.txt if it wrote to stderr, and
+        .lines.json with the times of its start and of each line. There are also <stem>.times.json, and
+        <stem>.batches.json with counts from the leaders' logs. The topics are created, and deleted at the end.
+
+        `run` raises ExperimentError, with the output so far, if a topic cannot be created, or a tool dies or sends
+        nothing.
         """
         return LoadSession(self, *where)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Expected duration. A load by count without a target rate is assumed to run at `rate_bps`, or at one batch per
-        partition, round trip and request in flight.
+        Return the expected duration.
+
+        A load by `records` without a target rate is assumed to run at `rate_bps`, or, if that is less, at one batch per
+        partition, request in flight and round trip.
         """
         if self.duration_s is not None:
             sending_s = self.duration_s + self.warmup_s
@@ -210,8 +217,9 @@ class KafkaLoad(ClientLoad):
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """
-        Payload that the producers send, before compression; None if it depends on an unknown rate. Replicas and
-        consumers fetch `replication` - 1 and `consumer_groups` times as much.
+        Return the payload that the producers send, before compression; None if it depends on an unknown rate.
+
+        Replicas fetch `replication` - 1 times as much, consumers `consumer_groups` times as much.
         """
         if not self.is_stopped:
             return float(self._sent_bytes())
@@ -222,7 +230,7 @@ class KafkaLoad(ClientLoad):
         return self.records_to_send * self.producers * self.record_bytes
 
     def time_limit_s(self) -> float:
-        """Time limit of the producers."""
+        """Return the timeout of the producers."""
         if self.timeout_s is not None:
             return self.timeout_s
         if self.duration_s is not None:
@@ -231,14 +239,14 @@ class KafkaLoad(ClientLoad):
 
 
 REQUEST_BYTES = 1 << 20
-"""Default max.request.size of a producer and, to within a few bytes, message.max.bytes of a broker."""
-RECORD_MARGIN_BYTES = 1024  # Headers of record and batch, with a margin.
-_HEAP_MARGIN_MB = 64  # Heap that the tool needs besides its buffers.
+"""The default max.request.size of producers and, to within a few bytes, message.max.bytes of brokers."""
+RECORD_MARGIN_BYTES = 1024  # headers of record and batch, with a margin
+_HEAP_MARGIN_MB = 64  # heap that the tool needs in addition to its buffers
 _MOST_PROCESSES = 200
-"""Maximum number of tools: each is a Java process, and more would load the machine before they load a cluster."""
+"""Maximum number of tools: each is a Java process, and more would saturate the machine before the cluster."""
 _TRANSACTIONS = (
-    "a load does not use transactions: their markers in the log would be counted as batches, and producers of one "
-    "transactional.id fence each other off"
+    "a load does not use transactions, because their markers in the log would count as batches, and producers with the "
+    "same transactional.id fence each other"
 )
 _OWNED = {
     "transactional.id": _TRANSACTIONS,
@@ -248,7 +256,7 @@ _OWNED = {
 
 
 def _objections(load) -> Iterator[str]:
-    """What is wrong with a load, in order: each the rest of a sentence that begins with its name."""
+    """Yield what is wrong with a load, each as the rest of a sentence that begins with "KafkaLoad"."""
     producer, topic = dict(load.producer_settings), dict(load.topic_settings)
     if load.linger_ms != int(load.linger_ms):
         yield f"linger_ms is {load.linger_ms!r}; allowed: whole milliseconds, as in Kafka."
@@ -259,7 +267,7 @@ def _objections(load) -> Iterator[str]:
     if load.warmup_s and load.duration_s is None:
         yield "warmup_s is for loads by duration_s; with records give warmup_records."
     if load.producers < load.topics:
-        yield f"has {load.producers} producers for {load.topics} topics; each topic needs one."
+        yield f"has {load.producers} producers for {load.topics} topics; each topic needs a producer."
     if load.producers + load.n_consumers > _MOST_PROCESSES:
         yield (
             f"has {load.producers} producers and {load.n_consumers} consumers (topics x groups x consumers of each); "
@@ -267,11 +275,11 @@ def _objections(load) -> Iterator[str]:
         )
     if load.consumer_groups and not 1 <= load.consumers <= load.partitions:
         yield (
-            f"has {load.consumers} consumers in each group for {load.partitions} partitions of a topic; each consumer "
-            "needs one, and each group a consumer (or give consumer_groups 0)."
+            f"has {load.consumers} consumers per group and {load.partitions} partitions per topic; each consumer needs "
+            "a partition, and each group a consumer (or set consumer_groups to 0)."
         )
     if load.records_to_send < 1:
-        yield f"most_bytes {load.most_bytes:g} is less than a record of each producer."
+        yield f"most_bytes {load.most_bytes:g} is less than one record per producer."
     if load.idempotence and (load.acks != "all" or load.max_in_flight > 5):
         yield (
             f"idempotence needs acks 'all' and max_in_flight of at most 5; given were {load.acks!r} and "
@@ -292,7 +300,9 @@ def _objections(load) -> Iterator[str]:
 
 
 def _checked_placement(load) -> tuple[tuple[int, ...], ...] | None:
-    """The placement as tuples, if it names a node id per replica of each partition."""
+    """
+    Return the placement as tuples; raise ParameterError unless it has a node id for each replica of each partition.
+    """
     placement, partitions, replication = load.placement, load.partitions, load.replication
     if placement is None:
         return None

@@ -1,4 +1,4 @@
-"""One run of a load by Kafka's perf tools: topics, tools with time-stamped output, batches, raw files."""
+"""Run one load by Kafka's performance tools: topics, tools with time-stamped output, batch counts and raw files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from wanbench.measure.labs.programs import program_command
 from wanbench.runs import RawFile, write_raw
 
 from .base import ended_with, keep, last_line
-from .kafka_loads import put_records, rack_of
+from .load_settings import put_records, rack_of
 from .session import ClientSession, as_json
 
 
 class Tool:
     """
-    A running tool on a host, started by `recorder` (see `recorders`), which time-stamps its output.
+    A running tool on a host; `recorder` is the command that time-stamps its output (see `recorders`).
 
     Its raw files are <stem>.<what>.txt and so on; `what` is, for example, "producer-0".
     """
@@ -41,22 +41,22 @@ class Tool:
         return f"{self.what} on {self.host.name}"
 
     def wait(self, timeout_s: float) -> Completed:
-        """Wait for its end; CommandError after `timeout_s`."""
+        """Wait for the tool's end; raise CommandError after `timeout_s`."""
         self.done = self.process.wait(timeout_s)
         return self.done
 
     def so_far(self) -> Completed:
-        """The output so far."""
+        """Return the output so far."""
         return self.done or self.process.so_far()
 
     def stop(self) -> Completed:
-        """End it, if it still runs."""
+        """Stop the tool if it still runs; return its output."""
         if self.done is None:
             self.done = self.process.stop()
         return self.done
 
     def arrivals(self) -> list[float]:
-        """Unix times of its start, then of every line; empty if the file with the times cannot be fetched."""
+        """Return the Unix times of the tool's start and of each line; none if their file cannot be fetched."""
         if self._arrivals is None:
             self._arrivals = []
             with tempfile.TemporaryDirectory() as folder, suppress(LabError, OSError, ValueError):
@@ -66,13 +66,15 @@ class Tool:
         return self._arrivals
 
     def line_times(self) -> list[tuple[float, bytes]]:
-        """Every line of its output with its time."""
+        """Stop the tool, and return each line of its output with its time."""
         return list(zip(self.arrivals()[1:], lines(self.stop().stdout), strict=False))
 
     def keep(self, folder: Path, experiment: str) -> list[RawFile]:
         """
-        Keep its complete output as <stem>.<what>.txt, its stderr, and <stem>.<what>.lines.json: an object with
-        `started_at_s` and, for every line of the output, its time in `lines`.
+        Keep the complete output as <stem>.<what>.txt, its stderr, and the times of its lines as
+        <stem>.<what>.lines.json.
+
+        The times file holds `started_at_s`, and in `lines` the time of each output line.
         """
         done = self.stop()
         files = keep(folder, experiment, f"{self.stem}.{self.what}", "txt", done)
@@ -85,13 +87,13 @@ class Tool:
 
 
 def recorders(hosts: Iterable[Host]) -> dict[str, list[str]]:
-    """The command that time-stamps output lines, by host name, after putting the program there."""
+    """Put the program that time-stamps output on hosts; return its command for each host name."""
     return {host.name: program_command(host, Path(line_times.__file__)) for host in hosts}
 
 
 def lines(printed: bytes) -> list[bytes]:
     r"""
-    The lines of an output, each with its time in lines.json; the last may lack its end.
+    Split output into lines, one for each time in lines.json; the last may be incomplete.
 
     >>> lines(b"one\r\ntwo\nthr")
     [b'one\r', b'two', b'thr']
@@ -101,7 +103,7 @@ def lines(printed: bytes) -> list[bytes]:
 
 
 def stop_all(tools: Iterable[Tool]) -> None:
-    """Stop all tools at the same time."""
+    """Stop all tools concurrently."""
     tools = list(tools)
     if tools:
         with ThreadPoolExecutor(len(tools)) as pool:
@@ -111,15 +113,13 @@ def stop_all(tools: Iterable[Tool]) -> None:
 PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
 CONSUMER = "org.apache.kafka.tools.ConsumerPerformance"
 CONSUMER_OPTIONS = {"receive.buffer.bytes": "--socket-buffer-size", "max.partition.fetch.bytes": "--fetch-size"}
-"""Consumer settings that the tool accepts as options only, and overrides elsewhere."""
+"""Consumer settings that the tool accepts only as options; it overrides them if they are given otherwise."""
 
 
 def producer_arguments(
     load, *, bootstrap: str, topic: str, number: int, payload: str | None, client_file: str | None
 ) -> list[str]:
-    """
-    Arguments of the producer tool; `payload` is the file of records on its host, None: the tool's own random letters.
-    """
+    """Return the arguments of the producer tool; `payload` is the file of records on its host, None: random letters."""
     rate = load.target_records_per_s
     arguments = ["--num-records", str(load.records_to_send)]
     arguments += ["--throughput", "-1" if rate is None else f"{rate:.15g}"]
@@ -150,7 +150,9 @@ def _common_arguments(load, bootstrap: str, topic: str, client_file: str | None)
 def consumer_arguments(
     load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
 ) -> list[str]:
-    """Arguments of the consumer tool, which ends after the topic's records, or when none arrive for a while."""
+    """
+    Return the arguments of the consumer tool, which ends after the topic's records, or when none arrive for a while.
+    """
     arguments = [*_common_arguments(load, bootstrap, topic, client_file), "--group", group]
     arguments += ["--num-records", str(load.records_of_topic(topic_number(topic)))]
     arguments += ["--timeout", str(round(load.consumer_timeout_s * 1000))]
@@ -168,7 +170,7 @@ def consumer_arguments(
 
 def assigned(settings: Mapping[str, object]) -> list[str]:
     """
-    Settings in the tools' syntax.
+    Return settings as "name=value", the tools' notation.
 
     >>> assigned({"acks": "all", "batch.size": 16384})
     ['acks=all', 'batch.size=16384']
@@ -178,7 +180,7 @@ def assigned(settings: Mapping[str, object]) -> list[str]:
 
 def topic_name(stem: str, number: int) -> str:
     """
-    A load's topic name, from the stem of its raw files.
+    Return the name of one of a load's topics, from the stem of its raw files.
 
     >>> topic_name("0001-eu-us.1", 0)
     'load-0001-eu-us.1-0'
@@ -187,24 +189,24 @@ def topic_name(stem: str, number: int) -> str:
 
 
 def topic_number(name: str) -> int:
-    """The number at the end of a topic name."""
+    """Return the number at the end of a topic name."""
     return int(name.rpartition("-")[2])
 
 
-UNANSWERED = ("Unreachable", "Timeout")  # Kinds of `AnswerError` that mean no broker answered.
-CHECK_S = 1.0  # Interval of checks for dead brokers.
-TOO_FEW = b"Exiting before consuming"  # Text in the consumer tool's message when it times out without records.
+UNANSWERED = ("Unreachable", "Timeout")  # kinds of `AnswerError` without an answer from a broker
+CHECK_S = 1.0  # interval of checks for dead brokers
+TOO_FEW = b"Exiting before consuming"  # part of the consumer tool's message when it times out without records
 _NO_RECORDS = b"0 records sent, "
-_DRAIN_S = 60.0  # Time for consumers to read the backlog, beyond their own timeout.
+_DRAIN_S = 60.0  # time for consumers to read the backlog, in addition to their own timeout
 _RUN_S = 30.0
-WINDOW = b"records/sec ("  # Text in every line of figures from the producer tool.
+WINDOW = b"records/sec ("  # part of each line of figures from the producer tool
 _STEADY = b"teady state"
-_COUNT_S = 300.0  # Timeout for counting a broker's batches, in logs of many GB.
-_CONNECT_S = 5.0  # Timeout for connecting to a broker, which has just been serving.
+_COUNT_S = 300.0  # timeout for counting a broker's batches, in logs of many GB
+_CONNECT_S = 5.0  # timeout for reaching a broker, short because the brokers have just been serving
 
 
 class LoadSession(ClientSession):
-    """One run of `settings` (a KafkaLoad) on `cluster`, its clients spread over the hosts round-robin."""
+    """A run of `settings` (a KafkaLoad) on `cluster`, with clients distributed over the hosts round-robin."""
 
     def __init__(self, load, *where):
         super().__init__(load, *where)
@@ -268,7 +270,7 @@ class LoadSession(ClientSession):
         for number, host in enumerate(self.producer_hosts):
             options = {"topic": self._topic(number), "number": number, "payload": payloads.get(host.name)}
             self.producers.append(start(host, PRODUCER, f"producer-{number}", producer_arguments, **options))
-        # A consumer that was stopped stays a member until its session is over, and would hold up a group of its name.
+        # A stopped consumer remains a member until its session expires, and would delay a group of the same name.
         unique = uuid.uuid4().hex[:8]
         for number, host in enumerate(self.consumer_hosts):
             group, topic = self._group(number)
@@ -284,7 +286,7 @@ class LoadSession(ClientSession):
         return self.topics[producer % self.settings.topics]
 
     def _group(self, consumer: int) -> tuple[int, str]:
-        """The number of a consumer's group, over all topics, and its topic."""
+        """Return the number of a consumer's group, counted over all topics, and the group's topic."""
         group = consumer // self.settings.consumers
         return group, self.topics[group // self.settings.consumer_groups]
 
@@ -310,8 +312,9 @@ class LoadSession(ClientSession):
 
     def _stop_unfinished(self) -> None:
         """
-        Stop producers that did not finish in time: the system is saturated, which is a result. A producer without any
-        figures is an error.
+        Stop producers that did not finish in time: the system is saturated, which is a result.
+
+        Raise an error if one of them has printed no figures.
         """
         limit_s, producers = self.settings.time_limit_s(), [tool for tool in self.producers if not tool.done]
         if not all(map(_has_figures, producers)):
@@ -338,7 +341,7 @@ class LoadSession(ClientSession):
             self.cluster.check()
 
     def _examine(self, tool: Tool) -> None:
-        """CommandError if a tool failed, or ended too early."""
+        """Raise CommandError if a tool that has ended failed or ended too early."""
         done, load = tool.done, self.settings
         if done.returncode:
             raise self._cause(ended_with(str(tool), done))
@@ -359,7 +362,7 @@ class LoadSession(ClientSession):
             )
 
     def _cause(self, reason: str) -> LabError:
-        """The error of a failed tool, preceded by any broker's death."""
+        """Return the error for a failed tool; if a broker died, its death comes first in the message."""
         try:
             self.cluster.check()
         except ClusterError as error:
@@ -367,15 +370,15 @@ class LoadSession(ClientSession):
         return CommandError(reason)
 
     def _drain(self) -> None:
-        """If `drain` is set, wait until the consumers have read all records."""
+        """Wait until the consumers have read all records; stop them instead if `drain` is False."""
         if self.consumers and not self.settings.drain:
-            self.missing.append("the ends of the consumers: they were stopped when the producers had ended")
+            self.missing.append("final output of the consumers: they were stopped when the producers had ended")
             stop_all(self.consumers)
         elif not self._until(
             lambda: all(tool.done for tool in self.consumers), self.settings.consumer_timeout_s + _DRAIN_S
         ):
             late = [tool for tool in self.consumers if not tool.done]
-            self.missing += [f"the end of {tool}: it still read, and was stopped" for tool in late]
+            self.missing += [f"final output of {tool}: it was still reading, and was stopped" for tool in late]
 
     def _clean_up(self) -> str | None:
         undeleted = None
@@ -397,7 +400,7 @@ class LoadSession(ClientSession):
             self._write("times.json", as_json(self._times()))
 
     def _times(self) -> dict:
-        times = times_that_count(self.settings, self.producers, self.stopped, self.stop_at_s)
+        times = counted_period(self.settings, self.producers, self.stopped, self.stop_at_s)
         if times["counts_from_s"] is None:
             self.missing.append("a time in which all producers sent after their warm-up")
         producers = [(host, self._topic(number)) for number, host in enumerate(self.producer_hosts)]
@@ -420,16 +423,16 @@ def _has_figures(tool: Tool) -> bool:
     return WINDOW in tool.so_far().stdout
 
 
-def times_that_count(
+def counted_period(
     load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s: float | None
 ) -> dict[str, float | None]:
     """
-    The period in Unix s in which all producers sent after their warm-up; None if unknown.
+    Return the period, in Unix s, in which all producers sent after their warm-up; values are None if unknown.
 
-    `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: the end of the warm-up after
-    that, or when the last producer reported its steady state. `counts_until_s`: when producers were `stopped`, at
-    `stopped_at_s`, or the first one printed its last figures, at the latest after `duration_s`, because producers that
-    fall behind their rate send for longer.
+    `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: `warmup_s` later; with
+    `warmup_records`, when the last producer reported its steady state. `counts_until_s`: when producers were `stopped`
+    (at `stopped_at_s`) or the first of them printed its last figures, but at most `duration_s` after the start of the
+    period, because producers that fall behind their target rate send for longer.
     """
     lines = [tool.line_times() for tool in producers]
     windows = [[at_s for at_s, line in tool if WINDOW in line] for tool in lines]
@@ -439,7 +442,7 @@ def times_that_count(
     times["all_sending_at_s"] = from_s = max(first for first, *_ in windows)
     from_s += load.warmup_s
     if load.warmup_records:
-        # The first such line announces the warm-up.
+        # The first line with this text announces the warm-up.
         steady = [[at_s for at_s, line in tool if _STEADY in line][1:] for tool in lines]
         if not all(steady):
             return times
@@ -456,11 +459,13 @@ def times_that_count(
 
 def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
     """
-    Count record batches of topics per second, each partition in its leader's log; returns the counts, and an error.
+    Count record batches of topics per second, each partition in its leader's log; return the counts and an error or
+    None.
 
-    `rows` of [broker, topic, partition, second, batches, records, bytes]; `cut_bytes` of batches that were not whole;
-    `without_leader`, partitions that could not be counted; `replicas`, rows of [topic, partition, leader, replicas,
-    in-sync replicas] and `regions`, pairs of [broker, region]. Or only `left_out`: why the logs cannot be reached.
+    The counts hold `rows` of [broker, topic, partition, second, batches, records, bytes]; `cut_bytes`, the size of
+    incomplete batches; `without_leader`, the partitions that could not be counted; `replicas`, rows of [topic,
+    partition, leader, replicas, in-sync replicas]; and `regions`, pairs of [broker, region]. If the logs cannot be
+    reached, they hold only `left_out`, the reason.
     """
     try:
         described = [
@@ -475,7 +480,9 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
     except LabError as error:
         return {"left_out": str(error)}, f"batches in the logs cannot be counted: {error}"
     rows, cut_bytes, fault = [], 0, None
-    for broker in (each for each in cluster.brokers if each.node_id in folders):
+    for broker in cluster.brokers:
+        if broker.node_id not in folders:
+            continue
         try:
             program = program_command(broker.host, Path(batch_counter.__file__))
             done = broker.host.run([*program, folders[broker.node_id], *topics], timeout_s=_COUNT_S)

@@ -1,4 +1,6 @@
-"""A load on a fixed schedule, with the latency of every record. Read by `wanbench.read.ingest.kafka_open_loop`."""
+"""
+Load Kafka on a fixed schedule, and measure the latency of every record. Read by `wanbench.read.ingest.kafka_open_loop`.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from wanbench.errors import ParameterError
 from wanbench.measure.kafka.programs.clients import HEAD, n_records
 
 from .base import ClientLoad, bounded, check_declared, one_of
-from .kafka_loads import ACKS, COMPRESSIONS, MADE, check_clients, check_sent_bytes
 from .kafka_open_loop_session import OpenLoopSession
+from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes
 
-START_S, END_S = 7.0, 2.0  # Overhead before the first record and after the last answer; measured on two processors.
+START_S, END_S = 7.0, 2.0  # overhead before the first record and after the last answer, measured on two processors
 MOST_RECORDS = 50_000_000
-"""Maximum number of records: each consuming process holds a byte for each record of the schedule."""
+"""Maximum number of records: each consuming process keeps a byte for each record of the schedule."""
 MOST_CLIENTS = 200
-"""Maximum number of clients: each has several threads, and more would load the machine before they load a cluster."""
+"""Maximum number of clients: each has several threads, and more would saturate the machine before the cluster."""
 _OWNED = {
     "partitioner": "records go to the partitions in turn",
     "transactional.id": "an open-loop load does not use transactions",
@@ -30,39 +32,40 @@ _OWNED = {
 @dataclass(frozen=True)
 class KafkaOpenLoop(ClientLoad):
     """
-    Producers on a fixed schedule, and the latency of every record from when it was due.
+    Producers on a fixed schedule, and the latency of every record from its due time.
 
-    A closed-loop load omits the delays of records that it could not send in time (coordinated omission: Tene 2013).
-    Here record n is due n / rate seconds after the start, none is skipped, and latency counts from that time: to the
-    acknowledgement ("publish"), and to the first receipt by each consumer group ("end to end"). Latencies are kept as a
-    histogram for each second of the schedule.
+    A closed-loop load omits the delay of records that it could not send in time (coordinated omission: Tene 2013). In
+    this load, record n is due n / rate seconds after the start, no record is skipped, and latency counts from the due
+    time: to the acknowledgement ("publish"), and to the first receipt by each consumer group ("end to end"). Latencies
+    are kept as a histogram for each second of the schedule.
 
-    All clients use librdkafka. Records have no key and go to the partitions round-robin. Producers of a host are in one
-    process, and so is each group, which reads every topic.
+    All clients use librdkafka. Records have no key and go to the partitions round-robin. All producers of a host run in
+    one process, and so do all members of a group, which reads every topic.
 
     On two otherwise idle processors, with mock brokers on the same machine, one producer and three groups kept the
-    schedule at 10,000 records/s of 2 KB (99 % handed over within 1.1 ms); at 20,000 the groups fell behind
-    (``python benchmarks/open_loop.py``). The loop wakes every millisecond, so if more than one record is due in a
-    millisecond, a record is handed over 0.5 ms late on average; latencies include this.
+    schedule at 10,000 records/s of 2 KB (99 % handed over within 1.1 ms); at 20,000 the groups fell behind (``python
+    benchmarks/open_loop.py``). The sending loop wakes every millisecond: at more than one record per millisecond, a
+    record is handed over 0.5 ms late on average, and latencies include this.
 
-    `fell_behind` in table open_loop_loads means that the generator, not the system, was late: see `wanbench.open_loop`.
-    A full producer queue is due to the system: records wait, and count from when they were due.
+    `fell_behind` in table open_loop_loads means that the load generator, not the system, was late: see
+    `wanbench.open_loop`. A full producer queue is the system's fault: records wait, and their latency counts from their
+    due time.
 
     Parameters
     ----------
     rate_records_per_s : float
-        Rate of all producers together.
+        Total rate of all producers.
     producers : int
         Number of producers per topic.
     groups, consumers : int
-        Consumer groups of each topic, each of which receives all records, and members of a group.
+        Consumer groups per topic, each of which receives all records, and members per group.
     idempotence : bool
-        Whether producers are idempotent. librdkafka's then have one batch in flight to a partition
-        (``python benchmarks/generators.py``). Not idempotent, they have five for each partition, as Kafka's own
-        idempotent producers; a record that is sent again may then be stored twice, or out of order.
+        Whether producers are idempotent. An idempotent producer of librdkafka has one batch in flight per partition
+        (``python benchmarks/generators.py``). Others get five per partition, as Kafka's own idempotent producers have;
+        a record that is sent again may then be stored twice or out of order.
     topic_settings, producer_settings, consumer_settings : mapping of str
-        Further settings. Nothing is deleted from the topics unless `retention.ms` or `retention.bytes` is set here. The
-        queue of a producer is limited to 32 MiB, unless `queue.buffering.max.kbytes` is set here.
+        Further settings. No record is deleted unless `retention.ms` or `retention.bytes` is set here. A producer's
+        queue is limited to 32 MiB, unless `queue.buffering.max.kbytes` is set here.
     duration_s, warmup_s : float
         The schedule lasts `warmup_s`, which is kept and marked, and then `duration_s`, which counts.
     drain_s : float
@@ -98,7 +101,7 @@ class KafkaOpenLoop(ClientLoad):
     duration_s: float = bounded(20.0, 1, 86_400)
     warmup_s: float = bounded(5.0, 0, 3_600)
     drain_s: float = bounded(10.0, 0, 600)
-    payload: str = one_of("random", MADE)
+    payload: str = one_of("random", GENERATED)
     payload_seed: int = bounded(0, 0, 2**63)
     client_rack: str | None = None
     most_bytes: float = bounded(20e9, 1, 2**50)
@@ -115,7 +118,7 @@ class KafkaOpenLoop(ClientLoad):
         check_sent_bytes(self, self.n_records * self.record_bytes)
 
     def _objections(self) -> Iterator[str]:
-        """What is wrong with the settings together: each the rest of a sentence."""
+        """Yield what is wrong with the combination of settings, each as the rest of a sentence."""
         if self.idempotence and self.acks != "all":
             yield f"idempotence is True with acks {self.acks!r}; allowed: acks 'all'."
         if self.consumers > self.partitions:
@@ -143,30 +146,31 @@ class KafkaOpenLoop(ClientLoad):
 
     @property
     def n_records(self) -> int:
-        """Records of the schedule, including the warm-up."""
+        """Number of records in the schedule, including the warm-up."""
         return n_records(self.rate_records_per_s, self.length_s)
 
     def session(self, *where, step: int | None = None) -> OpenLoopSession:
         """
-        Load the cluster of the hosts' lab; `when_sending` is called when the schedule starts. `step` is the number of
-        this load if it is one of several.
+        Load the cluster of the hosts' lab; `when_sending` is called when the schedule starts.
 
-        Leaves kafka_open_loop/<stem>.load.json, which names the rest: <stem>.producer-<n>.jsonl.gz of each producing
-        process, <stem>.consumer-<group>.jsonl.gz, exchanges of time stamps if hosts have different clocks, and stderr
-        if there is any. The topics are made, and deleted at the end.
+        `step` is the number of this load if it is one of several. It leaves kafka_open_loop/<stem>.load.json, which
+        names the other files: <stem>.producer-<n>.jsonl.gz of each producing process, <stem>.consumer-<group>.jsonl.gz,
+        exchanged time stamps if hosts have different clocks, and stderr if there is any. The topics are created, and
+        deleted at the end.
 
-        `run` raises ExperimentError, with what was measured, if a topic cannot be made, clients are not ready in time,
-        or a program or a broker fails.
+        `run` raises ExperimentError, with the measurements so far, if a topic cannot be created, clients are not ready
+        in time, or a program or a broker fails.
         """
         return OpenLoopSession(self, *where, step=step)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration if every record arrives."""
+        """Return the expected duration if every record arrives."""
         return START_S + self.length_s + 20 * rtt_ms / 1000 + END_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Payload that the producers send, before compression. Replicas and consumers fetch `replication` - 1 and `groups`
-        times as much.
+        Return the payload that the producers send, before compression.
+
+        Replicas fetch `replication` - 1 times as much, consumers `groups` times as much.
         """
         return float(self.n_records * self.record_bytes)

@@ -1,4 +1,4 @@
-"""One run of an open-loop load: topics, programs, clocks, and raw files."""
+"""Run one open-loop load: topics, programs, clocks, and raw files."""
 
 from __future__ import annotations
 
@@ -20,29 +20,30 @@ from wanbench.measure.labs.programs import program_command, put_whole
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, keep, last_line, run_to_end
-from .kafka_loads import put_records, rack_of
+from .load_settings import put_records, rack_of
 from .session import ClientSession, Program, client_command
 
-CHECK_S = 2.0  # Interval of checks for dead brokers.
-LEAD_S = 1.0  # Lead time of the start order: every process must have read it by then, even on a busy machine.
-MARGIN_S = 30.0  # Timeout for a program to end, on a busy machine.
-SHORTEST_DRAIN_S = 2.0  # Wait for the last records in transit, even with drain_s of 0.
+CHECK_S = 2.0  # interval of checks for dead brokers
+LEAD_S = 1.0  # time from the start order to the first record; every process must have read the order by then
+MARGIN_S = 30.0  # timeout for a program to end, on a busy machine
+SHORTEST_DRAIN_S = 2.0  # minimum wait for the last records in transit, even if drain_s is 0
 QUEUE_KBYTES = 32_768
 """
-Size of the producer's queue: buffer.memory of Kafka's own producers. librdkafka's default is 1 GB, a backlog of
-minutes.
+Size of a producer's queue, the default buffer.memory of Kafka's own producers. librdkafka's default of 1 GB would allow
+a backlog of minutes.
 """
-QUEUE_RECORDS = 1_000_000  # Limit in records, high enough that the limit in bytes applies.
+QUEUE_RECORDS = 1_000_000  # maximum number of records in the queue, so high that the limit in bytes applies
 IN_FLIGHT = 5
 """
-Requests in flight to a broker, the default of Kafka's own producers. Theirs hold a batch of each of its partitions,
-librdkafka's a batch of one, so it gets as many for each partition that a broker leads; an idempotent one takes no more.
+Requests in flight to a broker, the default of Kafka's own producers. A request of Kafka's producers has a batch for
+each partition of the broker, one of librdkafka's has a batch for one partition. So librdkafka gets this number for each
+partition that a broker leads, except for idempotent producers, which allow no more than this number.
 """
 _RUN_S = 30.0
 
 
 class OpenLoopSession(ClientSession):
-    """One run of `settings` (a KafkaOpenLoop) on `cluster`; the clock of the first producer's host is the reference."""
+    """A run of `settings` (a KafkaOpenLoop) on `cluster`; the clock of the first producer's host is the reference."""
 
     def __init__(self, load, *where, step: int | None = None):
         super().__init__(load, *where)
@@ -83,11 +84,11 @@ class OpenLoopSession(ClientSession):
             self.made.append({"name": topic, "partitions": made["partitions"]})
 
     def _read_clocks(self, when: str) -> None:
-        """Offset of every other host's clock from the reference."""
+        """Measure the offset of every host's clock from the reference."""
         hosts = {host.name: host for host in (*(host for host, _ in self.producing), *self.consuming)}
         for name, host in hosts.items():
             offset = Offset(0.0, 0.0, ONE_CLOCK)
-            if host is not self.reference and not one_clock(self.reference, host):
+            if host is not self.reference and not share_clock(self.reference, host):
                 stem = f"{self.stem}.{re.sub('[^A-Za-z0-9-]', '-', name)}.{when}"
                 try:
                     offset, files = exchange(self.reference, host, self.folder, self.settings.name, stem)
@@ -161,7 +162,7 @@ class OpenLoopSession(ClientSession):
         self.when_sending()
 
     def _await_ends(self) -> None:
-        """Wait for the producers to end, then for the consumers to receive everything, or for the timeout."""
+        """Wait for the producers to end, then until the consumers have received everything or time out."""
         load = self.settings
         patience_s = max(load.drain_s, SHORTEST_DRAIN_S)
         limit_s = load.length_s + 2 * load.drain_s + MARGIN_S
@@ -179,7 +180,9 @@ class OpenLoopSession(ClientSession):
 
     def _look(self) -> None:
         for program in self._programs():
-            self._lines.setdefault(str(program), []).extend(line for line in program.news() if "second" not in line)
+            self._lines.setdefault(str(program), []).extend(
+                line for line in program.new_lines() if "second" not in line
+            )
         if time.monotonic() - self._checked_s > CHECK_S:
             self._checked_s = time.monotonic()
             self.cluster.check()
@@ -196,16 +199,16 @@ class OpenLoopSession(ClientSession):
     # Afterwards
 
     def printed(self) -> tuple[list[list[dict]], list[list[dict]]]:
-        """Per-second output of each producing process and each group, once all have ended."""
+        """Return the per-second output of each producing process and of each group, once all have ended."""
 
         def seconds(program: Program) -> list[dict]:
             lines = program.done.stdout.splitlines() if program.done else []
             return [value for line in lines if "second" in (value := json.loads(line))]
 
-        return [seconds(each) for each in self.producers], [seconds(each) for each in self.consumers]
+        return list(map(seconds, self.producers)), list(map(seconds, self.consumers))
 
     def _between(self, source: Host, target: Host) -> tuple[float, float]:
-        """Offset of the target's clock from the source's in ms, as applied, and its maximum error."""
+        """Return the offset of the target's clock from the source's in ms, as applied, and its maximum error."""
         offset_ms = error_ms = 0.0
         for host, sign in ((target, 1), (source, -1)):
             before, *after = self.offsets[host.name]
@@ -243,7 +246,7 @@ class OpenLoopSession(ClientSession):
         self._write("load.json", document)
 
     def _clock(self, program: Program) -> dict:
-        """For a consumer, the offset applied to the producing host with the least certain clock."""
+        """Return, for a consumer, the clock offset from the producing host whose clock is least certain."""
         if program.role != "consumer":
             return {}
         pairs = [self._between(host, program.host) for host, _ in self.producing]
@@ -253,31 +256,31 @@ class OpenLoopSession(ClientSession):
 
 
 def _by_host(hosts: Sequence[Host], n: int) -> list[tuple[Host, list[int]]]:
-    """Deal the numbers below n to the hosts round-robin; hosts without any are left out."""
+    """Distribute the numbers below n over the hosts round-robin; leave out hosts that get none."""
     spread = [(host, list(range(number, n, len(hosts)))) for number, host in enumerate(hosts)]
     return [(host, numbers) for host, numbers in spread if numbers]
 
 
-EXCHANGES = 30  # Number of exchanges. Only the shortest counts, and at least one of this many hardly ever queues.
+EXCHANGES = 30  # number of exchanges; only the fastest counts, and among this many at least one rarely waits in a queue
 INTERVAL_S = 0.01
 FIRST_PORT, PORTS = 9500, 200
-"""First port, and number of ports: above those of brokers and, by default, of iperf3, which may run concurrently."""
+"""First port, and number of ports; they are above the ports of brokers and, by default, of concurrent iperf3 tests."""
 ONE_CLOCK = "one machine, one clock"
-_MARGIN_S = 15.0  # Time for Python to start on a busy host.
+_MARGIN_S = 15.0  # time for Python to start on a busy host
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-def one_clock(source: Host, target: Host) -> bool:
-    """Whether both hosts run on the same kernel, by its boot id, and so share a clock."""
+def share_clock(source: Host, target: Host) -> bool:
+    """Tell whether both hosts run on the same kernel (they have the same boot id), and so share a clock."""
     here, there = (host.run(["cat", _BOOT_ID], timeout_s=_RUN_S, ok=None) for host in (source, target))
     return here.returncode == there.returncode == 0 and here.stdout == there.stdout
 
 
 def exchange(source: Host, target: Host, folder: Path, experiment: str, stem: str) -> tuple[Offset, list[RawFile]]:
     """
-    Exchange time stamps over UDP; leave <experiment>/<stem>.clock.txt, and stderr if there is any.
+    Measure a clock offset by exchanging time stamps over UDP; leave <experiment>/<stem>.clock.txt, and stderr if any.
 
-    Raises ExperimentError if there is no answer: the hosts must reach each other by UDP, from port `FIRST_PORT` on.
+    Raise ExperimentError without an answer: hosts must reach each other by UDP on the ports from `FIRST_PORT` on.
     """
     port = FIRST_PORT + zlib.crc32(stem.encode()) % PORTS
     here, there = (program_command(host, Path(clock_echo.__file__)) for host in (source, target))

@@ -1,4 +1,4 @@
-"""A load with one setting of links, brokers and clients, plus concurrent measurements that explain its result."""
+"""Run a load with given settings of links, brokers and clients, and concurrent measurements that explain its result."""
 
 from __future__ import annotations
 
@@ -19,53 +19,56 @@ from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
-from .broker_acts import sized
+from .broker_control import apply_sizes
 from .iperf3 import Iperf3
-from .kafka_loads import setting_pairs
+from .load_settings import setting_pairs
 from .ping import Ping
 from .sampling import ProcessorUse
 
 RESTART_S = 20.0
 """
-Time until a restarted cluster serves again: three brokers 70 ms apart took 20 to 27 s on two busy processors, against
-14 s for the first start.
+Time until a restarted cluster serves again. On two busy processors, three brokers 70 ms apart took 20 to 27 s, compared
+with 14 s for the first start.
 """
-_SET_S = 1.0  # Time to set the link.
+_SET_S = 1.0  # time to set the links
 
 
 @dataclass(frozen=True)
 class KafkaTrial:
     """
-    A load from the source's region, its links, and concurrent experiments. Who uses the processors is always sampled.
+    A load, the settings of links and brokers for it, and concurrent experiments.
+
+    Processor time by program is always sampled too.
 
     Parameters
     ----------
     load : Load
         For example `KafkaLoad` or `KafkaOpenLoop`.
     link : LinkSettings, optional
-        Settings of both directions of the pair; None: unchanged. With a `path`, the expected properties of that path.
+        Settings for both directions of the pair; None: unchanged. With `path`, the expected properties of that path.
     background : Iperf3, optional
         Traffic from source to target, started when all producers send.
     ping : Ping, optional
-        Pings in the same direction.
+        Pings in the same direction, likewise.
     alongside : tuple of ConcurrentExperiment
-        Further experiments that run at the same time. The times of `BrokerActions` count from when the load sends.
+        Further concurrent experiments. The times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
-        Producers and consumers are spread in turn over the first hosts of these regions; "aws:us-east-1/3" is the host
-        after the first three. None: producers run on the source, consumers on the target.
+        Regions over whose hosts producers and consumers are distributed round-robin: the first host of each region, or,
+        with a suffix such as in "aws:us-east-1/3", the host with that number from 0. None: producers run on the source,
+        consumers on the target.
     broker_settings, security : optional
-        Settings of brokers, and "plain", "tls" or "mtls", that replace those of the cluster, which is restarted for
+        Broker settings, and "plain", "tls" or "mtls", that replace the cluster's own; the cluster is restarted for
         them.
     gateway_bps : float, optional
-        All links that leave a region share this rate and one queue: see `LocalLab.set_gateway`.
+        Rate of a queue that all links leaving a region share: see `LocalLab.set_gateway`.
     system : str, optional
         Name of the system in analyses. It does not affect the trial.
     cluster : str, optional
-        The name of an external cluster to run on. It cannot be restarted, so broker_settings and security must be None.
+        The name of an external cluster to use. It cannot be restarted, so broker_settings and security must be None.
     broker_sizes : BrokerSize or tuple, optional
         The size of all brokers, or of each in order, with None for a broker without limits.
     path : str, optional
-        On a lab with several paths between the same hosts, the one to use; None: the path of the previous trial.
+        The path to use, in a lab with several paths between the same hosts. None: the previous trial's path.
     """
 
     load: Load
@@ -116,7 +119,7 @@ class KafkaTrial:
 
     @property
     def cluster_settings(self) -> tuple:
-        """Broker settings and security: trials with equal ones share a running cluster."""
+        """Broker settings and security; trials with equal ones share a running cluster."""
         return (self.broker_settings, self.security)
 
     @property
@@ -141,10 +144,10 @@ class KafkaTrial:
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Set links and brokers, start concurrent measurements, run the load; returns all raw files.
+        Set links and brokers, start concurrent measurements, and run the load; return all raw files.
 
-        Raises ExperimentError if the trial needs an emulated link, a gateway, a region, a cluster or a change of the
-        cluster that the lab does not have or allow; or if any part fails. All output is kept.
+        Raise ExperimentError if the lab lacks something that the trial needs (emulated links, a gateway, a region, a
+        cluster or a way to change it), or if any part fails. All output is kept.
         """
         source, target = (reaching(host, self.cluster) for host in (source, target))
         clients = self._clients(source)
@@ -156,7 +159,7 @@ class KafkaTrial:
         try:
             with ExitStack() as stack:
                 if self.broker_sizes is not None:
-                    stack.enter_context(sized(source, self.broker_sizes))
+                    stack.enter_context(apply_sizes(source, self.broker_sizes))
                 for part in (ProcessorUse(), *self.alongside):
                     more = {"sending": sending.result} if getattr(part, "waits_for_load", False) else {}
                     files.append(stack.enter_context(part.concurrently(*where, **more)))
@@ -190,18 +193,18 @@ class KafkaTrial:
                 links_of(source).set_link(*pair, **asdict(self.link))
         if self.path is not None:
             if source.paths is None:
-                raise ExperimentError(f"the lab of {source.name} has one path only, and {self.path!r} is asked for")
+                raise ExperimentError(f"the lab of {source.name} has only one path and cannot use {self.path!r}")
             source.paths.use(self.path)
         if not hasattr(source.links, "set_gateway"):
             if self.gateway_bps is not None:
-                raise ExperimentError(f"the links of {source.name} cannot share a gateway, as gateway_bps asks")
+                raise ExperimentError(f"gateway_bps is set, but the links of {source.name} cannot share a gateway")
             return
         for region in source.links.regions:
             if source.links.gateways.get(region) != self.gateway_bps:
                 source.links.set_gateway(region, self.gateway_bps)
 
     def _set_cluster(self, source: Host) -> None:
-        """Apply this trial's cluster settings, and reset those of the previous trial."""
+        """Apply this trial's cluster settings, and undo those of the previous trial."""
         reconfigure = getattr(source.cluster, "reconfigure", None)
         if reconfigure is not None:
             try:
@@ -210,13 +213,15 @@ class KafkaTrial:
                 raise ExperimentError(f"the settings of the cluster cannot be changed: {error}") from error
         elif asked := self.restarts:
             raise ExperimentError(
-                f"{cluster_of(source)!r} cannot be restarted with other settings, as {' and '.join(asked)} asks"
+                f"{cluster_of(source)!r} cannot be restarted with other settings, but the trial sets "
+                f"{' and '.join(asked)}"
             )
 
     def set_up_s(self, before: KafkaTrial | None) -> float:
         """
-        Expected time to restart the cluster after the trial `before`; None: the cluster has just been started. An
-        external cluster is never restarted.
+        Return the expected time to restart the cluster after the trial `before`; None: after the cluster's first start.
+
+        An external cluster is never restarted.
         """
         if self.cluster is not None:
             return 0.0
@@ -224,25 +229,25 @@ class KafkaTrial:
         return 0.0 if self.cluster_settings == settings else RESTART_S
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration of the load; background and pings last slightly longer."""
+        """Return the expected duration of the load; background traffic and pings last slightly longer."""
         return _SET_S + self.load.expected_s(rtt_ms, rate_bps)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
-        """Bytes that the source sends; None if they depend on an unknown rate."""
+        """Return the bytes that the source sends; None if they depend on an unknown rate."""
         parts = [part for part in (self.load, self.background, self.ping) if part is not None]
         sent = [part.expected_bytes(rtt_ms, rate_bps) for part in parts]
         return None if None in sent else sum(sent)
 
 
 def _decide(sending: Future, answer: bool) -> None:
-    """Tell waiting threads whether the load sends, unless they know."""
+    """Tell waiting threads whether the load sends, unless that is decided."""
     if not sending.done():
         sending.set_result(answer)
 
 
 @contextmanager
 def _while_sending(experiment, sending: Future, *where) -> Iterator[list[RawFile]]:
-    """Run an experiment of fixed duration in a thread once the load sends; yields its raw files."""
+    """Run an experiment of fixed duration in a thread once the load sends; yield its raw files."""
     files: list[RawFile] = []
 
     def run():
@@ -264,7 +269,7 @@ def _while_sending(experiment, sending: Future, *where) -> Iterator[list[RawFile
 
 def region_and_number(name: str) -> tuple[str, int]:
     """
-    The place of clients: a region, and the number of a host in it.
+    Split a place of clients into a region and the number of a host in it, 0 by default.
 
     >>> region_and_number("gcp:us-west1"), region_and_number("gcp:us-west1/3")
     (('gcp:us-west1', 0), ('gcp:us-west1', 3))

@@ -1,4 +1,4 @@
-"""Round-trip time of ICMP echo, one line per reply. Read by `wanbench.read.ingest.ping`."""
+"""Measure round-trip times by ICMP echo. Read by `wanbench.read.ingest.ping`."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from wanbench.runs import RawFile
 
 from .base import PROCESS_S, ExperimentError, bounded, check_declared, ended_with, keep, run_to_end
 
-_HEADERS_BYTES = 28  # Bytes of headers: 8 of ICMP, 20 of IPv4.
-_MARGIN_S = 10.0  # Added to the longest duration of a ping; one that takes longer hangs.
+_HEADERS_BYTES = 28  # 8 bytes of ICMP, 20 of IPv4
+_MARGIN_S = 10.0  # added to the longest duration of a ping; then the ping counts as hung
 _WAKES_S = 0.01
-"""Below this interval ping sends only when a reply arrives or this time is over: one echo, or all that are due."""
-_SLOWER = 1.1  # Below `_WAKES_S` a ping takes this many times as long as requested, as it counts whole milliseconds.
-_TICKS_S = 0.005  # From `_WAKES_S` on the kernel rounds the interval up by a timer tick or two: see `expected_s`.
-_SLOWEST_REPLY_S = 0.5  # Timeout per echo; paths between clouds are faster.
+"""Below this interval, ping wakes only when a reply arrives or after this time; it then sends one or all due echoes."""
+_SLOWER = 1.1  # below `_WAKES_S` ping counts whole milliseconds, and takes this many times as long as requested
+_TICKS_S = 0.005  # from `_WAKES_S` on, the kernel rounds the interval up by one or two timer ticks: see `expected_s`
+_SLOWEST_REPLY_S = 0.5  # timeout per echo; paths between clouds are faster
 
 
 @dataclass(frozen=True)
 class Ping:
     """
-    Round-trip time of ICMP echo, one record per echo.
+    Round-trip time of each ICMP echo.
 
     Parameters
     ----------
     interval_s : float
-        Time between echo requests. For users other than root, iputils allows 0.002 s and more, before 2021 0.2 s and
-        more. Requests are sent whether or not earlier ones were answered: one at a time at intervals of 0.01 s or more,
-        at shorter ones in groups of all that are due.
+        Time between echo requests. Users other than root need 0.002 s or more, and 0.2 s or more with iputils from
+        before 2021. Requests do not wait for replies. At intervals of 0.01 s or more they are sent one at a time, at
+        shorter ones in groups of all that are due.
     payload_bytes : int
         Size without headers (8 bytes ICMP, 20 IPv4). At least 16, because ping stores the time in the payload.
     wait_s : float
-        Timeout if there is no reply at all. (After at least one reply, ping waits for two round trips.)
+        Timeout if no reply arrives at all. (After at least one reply, ping waits for two round trips.)
 
     Examples
     --------
@@ -57,7 +57,9 @@ class Ping:
         return f"ping: {self.count} echoes every {self.interval_s:g} s, {self.payload_bytes} bytes"
 
     def command(self, address: str) -> list[str]:
-        """Program and arguments; ``-l`` lets ping send all due echoes at once, instead of waiting for replies."""
+        """
+        Return the command; its option ``-l`` lets ping send all due echoes at once, instead of waiting for replies.
+        """
         often = self.interval_s < _WAKES_S
         preload = ["-l", str(math.ceil(_WAKES_S / self.interval_s) + 1)] if often else []
         return [
@@ -74,8 +76,8 @@ class Ping:
         """
         Ping `target` from `source`; leave ping/<stem>.txt in the run folder.
 
-        No reply at all (status 1) is a result. Any other status, or a timeout, raises ExperimentError, with the output
-        kept.
+        Getting no reply at all (status 1) is a result. Raise ExperimentError, with the output, on any other status or a
+        timeout.
         """
         timeout_s = self.count * max(self.interval_s, _SLOWEST_REPLY_S) + self.wait_s + _MARGIN_S
         done, stopped = run_to_end(source, self.command(target.address), timeout_s)
@@ -86,9 +88,9 @@ class Ping:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Expected duration if no echo is lost.
+        Return the expected duration if no echo is lost.
 
-        From 10 ms on the kernel rounds the interval up by a timer tick or two; measured with ``ping -q -c 30 -i
+        From 10 ms on, the kernel rounds the interval up by one or two timer ticks, as measured with ``ping -q -c 30 -i
         <interval> 127.0.0.1``. Over a link of 40 ms, echoes every 1, 2 and 5 ms took 1.09 to 1.13, 1.1 and 1.06 times
         as long as requested.
         """
@@ -97,5 +99,5 @@ class Ping:
         return (self.count - 1) * each_s + rtt_ms / 1000 + PROCESS_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes on the wire, requests and replies."""
+        """Return the bytes on the wire, for requests and replies."""
         return 2.0 * self.count * (self.payload_bytes + _HEADERS_BYTES)

@@ -29,12 +29,12 @@ from wanbench.runs.journal import now_utc
 
 from .base import ExperimentError, bounded, check_declared, cluster_of, ended_with, keep, links_of, one_of, run_to_end
 
-LONGEST_S = 86_400  # Maximum duration, a day: no measurement is meant to be longer.
+LONGEST_S = 86_400  # maximum duration: a day
 
 
 class Sampling(ABC):
     """
-    An experiment that samples periodically: alone for `duration_s`, or while another one runs.
+    An experiment that samples periodically, alone for `duration_s` or while another experiment runs.
 
     A subclass defines `start` and `end`.
     """
@@ -48,20 +48,21 @@ class Sampling(ABC):
     @abstractmethod
     def start(self, source: Host, target: Host, ending: ExitStack) -> object:
         """
-        Start, and return the arguments that `end` needs. Everything that must be stopped is put on `ending` as soon as
-        it is started.
+        Start sampling, and return what `end` needs.
+
+        The subclass registers everything that must be stopped on `ending` as soon as it is started.
         """
 
     @abstractmethod
     def end(self, started: object, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
-        """Stop, and add each raw file to `files`; returns faults, as sentences."""
+        """Stop sampling, and add each raw file to `files`; return failures as sentences."""
 
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
         """
-        Sample while the block runs; the yielded list holds the raw files once the block is left.
+        Sample while the block runs; the yielded list contains the raw files after the block.
 
-        Raises ExperimentError if sampling cannot start or fails; never in place of an exception of the block.
+        Raise ExperimentError if sampling cannot start or fails, but never replace an exception of the block.
         """
         files: list[RawFile] = []
         with ExitStack() as ending:
@@ -82,22 +83,22 @@ class Sampling(ABC):
                     raise ExperimentError(f"{self.name}: {' '.join(faults)}", files)
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
-        """Sample for `duration_s`; returns the raw files. ExperimentError as in `concurrently`."""
+        """Sample for `duration_s`, and return the raw files; raise ExperimentError as `concurrently` does."""
         with self.concurrently(source, target, folder, stem) as files:
             time.sleep(self.duration_s)
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration of `run`."""
+        """Return the expected duration of `run`."""
         return self.duration_s
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes on the links between regions: none, as each host samples locally."""
+        """Return the bytes on links between regions: none, because each host samples locally."""
         return 0.0
 
 
-def hosts_at_work(source: Host, target: Host) -> list[Host]:
-    """Both ends and the brokers' hosts, each once; only the ends if the cluster runs elsewhere."""
+def measured_hosts(source: Host, target: Host) -> list[Host]:
+    """Return both ends and the hosts of the lab's own brokers, each once."""
     brokers = () if source.cluster is None else source.cluster.brokers
     ours = [broker.host for broker in brokers if not isinstance(broker.host, RemoteBrokerHost)]
     return list({host.name: host for host in (source, target, *ours)}.values())
@@ -105,7 +106,7 @@ def hosts_at_work(source: Host, target: Host) -> list[Host]:
 
 def file_part(name: str) -> str:
     """
-    A host's name as part of a file's name.
+    Return a host's name in a form that can be part of a file name.
 
     >>> file_part("aws:eu-west-1/0")
     'aws.eu-west-1-0'
@@ -113,13 +114,15 @@ def file_part(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace(":", "."))
 
 
-_START_S = 30.0  # Time for Python to start on a busy host.
+_START_S = 30.0  # time for Python to start on a busy host
 
 
 def _start_programs(
     program, hosts: dict[object, tuple[Host, dict]], first_output: str, ending: ExitStack
 ) -> dict[object, Process]:
-    """Start a sampling program with its settings on hosts, by key; returns once all have printed their first line."""
+    """
+    Start a sampling program on hosts with its settings; return the processes once all have printed their first line.
+    """
     started = {}
     for key, (host, settings) in hosts.items():
         command = [*program_command(host, Path(program.__file__)), json.dumps(settings)]
@@ -135,30 +138,30 @@ def _about(broker) -> dict:
 
 
 def _keep_stopped(experiment, verb: str, extension: str, started, folder, stem, files) -> list[str]:
-    """Stop the programs of all brokers at the same time and keep their output; returns faults."""
+    """Stop the programs of all brokers concurrently, and keep their output; return failures."""
     with ThreadPoolExecutor(len(started)) as pool:
         ended = list(pool.map(lambda process: process.stop(), started.values()))
     faults = []
     for node_id, done in zip(started, ended, strict=True):
-        done = packed(done) if extension.endswith(".gz") else done
+        done = gzipped(done) if extension.endswith(".gz") else done
         files += keep(folder, experiment.name, f"{stem}.{node_id}", extension, done)
         if done.returncode != 0:
             faults.append(f"{ended_with(f'the program that {verb} broker {node_id}', done)}.")
     return faults
 
 
-def packed(done: Completed) -> Completed:
-    """The same with its output compressed."""
+def gzipped(done: Completed) -> Completed:
+    """Return a command's result with its output compressed."""
     return replace(done, stdout=gzip.compress(done.stdout, mtime=0))
 
 
 @dataclass(frozen=True)
 class BrokerMetrics(Sampling):
     """
-    Scrapes each broker's exporter on the broker's own host, by `wanbench.measure.kafka.programs.scrape`.
+    Scrape each broker's exporter on the broker's own host, by `wanbench.measure.kafka.programs.scrape`.
 
     Answers are kept verbatim, with the time and duration of each scrape. A broker that does not answer within
-    `timeout_s` is recorded as such, and does not hold up the others. `compressed` packs the answers, to a tenth or
+    `timeout_s` is recorded as such, and does not delay the others. `compressed` compresses the files to a tenth or
     less. Read by `wanbench.read.ingest.broker_metrics`.
     """
 
@@ -185,7 +188,7 @@ class BrokerMetrics(Sampling):
                 url = f"http://{address}:{broker.metrics_port}/metrics"
                 hosts[broker.node_id] = broker.host, {"url": url, **times, "about": _about(broker)}
         if not hosts:
-            raise ExperimentError("no broker has an exporter; those of a `Cluster` with metrics=True have one.")
+            raise ExperimentError("no broker has a metrics exporter; start the cluster with metrics=True.")
         return _start_programs(scrape, hosts, "#scrapes", ending)
 
     def end(self, started: dict[int, Process], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
@@ -196,9 +199,10 @@ class BrokerMetrics(Sampling):
 @dataclass(frozen=True)
 class BrokerProcessors(Sampling):
     """
-    CPU time of each broker process, and time throttled by its quota.
+    Sample the CPU time of each broker process, and the time for which its quota throttled it.
 
-    Limits of the provider, such as burst credits, are invisible from inside; steal time is in `HostMetrics`.
+    Limits that a cloud provider applies, such as burst credits, are invisible to the guest; `HostMetrics` has steal
+    time.
     """
 
     interval_s: float = bounded(5.0, 0.1, 3600)
@@ -212,7 +216,7 @@ class BrokerProcessors(Sampling):
     def start(self, source: Host, target: Host, ending: ExitStack) -> dict[int, Process]:
         cluster = cluster_of(source)
         if not hasattr(cluster, "pid_file"):
-            raise ExperimentError(f"{cluster!r} runs elsewhere: the processes of its brokers cannot be seen")
+            raise ExperimentError(f"{cluster!r} runs outside the lab: its brokers' processes cannot be sampled")
         hosts = {}
         for broker in cluster.brokers:
             settings = {"pid_file": cluster.pid_file(broker.node_id), "interval_s": self.interval_s}
@@ -229,10 +233,10 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 @dataclass(frozen=True)
 class ProcessorUse(Sampling):
     """
-    Who used the processors: every machine's time by program, by `wanbench.measure.kafka.programs.processor_use`.
+    Sample the processor time of every machine, by program, with `wanbench.measure.kafka.programs.processor_use`.
 
-    Part of every Kafka trial and fault episode. The process that drives the test is not among the programs of a host;
-    where it runs on a sampled machine, <stem>.<host>.driver.json has its time.
+    It is part of every Kafka trial and fault episode. The process that drives the test is not among the programs; if it
+    runs on a sampled machine, <stem>.<host>.driver.json has its processor time.
     """
 
     interval_s: float = bounded(1.0, 0.1, 3600)
@@ -245,10 +249,10 @@ class ProcessorUse(Sampling):
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> tuple[dict[str, Process], list[tuple]]:
         machines: dict[str, Host] = {}
-        for host in hosts_at_work(source, target):
+        for host in measured_hosts(source, target):
             boot_id = host.run(["cat", str(_BOOT_ID)], timeout_s=_START_S, ok=None).stdout
             machines.setdefault(boot_id.decode(errors="replace").strip(), host)
-        machines.pop("", None)  # no Linux: such a machine has no /proc
+        machines.pop("", None)  # machines without /proc, which do not run Linux
         hosts = {
             host.name: (host, {"interval_s": self.interval_s, "about": {"host": host.name}})
             for host in machines.values()
@@ -260,34 +264,35 @@ class ProcessorUse(Sampling):
         own_times.append(_own_time())
         for name, process in processes.items():
             done, part = process.stop(), f"{stem}.{file_part(name)}"
-            files += keep(folder, self.name, part, "processors.jsonl.gz", packed(done))
+            files += keep(folder, self.name, part, "processors.jsonl.gz", gzipped(done))
             if _BOOT_ID.exists() and _BOOT_ID.read_bytes().strip() in done.stdout.partition(b"\n")[0]:
                 times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
                 content = json.dumps({"at_s_and_used_s": own_times}).encode() + b"\n"
                 files.append(write_raw(folder, self.name, f"{part}.driver.json", content, **times))
-        return []  # a test need not fail for them: a sampler that failed leaves its stderr, and rows that are missing
+        return []  # a failed sampler does not fail the test: it leaves its stderr, and its rows are missing
 
 
 def _own_time() -> tuple[float, float]:
-    """Now, in Unix s, and the processor time of this process."""
+    """Return the current Unix time in s, and the processor time that this process has used."""
     return time.time(), sum(os.times()[:2])
 
 
 FOLDER = "links"
 WHICH = ("pair", "all")
-_AT_ONCE = 6  # Number of links per request: the relay forwards no packets while it reads them, see `LinkSamples`.
-_END_S = 30.0  # Timeout for the last sample, from a busy relay.
+_AT_ONCE = 6  # number of links per request; the relay forwards no packets while it reads them: see `LinkSamples`
+_END_S = 30.0  # timeout for the last sample, from a busy relay
 
 
 @dataclass(frozen=True)
 class LinkSamples(Sampling):
     """
-    Counters of the links, one JSON object per sample: packets and bytes sent, delivered and dropped, backlog, rate.
-    Read by `wanbench.read.ingest.link_samples`.
+    Sample the counters of emulated links: packets and bytes sent, delivered and dropped, backlog and rate.
 
-    Only for labs with emulated links (`Host.links`); of both directions of the pair, or all links of the lab. The
-    relay forwards no packets while it reads counters, so at most six links are read at once, in 0.06 to 0.1 ms; all 72
-    links of nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting
+    `which` is "pair" (both directions of the pair) or "all" (all links of the lab). Each sample is a JSON object. Read
+    by `wanbench.read.ingest.link_samples`.
+
+    The relay forwards no packets while it reads counters. Therefore at most six links are read at once, in 0.06 to 0.1
+    ms; all 72 links of nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting
     lib/tests/test_experiments_link_samples.py``, on two processors).
     """
 
@@ -315,14 +320,14 @@ class LinkSamples(Sampling):
     def end(self, started: _Sampler, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         started.stop()
         about = {"command": ["counters", self.which], "started_at_utc": started.started_at_utc}
-        # Every sample repeats the names of all links and counters; compression leaves a tenth.
+        # Compression leaves a tenth, because every sample repeats the names of all links and counters.
         content = gzip.compress(b"".join(started.lines), mtime=0)
         files.append(write_raw(folder, FOLDER, f"{stem}.samples.jsonl.gz", content, ended_at_utc=now_utc(), **about))
         return started.faults
 
 
 class _Sampler(threading.Thread):
-    """Reads the counters at once, every `interval_s`, and once more when stopped."""
+    """A thread that reads the counters at its start, every `interval_s`, and once more when stopped."""
 
     def __init__(self, links, pairs, interval_s: float):
         super().__init__(name="link samples", daemon=True)
@@ -345,7 +350,7 @@ class _Sampler(threading.Thread):
                 self._sample()
                 due += self.interval_s * max(1, -(-(time.monotonic() - due) // self.interval_s))
             self._sample()
-        except Exception as error:  # an exception that ends a thread is seen by nobody
+        except Exception as error:  # an exception that ends a thread would go unnoticed
             self.faults.append(f"sampling stopped after {len(self.lines)} samples: {error}")
 
     def _sample(self) -> None:
@@ -364,22 +369,23 @@ class _Sampler(threading.Thread):
         return self.links.links[row["from_region"], row["to_region"]].rate_bps if gateway_bps is None else gateway_bps
 
 
-_C = ["env", "LC_ALL=C"]  # Locale for sysstat, which formats numbers and dates by it.
+_C = ["env", "LC_ALL=C"]  # sysstat formats numbers and dates by the locale
 _NETWORK = ["-n", "DEV,EDEV,TCP,ETCP"]
 _MACHINE = ["-u", "ALL", "-P", "ALL", "-d", "-r", "-q"]
 _ASK_S = 20.0
-_READ_S = 120.0  # Timeout of sadf: a long recording of a machine with many processors is large.
+_READ_S = 120.0  # timeout of sadf, long because a recording of many processors is large
 
 
 @dataclass(frozen=True)
 class HostMetrics(Sampling):
     """
-    sysstat on both ends and the brokers' hosts: `sar` in the background, then `sadf -j` of its recording, compressed.
-    Read by `wanbench.read.ingest.host_metrics`.
+    Record sysstat on both ends and the brokers' hosts: `sar` in the background, then the output of `sadf -j`,
+    compressed.
 
-    A machine or network namespace that several hosts share is measured once: the first host has the file, and
-    <stem>.<host>.hosts.json lists the hosts that share its machine, and those that share its network devices.
-    Processors and disks are always the whole machine's. sysstat has only whole seconds.
+    A machine or network namespace that several hosts share is recorded once, in the file of the first host;
+    <stem>.<host>.hosts.json lists the hosts that share its machine and those that share its network devices. Figures of
+    processors and disks are always for the whole machine. sysstat has only whole seconds as intervals. Read by
+    `wanbench.read.ingest.host_metrics`.
     """
 
     interval_s: int = bounded(1, 1, 3600)
@@ -391,9 +397,9 @@ class HostMetrics(Sampling):
         return f"sysstat on every host every {self.interval_s} s"
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> list[_Recorder]:
-        recorders = _recorders(hosts_at_work(source, target))
+        recorders = _recorders(measured_hosts(source, target))
         for recorder in recorders:
-            # The name is unique, for sar appends to a file that is there already.
+            # The name is unique, because sar appends to an existing file.
             recorder.recorded = f"{recorder.host.scratch}/{file_part(recorder.host.name)}-{secrets.token_hex(6)}.sar"
             recorder.sar = recorder.host.start([*_C, "sar", "-o", recorder.recorded, str(self.interval_s)])
             ending.callback(recorder.sar.stop)
@@ -420,7 +426,7 @@ class HostMetrics(Sampling):
         what = [*(_MACHINE if recorder.machine_hosts else []), *_NETWORK]
         command = [*_C, "sadf", "-j", recorder.recorded, "--", *what]
         done, stopped = run_to_end(recorder.host, command, _READ_S)
-        files += keep(folder, self.name, part, "sadf.json.gz", packed(done))
+        files += keep(folder, self.name, part, "sadf.json.gz", gzipped(done))
         about = {"interval_s": self.interval_s, "host": recorder.host.name}
         about |= {"machine_of": recorder.machine_hosts, "network_of": recorder.network_hosts}
         times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
@@ -450,7 +456,7 @@ class _Recorder:
 
 
 def _recorders(hosts: list[Host]) -> list[_Recorder]:
-    """One per network namespace; the first on a machine also covers the machine."""
+    """Return one recorder per network namespace; the first on a machine also records the machine."""
     networks: dict[tuple[bytes, bytes], _Recorder] = {}
     machines: dict[bytes, _Recorder] = {}
     for host in hosts:

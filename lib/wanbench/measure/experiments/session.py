@@ -1,4 +1,4 @@
-"""What the sessions of Kafka's experiments share: programs on hosts, a life from start to kept files, and waiting."""
+"""Run an experiment of several programs on hosts: start them, wait, stop them, and keep their files."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ LOOK_S = 0.05
 @dataclass
 class Program:
     """
-    A running program, identified by `role` and `number`; `done` is its output and status, once it has ended.
+    A running program, identified by its `role` and `number`.
 
-    Its output is kept as <stem>.<role>-<number>.jsonl.gz.
+    `done` is its output and status once it has ended. Its output is kept as <stem>.<role>-<number>.jsonl.gz.
     """
 
     role: str
@@ -47,8 +47,10 @@ class Program:
     def __str__(self) -> str:
         return f"{self.role} {self.number} on {self.host.name}"
 
-    def news(self) -> list:
-        """New output lines since the last call; ExperimentError if the program has failed."""
+    def new_lines(self) -> list:
+        """
+        Return output lines since the last call, parsed from JSON; raise ExperimentError if the program has failed.
+        """
         if self.done is None and not self.process.is_running():
             self._has_ended(self.process.wait(0))
             if self.done.returncode:
@@ -63,11 +65,11 @@ class Program:
         return lines
 
     def unix_s(self, at: int) -> float:
-        """A time of one of its lines as Unix time."""
+        """Convert a time in the program's output to Unix time in s."""
         return (self.origin_ns + 1_000 * at) / 1e9
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for its end; ExperimentError on timeout or failure."""
+        """Wait for the program's end; raise ExperimentError on timeout or failure."""
         try:
             self._has_ended(self.process.wait(timeout_s))
         except CommandError as error:
@@ -76,12 +78,12 @@ class Program:
             raise ExperimentError(ended_with(str(self), self.done))
 
     def stop(self) -> None:
-        """Stop it, if it still runs."""
+        """Stop the program if it still runs."""
         if self.done is None:
             self._has_ended(self.process.stop())
 
     def describe(self) -> dict:
-        """Its entry in the session's file."""
+        """Return the program's entry in the session's file."""
         about = {"role": self.role, "number": self.number, "region": self.host.region, "host": self.host.name}
         ended_at_s = self.ended_at_s and round(self.ended_at_s, 6)
         killed = self.done is not None and self.done.returncode < 0
@@ -92,7 +94,10 @@ class Program:
 
 
 def client_command(host: Host, program, **options: object) -> list[str]:
-    """The command of a client program, which is put on the host; `stop_file="a"` becomes ``--stop-file a``."""
+    """
+    Return the command of a client program, after putting the program on the host; `stop_file="a"` becomes ``--stop-file
+    a``.
+    """
     arguments = module_command(host, program.__name__, needs="confluent_kafka")
     arguments += ["--client", host.cluster.librdkafka_client_file(host)]
     for name, value in options.items():
@@ -101,16 +106,16 @@ def client_command(host: Host, program, **options: object) -> list[str]:
 
 
 def as_json(value: object) -> bytes:
-    """One compact line of JSON."""
+    """Return a value as one compact line of JSON."""
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
 class Session:
     """
-    One run of an experiment: `run` measures, stops every program whatever happens, cleans up, and keeps the files.
+    One run of an experiment: measure, stop every program whatever happens, clean up, and keep the files.
 
-    A subclass defines `_measure` and `_keep`, and perhaps `_programs` and `_clean_up`; it checks before it starts
-    anything in `_check`.
+    A subclass defines `_measure` and `_keep`, and may define `_check` (runs before anything is started), `_programs`
+    and `_clean_up`.
     """
 
     def __init__(self, settings, folder: Path, stem: str):
@@ -119,7 +124,7 @@ class Session:
         self.started_at_utc = now_utc()
 
     def run(self) -> list[RawFile]:
-        """Returns the raw files; ExperimentError, with the files so far, if anything failed."""
+        """Return the raw files; raise ExperimentError, with the files so far, if anything failed."""
         error = undeleted = None
         self._check()
         try:
@@ -140,23 +145,23 @@ class Session:
         return self.files
 
     def _check(self) -> None:
-        """Refuse what is impossible."""
+        """Raise an error if the run is impossible."""
 
     def _measure(self) -> None:
         raise NotImplementedError
 
     def _programs(self) -> Iterable[Program]:
-        """The programs started so far."""
+        """Return the programs started so far."""
         return ()
 
     def _stop(self) -> None:
-        """Stop every program, even if one fails to stop."""
+        """Stop every program, even if one of them fails to stop."""
         for program in self._programs():
             with suppress(LabError):
                 program.stop()
 
     def _clean_up(self) -> str | None:
-        """Remove what was made; returns what could not be removed, and why."""
+        """Remove what was created; return what could not be removed, and why."""
 
     def _keep(self, error: str | None) -> None:
         """Write the raw files."""
@@ -168,11 +173,11 @@ class Session:
         """Read new output."""
 
     def _is_over(self) -> bool:
-        """Whether waiting is pointless."""
+        """Return whether waiting has become pointless."""
         return False
 
     def _until(self, condition: Callable[[], object], timeout_s: float, *, to_the_end: bool = False) -> bool:
-        """Wait for a condition; False on timeout or, unless `to_the_end`, if the session is over."""
+        """Wait until a condition holds; return False on timeout or, unless `to_the_end`, once the session is over."""
         end_s = time.monotonic() + timeout_s
         while True:
             self._look()
@@ -184,7 +189,10 @@ class Session:
             time.sleep(min(LOOK_S, left_s))
 
     def _await(self, obstacle: Callable[[], str], timeout_s: float, late: str) -> None:
-        """Wait until there is no obstacle; ExperimentError with `late`, the time and the last obstacle on timeout."""
+        """
+        Wait until `obstacle` returns an empty text; on timeout raise ExperimentError with `late`, the time and the
+        obstacle.
+        """
         last = ""
 
         def is_clear():
@@ -196,22 +204,23 @@ class Session:
             raise ExperimentError(f"{late} {timeout_s:g} s: {last}")
 
     def _write(self, name: str, content: object, **about) -> None:
-        """Keep bytes, or an object as JSON, as <stem>.<name>."""
+        """Keep bytes, or an object as JSON, in the file <stem>.<name>."""
         if not isinstance(content, bytes):
             content = json.dumps(content, indent=1).encode() + b"\n"
         about = about or {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
         self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.{name}", content, **about))
 
     def _keep_packed(self, name: str, content: bytes, **about) -> dict:
-        """Keep a compressed file; returns its name and hash, for the session's file."""
+        """Keep content in a compressed file; return the file's name and hash, for the session's file."""
         packed = gzip.compress(content, 9, mtime=0)
         self._write(name, packed, **about)
         return {"name": f"{self.stem}.{name}", "sha256": hashlib.sha256(packed).hexdigest()}
 
     def _keep_program(self, program: Program, content: Callable[[bytes], bytes] = bytes, role: str = "") -> dict:
         """
-        Keep an ended program's output, transformed by `content`, and its stderr; returns its entry for the session's
-        file. A `role` keeps a second view of the output, without the stderr.
+        Keep an ended program's output, converted by `content`, and its stderr; return its entry for the session's file.
+
+        With a `role`, a second version of the output is kept under that name, without the stderr.
         """
         done, name = program.done, f"{role or program.role}-{program.number}"
         file = self._keep_packed(f"{name}.jsonl.gz", content(done.stdout), **about(done))
@@ -239,7 +248,7 @@ class ClientSession(Session):
 
 
 class Concurrent:
-    """Base of experiments that a `session` runs during a load."""
+    """Base of experiments that run as a `session` during a load."""
 
     session: ClassVar[type[ConcurrentSession]]
     waits_for_load: ClassVar[bool] = True
@@ -248,30 +257,31 @@ class Concurrent:
         self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
     ) -> AbstractContextManager[list[RawFile]]:
         """
-        Run while the block runs; the yielded list holds the raw files once the block is left.
+        Run while the block runs; the yielded list contains the raw files after the block.
 
-        `sending` returns True once the load sends, or False if it never will; None: it counts from the start. Raises
-        ExperimentError if it cannot start, or could not undo something; never in place of an exception of the block.
+        `sending` returns True once the load sends, or False if it never will; None: times count from the start. Raise
+        ExperimentError if the experiment cannot start or could not undo something, but never replace an exception of
+        the block.
         """
-        return self.session(self, source, folder, stem, sending).beside()
+        return self.session(self, source, folder, stem, sending).in_background()
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
-        """Run without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
+        """Run without a load, for `duration_s` or until done; raise errors as `concurrently` does."""
         return self.session(self, source, folder, stem).run()
 
 
 class ConcurrentSession(Session):
     """
-    A session that runs in a thread beside a load: `beside`, or `run` for a while without a load. `sending` returns True
-    once the load sends, or False if it never will.
+    A session that runs in a thread during a load (`in_background`), or for a while without a load (`run`).
 
-    A subclass defines `_begin`, `_follow`, `_end` and `_document`.
+    `sending` returns True once the load sends, or False if it never will. A subclass defines `_begin`, `_follow`,
+    `_end` and `_document`.
     """
 
     file = "session"
     """The session's own file is <stem>.<file>.json."""
     join_s = 240.0
-    """Timeout for what is under way at the end: answers of the cluster."""
+    """Timeout for actions that are under way at the end and wait for the cluster."""
 
     def __init__(self, settings, source: Host, folder: Path, stem: str, sending: Callable[[], bool] | None = None):
         super().__init__(settings, folder, stem)
@@ -281,12 +291,12 @@ class ConcurrentSession(Session):
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def beside(self) -> Iterator[list[RawFile]]:
+    def in_background(self) -> Iterator[list[RawFile]]:
         """
-        Run while the block runs; the yielded list holds the raw files once the block is left.
+        Run while the block runs; the yielded list contains the raw files after the block.
 
-        Raises ExperimentError if it cannot start, fails, or cannot undo something; never in place of an exception of
-        the block.
+        Raise ExperimentError if the session cannot start, fails, or cannot undo something, but never replace an
+        exception of the block.
         """
         name = self.settings.name
         try:
@@ -308,8 +318,8 @@ class ConcurrentSession(Session):
                 raise ExperimentError(f"{name}: {'; '.join(self.faults)}", self.files)
 
     def run(self) -> list[RawFile]:
-        """Run without a load for `duration_s`, or until done; errors as in `beside`."""
-        with self.beside() as files:
+        """Run without a load, for `duration_s` or until done; raise errors as `in_background` does."""
+        with self.in_background() as files:
             self._thread.join(self.settings.duration_s)
         return files
 
@@ -319,7 +329,7 @@ class ConcurrentSession(Session):
                 self._follow()
         except LabError as error:
             self.faults.append(str(error))
-        except Exception as error:  # an exception that ends a thread is seen by nobody
+        except Exception as error:  # an exception that ends a thread would go unnoticed
             self.faults.append(f"{type(error).__name__}: {error}")
 
     def _finish(self) -> None:
@@ -341,24 +351,24 @@ class ConcurrentSession(Session):
         """Prepare, and start programs."""
 
     def _follow(self) -> None:
-        """What happens in the thread, once the load sends."""
+        """Do the session's work, in the thread, once the load sends."""
 
     def _end(self) -> None:
-        """Stop programs and undo everything."""
+        """Stop programs, and undo everything."""
 
     def _document(self) -> dict:
-        """What the session's file holds besides settings, faults and programs."""
+        """Return the content of the session's file, apart from settings, failures and programs."""
         raise NotImplementedError
 
     def _content(self, printed: bytes) -> bytes:
-        """What is kept of a program's output."""
+        """Return what is kept of a program's output."""
         return printed
 
     def _is_over(self) -> bool:
         return self._over.is_set()
 
     def _attempt(self, do: Callable[[], object]) -> None:
-        """Note a failure as a fault."""
+        """Run a function; record its failure."""
         try:
             do()
         except LabError as error:

@@ -1,7 +1,7 @@
 """
-Kafka on the hosts of a lab: our own cluster, or one that runs elsewhere.
+Run Kafka on the hosts of a lab, or use a cluster that runs elsewhere.
 
-Modules are imported on first use: programs on hosts import this package, and must start quickly.
+Submodules are imported on first use: programs on hosts import this package and must start quickly.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""How a client reaches a cluster: secrets that are never shown, certificates, and the files on its host."""
+"""Give clients access to a cluster: secrets that are never shown, certificates, and settings files on their hosts."""
 
 import json
 import os
@@ -27,7 +27,7 @@ _SECRET_NAME = re.compile(
 
 class Secret:
     """
-    A secret value that shows only its source, in every format.
+    Hold a secret value; every text form of it names only its source.
 
     >>> Secret("hunter2", "KAFKA_PASSWORD")
     <secret from KAFKA_PASSWORD>
@@ -39,7 +39,7 @@ class Secret:
         self._value, self.source = value, source
 
     def reveal(self) -> str:
-        """The value itself, for files of mode 0600 only."""
+        """Return the secret value; write it only to files of mode 0600."""
         return self._value
 
     def __repr__(self):
@@ -51,52 +51,56 @@ class Secret:
 
 def from_environment(parameter: str, variable: str) -> Secret:
     """
-    Return the secret in an environment variable, which `parameter` names.
+    Return the secret in the environment variable called `variable`.
 
-    ParameterError if the name is malformed, or the variable is not set, empty, or has more than one line. Errors never
-    repeat the argument, as it may be the secret itself.
+    `parameter` is the name of our parameter, for error messages. Raise ParameterError if the variable's name is
+    malformed, or the variable is not set, empty or has several lines. Errors never repeat `variable`, because it may be
+    the secret itself.
     """
     if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
         raise ParameterError(
-            f"{parameter} is not the name of an environment variable; allowed: letters, digits and '_'."
+            f"{parameter} is not a valid name of an environment variable; allowed: letters, digits and '_'."
         )
     value = os.environ.get(variable, "")
     if not value or "\n" in value or "\r" in value:
         raise ParameterError(
-            f"{parameter} names an environment variable that is not set, or empty, or has several lines; "
-            f"set it before starting, and give {parameter} its name, not its content."
+            f"{parameter} names an environment variable that is not set, is empty or has several lines; set the "
+            f"variable before you start, and set {parameter} to its name, not its content."
         )
     return Secret(value, variable)
 
 
-def names_secret(name: str) -> bool:
+def may_hold_secret(name: str) -> bool:
     """
-    Tell whether a Kafka setting of that name may hold a secret.
+    Tell whether a Kafka setting of this name may hold a secret.
 
-    >>> [names_secret(name) for name in ("sasl.jaas.config", "ssl.keystore.password", "linger.ms", "ssl.keystore.key")]
-    [True, True, False, True]
+    >>> [may_hold_secret(name) for name in ("sasl.jaas.config", "linger.ms", "ssl.keystore.key")]
+    [True, False, True]
     """
     return bool(_SECRET_NAME.search(name))
 
 
 def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
     """
-    Hide possibly secret values of settings, to show or keep them; also ARNs of AWS, which hold an account.
+    Replace values of settings that may be secret, or are AWS ARNs (which contain an account number), by "(hidden)".
 
     >>> without_secrets({"linger.ms": 5, "ssl.key.password": "hunter2", "role": "arn:aws:iam::123456789012:role/x"})
     {'linger.ms': 5, 'ssl.key.password': '(hidden)', 'role': '(hidden)'}
     """
     return {
-        name: HIDDEN if names_secret(name) or _ARN.search(str(value)) else value for name, value in settings.items()
+        name: HIDDEN if may_hold_secret(name) or _ARN.search(str(value)) else value for name, value in settings.items()
     }
 
 
 def refuse_secrets(settings: Mapping[str, object], instead: str) -> dict[str, object]:
-    """The settings, if none may hold a secret; otherwise ParameterError, naming `instead` but no value."""
+    """
+    Return the settings as a dict. Raise ParameterError if one may hold a secret; the message names the setting and
+    `instead`, the parameters to use, but no value.
+    """
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
         raise ParameterError("settings must be a mapping of names to values.")
-    if secrets := sorted(name for name in settings if names_secret(name)):
-        raise ParameterError(f"settings may not hold secrets, so not {', '.join(secrets)}; use {instead} instead.")
+    if secrets := sorted(name for name in settings if may_hold_secret(name)):
+        raise ParameterError(f"settings must not contain secrets, such as {', '.join(secrets)}; use {instead} instead.")
     return dict(settings)
 
 
@@ -105,9 +109,10 @@ _TIMEOUT_S = 30.0
 
 def put_private(host: Host, name: str, content: str | bytes) -> str:
     """
-    Write a file of mode 0600 into the host's scratch folder, in place of an existing one; returns its path there.
+    Write a file of mode 0600 into the host's scratch folder, replacing an existing one; return its path on the host.
 
-    Its mode is set before its content, it appears atomically, and its content is never part of a command.
+    The mode is set before the content is written, the file appears atomically, and its content is never part of a
+    command.
     """
     path = f"{host.scratch}/{name}"
     unfinished = f"{path}.{uuid.uuid4().hex[:8]}"
@@ -153,10 +158,11 @@ _KINDS = (".properties", ".python.json", ".librdkafka.json", ".authority.pem", "
 @dataclass(frozen=True)
 class Access:
     """
-    How a client proves its identity to a cluster, and how it knows the cluster's.
+    How a client authenticates to a cluster, and how it verifies the brokers.
 
-    `mechanism`, `user` and `password` are for the SASL protocols. `authority_pem` are certificates to trust instead of
-    the machine's own; `identity_pem` the client's private key (PKCS #8, not encrypted) and certificates.
+    `mechanism`, `user` and `password` are for the SASL protocols. `authority_pem` holds the certificates to trust;
+    None: those that the machine trusts. `identity_pem` holds the client's private key (PKCS #8, not encrypted) and its
+    certificates.
     """
 
     protocol: str = "PLAINTEXT"
@@ -181,15 +187,17 @@ class Access:
 
     @property
     def label(self) -> str:
-        """User and protocol, for errors; never the password."""
+        """User and protocol for error messages, without the password."""
         if self.mechanism:
             return f"user {self.user!r}, mechanism {self.mechanism}, {self.protocol}"
         return f"{self.protocol}, {'with' if self.identity_pem else 'without'} a client certificate"
 
     def settings(self, client: str, authority: str | None, identity: str | None) -> dict[str, str]:
         """
-        Return the settings of a client ("java", "python" for kafka-python, or "librdkafka"). `authority` and `identity`
-        are paths of the PEM files on its host; the latter holds the key and the certificates.
+        Return the settings of a client: "java", "python" (kafka-python) or "librdkafka".
+
+        `authority` and `identity` are the paths of PEM files on the client's host; `identity` holds the key and
+        certificates.
         """
         if self.protocol == "PLAINTEXT":
             return {}
@@ -227,8 +235,10 @@ def jaas_config(mechanism: str, **options: str) -> str:
 
 class ClientFiles:
     """
-    Files on hosts for clients of a cluster at `bootstrap` ("host:port,host:port"); of mode 0600, written on first use.
-    `settings` are more ones of Java clients, none of them secret.
+    Write settings files for clients to hosts when they are first needed, with mode 0600.
+
+    `bootstrap` is the cluster's addresses, "host:port,host:port"; `settings` are additional settings for Java clients,
+    without secrets.
     """
 
     def __init__(self, bootstrap: str, access: Access, settings: Mapping[str, object] | None = None):
@@ -239,19 +249,22 @@ class ClientFiles:
         self._lock = threading.Lock()
 
     def java(self, host: Host) -> str | None:
-        """Path of a properties file for a Java client; None if it needs nothing but the bootstrap addresses."""
+        """Return the path of a properties file for Java clients; None if they need only the bootstrap addresses."""
         return self._once("java", host)
 
     def python(self, host: Host) -> str:
-        """Path of a JSON file with kafka-python's keywords, which `wanbench.measure.kafka.programs.admin` reads."""
+        """
+        Return the path of a JSON file with keyword arguments for kafka-python: see
+        `wanbench.measure.kafka.programs.admin`.
+        """
         return self._once("python", host)
 
     def librdkafka(self, host: Host) -> str:
-        """Path of a JSON file with settings for confluent-kafka."""
+        """Return the path of a JSON file with settings for confluent-kafka."""
         return self._once("librdkafka", host)
 
     def remove(self) -> None:
-        """Delete all files; a later use writes them again."""
+        """Delete all files from the hosts; they are written again when next needed."""
         with self._lock:
             hosts, self._hosts, self._paths = self._hosts, {}, {}
         for scratch, host in hosts.items():

@@ -1,4 +1,4 @@
-"""Every cluster, wherever it runs: client commands, topics, and administrative requests."""
+"""What our own and external clusters have in common: client commands, topics and administrative requests."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,16 +14,17 @@ from . import leadership
 from .access import ClientFiles, refuse_secrets
 from .java_commands import checked_flags, checked_heap, java_command
 
-# Functions of `wanbench.measure.kafka.programs.admin`, which this machine does not import.
+# Names of functions in `wanbench.measure.kafka.programs.admin`, which runs on hosts only.
 VERBS = ("cluster", "topics", "create_topic", "delete_topic", "elect", "lead", "settings", "log_ends")
-TIMEOUT_S = 60.0  # timeout, longer than the program's own waits for a broker and for the answer: 45 s
-MINIMUM_INTERVAL_S = 0.25  # interval of samples: each takes a round trip of a long path
+TIMEOUT_S = 60.0  # longer than the program's own timeouts for reaching a broker and for an answer, 45 s together
+MINIMUM_INTERVAL_S = 0.25  # minimum interval of samples: each takes a round trip, on a long path
 
 
 class AnswerError(ClusterError):
     """
-    A cluster refused a request, or did not answer. `kind` is Kafka's name of the error, such as
-    "TopicAlreadyExistsError"; "Unreachable" if no broker answered.
+    A cluster refused a request or did not answer.
+
+    `kind` is Kafka's name of the error, such as "TopicAlreadyExistsError", or "Unreachable" if no broker answered.
     """
 
     def __init__(self, reason: str, kind: str):
@@ -36,20 +37,20 @@ class AnswerError(ClusterError):
 
 def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments: object):
     """
-    Run an administrative request in a process on a host; returns the answer, in JSON types.
+    Run an administrative request as a process on a host; return its answer, in JSON types.
 
-    `verb` is one of `VERBS`; the function of that name says what it takes and returns. Any verb also takes connect_s
-    and request_s: how long to look for a broker, and to wait for one answer.
+    `verb` is one of `VERBS`, functions in `wanbench.measure.kafka.programs.admin` that describe their arguments and
+    answers. Every verb also takes connect_s and request_s, the timeouts in s for reaching a broker and for one answer.
 
     Raises
     ------
     ParameterError
-        If there is no such verb, or settings may hold a secret: they would be visible in a command line.
+        If the verb is unknown, or a setting may hold a secret, because command lines are visible to other users.
     AnswerError
-        If the cluster refuses or does not answer.
+        If the cluster refuses the request or does not answer.
     """
     check_choice("verb", verb, VERBS)
-    refuse_secrets(arguments.get("settings") or {}, "the cluster's security")  # command lines can be seen
+    refuse_secrets(arguments.get("settings") or {}, "the cluster's security")
     subject = arguments.get("name") or arguments.get("topic")
     subject = "" if subject is None else f" {subject!r}"
     asked = f"{verb}{subject}, asked from {host.name} at {files.bootstrap} ({files.access.label})"
@@ -82,10 +83,10 @@ def watching(
     internal: bool = False,
 ) -> Iterator[Process]:
     """
-    Watch a cluster from a host; yields the process, which ends after `duration_s` and is stopped when the block ends.
+    Watch a cluster from a host; yield the watching process, which ends after `duration_s` or with the block.
 
-    It prints a JSON object per sample on stdout. `wanbench.measure.kafka.programs.watch.watch` says what the parameters
-    mean and what a sample holds. ParameterError if duration_s is not above 0, interval_s is less than 0.25, or internal
+    The process prints one JSON object per sample. `wanbench.measure.kafka.programs.watch.watch` describes the
+    parameters and the samples. Raise ParameterError if duration_s is not above 0, interval_s is below 0.25, or internal
     is not True or False.
     """
     arguments = {
@@ -103,27 +104,29 @@ def watching(
 
 
 def _program(host, files, name, *arguments):
-    words = [word if isinstance(word, str) else json.dumps(word) for word in arguments]
-    return module_command(host, f"wanbench.measure.kafka.programs.{name}", files.python(host), *words)
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in arguments]
+    return module_command(host, f"wanbench.measure.kafka.programs.{name}", files.python(host), *texts)
 
 
 class BaseCluster:
     """
-    A cluster that clients on the lab's hosts can reach. A subclass defines `_open_jars`, `_open_clients` and
-    `_running_host`, which raise ClusterError unless it is open.
+    A cluster that clients on the lab's hosts can reach.
+
+    A subclass defines `_open_jars`, `_open_clients` and `_running_host`; each raises ClusterError if the cluster is not
+    open.
     """
 
     lab: Lab
 
     @cached_property
-    def first_order(self) -> leadership.Order:
+    def original_order(self) -> leadership.Order:
         """The replica order of each partition before the first of the running experiments changed it."""
         return {}
 
     def java(
         self, host: Host, main_class: str, *arguments: str, heap_mb: int = 256, jvm: Sequence[str] = ()
     ) -> list[str]:
-        """The command that runs a Java tool of Kafka on a host, logging warnings and errors to stderr."""
+        """Return the command that runs one of Kafka's Java tools on a host; it logs warnings and errors to stderr."""
         jars, scratch = self._open_jars(), host.scratch
         logging = f"-Dlog4j2.configurationFile={scratch}/tools_log4j2.properties"
         flags = [*jars.archive(host), logging, *checked_flags(jvm)]
@@ -131,11 +134,13 @@ class BaseCluster:
         return java_command(jars.on(host), main_class, arguments, heap_mb=heap_mb, flags=flags, temporary=scratch)
 
     def client_file(self, host: Host) -> str | None:
-        """Path, on that host, of a properties file for a Java client (--command-config); None if it needs none."""
+        """
+        Return the path on the host of a properties file for Java clients (--command-config); None if they need none.
+        """
         return self._open_clients().java(host)
 
     def librdkafka_client_file(self, host: Host) -> str:
-        """Path, on that host, of a JSON file with settings for confluent-kafka."""
+        """Return the path on the host of a JSON file with settings for confluent-kafka."""
         return self._open_clients().librdkafka(host)
 
     def create_topic(
@@ -147,9 +152,9 @@ class BaseCluster:
         placement: Sequence[Sequence[int]] | None = None,
     ) -> dict:
         """
-        Make a topic and return it, as the verb topics does; ClusterError if it exists or the cluster refuses.
+        Create a topic; return its description, as the verb topics does. Raise ClusterError if it exists or is refused.
 
-        `placement` names the node ids of each partition's replicas, the preferred leader first. None: Kafka's choice.
+        `placement` lists the node ids of each partition's replicas, the preferred leader first; None: Kafka chooses.
         """
         arguments = {
             "partitions": check_number("partitions", partitions, 1, whole=True),
@@ -160,15 +165,17 @@ class BaseCluster:
         return self.ask(self._running_host(), "create_topic", name=name, **arguments)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic; ClusterError if it does not exist."""
+        """Delete a topic; raise ClusterError if it does not exist."""
         self.ask(self._running_host(), "delete_topic", name=name)
 
     def ask(self, host: Host, verb: str, **arguments: object):
-        """Send an administrative request from a host: see `ask` of this module."""
+        """Send an administrative request from a host: see `wanbench.measure.kafka.base.ask`."""
         return ask(host, self._open_clients(), verb, **arguments)
 
     def watching(self, host: Host, duration_s: float, **arguments: object) -> AbstractContextManager[Process]:
-        """Watch topics, leaders, in-sync replicas and groups from a host: see `watching` of this module."""
+        """
+        Watch topics, leaders, in-sync replicas and groups from a host: see `wanbench.measure.kafka.base.watching`.
+        """
         return watching(host, self._open_clients(), duration_s, **arguments)
 
     def _lab_hosts(self) -> list[Host]:

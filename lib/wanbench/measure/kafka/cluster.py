@@ -1,4 +1,4 @@
-"""A Kafka cluster on the hosts of a lab; its nodes can be stopped, killed and started again."""
+"""Run a Kafka cluster on the hosts of a lab, and stop, kill and restart its nodes."""
 
 import base64
 import sys
@@ -23,44 +23,46 @@ from .security import Security
 from .security import security as chosen_security
 from .settings import checked_settings, defaults, effective_settings, node_settings, unknown
 
-_PATIENCE_S = 10.0  # waiting is reported on stderr at this interval
+_REPORT_S = 10.0  # interval of progress reports on stderr while the cluster starts
 
 
 class Cluster(BaseCluster):
     """
-    A cluster of Apache Kafka (KRaft) on an open lab; a context manager that yields itself once it serves.
+    An Apache Kafka cluster (KRaft) on an open lab; a context manager that yields itself once the cluster serves.
 
-    By then all brokers know each other, and a client on a host has produced a record to each with acks=all and consumed
-    it. At the end, whatever happened, its processes are stopped and its files deleted.
+    The cluster serves once all brokers know each other and a client has produced a record to each broker with acks=all
+    and consumed it. On exit, its processes are always stopped and its files deleted.
 
     Parameters
     ----------
     brokers : sequence of str
-        Region of each broker, 1 to 9; broker number i has the node.id i + 1 and the rack of its region's name. The
-        k-th broker of a region runs on `lab.host(region, k)`.
+        The region of each broker, 1 to 9 regions. The i-th broker (from 0) has the node.id i + 1, and its region as its
+        rack. The k-th broker of a region runs on `lab.host(region, k)`.
     controllers : "combined", or a sequence of str
-        "combined": up to three brokers are controllers as well. Or the regions of 1, 3 or 5 nodes that are
-        controllers only; their node.ids follow those of the brokers.
+        "combined": up to three brokers are also controllers. A sequence: the regions of 1, 3 or 5 separate controllers,
+        whose node.ids follow those of the brokers.
     settings : mapping
-        Any broker settings, over `wanbench.measure.kafka.settings.defaults`.
+        Broker settings; they override `wanbench.measure.kafka.settings.defaults`.
     security : str or Security
         "plain", "tls" or "mtls".
     profile : str
-        One of `wanbench.measure.kafka.java_commands.PROFILES`: "load" to measure, "functional" to start sooner.
+        JVM flags, one of `wanbench.measure.kafka.java_commands.PROFILES`: "load" for measurements, "functional" for
+        faster starts.
     heap_mb, jvm : int, sequence of str
-        Heap of each node, and more flags of its JVM; they go over the profile's.
-    metrics, pauses : bool
-        Serve each broker's metrics over HTTP; let each JVM log garbage collections and safepoints, for table
-        broker_pauses.
+        Heap of each node in MiB, and further JVM flags, which override the profile's.
+    metrics : bool
+        Serve each broker's metrics over HTTP.
+    pauses : bool
+        Log garbage collections and safepoints of each JVM, for table broker_pauses.
     start_timeout_s : float
         Timeout for the cluster to serve.
 
     Raises
     ------
     ParameterError
-        If one of these is not as described or the lab has too few hosts.
+        If a parameter is invalid or the lab has too few hosts.
     ClusterError
-        On entering, if the cluster does not start; with the last message of the node that failed.
+        On entering, if the cluster does not start; the message quotes the last error of the node that failed.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class Cluster(BaseCluster):
         began = time.monotonic()
         if any(host.cluster is not None for host in self._lab_hosts()):
             raise ClusterError("the lab already has a cluster.")
-        self._place()  # hosts that are rented have their addresses only now
+        self._place()  # again, because rented hosts have no address before the lab is open
         try:
             self._make_nodes()
             self._at_each_node(lambda node: node.prepare(self._cluster_id))
@@ -125,11 +127,11 @@ class Cluster(BaseCluster):
                 self._clients.remove()
 
     def await_serving(self, timeout_s: float) -> None:
-        """Return once every broker serves; ClusterError, with the latest state, on timeout."""
+        """Return once every running broker serves; raise ClusterError with the latest state on timeout."""
         host, began = self.brokers[0].host, time.monotonic()
         up = ",".join(str(broker.node_id) for broker in self.brokers if self._node(broker.node_id).is_up)
         readiness = module_command(host, "wanbench.measure.kafka.programs.readiness", self._clients.python(host), up)
-        process, report_at_s = host.start(readiness), _PATIENCE_S
+        process, report_at_s = host.start(readiness), _REPORT_S
         try:
             while True:
                 self.check()
@@ -143,40 +145,42 @@ class Cluster(BaseCluster):
                     raise ClusterError(f"the cluster does not serve after {timeout_s:g} s: {state}")
                 if waited_s > report_at_s:
                     print(f"Kafka: {state} after {waited_s:.0f} s", file=sys.stderr, flush=True)
-                    report_at_s += _PATIENCE_S
+                    report_at_s += _REPORT_S
         finally:
             process.stop()
         if done.returncode:
-            raise ClusterError(f"the cluster cannot be asked whether it serves: {_last_line(done.stderr)}")
+            raise ClusterError(f"the check whether the cluster serves has failed: {_last_line(done.stderr)}")
 
     def log_folder(self, node_id: int) -> str:
-        """A node's data folder on its host: a folder for each partition."""
+        """Return a node's data folder on its host; it has a subfolder for each partition."""
         return self._node(node_id).data_folder
 
     def pid_file(self, node_id: int) -> str:
-        """The file on a node's host that holds the id of its latest process."""
+        """Return the path, on the node's host, of the file with the process id of the node's latest start."""
         return self._node(node_id).pid_file
 
     def log(self, node_id: int) -> bytes:
-        """A node's log so far, over all its starts."""
+        """Return a node's log from all its starts."""
         node = self._node(node_id)
         return b"".join(node.log(start) for start in range(1, node.starts + 1))
 
     def stop(self, node_id: int) -> None:
         """
-        Stop a node after it has handed over its leadership; ClusterError if it does not run, with the reason if it
-        died.
+        Stop a node after it has handed over its leadership. Raise ClusterError if it does not run; if it died, with the
+        reason.
         """
         self._running(node_id).stop()
 
     def kill(self, node_id: int) -> None:
-        """Kill a node at once, like a power cut; ClusterError if it does not run, with the reason if it died."""
+        """
+        Kill a node at once, as a power cut would. Raise ClusterError if it does not run; if it died, with the reason.
+        """
         self._running(node_id).kill()
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
         """
-        Restart a stopped or dead node with its data; with `wait`, return once all running nodes serve. ClusterError if
-        it runs.
+        Start a stopped or dead node with its old data; raise ClusterError if it runs. With `wait`, return once all
+        running nodes serve.
         """
         node = self._node(node_id)
         if self.runs(node_id):
@@ -186,24 +190,27 @@ class Cluster(BaseCluster):
             self.await_serving(self.start_timeout_s)
 
     def runs(self, node_id: int) -> bool:
-        """Whether a node was started, and has neither stopped nor died since."""
+        """Tell whether a node was started and has neither been stopped nor died since."""
         node = self._node(node_id)
         return node.is_up and node.death() is None
 
     def freeze(self, node_id: int) -> None:
-        """Suspend a node, like a machine out of memory; ClusterError if it does not run."""
+        """Suspend a node's process, like a machine that swaps heavily; raise ClusterError if it does not run."""
         self._running(node_id).freeze()
 
     def thaw(self, node_id: int) -> None:
+        """Resume a suspended node's process."""
         self._node(node_id).thaw()
 
     def reconfigure(self, settings: Mapping[str, object] | None = None, security: str | Security | None = None) -> bool:
         """
-        Restart all nodes with these broker settings, on top of the cluster's own, and this security; None undoes an
-        earlier call. Nodes keep their data. Returns False without a restart if nothing changes.
+        Restart all nodes with other broker settings and security; return False, without a restart, if nothing changes.
 
-        ParameterError if a setting is malformed or belongs to the cluster; ClusterError if the cluster is not started,
-        does not come back, or Kafka has no such setting.
+        `settings` are added to the cluster's own; None for a parameter restores the cluster's own. Nodes keep their
+        data.
+
+        Raise ParameterError if a setting is malformed or set by the cluster itself; raise ClusterError if the cluster
+        is not started, does not serve again, or Kafka has no such setting.
         """
         self._open_jars()
         own_settings, own_security = self._own
@@ -225,18 +232,18 @@ class Cluster(BaseCluster):
         return True
 
     def ask(self, host: Host, verb: str, **arguments: object):
-        """As for every cluster; AnswerError at once if no broker runs."""
+        """Send an administrative request, as on any cluster; raise AnswerError at once if no broker runs."""
         self._running_host()
         return super().ask(host, verb, **arguments)
 
     def check(self) -> None:
-        """ClusterError, with the last message and the log, if a node has ended unexpectedly."""
+        """Raise ClusterError, with the node's last error and its log, if a node has ended unexpectedly."""
         for node in self._nodes.values():
             if death := node.death():
                 raise death
 
     def describe(self) -> dict:
-        """Its entry in the manifest: JSON types, no secrets."""
+        """Return the cluster's entry in the manifest: JSON types, no secrets."""
         return {
             "kafka": self._jars.version if self._jars else None,
             "nodes": [
@@ -254,8 +261,8 @@ class Cluster(BaseCluster):
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
         """
-        Fetch each node's logs, output and settings into <run folder>/kafka_cluster/, whatever its state: see
-        `node.keep`.
+        Fetch the logs, output and settings of every node, running or not, into <run folder>/kafka_cluster/: see
+        `wanbench.measure.kafka.node.keep`.
         """
         return keep(list(self._nodes.values()), folder, stem)
 
@@ -274,7 +281,7 @@ class Cluster(BaseCluster):
 
     def _make_nodes(self):
         self._jars = Jars()
-        # The first letter is fixed: the tool would take an identifier that begins with "-" for an option.
+        # The first letter is fixed, because the tool would take an identifier that begins with "-" for an option.
         self._cluster_id = "W" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         self._clients = ClientFiles(self.bootstrap, self.security.access())
         options = {name: getattr(self, name) for name in ("heap_mb", "metrics", "pauses")}
@@ -332,4 +339,4 @@ class Cluster(BaseCluster):
 
 def _last_line(printed: bytes) -> str:
     lines = printed.decode(errors="replace").strip().splitlines()
-    return lines[-1].strip()[:300] if lines else "nothing is known"
+    return lines[-1].strip()[:300] if lines else "its state is unknown"

@@ -1,4 +1,4 @@
-"""Kafka clusters that already run: Amazon MSK, Confluent Cloud, Strimzi on OpenShift, or any other."""
+"""Use Kafka clusters that already run, such as Amazon MSK, Confluent Cloud or Strimzi on OpenShift."""
 
 import copy
 import inspect
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # names of external clusters 
 
 class RemoteBrokerHost(Host):
     """
-    The host of a broker that this library did not start; its region is the broker's rack. Commands raise ClusterError.
+    The host of a broker in an external cluster; its region is the broker's rack. Every command raises ClusterError.
     """
 
     def __init__(self, node_id: int, rack: str | None, address: str):
@@ -39,7 +39,7 @@ class RemoteBrokerHost(Host):
         return self.run()
 
     def run(self, *_, **__):
-        raise ClusterError(f"{self.name} runs elsewhere: no command can be run there and no file fetched.")
+        raise ClusterError(f"{self.name} runs outside the lab: wanbench can run no commands and fetch no files there.")
 
     start = put = get = run
 
@@ -49,40 +49,41 @@ class RemoteBrokerHost(Host):
 
 class ExternalCluster(BaseCluster):
     """
-    A cluster that already runs, for clients on an open lab's hosts; a context manager that yields itself once the
-    cluster has answered. Nothing in it is started or stopped.
+    A cluster that already runs; a context manager that yields itself once the cluster has answered.
 
-    Secrets are named, not given: a parameter ending in `_from` is the name of an environment variable. They reach
-    clients only in files of mode 0600 in the hosts' scratch folders, which are deleted at the end. Errors name
-    addresses and user, `describe` does not; Java commands have the addresses as arguments.
+    Clients run on the hosts of an open lab. Nothing in the cluster is started or stopped.
+
+    Secrets are given by reference: a parameter ending in `_from` is the name of an environment variable. Secrets reach
+    clients only through files of mode 0600 in the hosts' scratch folders, which are deleted at the end. Errors name
+    addresses and the user, manifests do not. Command lines of Java tools contain the addresses.
 
     Parameters
     ----------
     bootstrap, bootstrap_from : str
-        "host:port,host:port".
+        Addresses, "host:port,host:port".
     protocol : str
         One of `wanbench.measure.kafka.access.PROTOCOLS`.
     mechanism : str
-        For the SASL protocols: one of `wanbench.measure.kafka.access.MECHANISMS`.
+        One of `wanbench.measure.kafka.access.MECHANISMS`, for the SASL protocols.
     user, user_from, password_from : str
-        The user's name and password (Confluent Cloud: the API key and secret).
+        The user's name and password; for Confluent Cloud, the API key and secret.
     authority_file : path, optional
-        Certificates to trust (Strimzi: the cluster's CA); without it, the ones that the hosts trust anyway.
+        Certificates to trust, for example the CA of a Strimzi cluster. None: those that the hosts trust.
     certificate_file, key_file, key_password_from : path, path, str, optional
-        The client's certificates and key in PEM, and the key's password if it has one.
+        The client's certificates and private key in PEM, and the key's password if it has one.
     settings : mapping, optional
-        More settings of Java clients. Secrets are refused.
+        Additional settings for Java clients, without secrets.
     name : str, optional
-        Further clusters may be reached from the same lab under other names, next to its own: `host.clusters`. None:
-        it is the lab's only one, `host.cluster`.
+        The cluster's name in `host.clusters`, if the lab reaches several clusters. None: the cluster is the lab's only
+        one, `host.cluster`.
 
     Raises
     ------
     ParameterError
-        If one of these is not as described, or an environment variable is not set.
+        If a parameter is invalid, or an environment variable is not set.
     ClusterError
-        On entering, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses; with Kafka's
-        message and what was tried.
+        On entering, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses the client; the
+        message quotes Kafka's and describes the attempt.
     """
 
     def __init__(
@@ -104,14 +105,14 @@ class ExternalCluster(BaseCluster):
         name: str | None = None,
     ):
         if (certificate_file is None) != (key_file is None) or (key_password_from and key_file is None):
-            raise ParameterError("certificate_file and key_file go together, and key_password_from with them.")
+            raise ParameterError("certificate_file and key_file must be given together; key_password_from needs both.")
         self.lab, self.name = lab, name
-        self.bootstrap = servers(given_or_from("bootstrap", bootstrap, bootstrap_from))
+        self.bootstrap = checked_addresses(value_or_variable("bootstrap", bootstrap, bootstrap_from))
         key_password = key_password_from and from_environment("key_password_from", key_password_from)
         self._access = Access(
             protocol,
             mechanism,
-            given_or_from("user", user, user_from),
+            value_or_variable("user", user, user_from),
             password_from and from_environment("password_from", password_from),
             None if authority_file is None else authority(authority_file),
             None if certificate_file is None else identity(certificate_file, key_file, key_password),
@@ -155,7 +156,7 @@ class ExternalCluster(BaseCluster):
             clients.remove()
 
     def seen_from(self, host: Host) -> Host:
-        """A host of the lab with this cluster as its `cluster`; the same object each time."""
+        """Return a copy of a lab host whose `cluster` is this cluster; repeated calls return the same copy."""
         if host.name not in self._seen_from:
             seen = copy.copy(host)
             seen.cluster = self
@@ -163,12 +164,12 @@ class ExternalCluster(BaseCluster):
         return self._seen_from[host.name]
 
     def check(self) -> None:
-        """ClusterError if the cluster no longer answers; asks at most every `CHECK_S` seconds."""
+        """Raise ClusterError if the cluster no longer answers; it is asked at most every `CHECK_S` seconds."""
         if time.monotonic() > self._checked_s + CHECK_S:
             self._ask_quickly()
 
     def describe(self) -> dict:
-        """Its entry in the manifest: JSON types; no secrets, addresses or user."""
+        """Return the cluster's entry in the manifest: JSON types; no secrets, addresses or user."""
         return {
             "kind": "external",
             "kafka": self._description.get("version"),
@@ -187,8 +188,8 @@ class ExternalCluster(BaseCluster):
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
         """
-        Write <run folder>/kafka_cluster/<stem>.external.json: `describe`, and each broker's changed settings, or why
-        they are unknown. Its logs cannot be fetched.
+        Write <run folder>/kafka_cluster/<stem>.external.json: the cluster's description, and for each broker its
+        changed settings, or the error that kept them unknown. The brokers' logs cannot be fetched.
         """
         started, host, description = now_utc(), self._running_host(), self.describe()
         for broker in description["brokers"]:
@@ -202,8 +203,8 @@ class ExternalCluster(BaseCluster):
 
     def _not_ours(self, node_id: int, **_):
         raise ClusterError(
-            "an external cluster can neither be stopped or started nor be asked for its data folders, so batches in "
-            "its logs cannot be counted: it runs elsewhere."
+            "an external cluster runs outside the lab: its brokers cannot be stopped or started, and batches in their "
+            "logs cannot be counted."
         )
 
     log_folder = stop = kill = start = _not_ours
@@ -230,29 +231,33 @@ class ExternalCluster(BaseCluster):
         return self._clients
 
 
-def given_or_from(parameter: str, value: str | None, variable: str | None) -> str | None:
-    """A parameter's value, or that of the environment variable named by <parameter>_from; None if neither is given."""
+def value_or_variable(parameter: str, value: str | None, variable: str | None) -> str | None:
+    """
+    Return a parameter's value, or the content of the environment variable given as <parameter>_from; None if neither is
+    given.
+    """
     if value is not None and variable is not None:
-        raise ParameterError(f"give {parameter} or {parameter}_from, not both.")
+        raise ParameterError(f"both {parameter} and {parameter}_from are given; allowed: one of them.")
     if variable is not None:
         return from_environment(f"{parameter}_from", variable).reveal()
     return value
 
 
-def servers(text: object) -> str:
-    """Check bootstrap addresses and strip spaces."""
+def checked_addresses(text: object) -> str:
+    """Return bootstrap addresses without spaces; raise ParameterError if one is malformed."""
     parts = [part.strip() for part in text.split(",")] if isinstance(text, str) else []
     for number, part in enumerate(parts or [""], 1):
         match = _SERVER.fullmatch(part)
         if not match or not 1 <= int(match[1]) <= 65535:
-            raise ParameterError(f"bootstrap: address {number} is wrong; allowed: 'host:9092,host:9092'.")
+            raise ParameterError(f"bootstrap: address {number} is malformed; allowed: 'host:9092,host:9092'.")
     return ",".join(parts)
 
 
 def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> dict[str, ExternalCluster]:
     """
-    Make external clusters, not yet entered, from parameters of `ExternalCluster` by the cluster's name. ParameterError
-    if a name or a parameter is not as described; no error shows a value, for it may be a secret.
+    Create external clusters, not yet entered, from parameters of `ExternalCluster` for each cluster's name.
+
+    Raise ParameterError if a name or a parameter is invalid. Errors show no values, because they may be secret.
     """
     allowed = [name for name in inspect.signature(ExternalCluster).parameters if name not in ("lab", "name")]
     if not isinstance(given, Mapping):

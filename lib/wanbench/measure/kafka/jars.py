@@ -1,10 +1,13 @@
 """
-Kafka's jars: pin another version of Kafka, `python -m wanbench.measure.kafka.jars <version>`, and make the class
-archive that speeds up node starts, `python -m wanbench.measure.kafka.jars archive` (called by scripts/kafka-jars.sh).
+Pin a version of Kafka, and make the class archive that speeds up node starts.
 
-Java (17 and newer) dumps the classes that a broker on the loopback interface has loaded, ready to map into memory
-(AppCDS). The broker reaches its controller by TLS and its client in plain text, so that the classes of both are there.
-Java ignores an archive of another Java or other jars.
+    python -m wanbench.measure.kafka.jars VERSION    pin another version of Kafka
+    python -m wanbench.measure.kafka.jars archive    make the class archive (called by scripts/kafka-jars.sh)
+
+For the archive (Java's AppCDS), a broker is started on the loopback interface and used by a client; Java 17 or newer
+then dumps the loaded classes in a form that can be mapped into memory. The broker reaches its controller by TLS and its
+client in plain text, so that the archive has the classes of both. Java ignores an archive that was made with another
+Java or other jars.
 """
 
 import json
@@ -34,7 +37,8 @@ _PATIENCE_S = 120.0  # timeout of each step; a broker starts in a few seconds
 
 def make_archive(jars: Path) -> Path:
     """
-    Make the archive next to the folder of jars; ClusterError, with the broker's last message, if it cannot be made.
+    Make the class archive next to the folder of jars and return its path; raise ClusterError, with the broker's last
+    error, on failure.
     """
     archive = jars.parent / ARCHIVE
     with tempfile.TemporaryDirectory(prefix="wanbench-") as name:
@@ -63,7 +67,7 @@ def make_archive(jars: Path) -> Path:
         flags = [f"-XX:ArchiveClassesAtExit={made}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
         node = _start(folder, _java(jars, folder, "kafka.Kafka", [f"{folder}/server.properties"], flags))
         try:
-            # The broker is a process of this machine and no host of a lab, so this Python asks it.
+            # The broker runs on this machine, not on a host of a lab, so this Python runs the check.
             readiness = [sys.executable, "-P", "-m", "wanbench.measure.kafka.programs.readiness"]
             _run(folder, [*readiness, f"{folder}/client.json", "1"], node)
             node.send_signal(signal.SIGTERM)
@@ -128,12 +132,13 @@ def _free_ports(count):
 
 def set_version(version: str, folder: Path, fetch: Callable[[Path, Path], None] | None = None) -> int:
     """
-    Pin another version of Kafka: write it into pom.xml of a folder, and into jars.sha256 what `fetch` (by default
-    Maven) gets by that file into a new folder. Returns the number of jars. ClusterError if there is no such version;
-    both files then stay as they are.
+    Pin another version of Kafka in the pom.xml and jars.sha256 of a folder; return the number of jars.
+
+    `fetch` takes a pom.xml and an empty folder, and downloads the jars into it; by default it runs Maven. Raise
+    ClusterError if there is no such version; both files then stay unchanged.
     """
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)+([-.][A-Za-z0-9]+)*", version):
-        raise ClusterError(f"{version!r} is no version of Kafka; write it like 4.3.1.")
+        raise ClusterError(f"{version!r} is not a version of Kafka; write it like 4.3.1.")
     old = (folder / "pom.xml").read_text()
     new = re.sub(r"(<kafka\.version>).*?(</)", rf"\g<1>{version}\g<2>", old)
     with tempfile.TemporaryDirectory(prefix="wanbench-") as name:
@@ -159,8 +164,8 @@ def _fetch(pom, folder):
 
 
 def main(argument: str = "archive") -> int:
-    """Pin a version of Kafka, or make the archive; returns 1, with the reason on stderr, if that fails."""
-    failed = "" if argument != "archive" else "No archive of classes was made, so Kafka starts less quickly: "
+    """Pin a version of Kafka, or make the class archive; return 1, with the reason on stderr, on failure."""
+    failed = "" if argument != "archive" else "The class archive could not be made, so Kafka will start more slowly: "
     try:
         if argument != "archive":
             n = set_version(argument, package_file("pom.xml").parent)

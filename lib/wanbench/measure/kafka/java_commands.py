@@ -1,4 +1,4 @@
-"""Java commands on a host: Kafka's jars, a suitable Java, and JVM flags."""
+"""Build Java commands for hosts: find a suitable Java, provide Kafka's jars, and check JVM flags."""
 
 import functools
 import re
@@ -13,46 +13,48 @@ from wanbench.folders import kafka_jars
 from wanbench.measure.labs.base import Host
 from wanbench.runs.raw import sha256
 
-from .access import names_secret
+from .access import may_hold_secret
 
-OLDEST_JAVA = 17  # what brokers of Kafka 4 need; its clients and tools would run on 11
+OLDEST_JAVA = 17  # the oldest version for brokers of Kafka 4; its clients and tools would run on 11
 
 _GET_JAVA = "apt-get install openjdk-17-jre-headless (Fedora: dnf install java-17-openjdk-headless)"
 
 
 def unavailable() -> str | None:
-    """Why Kafka cannot start on this machine, and the remedy, in a sentence; None if it can."""
+    """Return why Kafka cannot start on this machine, with the remedy, as a sentence; None if it can."""
     try:
         done = subprocess.run(["java", "-version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return f"there is no Java on this machine: {_GET_JAVA}."
+        return f"Java is not installed on this machine: {_GET_JAVA}."
     if reason := java_fault(done.returncode, done.stderr.decode(errors="replace"), "this machine"):
         return reason
     jars = kafka_jars()
     missing = [name for name in ("kafka_2.13", "kafka-tools") if not any(jars.glob(f"{name}-*.jar"))]
     if missing:
-        return f"Kafka's jars are not in {jars} ({' and '.join(missing)} missing): `make setup` fetches them by Maven."
+        return (
+            f"Kafka's jars are not in {jars} ({' and '.join(missing)} missing): `make setup` downloads them by Maven."
+        )
     return None
 
 
 def java_fault(returncode: int, printed: str, where: str) -> str | None:
     """
-    Return why Java with this `java -version` output is unsuitable, as a sentence; None if suitable.
+    Return why Java is unsuitable, given the output of `java -version`, as a sentence; None if it is suitable.
 
     >>> java_fault(0, 'openjdk version "17.0.15" 2025-04-15', "eu/0")
     """
     version = re.search(r'version "(?:1\.)?(\d+)', printed)
     if returncode or not version:
         lines = printed.strip().splitlines()
-        detail = f", which says {lines[-1][:200]!r}" if lines else ""
-        return f"there is no Java that works on {where}{detail}: {_GET_JAVA}."
+        detail = f" (it printed {lines[-1][:200]!r})" if lines else ""
+        return f"there is no working Java on {where}{detail}: {_GET_JAVA}."
     if int(version[1]) < OLDEST_JAVA:
         return f"Java on {where} is {version[1]}, and brokers of Kafka 4 need {OLDEST_JAVA}: {_GET_JAVA}."
     return None
 
 
-# JVM flags of nodes: "load" is Java's default, for measuring; "functional" starts sooner and takes less memory, but is
-# slower under load.
+# JVM flags of nodes. "load", for measurements, is Java's default. "functional" starts faster and needs less memory, but
+# is slower under load.
 PROFILES = {"load": ("-XX:+UseG1GC",), "functional": ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")}
 
 ARCHIVE = "broker.jsa"  # the class archive, next to the folder of jars: see `jars`
@@ -65,7 +67,7 @@ PAUSE_LOG_BYTES = 2 * 2**20
 
 def pause_log(path: str) -> list[str]:
     """
-    JVM flags that log garbage collections and safepoints, with UTC times in ms.
+    Return JVM flags that log garbage collections and safepoints to a file, with UTC times in ms.
 
     With -Xlog:async no thread at a safepoint waits for the disk, so logging does not lengthen pauses.
     """
@@ -75,9 +77,9 @@ def pause_log(path: str) -> list[str]:
 
 class Jars:
     """
-    Kafka's jars on the lab's hosts: this machine's if the host sees them, else a copy; hosts get theirs at once.
+    Provide Kafka's jars on the lab's hosts; a host that does not see this machine's files gets a copy.
 
-    ClusterError if a jar that jars.sha256 lists by name has other content.
+    Raise ClusterError if a jar differs from the pinned one in jars.sha256.
     """
 
     def __init__(self):
@@ -85,14 +87,15 @@ class Jars:
         _check(tuple((jar, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in self._here.glob("*.jar")))
 
     def on(self, host: Host) -> str:
-        one = host.name, host.scratch
-        with self._locks.setdefault(one, threading.Lock()):
-            if one not in self._folders:
-                self._folders[one] = self._brought(host)
-            return self._folders[one]
+        """Return the folder of jars on a host, copying them there first if necessary."""
+        key = host.name, host.scratch
+        with self._locks.setdefault(key, threading.Lock()):
+            if key not in self._folders:
+                self._folders[key] = self._copied_to(host)
+            return self._folders[key]
 
     def archive(self, host: Host) -> list[str]:
-        """The flag that makes Java use the class archive, if there is one."""
+        """Return the flags that make Java use the class archive; none if the host has no archive."""
         archive = self._here.parent / ARCHIVE
         if self.on(host) == str(self._here) and archive.is_file():
             return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
@@ -104,17 +107,17 @@ class Jars:
 
     @property
     def version(self) -> str:
-        """Kafka's version, from the name of its jar."""
+        """Kafka's version, taken from the name of its jar."""
         return self._named("kafka_2.13").stem.removeprefix("kafka_2.13-")
 
     def _named(self, name):
         jars = sorted(self._here.glob(f"{name}-*.jar"))
         if not jars:
-            raise ClusterError(f"{name} is not among the jars in {self._here}; `make setup` fetches it by Maven.")
+            raise ClusterError(f"{name} is not among the jars in {self._here}; `make setup` downloads it by Maven.")
         return jars[0]
 
-    def _brought(self, host):
-        sample = self._named("kafka_2.13")  # where the host sees this one, it sees this machine's files
+    def _copied_to(self, host):
+        sample = self._named("kafka_2.13")  # a host that sees this jar sees all files of this machine
         host.put(package_file("tools_log4j2.properties"), f"{host.scratch}/tools_log4j2.properties")
         if host.run(["test", "-f", str(sample)], timeout_s=30, ok=None).returncode == 0:
             return str(self._here)
@@ -127,40 +130,40 @@ class Jars:
 
 @functools.cache
 def _check(jars):
-    """Check jars, with their sizes and times, once a process."""
+    """Check the hashes of jars, given as (path, size, mtime); the result is cached."""
     pinned = {name: digest for digest, name in map(str.split, package_file("jars.sha256").read_text().splitlines())}
     for jar, _, _ in jars:
         if jar.name in pinned and sha256(jar) != pinned[jar.name]:
             raise ClusterError(
-                f"{jar.name} in {jar.parent} is not the file that wanbench pins; remove that folder, and `make setup` "
-                "fetches all of it again."
+                f"{jar.name} in {jar.parent} differs from the version that wanbench pins; delete the folder and run "
+                "`make setup`, which downloads all jars again."
             )
 
 
 def java_command(
     jars: str, main_class: str, arguments: Sequence[str], *, heap_mb: int, flags: Sequence[str], temporary: str
 ) -> list[str]:
-    """Return a Java command that leaves no file outside `temporary`, even if killed."""
+    """Return a Java command that leaves no file outside the folder `temporary`, even if it is killed."""
     flags = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={temporary}", *flags]
     return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *arguments]
 
 
 def checked_heap(heap_mb: object) -> int:
-    """The heap in MiB: at least 64, Kafka's minimum to start."""
+    """Return the heap size in MiB; raise ParameterError if it is below 64, the least that Kafka needs to start."""
     return check_number("heap_mb", heap_mb, 64, 2**20, whole=True)
 
 
 def checked_flags(flags: object) -> tuple[str, ...]:
-    """The JVM flags, checked for secrets."""
+    """Return the JVM flags; raise ParameterError if one is malformed or may hold a secret."""
     if not isinstance(flags, list | tuple) or not all(
         isinstance(flag, str) and flag.startswith("-") and flag.isprintable() for flag in flags
     ):
         raise refusal("jvm", flags, "a list of flags such as '-XX:+UseZGC'")
-    if any(names_secret(flag.partition("=")[0]) for flag in flags):
-        raise ParameterError("jvm has a flag that may hold a secret; command lines are visible to other users.")
+    if any(may_hold_secret(flag.partition("=")[0]) for flag in flags):
+        raise ParameterError("jvm has a flag that may contain a secret; command lines are visible to other users.")
     return tuple(flags)
 
 
 def package_file(name: str) -> Path:
-    """A file in the folder of this module."""
+    """Return the path of a file in this module's folder."""
     return Path(__file__).with_name(name)

@@ -1,4 +1,4 @@
-"""A lab with Kafka: a cluster on its hosts, external clusters, or both; opened and closed together."""
+"""A lab with Kafka: its own cluster, external clusters, or both, opened and closed together."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -19,19 +19,20 @@ def _of_lab(name: str) -> property:
 
 class KafkaLab(Lab):
     """
-    A lab with a cluster on it, and external clusters by name. A host's `cluster` is the lab's own, or else the only
-    external cluster.
+    A lab with a cluster of its own, external clusters, or both.
+
+    A host's `cluster` is the lab's own cluster; without one, it is the only external cluster.
 
     Parameters
     ----------
     lab : Lab
-        Not yet entered.
+        A lab that has not been entered.
     brokers : sequence of str
-        Regions of the brokers of the lab's own cluster, in order; none: it has none.
+        The region of each broker of the lab's own cluster, in order; empty: the lab has no cluster of its own.
     external : mapping, optional
-        Parameters of `wanbench.measure.kafka.ExternalCluster` by the cluster's name.
+        Parameters of `wanbench.measure.kafka.ExternalCluster` for each external cluster's name.
     **options
-        The other parameters of `wanbench.measure.kafka.Cluster`.
+        Further parameters of `wanbench.measure.kafka.Cluster`.
     """
 
     hosts = _of_lab("hosts")
@@ -78,7 +79,7 @@ class KafkaLab(Lab):
         self._stack.__exit__(*exception)
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
-        """Keep logs and effective settings of brokers, and what external clusters report, as raw files."""
+        """Keep the logs and effective settings of brokers, and the reports of external clusters, as raw files."""
         files = [*self.lab.keep(folder, stem)]
         if self.cluster is not None:
             files += self.cluster.keep(folder, stem)
@@ -88,8 +89,9 @@ class KafkaLab(Lab):
 
     def describe(self) -> dict:
         """
-        Its entry in the manifest, without addresses and users of external clusters. ClusterError, with the broker's
-        last message, if a broker has died, or if an external cluster does not answer.
+        Return the lab's entry in the manifest, without addresses and users of external clusters.
+
+        Raise ClusterError if a broker has died (with its last error), or an external cluster does not answer.
         """
         for cluster in self._clusters():
             cluster.check()

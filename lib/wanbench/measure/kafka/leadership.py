@@ -1,8 +1,8 @@
 """
-Reordering replicas to move leadership without moving data.
+Compute replica orders that move leadership between brokers without moving data.
 
-A view is what the verb topics of `wanbench.measure.kafka.programs.admin` answers. An order is {topic: {partition as
-text: replicas}}, the preferred leader first, as for the verb lead.
+A view is a list of topics, as the verb topics of `wanbench.measure.kafka.programs.admin` returns it. An order is
+{topic: {partition number as text: replicas}}, each with the preferred leader first, as the verb lead takes it.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ Order = dict[str, dict[str, list[int]]]
 
 
 def partitions(view: Sequence[dict]) -> Iterator[tuple[str, dict]]:
-    """(topic, partition) of each partition of a view."""
+    """Yield (topic, partition) for each partition of a view."""
     for topic in view:
         for row in topic["partitions"]:
             yield topic["name"], row
@@ -20,8 +20,9 @@ def partitions(view: Sequence[dict]) -> Iterator[tuple[str, dict]]:
 
 def without_leader(view: Sequence[dict], node_id: int) -> Order:
     """
-    Return the order in which a broker leads nothing: it is last wherever it leads or is preferred, in-sync replicas
-    first, except for partitions without other replicas.
+    Return the order in which a broker leads no partition that has other replicas.
+
+    Wherever the broker leads or is preferred, it becomes the last replica, and in-sync replicas come first.
 
     >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
     >>> without_leader([{"name": "t", "partitions": [row]}], 1)
@@ -39,19 +40,19 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
 
 def without_replica(view: Sequence[dict], node_id: int) -> Order:
     """
-    Return the replicas without those of a broker, if another is in sync: it then serves neither leaders nor
-    acknowledgements.
+    Return the replicas without a broker, for partitions with another in-sync replica. The broker then neither leads
+    these partitions nor acknowledges records.
     """
     order: Order = {}
     for topic, row in partitions(view):
-        others = [each for each in row["replicas"] if each != node_id]
+        others = [node for node in row["replicas"] if node != node_id]
         if node_id in row["replicas"] and set(others) & set(row["isr"]):
             order.setdefault(topic, {})[str(row["partition"])] = sorted(others, key=lambda node: node not in row["isr"])
     return order
 
 
 def all_led_by(view: Sequence[dict], node_id: int) -> Order:
-    """The order in which a broker leads every partition it has a replica of."""
+    """Return the order in which a broker leads every partition that it replicates."""
     order: Order = {}
     for topic, row in partitions(view):
         replicas = row["replicas"]
@@ -63,8 +64,9 @@ def all_led_by(view: Sequence[dict], node_id: int) -> Order:
 
 def balanced(view: Sequence[dict]) -> Order:
     """
-    Return the order in which brokers lead equally many partitions of each topic, as far as replicas allow: each
-    partition in turn prefers the replica with the fewest preferences so far, in the topic, then overall.
+    Return the order in which brokers lead equally many partitions of each topic, as far as replicas allow.
+
+    Each partition in turn prefers the replica that so far leads the fewest partitions of the topic, then of all topics.
     """
     order: Order = {}
     overall: Counter[int] = Counter()
@@ -80,8 +82,8 @@ def balanced(view: Sequence[dict]) -> Order:
     return order
 
 
-def present(view: Sequence[dict], order: Order) -> Order:
-    """The current order of another order's partitions."""
+def current_order(view: Sequence[dict], order: Order) -> Order:
+    """Return the current replica order of the partitions in `order`."""
     now: Order = {}
     for topic, row in partitions(view):
         if str(row["partition"]) in order.get(topic, {}):
@@ -89,34 +91,32 @@ def present(view: Sequence[dict], order: Order) -> Order:
     return now
 
 
-def remember(first: Order, view: Sequence[dict], order: Order) -> Order:
-    """
-    Save in `first` the current order of partitions about to change, unless saved already; returns the saved orders.
-    """
+def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
+    """Add the current order of the partitions in `order` to `first`, unless they are there; return the saved orders."""
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}
-        for topic, partitions in present(view, order).items()
+        for topic, partitions in current_order(view, order).items()
     }
 
 
-def forget(first: Order, order: Order) -> None:
-    """Remove the partitions of an order from `first`."""
+def drop_partitions(first: Order, order: Order) -> None:
+    """Remove the partitions of `order` from `first`."""
     for topic, partitions in order.items():
         for n in partitions:
             first.get(topic, {}).pop(n, None)
 
 
 def merge(order: Order, more: Order) -> None:
-    """Add partitions of another order to an order."""
+    """Add the partitions of `more` to `order`, replacing existing entries."""
     for topic, partitions in more.items():
         order.setdefault(topic, {}).update(partitions)
 
 
 def leaders(view: Sequence[dict]) -> dict[tuple[str, int], int | None]:
-    """The leader of each partition."""
+    """Return the leader of each (topic, partition)."""
     return {(topic, row["partition"]): row["leader"] for topic, row in partitions(view)}
 
 
 def under_replicated(view: Sequence[dict]) -> int:
-    """Partitions with a replica that is not in sync, or without a leader."""
+    """Count the partitions that have no leader or a replica that is not in sync."""
     return sum(row["leader"] is None or set(row["isr"]) != set(row["replicas"]) for _, row in partitions(view))

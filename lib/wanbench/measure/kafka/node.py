@@ -1,4 +1,4 @@
-"""One node of a cluster, a broker, controller or both: its folder, Java process, ports, logs and last words."""
+"""Run one node of a cluster, a broker or controller or both: its folder, Java process, ports and logs."""
 
 import gzip
 import json
@@ -22,14 +22,14 @@ _PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error))")
 _NOISE = re.compile(
     r"at |\.\.\. |\[[\d.]+s\]\[(warning|info)\]|OpenJDK.* warning|Picked up |Error: Could not create|Error: A fatal"
 )
-_MOST = 400  # characters; Kafka's own messages may hold a whole configuration
+_MOST = 400  # maximum number of characters of a message; Kafka's own may contain a whole configuration
 
 
 def last_message(log: bytes, printed: bytes) -> str:
     """
-    Find the error that ended a broker, with its root cause, in one line.
+    Return the error that ended a broker, with its root cause, in one line.
 
-    It is the log's first fatal error (later ones follow from it), else its last error, else Java's output.
+    This is the first fatal error of the log (later ones follow from it), or else its last error, or else Java's output.
 
     >>> log = b'''2026-01-01T00:00:00.000Z ERROR Exiting Kafka (kafka.Kafka$)
     ... org.apache.kafka.common.KafkaException: Socket server failed
@@ -83,7 +83,7 @@ def _last_error(lines):
 
 
 def check_free(placement: NodePlacement, metrics: bool) -> None:
-    """ClusterError, with the port and its process, if a port is taken. No check on a host without `ss`."""
+    """Raise ClusterError, naming the port and the process, if a port is in use; a host without `ss` is not checked."""
     taken = listening(placement.host)
     ports = [CLIENT_PORT, BROKER_PORT] * placement.is_broker + [METRICS_PORT] * metrics
     for port in ports + [CONTROLLER_PORT] * placement.is_controller:
@@ -95,13 +95,13 @@ def check_free(placement: NodePlacement, metrics: bool) -> None:
 
 
 def listening(host: Host) -> dict[int, list[tuple[str, str]]]:
-    """By port: the addresses that the host listens on, and the listening processes."""
+    """Return the addresses and processes that listen on each port of a host."""
     return parsed(host.run(["ss", "-Hltnp"], timeout_s=30, ok=None).stdout.decode(errors="replace").splitlines())
 
 
 def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:
     """
-    Read the lines of `ss -Hltnp`.
+    Parse the lines of `ss -Hltnp` into {port: [(address, process)]}.
 
     >>> parsed(['LISTEN 0 50 [::ffff:10.1.0.1]:9092 *:* users:(("java",pid=22,fd=130))'])
     {9092: [('10.1.0.1', 'java (process 22)')]}
@@ -120,14 +120,16 @@ def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:
 FORMAT_S = 120.0  # timeout of formatting the storage: a start of Java, on a busy machine
 STOP_S = 60.0  # timeout for a broker to hand over its partitions and end
 
-# The shell writes down its process id before it becomes the command, which can then be signalled wherever it runs.
+# The shell writes its process id to a file and then becomes the command, so that the process can be signalled later.
 _WITH_PID_FILE = ("sh", "-c", 'echo $$ >"$0" && exec "$@"')
 
 
 class Node:
     """
-    A node of a cluster on its host: `settings` are those of its server.properties, `is_up` whether it was started and
-    not stopped since. `flags` are those of its JVM; `metrics` and `pauses` as of `Cluster`.
+    A node of a cluster on its host.
+
+    `settings` is the content of its server.properties, `is_up` whether it was started and not stopped since, `flags`
+    the flags of its JVM; `metrics` and `pauses` are as for `Cluster`.
     """
 
     def __init__(
@@ -156,12 +158,12 @@ class Node:
         return self._java("kafka.Kafka", [self._properties], f"server-{start}.log", self._heap_mb, flags)
 
     def prepare(self, cluster_id: str) -> None:
-        """Make the folder and format the storage; ClusterError if a port is taken or the tool fails."""
+        """Make the node's folder and format its storage; raise ClusterError if a port is in use or a step fails."""
         check_free(self.placement, self._metrics)
         done = self.host.run(["mkdir", self.folder], timeout_s=30, ok=None)
         if done.returncode:
             message = last_message(b"", done.stderr)
-            raise ClusterError(f"{self.folder} on {self.host.name} cannot be made: {message}")
+            raise ClusterError(f"{self.folder} on {self.host.name} cannot be created: {message}")
         self._has_folder = True
         self.write_settings(self.settings)
         for name in ("log4j2.properties", "jmx_exporter.yaml"):
@@ -174,16 +176,19 @@ class Node:
             self._check_java()
             log = self._read("format.log")
             message = last_message(log, done.stdout + b"\n" + done.stderr)
-            raise ClusterError(f"the disk of {self.placement.name} cannot be formatted: {message}", log)
+            raise ClusterError(f"the storage of {self.placement.name} cannot be formatted: {message}", log)
 
     def start(self) -> None:
-        """Start the Java process with a new log; it does not serve yet."""
+        """Start the Java process with a new log, without waiting until it serves."""
         self.starts += 1
         self._process = self.host.start([*_WITH_PID_FILE, self.pid_file, *self.command])
         self.is_up = True
 
     def stop(self) -> None:
-        """Stop the node after it has handed over its leadership; ClusterError if that takes more than `STOP_S`."""
+        """
+        Stop the node after it has handed over its leadership; kill it and raise ClusterError if that takes more than
+        `STOP_S`.
+        """
         self.is_up = False
         self._signal("TERM")
         try:
@@ -195,7 +200,7 @@ class Node:
             raise ClusterError(killed) from None
 
     def kill(self) -> None:
-        """Kill the node at once, like a power cut; no effect if it does not run."""
+        """Kill the node at once, as a power cut would; do nothing if it does not run."""
         self.is_up = False
         if self._process is not None and self._ended() is None:
             try:
@@ -211,12 +216,12 @@ class Node:
         self._signal("CONT")
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
-        """Replace `settings`; the process reads them at its next start."""
+        """Replace the node's settings, which the process reads at its next start."""
         self.settings = settings
         put_private(self.host, f"kafka-{self.placement.node_id}/server.properties", properties(settings))
 
     def death(self) -> ClusterError | None:
-        """The error with which it ended unexpectedly; None if it runs or was stopped."""
+        """Return the error with which the node ended unexpectedly; None if it runs or was stopped."""
         done = self._ended() if self.is_up else None
         if done is None:
             return None
@@ -225,19 +230,19 @@ class Node:
         return ClusterError(f"{self.placement.name} ended with status {done.returncode}: {message}", log)
 
     def log(self, start: int | None = None) -> bytes:
-        """Its log since its latest start, or since the start of that number (from 1)."""
+        """Return the log of one start (numbered from 1), by default of the latest."""
         return self._read(f"server-{start or self.starts}.log")
 
     def pause_log(self, start: int) -> bytes:
-        """The JVM's pause log since the start of that number (from 1); the oldest part may be gone."""
+        """Return the JVM's pause log of one start (numbered from 1); rotation may have removed its beginning."""
         return self._read(f"jvm-{start}.log.0") + self._read(f"jvm-{start}.log")
 
     def printed(self) -> Completed | None:
-        """Its output other than its log since its latest start; None if never started."""
+        """Return the output, other than the log, of the latest start; None if the node was never started."""
         return None if self._process is None else self._process.so_far()
 
     def remove(self) -> None:
-        """Delete the node's folder on its host, and the keys that its settings name."""
+        """Delete the node's folder on its host, and the key files that its settings name."""
         paths = [path for name, path in self.settings.items() if re.fullmatch(r"ssl\.(key|trust)store\.location", name)]
         paths += [self.folder] if self._has_folder else []
         if paths:
@@ -279,11 +284,11 @@ EXPERIMENT = "kafka_cluster"
 
 def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     """
-    Write the logs, the printed output and the settings of nodes to <run folder>/kafka_cluster/.
+    Write the logs, output and settings of nodes to <run folder>/kafka_cluster/.
 
-    Per node <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz of its second start, and so on), .jvm.log.gz of the
-    pauses of its JVM, .txt, .stderr.txt of what it printed, if anything, and .settings.json with `given` and
-    `effective` settings, secrets hidden.
+    Per node: <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz for its second start, and so on); .jvm.log.gz with
+    the JVM's pauses; .txt and .stderr.txt with its output, if there is any; and .settings.json with the `given` and
+    `effective` settings, without secrets.
     """
     started, files = now_utc(), []
 
@@ -296,7 +301,7 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
         role = "broker" if node.placement.is_broker else "controller"
         base = ".".join(filter(None, [stem, f"{role}-{node.placement.node_id}"]))
         for start in range(1, node.starts + 1):
-            # A log names each partition of each topic several times, and shrinks to a tenth.
+            # Compression leaves a tenth, because a log names each partition of each topic several times.
             for kind, log in (("server", node.log(start)), ("jvm", node.pause_log(start))):
                 if log or kind == "server":
                     name = f"{base}.{kind}{f'-{start}' if start > 1 else ''}.log.gz"

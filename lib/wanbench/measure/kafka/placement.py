@@ -1,4 +1,4 @@
-"""Where the nodes of a cluster run, and how large its brokers are."""
+"""Place the nodes of a cluster on hosts, and describe the size of its brokers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from wanbench.checks import check_fields, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host, Lab
 
-MOST_BROKERS = 9  # maximum, as each is a Java process, and in a local lab they share one machine
-MOST_CONTROLLERS = 5  # a quorum of five survives two failures; Kafka's documentation advises 3 or 5
+MOST_BROKERS = 9  # each broker is a Java process, and in a local lab all share one machine
+MOST_CONTROLLERS = 5  # a quorum of five survives two failures; Kafka's documentation recommends 3 or 5
 
 CLIENT_PORT = 9092
 BROKER_PORT = 9093
@@ -19,7 +19,7 @@ METRICS_PORT = 9404  # the port of Prometheus's exporter for JMX
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker as its clients see it; `metrics_port` serves its metrics over HTTP on the host's address."""
+    """A broker as clients see it. `metrics_port` is the port of its metrics over HTTP; None: it has none."""
 
     node_id: int
     host: Host
@@ -29,7 +29,7 @@ class Broker:
 
 @dataclass(frozen=True)
 class NodePlacement:
-    """The host and roles of a node."""
+    """The host of a node, and whether it is a broker, a controller or both."""
 
     node_id: int
     host: Host
@@ -47,12 +47,11 @@ class NodePlacement:
 
 def place_nodes(lab: Lab, brokers: Sequence[str], controllers: str | Sequence[str]) -> tuple[NodePlacement, ...]:
     """
-    Place each node on a host: the first of a region on `lab.host(region, 0)`, the second on `lab.host(region, 1)`.
+    Place each node on a host: the k-th node of a region (from 0) on `lab.host(region, k)`.
 
-    `brokers` are the region of each broker; number i has the node.id i + 1. `controllers` are the region of each
-    controller that is nothing else, with the node.ids that follow; or "combined": up to three of the brokers are
-    controllers as well, in different regions if there are as many. ParameterError if these are not regions of the lab,
-    or a region has too few hosts.
+    `brokers` are the regions of the brokers, whose node.ids count from 1. `controllers` are the regions of separate
+    controllers, whose node.ids follow, or "combined": up to three brokers are also controllers, in different regions if
+    possible. Raise ParameterError if the lab has no such region, or a region has too few hosts.
     """
     _check(lab, "brokers", brokers, 1, MOST_BROKERS)
     if controllers == "combined":
@@ -77,8 +76,8 @@ def _check(lab, name, regions, minimum, maximum):
             raise ParameterError(f"{name} names the region {region!r}; the lab has {', '.join(lab.hosts)}.")
         if wanted > (there := len(lab.hosts[region])):
             raise ParameterError(
-                f"{wanted} {name} in {region} need as many hosts there, and the lab has {there}: "
-                f"open it with hosts_per_region={wanted}."
+                f"{wanted} {name} in {region} need {wanted} hosts there, but the lab has {there}: open it with "
+                f"hosts_per_region={wanted}."
             )
 
 
@@ -89,22 +88,22 @@ MOST_PROCESSORS = 1_024
 @dataclass(frozen=True)
 class BrokerSize:
     """
-    The size of a broker; brokers of one name have one size.
+    The size of a broker. Brokers with the same size name have the same size.
 
     Parameters
     ----------
     processors : float, optional
-        Number of processors, 0.5 is half of one; None: no limit. The limit is a quota of a control group where the
-        kernel has one, which stops all threads of the broker once they have used up their share of 100 ms;
-        otherwise, and only below 1, the process is stopped and continued: see
+        Number of processors, for example 0.5 for half of one; None: no limit. A control group's CPU quota sets the
+        limit where the kernel allows it: all threads of the broker stop once they have used their share of 100 ms.
+        Elsewhere, and only below 1, the process is stopped and continued periodically: see
         `wanbench.measure.kafka.programs.processor_share`.
     link_bps : float, optional
-        Rate of the host's network, in bit/s: all that leaves its region shares it, and each link into the region
-        has it. For a region with one broker. None: the links stay as they are.
+        Network rate of the broker's host in bit/s, for a region with one broker: all traffic that leaves the region
+        shares this rate, and each link into the region has it. None: the links are unchanged.
     disk_bps : float, optional
-        Rate of the disk, in bit/s of data. No lab can give it yet: a trial that asks for it is refused, with why.
+        Disk rate in bit/s of data. No lab supports it yet: a trial with it is refused, with the reason.
     price_usd_per_hour : float, optional
-        Price of one such broker. It does not affect measurements.
+        Price of one such broker; it does not affect measurements.
     """
 
     name: str
@@ -133,7 +132,9 @@ class BrokerSize:
 
 
 def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
-    """Return the size of each broker, in order; `sizes` is one for all, or a tuple with one or None for each."""
+    """
+    Return the size of each broker, in order; `sizes` is one size for all, or a tuple with a size or None per broker.
+    """
     if isinstance(sizes, BrokerSize):
         return (sizes,) * n_brokers
     if len(sizes) != n_brokers:
@@ -142,7 +143,10 @@ def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
 
 
 def checked_sizes(sizes):
-    """One size, a tuple of sizes and None (lists become tuples), or None; ParameterError for anything else."""
+    """
+    Return a size, a tuple of sizes and None, or None, with lists turned into tuples; raise ParameterError for anything
+    else.
+    """
     if sizes is None or isinstance(sizes, BrokerSize):
         return sizes
     known = isinstance(sizes, list | tuple) and all(size is None or isinstance(size, BrokerSize) for size in sizes)

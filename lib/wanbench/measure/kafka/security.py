@@ -1,8 +1,8 @@
 """
-Encryption of clusters: TLS or mutual TLS of our own, and keys and certificates of users from files.
+Encrypt our own clusters by TLS or mutual TLS, and read keys and certificates of users from files.
 
-A certificate authority in memory issues the keys and certificates of our own cluster. Those of a host are written into
-its scratch folder, as PEM of mode 0600.
+A certificate authority in memory issues the keys and certificates of our own clusters. Each host gets its own in its
+scratch folder, as PEM files of mode 0600.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
 
 
 def authority(path: str | Path) -> bytes:
-    """Trusted certificates, from a PEM file of this machine."""
+    """Read trusted certificates from a PEM file on this machine."""
     content = _read("authority_file", path)
     _certificates("authority_file", path, content)
     return content
@@ -30,10 +30,11 @@ def authority(path: str | Path) -> bytes:
 
 def identity(certificate_file: str | Path, key_file: str | Path, password: Secret | None = None) -> bytes:
     """
-    Read an unencrypted private key (PKCS #8, as Java requires), and its certificates, from PEM files of this machine.
+    Read a private key and its certificates from PEM files on this machine; return both in one PEM, the key unencrypted
+    in PKCS #8, which Java requires.
 
-    ParameterError if a file cannot be read or holds something else, the password is wrong or missing, or the two do not
-    belong together.
+    Raise ParameterError if a file cannot be read or has other content, the password is wrong or missing, or the key
+    does not belong to the certificate.
     """
     chain = _certificates("certificate_file", certificate_file, _read("certificate_file", certificate_file))
     content = _read("key_file", key_file)
@@ -41,11 +42,8 @@ def identity(certificate_file: str | Path, key_file: str | Path, password: Secre
         passphrase = None if password is None else password.reveal().encode()
         key = serialization.load_pem_private_key(content, passphrase)
     except (ValueError, TypeError, UnicodeError):
-        raise ParameterError(
-            f"key_file {key_file} holds no private key in PEM that "
-            + ("needs no password" if password is None else f"{password} opens")
-            + "."
-        ) from None
+        how = "without a password" if password is None else f"with {password}"
+        raise ParameterError(f"key_file {key_file} has no private key in PEM that can be read {how}.") from None
     form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     if key.public_key().public_bytes(*form) != chain[0].public_key().public_bytes(*form):
         raise ParameterError(f"key_file {key_file} does not belong to the first certificate of {certificate_file}.")
@@ -53,7 +51,7 @@ def identity(certificate_file: str | Path, key_file: str | Path, password: Secre
 
 
 def pkcs8(key) -> bytes:
-    """An unencrypted private key in PEM, as PKCS #8, which Java requires."""
+    """Return a private key as unencrypted PEM in PKCS #8, which Java requires."""
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     return key.private_bytes(*form, serialization.NoEncryption())
 
@@ -70,27 +68,28 @@ def _certificates(parameter, path, content):
     try:
         return x509.load_pem_x509_certificates(content)
     except ValueError:
-        raise ParameterError(f"{parameter} {path} holds no certificates in PEM.") from None
+        raise ParameterError(f"{parameter} {path} has no certificates in PEM.") from None
 
 
 class Security:
     """
-    Settings of brokers, and matching ones of clients; `protocols` are those of the listeners. This one has no
-    encryption and no access control.
+    The security settings of brokers and clients; this base class has neither encryption nor access control.
+
+    `protocols` is the protocol of each listener.
     """
 
     kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")
 
     def broker_settings(self, host: Host) -> dict[str, str]:
-        """Settings of a broker or controller on `host`; puts their key files there."""
+        """Return the security settings of a broker or controller on `host`, after writing its key files there."""
         return {}
 
     def access(self) -> Access:
-        """What a client needs."""
+        """Return what a client needs to connect."""
         return Access()
 
     def describe(self) -> dict:
-        """For a manifest: JSON types, no secrets."""
+        """Return the entry in the manifest: JSON types, no secrets."""
         return {"kind": self.kind, "protocols": dict(self.protocols)}
 
     def __repr__(self):
@@ -99,7 +98,7 @@ class Security:
 
 class Tls(Security):
     """
-    TLS everywhere, including between brokers and to controllers; if `mutual`, clients must show a certificate too.
+    TLS on every connection, also between brokers and to controllers; with `mutual`, clients must show a certificate.
     """
 
     protocols = dict.fromkeys(LISTENERS, "SSL")
@@ -114,7 +113,7 @@ class Tls(Security):
         return self._authority.cert_pem.bytes()
 
     def identity_pem(self, address: str, common_name: str) -> bytes:
-        """A new key, and the certificate of a server at `address`."""
+        """Return a new private key and a certificate for a server at `address`."""
         return identity_pem(self._authority.issue_cert(address, common_name=common_name[:64]))
 
     def broker_settings(self, host: Host) -> dict[str, str]:
@@ -135,7 +134,7 @@ class Tls(Security):
 
 
 def security(wanted: str | Security) -> Security:
-    """Return the security that one of `KINDS` names; a Security is returned unchanged."""
+    """Return the security called "plain", "tls" or "mtls"; return a Security unchanged."""
     if isinstance(wanted, Security):
         return wanted
     if wanted not in KINDS:
@@ -144,6 +143,6 @@ def security(wanted: str | Security) -> Security:
 
 
 def identity_pem(issued: trustme.LeafCert) -> bytes:
-    """Private key (PKCS #8, as Java wants it) and certificates, in one PEM."""
+    """Return a private key (PKCS #8, as Java requires) and its certificates in one PEM."""
     key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
     return pkcs8(key) + b"".join(pem.bytes() for pem in issued.cert_chain_pems)

@@ -1,4 +1,4 @@
-"""Settings of a node: those in its server.properties, and the effective ones that it logs."""
+"""Build and check the settings in a node's server.properties, and read the effective settings from its log."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,19 +15,20 @@ BROKER_OWNED = re.compile(
     r"|controller\.(quorum\.(voters|bootstrap\.servers)|listener\.names)"
     r"|inter\.broker\.listener\.name|listener\.security\.protocol\.map|(listener\.name\..*)?(ssl|sasl)\..*"
 )
-# Settings of clients that follow from the cluster's addresses and security.
+# Client settings that are derived from the cluster's addresses and security.
 CLIENT_OWNED = re.compile(r"bootstrap\.servers|security\.protocol|sasl\.mechanism|ssl\.(key|trust)store\..*")
 _NAME = re.compile(r"[a-z0-9][A-Za-z0-9._-]*")
 _BLOCK = "KafkaConfig values:"
 _LINE = re.compile(r"\t([A-Za-z0-9._-]+) = ?(.*)")
-_OPEN = ("listener.name.", "rsm.config.", "rlmm.config.")  # prefixes of settings that brokers accept but do not log
+_NOT_LOGGED = ("listener.name.", "rsm.config.", "rlmm.config.")  # prefixes of settings that brokers accept unlogged
 
 
 def defaults(brokers: int) -> dict[str, str]:
     """
-    Return the default settings of our brokers; all others have Kafka's defaults. Consumers start at once and read from
-    a replica in their client.rack's region, topics are created only explicitly and free the disk when deleted, and nine
-    nodes fit on one machine.
+    Return our default broker settings; all others have Kafka's defaults.
+
+    Consumers start without a delay and read from a replica in the region of their client.rack. Topics are created only
+    explicitly, and deletion frees the disk soon. Small internal topics let nine nodes fit on one machine.
     """
     copies = str(min(3, brokers))
     return {
@@ -48,9 +49,9 @@ def defaults(brokers: int) -> dict[str, str]:
 
 def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
     """
-    Return settings in Kafka's notation, of brokers or, with `CLIENT_OWNED`, of clients.
+    Return settings of brokers, or of clients with `CLIENT_OWNED`, as text in Kafka's notation.
 
-    ParameterError if a name is not one of a setting, is one that the cluster sets itself, or a value is not one line.
+    Raise ParameterError if a name is malformed, the cluster sets it itself, or a value is not one line.
 
     >>> checked_settings({"num.io.threads": 4, "unclean.leader.election.enable": True})
     {'num.io.threads': '4', 'unclean.leader.election.enable': 'true'}
@@ -64,7 +65,7 @@ def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_
     checked = {}
     for name, value in settings.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ParameterError(f"setting {name!r}: its name must look like num.network.threads.")
+            raise ParameterError(f"setting {name!r} has a malformed name; allowed: names like num.network.threads.")
         if owned.fullmatch(name):
             raise ParameterError(f"the cluster sets {name} itself; leave it out of the settings.")
         text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -78,8 +79,10 @@ def node_settings(
     placement: NodePlacement, everyone: Sequence[NodePlacement], data_folder: str, security, wanted: Mapping[str, str]
 ) -> dict[str, str]:
     """
-    Return the content of a node's server.properties: `wanted`, checked, over `defaults`, with those of the placement
-    and the security.
+    Return the content of a node's server.properties.
+
+    It combines `defaults`, the checked settings `wanted`, and the settings that follow from placement and security;
+    later ones override earlier ones.
     """
     address = placement.host.address
     listeners = []
@@ -105,12 +108,12 @@ def node_settings(
 
 
 def properties(settings: Mapping[str, str]) -> str:
-    """Return the text of a properties file, as Java reads it."""
+    """Return settings as the text of a Java properties file."""
     return javaproperties.dumps(settings, timestamp=False)
 
 
 def effective_settings(log: bytes) -> dict[str, str]:
-    """Return the settings that a broker last logged; Kafka hides passwords there."""
+    """Return the settings that a broker last logged; Kafka hides passwords in them."""
     text = log.decode("utf-8", "replace")
     settings = {}
     for line in text[text.rfind(_BLOCK) :].splitlines()[1:] if _BLOCK in text else ():
@@ -122,5 +125,5 @@ def effective_settings(log: bytes) -> dict[str, str]:
 
 
 def unknown(wanted, effective) -> list[str]:
-    """Settings that a broker does not know and has ignored."""
-    return sorted(name for name in wanted if name not in effective and not name.startswith(_OPEN))
+    """Return the names of settings that a broker does not know and has ignored."""
+    return sorted(name for name in wanted if name not in effective and not name.startswith(_NOT_LOGGED))

@@ -116,6 +116,8 @@ class EnteredProcess(PolledProcess):
         return self._complete()
 
     def _end_now(self):
+        # The program in front, once stopped, cannot end with a status of its own when its child is gone.
+        self._front.send_signal(signal.SIGSTOP)
         self._signal(signal.SIGKILL)
         self._front.kill()
         self._front.wait()

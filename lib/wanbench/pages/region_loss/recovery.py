@@ -52,8 +52,8 @@ class Recovery(OverEpisodes):
         for name in self.settings:
             whole, worst, reads = (self.of(name, key).formatted_with_interval for key in SHOWN)
             parts.append(
-                f"“{name}”: outside the affected region no write was acknowledged for {whole} (median), and none to "
-                f"the worst partition for {worst}; the worst partition was not read for {reads}."
+                f"“{name}”: outside the affected region no write was acknowledged for a median of {whole}, and none "
+                f"to the worst partition for {worst}; the worst partition was not read for {reads}."
             )
         return " ".join(parts)
 

@@ -87,7 +87,7 @@ class DetectionSession(ConcurrentSession):
         view = self._cluster.ask(self.host, "topics", internal=True)
         less = leadership.without_replica if self.settings.take_out else leadership.without_leader
         order = less(view, node_id)
-        leadership.merge(self._original, leadership.remember(self._cluster.first_order, view, order))
+        leadership.merge(self._original, leadership.save_order(self._cluster.original_order, view, order))
         self._demoted.add(node_id)
         if not order:
             return 0
@@ -107,7 +107,7 @@ class DetectionSession(ConcurrentSession):
         if self._original:
             self._attempt(lambda: self._cluster.ask(self.host, "lead", replicas=self._original, others=True))
             self._attempt(lambda: self._cluster.ask(self.host, "elect"))
-            leadership.forget(self._cluster.first_order, self._original)
+            leadership.drop_partitions(self._cluster.original_order, self._original)
         self._stop()
         if self._made:
             self._attempt(lambda: self._cluster.ask(self.host, "delete_topic", name=self._topic))
@@ -118,7 +118,7 @@ class DetectionSession(ConcurrentSession):
 
 def fed(probe: Program, nodes: Sequence[int], settings):
     """Yield the probe's new latencies since the last call, in order, as (known_at_s, node_id, latency in ms)."""
-    for line in probe.news():
+    for line in probe.new_lines():
         if not isinstance(line, list) or isinstance(line[0], str) or line[3:] == ["after"]:
             continue
         partition, due, latency, *why = line

@@ -160,8 +160,8 @@ def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
         explained.add(f"{flag.region}: {flag.cause}")
     rest = rows[~rows.cause.isin(explained)]
     for (rule, cause), group in rest.groupby(["rule", "cause"], sort=False):
-        also = f" and {count(len(group) - 1, 'other row')}" if len(group) > 1 else ""
-        sentences.append(f"{rule}: {group.found.iloc[0]}{also}: {cause}.")
+        also = f", also of {count(len(group) - 1, 'other row')}" if len(group) > 1 else ""
+        sentences.append(f"{rule}: {group.found.iloc[0]}. Likely cause{also}: {cause}.")
     return Report(flags, tuple(sentences))
 
 

@@ -1,4 +1,5 @@
 """
-Programs that run on the lab's hosts: by `python -m`, or copied as single files where the standard library is enough.
-Apart from Java, nothing else runs there. This package imports nothing, because programs must start quickly.
+Programs that run on the lab's hosts, as modules (`python -m`) or, if they need only the standard library, as single
+copied files. Nothing else of this library runs there. This package imports nothing, because programs must start
+quickly.
 """

@@ -1,13 +1,14 @@
 """
-Send one administrative request to a cluster: `python -m wanbench.measure.kafka.programs.admin <settings file> <verb>
-[<arguments in JSON>]`.
+Send one administrative request to a cluster.
 
-The settings file holds kafka-python's keywords in JSON. The answer is one line of JSON on stdout, {"answer": ...} or
-{"error": {"kind": ..., "message": ...}} with Kafka's own name and message; the status is 0 or 3. Settings are never
-printed.
+    python -m wanbench.measure.kafka.programs.admin <settings file> <verb> [<arguments in JSON>]
 
-kafka-python, because librdkafka can neither reassign partitions nor tell which broker answered or where a leader's log
-ends, and each start of Kafka's own tools takes one to two seconds of a measured schedule.
+The settings file holds keyword arguments for kafka-python in JSON. The answer is one line of JSON on stdout, {"answer":
+...} or {"error": {"kind": ..., "message": ...}} with Kafka's name of the error and its message; the exit status is 0 or
+3. Settings are never printed.
+
+The program uses kafka-python, because librdkafka can neither reassign partitions nor report which broker answered or
+where a leader's log ends, and Kafka's own tools take one to two seconds to start, within a measured schedule.
 """
 
 import inspect
@@ -30,16 +31,16 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.structs import TopicPartition
 
-REFUSED = 3
-CONNECT_S = 15.0  # default timeout of the search for a broker
-REQUEST_S = 30.0  # default timeout of one answer: Kafka's own request.timeout.ms
+REFUSED = 3  # exit status after an error
+CONNECT_S = 15.0  # default timeout for reaching a broker
+REQUEST_S = 30.0  # default timeout for one answer, that of Kafka's request.timeout.ms
 CONNECT_MS = 3000  # timeout of a connection to one broker, before another is tried
-PAUSE_S = 0.1
+PAUSE_S = 0.1  # pause before a request is retried
 POLL_S = 0.05  # interval of polling the brokers' metadata
-# Replica ids of a requester: the latest offset is the high watermark for CONSUMER, the log's end for DEBUGGER.
+# Replica ids in requests: for CONSUMER, a leader's latest offset is the high watermark; for DEBUGGER, the log's end.
 CONSUMER, DEBUGGER = -1, -2
-BROKER = 4  # Kafka's number of the type of resources whose settings are asked for
-# Sources of settings: the cluster's default, the file server.properties, and Kafka's default.
+BROKER = 4  # Kafka's resource type for the settings of a broker
+# Sources of settings that do not change at run time: cluster defaults, server.properties, and Kafka's defaults.
 GIVEN_AT_START = (3, 4, 5)
 
 _PERMANENT = (
@@ -56,7 +57,7 @@ class Unreachable(errors.KafkaError):
 
 
 class Refused(errors.KafkaError):
-    """Kafka refused something; `kind` is Kafka's name of the error."""
+    """Kafka refused a request; `kind` is Kafka's name of the error."""
 
     def __init__(self, error: type[errors.KafkaError], reason: str | None = None):
         self.kind = error.__name__
@@ -64,14 +65,16 @@ class Refused(errors.KafkaError):
 
 
 def refuse(code: int, reason: str | None = None) -> None:
-    """Raise `Refused` for an error code, with this reason or Kafka's own; nothing for code 0."""
+    """Raise `Refused` for an error code other than 0, with the given reason or Kafka's own."""
     if code:
         raise Refused(errors.for_code(code), reason)
 
 
 class Connections(KafkaConnectionManager):
     """
-    Records why connections failed (`failures`, by address), and raises permanent errors during the search for a broker.
+    A connection manager that records failed connections, and raises permanent errors at once during bootstrap.
+
+    `failures` maps each address to its last error.
     """
 
     def __init__(self, net, **settings):
@@ -84,7 +87,7 @@ class Connections(KafkaConnectionManager):
         timeout_ms = min(timeout_ms or CONNECT_MS, CONNECT_MS)
         connection = super().get_connection(node_id, timeout_ms, **options)
         if fresh:
-            # kafka-python waits for the answer to a TLS handshake without end.
+            # kafka-python waits for the answer to a TLS handshake without a timeout.
             error = errors.KafkaTimeoutError(f"no connection after {timeout_ms / 1000:.1f} s")
             timer = self._net.call_later(
                 timeout_ms / 1000, lambda: connection.init_future.is_done or connection.close(error)
@@ -96,7 +99,7 @@ class Connections(KafkaConnectionManager):
         return connection
 
     async def _build_transport(self, node, timeout_at=None):
-        # kafka-python drops data that comes with the end of a connection: that is how brokers refuse a password.
+        # kafka-python drops data that arrives with the end of a connection; brokers refuse a password in this way.
         transport = await super()._build_transport(node, timeout_at=timeout_at)
         receive = transport._sock_recv
 
@@ -123,11 +126,11 @@ class Connections(KafkaConnectionManager):
 
 class Admin(KafkaAdminClient):
     """
-    An admin client that has found the cluster.
+    An admin client that is connected to the cluster.
 
-    `settings` are keywords of kafka-python: bootstrap_servers, security_protocol and so on; `connect_s` and `request_s`
-    how long to look for a broker, and to wait for one answer. Raises Unreachable, with the last reason for each
-    address, or the KafkaError with which the cluster refuses.
+    `settings` are keyword arguments for kafka-python: bootstrap_servers, security_protocol and so on. `connect_s` and
+    `request_s` are the timeouts for reaching a broker and for one answer. Raise Unreachable, with the last error of
+    each address, if no broker answers, or the KafkaError with which the cluster refuses the client.
     """
 
     def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
@@ -152,14 +155,14 @@ class Admin(KafkaAdminClient):
         return [broker.node_id for broker in self.connections.cluster.brokers()]
 
     def request(self, request, node_id: int | None = None) -> dict:
-        """The response of a broker, by default of any."""
+        """Return the response of a broker, by default of any; raise KafkaError if there is none."""
         (answer,) = self.requests([(node_id, request)])
         if isinstance(answer, errors.KafkaError):
             raise answer
         return answer
 
     def requests(self, asked: list[tuple]) -> list[dict | errors.KafkaError]:
-        """Responses to concurrent requests, each given as node_id and request; the error of one without a response."""
+        """Send (node_id, request) pairs concurrently; return for each its response, or the error if there is none."""
         return self.connections.run(self._responses, asked)
 
     async def _responses(self, asked):
@@ -190,8 +193,10 @@ def message(error: BaseException) -> str:
 
 def cluster(admin: Admin) -> dict:
     """
-    Describe brokers and controller: "version", the brokers' or an older one that they support; "controller", the node
-    that leads the controllers (None where the client may not ask); "brokers": node_id, host, port, rack, is_fenced.
+    Describe the brokers and the controller.
+
+    "version" is the brokers' version, or an older one that they support; "controller" is the node that leads the
+    controllers (None if the client may not ask); "brokers" is a list of node_id, host, port, rack and is_fenced.
     """
     brokers = [
         {
@@ -214,8 +219,9 @@ def cluster(admin: Admin) -> dict:
 
 def topics(admin: Admin, names: list[str] | None = None, internal: bool = False) -> list[dict]:
     """
-    List topics with their partitions: partition, leader (None: none), replicas, isr. Without names, all topics; Kafka's
-    own only with `internal`.
+    List topics with their partitions: partition, leader (None: no leader), replicas, isr.
+
+    Without `names`, list all topics; Kafka's internal ones only with `internal`.
     """
     rows = []
     for topic in admin.describe_topics(names):
@@ -228,7 +234,7 @@ def topics(admin: Admin, names: list[str] | None = None, internal: bool = False)
 
 
 def topic_row(topic: dict) -> dict:
-    """A topic in kafka-python's metadata, in the form that `topics` returns."""
+    """Convert a topic from kafka-python's metadata to the form that `topics` returns."""
     partitions = [
         {
             "partition": row["partition_index"],
@@ -251,9 +257,10 @@ def create_topic(
     wait_s: float = 30.0,
 ) -> dict:
     """
-    Make a topic, wait until every answering broker knows a leader of every partition, and return it as `topics` does.
+    Create a topic, wait until every broker that answers knows a leader of every partition, and return it as `topics`
+    does.
 
-    `placement` names the replicas of each partition, the preferred leader first, in place of `partitions` and
+    `placement` lists the replicas of each partition, the preferred leader first; it replaces `partitions` and
     `replication`.
     """
     wanted: dict = {"configs": {key: str(value) for key, value in (settings or {}).items()}}
@@ -269,25 +276,25 @@ def create_topic(
         leaders = [partition["leader_id"] for partition in topic["partitions"]]
         return not topic["error_code"] and len(leaders) == count and min(leaders) >= 0
 
-    return topic_row(_everywhere(admin, name, is_ready, wait_s, "has no leaders yet"))
+    return topic_row(_await_everywhere(admin, name, is_ready, wait_s, "has no leaders yet"))
 
 
 def delete_topic(admin: Admin, name: str, wait_s: float = 30.0) -> None:
-    """Delete a topic and wait until no answering broker knows it."""
+    """Delete a topic, and wait until no broker that answers knows it."""
     (answer,) = admin.delete_topics([name], raise_errors=False, timeout_ms=int(wait_s * 1000))["topics"]
     refuse(answer["error_code"], answer.get("error_message"))
     gone = errors.UnknownTopicOrPartitionError.errno
-    _everywhere(admin, name, lambda topic: topic["error_code"] == gone, wait_s, "is still known")
+    _await_everywhere(admin, name, lambda topic: topic["error_code"] == gone, wait_s, "is still known")
 
 
 def metadata_request(names: list[str] | None) -> MetadataRequest:
-    """A request for the metadata of these topics, or (None) all."""
+    """Return a request for the metadata of these topics; None: all topics."""
     asked = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
     return MetadataRequest(topics=asked, allow_auto_topic_creation=False)
 
 
-def _everywhere(admin, name, is_done, wait_s, problem):
-    """A topic's metadata, once `is_done` holds for that of each answering broker."""
+def _await_everywhere(admin, name, is_done, wait_s, problem):
+    """Wait until `is_done` is true for a topic's metadata at every broker that answers; return the metadata of one."""
     end = time.monotonic() + wait_s
     while True:
         nodes = admin.nodes()
@@ -304,7 +311,7 @@ def _everywhere(admin, name, is_done, wait_s, problem):
 
 
 def elect(admin: Admin) -> dict:
-    """Elect the preferred leaders of all topics; returns the number of changes."""
+    """Elect the preferred leaders of all topics; return the number of changed leaders."""
     answer = admin.elect_leaders(0, None, raise_errors=False).to_dict()
     refuse(answer.get("error_code", 0))
     changed = 0
@@ -319,12 +326,13 @@ def elect(admin: Admin) -> dict:
 
 def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], wait_s: float = 30.0, others: bool = False) -> dict:
     """
-    Reorder the replicas of partitions and elect the first in-sync replica of each; no data move. With `others` the
-    replicas may change: new ones are copied first, which is awaited.
+    Reorder the replicas of partitions, and elect the first replica of each as its leader if it is in sync. No data
+    move.
 
-    `replicas` has, by topic and number of partition, its replicas in the new order. A topic or partition that is not
-    there is left out, and one whose replicas are others by now is refused. Returns "ordered": partitions that now have
-    the order; "led": of these, led by the first; "missing": those left out.
+    `replicas` maps topic and partition number to the new order. A missing topic or partition is skipped; a partition
+    whose replicas are a different set is refused, unless `others` is set: new replicas are then copied and awaited.
+    Returns the numbers of partitions that have the new order ("ordered"), of these led by the first replica ("led"),
+    and skipped ("missing").
     """
     there = _partitions(admin, replicas)
     wanted = {at: replicas[at.topic][str(at.partition)] for at in there}
@@ -344,7 +352,7 @@ def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], wait_s: float 
         led = [at for at in ordered if there[at]["leader"] == wanted[at][0]]
         if len(led) == len(wanted) or time.monotonic() > end:
             break
-        if len(ordered) == len(wanted):  # those whose first replica is not in sync stay as they are
+        if len(ordered) == len(wanted):  # partitions whose first replica is not in sync keep their leader
             able = defaultdict(list)
             for at in ordered:
                 if wanted[at][0] in there[at]["isr"] and at not in led:
@@ -369,7 +377,7 @@ def _partitions(admin, replicas) -> dict:
 
 
 def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, str | None]:
-    """The settings of a broker that were changed while it ran, or all."""
+    """Return the settings of a broker that were changed while it ran; all settings with `everything`."""
     asked = DescribeConfigsRequest(resources=[(BROKER, str(broker), None)], include_synonyms=False)
     (result,) = admin.request(asked, broker)["results"]
     refuse(result["error_code"], result["error_message"])
@@ -382,8 +390,10 @@ def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, s
 
 def log_ends(admin: Admin, topic: str) -> list[dict]:
     """
-    Return the ends of each partition, as offsets after the last record: high_watermark, up to which consumers may read,
-    and end, of the leader's log.
+    Return the end offsets of each partition: the high watermark, up to which consumers can read, and the end of the
+    leader's log.
+
+    Both are offsets after the last record.
     """
     numbers_of = defaultdict(list)
     for row in topics(admin, [topic])[0]["partitions"]:
@@ -398,7 +408,7 @@ def log_ends(admin: Admin, topic: str) -> list[dict]:
 
 
 def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
-    """The latest offset of each partition of a leader, as reported to a replica."""
+    """Return the latest offset of each partition of a leader, as the leader reports it to this replica id."""
     kind = ListOffsetsRequest.ListOffsetsTopic
     asked = [kind.ListOffsetsPartition(partition_index=number, timestamp=-1) for number in numbers]
     request = ListOffsetsRequest(
@@ -412,12 +422,12 @@ def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
 
 
 VERBS = {verb.__name__: verb for verb in (cluster, topics, create_topic, delete_topic, elect, lead, settings, log_ends)}
-# Read-only verbs, which are retried on another broker if one does not answer.
-READING = {"cluster", "topics", "settings", "log_ends"}
+# Verbs that are retried on another broker if one does not answer.
+READ_ONLY = {"cluster", "topics", "settings", "log_ends"}
 
 
-def answered(settings: dict, verb: str, question: dict) -> dict:
-    """The answer or the error, in printed form."""
+def respond(settings: dict, verb: str, question: dict) -> dict:
+    """Run a verb; return the object to print, an answer or an error. Requests are retried while connections fail."""
     waits = {name: question.pop(name) for name in ("connect_s", "request_s") if name in question}
     takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
     if unknown := sorted(set(question) - set(takes)):
@@ -428,18 +438,18 @@ def answered(settings: dict, verb: str, question: dict) -> dict:
         while True:
             try:
                 return {"answer": VERBS[verb](admin, **question)}
-            except errors.UnknownBrokerIdError:  # this client does not know the controller yet: nothing was sent
+            except errors.UnknownBrokerIdError:  # the client does not know the controller yet, and has sent nothing
                 if time.monotonic() > end:
                     raise
                 admin = Admin(settings, **waits)
             except errors.UnknownTopicOrPartitionError:
-                if verb == "delete_topic" and asked_before:  # the answer to an earlier question was lost
+                if verb == "delete_topic" and asked_before:  # an earlier request was carried out, its answer lost
                     return {"answer": None}
-                if verb not in READING or time.monotonic() > end:
+                if verb not in READ_ONLY or time.monotonic() > end:
                     raise
             except errors.KafkaError as error:
-                # To delete twice harms nothing, and the broker that was asked may be one that is being restarted.
-                if verb not in {*READING, "delete_topic"} or not error.retriable or time.monotonic() > end:
+                # Deleting twice is harmless, and the broker may have failed to answer because it is restarting.
+                if verb not in {*READ_ONLY, "delete_topic"} or not error.retriable or time.monotonic() > end:
                     raise
                 asked_before = True
             time.sleep(PAUSE_S)
@@ -454,13 +464,15 @@ def _error(kind, message):
 
 
 def read_arguments(path: str, question: str = "{}") -> tuple[dict, dict]:
-    """The client's settings from a file, and a question from JSON; silences kafka-python's log."""
+    """Return the client's settings from a file and the verb's arguments from JSON; silence kafka-python's log."""
     logging.disable(logging.CRITICAL)
     return json.loads(Path(path).read_text()), json.loads(question)
 
 
-def say(line: dict, secret: str | None) -> None:
-    """Print a line of JSON, without the secret if it is an error: in an answer, a topic may have a password's name."""
+def print_line(line: dict, secret: str | None) -> None:
+    """
+    Print a line of JSON; hide the secret if the line is an error. In answers it stays: a topic may have the same name.
+    """
     text = json.dumps(line)
     if secret and "error" in line:
         text = text.replace(json.dumps(secret)[1:-1], "(hidden)")
@@ -469,8 +481,8 @@ def say(line: dict, secret: str | None) -> None:
 
 def main(path: str, verb: str, *question: str) -> int:
     settings, asked = read_arguments(path, *question)
-    printed = answered(settings, verb, asked)
-    say(printed, settings.get("sasl_plain_password"))
+    printed = respond(settings, verb, asked)
+    print_line(printed, settings.get("sasl_plain_password"))
     return REFUSED if "error" in printed else 0
 
 

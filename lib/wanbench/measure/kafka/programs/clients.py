@@ -1,8 +1,9 @@
 """
-Shared by the programs that send and receive records: the record, its schedule, librdkafka's settings, output and ends.
+Code that the programs which send and receive records share: records, schedules, librdkafka's settings, and output.
 
-A record is its head (kind, number of the sending process, sequence, intended send time in Unix ns of the sender's
-clock, CRC-32 of all the rest or 0, big-endian) and its body. Every program prints JSON, one value per line.
+A record is a head and a body. The head holds, big-endian: the kind, the number of the sending process, the sequence
+number, the intended send time (Unix ns by the sender's clock), and a CRC-32 of the rest, or 0. Every program prints
+JSON, one value per line.
 """
 
 import argparse
@@ -21,16 +22,16 @@ from functools import partial
 HEAD = struct.Struct(">4sHQQI")
 RECORD, WARM_UP = b"wbR1", b"wbW1"
 NS = 1_000_000_000
-WARM_UP_S = 90.0  # timeout of the first connections: the cluster may be electing leaders
-FLUSH_S = 5.0  # timeout of a warm-up, before it is retried on the remaining partitions
+WARM_UP_S = 90.0  # timeout of all warm-ups, long because the cluster may be electing leaders
+FLUSH_S = 5.0  # timeout of one warm-up, before it is retried on the remaining partitions
 LOOK_S = 0.1  # interval of checks for the file that stops a program
-NAP_S = 0.05  # the longest sleep: how soon a stop is noticed
-PRINT_S = 0.2  # buffering time of lines, and so the delay seen by watchers
-MOST_TEXT = 200  # characters of an error's text
-MOST_ERRORS = 20
-PRIORITY = -10
-# Values below 2,048 are exact, and above that their first 11 bits are kept: an error of 0.1 % at most, in the buckets
-# of an HdrHistogram of three digits.
+NAP_S = 0.05  # longest sleep, and so the delay until a stop is noticed
+PRINT_S = 0.2  # interval of printing buffered lines, and so the delay until watchers see them
+MOST_TEXT = 200  # maximum number of characters of an error's text
+MOST_ERRORS = 20  # maximum number of different errors that are counted
+PRIORITY = -10  # change of the nice value
+# Histogram buckets are those of an HdrHistogram with three digits: values below 2,048 are exact, larger values keep
+# their first 11 bits, which is an error of at most 0.1 %.
 _EXACT_BITS = 11
 _OF_CONSUMERS = (
     "auto.", "client.rack", "enable.auto.", "fetch.", "group.", "heartbeat.", "isolation.", "max.poll.",
@@ -50,15 +51,15 @@ OPTIONS = {
     "number": (int, "of this process, from 0"),
     "group": (str, "name of the group"),
     "members": (int, "of the group, for each topic"),
-    "nodes": (str, "node_id of the leader of each partition, as 1,2,3"),
-    "producers": (json.loads, "JSON list of the numbers of the producers here"),
-    "producers-in-all": (int, "producers of all processes"),
-    "offsets-ns": (json.loads, "JSON list: this host's clock less that of each producing process"),
+    "nodes": (str, "node_id of the leader of each partition, such as 1,2,3"),
+    "producers": (json.loads, "JSON list of the numbers of this process's producers"),
+    "producers-in-all": (int, "number of producers in all processes"),
+    "offsets-ns": (json.loads, "JSON list: this host's clock minus the clock of each producing process"),
     "rate": (float, "records/s of all producers"),
     "length-s": (float, "length of the schedule"),
-    "interval-ns": (int, "from one record to the next"),
-    "interval-us": (int, "between two records to a broker"),
-    "limit-us": (int, "a slower record is late"),
+    "interval-ns": (int, "time from one record to the next"),
+    "interval-us": (int, "time between two records to a broker"),
+    "limit-us": (int, "a record is late after this time"),
     "payload": (str, "file of lines of --record-bytes each"),
     "record-bytes": (int, "size of a record"),
     "acks": (str, "0, 1 or all"),
@@ -67,12 +68,12 @@ OPTIONS = {
     "go-file": (str, "JSON with start_ns, created when all may start"),
     "stop-file": (str, "end once this file exists"),
     "ended-file": (str, "created when the traffic has ended"),
-    "end-file": (str, "JSON with expected and within_s, there at the end"),
-}  # type and meaning of the options of all programs
+    "end-file": (str, "JSON with expected and within_s, created at the end"),
+}  # type and help text of the options of all programs
 
 
 def read_arguments(description: str, names: str) -> argparse.Namespace:
-    """Read the options of these names (separated by spaces) from the command line; all but settings are required."""
+    """Read command-line options; `names` lists them, separated by spaces. All but settings are required."""
     parser = argparse.ArgumentParser(description=description)
     for name in names.split():
         kind, text = OPTIONS[name]
@@ -83,8 +84,9 @@ def read_arguments(description: str, names: str) -> argparse.Namespace:
 
 def client_settings(path: str, more: dict, role: str | None = None) -> dict:
     """
-    Return librdkafka's settings of a client: addresses and security from a JSON file, and those of `more` that apply to
-    the role, "producer" or "consumer", if one is given.
+    Return librdkafka's settings of a client: those of a JSON file (addresses and security), and `more`.
+
+    With a `role`, "producer" or "consumer", settings in `more` that apply only to the other role are left out.
     """
     with open(path, "rb") as file:
         settings = json.load(file)
@@ -93,13 +95,13 @@ def client_settings(path: str, more: dict, role: str | None = None) -> dict:
 
 
 def error_name(error) -> str:
-    """librdkafka's name of an error, also of one inside an exception; else the exception's class."""
+    """Return librdkafka's name of an error or of an exception that wraps one; for other exceptions, their class."""
     kafka = error.args[0] if isinstance(error, Exception) and error.args else error
     return kafka.name() if hasattr(kafka, "name") else type(error).__name__
 
 
 def count_error(counts: Counter, error) -> None:
-    """Count an error, by its name and text, if it is one of the first `MOST_ERRORS` different ones."""
+    """Count an error by name and text; only the first `MOST_ERRORS` different errors are counted."""
     key = error_name(error), (error.str() if hasattr(error, "str") else str(error))[:MOST_TEXT]
     if len(counts) < MOST_ERRORS or key in counts:
         counts[key] += 1
@@ -110,17 +112,20 @@ def count_error(counts: Counter, error) -> None:
 
 def record(kind: bytes, producer: int, sequence: int, intended_ns: int, body: bytes) -> bytes:
     """
-    A record with its checksum, as long as its head and its body.
+    Return a record with its checksum.
 
     >>> made = record(RECORD, 2, 7, 1_000, b"..")
-    >>> len(made) == HEAD.size + 2, opened(made), opened(made + b"!"), opened(b"?")
+    >>> len(made) == HEAD.size + 2, parse_record(made), parse_record(made + b"!"), parse_record(b"?")
     (True, (2, 7, False), (None, None, True), (None, None, True))
     """
     return HEAD.pack(kind, producer, sequence, intended_ns, _sum(kind, producer, sequence, intended_ns, body)) + body
 
 
-def opened(value: bytes | None) -> tuple[int | None, int | None, bool] | None:
-    """Producer, sequence and whether damaged (then both are None); None for a warm-up record."""
+def parse_record(value: bytes | None) -> tuple[int | None, int | None, bool] | None:
+    """
+    Return a record's producer, its sequence number (None and None if damaged), and whether it is damaged; return None
+    for a warm-up record.
+    """
     if value is not None and len(value) >= HEAD.size:
         *head, checksum = HEAD.unpack_from(value)
         kind, producer, sequence, _ = head
@@ -143,7 +148,7 @@ def n_records(rate: float, length_s: float) -> int:
 
 def bucket(value: int) -> int:
     """
-    Return the smallest value in the same bucket.
+    Return the smallest value in the histogram bucket of a value.
 
     >>> [bucket(value) for value in (-5, 2_047, 2_049, 100_001)]
     [0, 2047, 2048, 99968]
@@ -155,7 +160,7 @@ def bucket(value: int) -> int:
 
 
 def flat(counts: dict[int, int]) -> list[int]:
-    """Return counts by value as one list, values ascending: value, count, value, count."""
+    """Flatten counts by value into one list, in ascending order: value, count, value, count."""
     return [number for pair in sorted(counts.items()) for number in pair]
 
 
@@ -169,7 +174,7 @@ def on_stop(handler: Callable) -> None:
 
 
 def await_file(path: str, is_over: Callable[[], bool], nap_s: float = 0.02) -> dict | None:
-    """Wait for a file, and return its JSON object; None once `is_over()` holds."""
+    """Wait until a file exists and return its JSON object; return None as soon as `is_over()` is true."""
     while not is_over():
         if os.path.exists(path):
             with open(path, "rb") as file:
@@ -180,8 +185,9 @@ def await_file(path: str, is_over: Callable[[], bool], nap_s: float = 0.02) -> d
 
 def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[], bool]) -> int:
     """
-    Get a record acknowledged for each key, with retries; returns how many are not after `WARM_UP_S`. `send` takes a key
-    and librdkafka's on_delivery; `flush` the seconds to wait for answers.
+    Send a record for each key until it is acknowledged; return how many keys were not within `WARM_UP_S`.
+
+    `send` takes a key and librdkafka's on_delivery callback; `flush` takes the seconds to wait for answers.
     """
     left, end_s = set(keys), time.monotonic() + WARM_UP_S
 
@@ -191,7 +197,7 @@ def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[
 
     while left and not is_over() and time.monotonic() < end_s:
         for key in sorted(left):
-            with suppress(Exception):  # a partition that the client does not know yet
+            with suppress(Exception):  # the client may not know the partition yet
                 send(key, partial(answered, key))
         flush(FLUSH_S)
         if left:
@@ -199,14 +205,15 @@ def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[
     return len(left)
 
 
-def put_first() -> None:
+def raise_priority() -> None:
     """
-    Raise this process's priority if permitted: a load generator should not wait. Linux may share processors among
-    sessions first (man 7 sched, "The autogroup feature"): where this process has a session of its own, that gets
-    priority too.
+    Raise this process's priority if permitted, because a load generator should not wait for a processor.
+
+    Linux may share processors among sessions first (man 7 sched, "The autogroup feature"), so a process that leads its
+    own session raises the session's priority too.
     """
     with suppress(OSError):
-        os.nice(PRIORITY)  # relative: the whole measurement may have been raised
+        os.nice(PRIORITY)  # relative, because the whole measurement may have a raised priority
     if os.getsid(0) == os.getpid():
         with suppress(OSError), open("/proc/self/autogroup", "w") as session:
             session.write(str(PRIORITY))
@@ -216,12 +223,12 @@ def put_first() -> None:
 
 
 def line(value) -> str:
-    """A value as one line of JSON."""
+    """Return a value as one line of JSON."""
     return json.dumps(value, separators=(",", ":")) + "\n"
 
 
 def put(text: str) -> None:
-    """Write to stdout at once, bypassing Python's buffers, so that a signal handler may interrupt."""
+    """Write to stdout at once, without Python's buffers, so that signal handlers can also write."""
     left = text.encode()
     while left:
         left = left[os.write(1, left) :]
@@ -229,27 +236,28 @@ def put(text: str) -> None:
 
 class Lines:
     """
-    Buffered output lines, printed soon. The first has `origin_ns`, a Unix time; all times after it are whole
-    microseconds since then.
+    Buffered output lines, printed within about `PRINT_S`.
+
+    The first line has `origin_ns`, a Unix time in ns; all times in later lines are whole microseconds since then.
     """
 
     def __init__(self, program: str, **about):
         self.origin_ns = time.time_ns()
         self._waiting: deque[str] = deque()
         self._flushed_s = time.monotonic()
-        self.say({"program": program, "format": 1, "origin_ns": self.origin_ns, **about})
+        self.write({"program": program, "format": 1, "origin_ns": self.origin_ns, **about})
         self.flush()
 
     def now(self) -> int:
         return (time.time_ns() - self.origin_ns) // 1_000
 
-    def say(self, value) -> None:
+    def write(self, value) -> None:
         """Print a value soon; thread-safe."""
         self._waiting.append(line(value))
 
     def client_error(self, error) -> None:
         """Log an error from librdkafka: ["error", at, its name, its text]."""
-        self.say(("error", self.now(), error.name(), error.str()[:MOST_TEXT]))
+        self.write(("error", self.now(), error.name(), error.str()[:MOST_TEXT]))
 
     def logger(self) -> logging.Logger:
         """
@@ -267,7 +275,7 @@ class Lines:
             name, _, text = map(str, record.args)
         else:
             name, text = "LOG", record.getMessage()
-        self.say(("error", self.now(), name, text[:MOST_TEXT]))
+        self.write(("error", self.now(), name, text[:MOST_TEXT]))
 
     def flush(self, *_) -> None:
         """Print buffered lines; safe in a signal handler."""
@@ -283,17 +291,21 @@ class Lines:
             self.flush()
 
     def end(self, status: int = 0, **about) -> None:
-        """Print the last line, an object with `ended`, and end at once: librdkafka would wait for the undeliverable."""
-        self.say({"ended": self.now(), **about})
+        """
+        Print the last line, an object with `ended`, and exit at once: librdkafka would wait to deliver outstanding
+        records.
+        """
+        self.write({"ended": self.now(), **about})
         self.flush()
         os._exit(status)
 
 
 class Paced:
     """
-    Sends records at fixed times through `producer` (a confluent_kafka.Producer or equivalent), whether or not earlier
-    ones were answered, until stopped by a signal or file. A subclass defines `send`. `due` counts the records that came
-    due.
+    Send records at fixed times, without waiting for answers, until stopped by a signal or a file.
+
+    `producer` is a confluent_kafka.Producer or an equivalent; a subclass defines `send`. `due` counts the records that
+    came due.
     """
 
     def __init__(self, producer, lines: Lines, arguments, n_partitions: int, body: bytes):
@@ -306,7 +318,7 @@ class Paced:
         self.stopped = True
 
     def warm_up(self) -> int:
-        """Get one record acknowledged by every partition; returns how many failed."""
+        """Get one record acknowledged by every partition; return the number of partitions that did not acknowledge."""
         value = record(WARM_UP, 0, 0, 0, self.body)
         return warm_up(
             range(self.n_partitions),
@@ -322,7 +334,7 @@ class Paced:
         raise NotImplementedError
 
     def run(self, start_ns: int, interval_ns: float) -> None:
-        """Send each record when due, or at once if overdue, until stopped."""
+        """Send each record when it is due, or at once if it is overdue, until stopped."""
         while not self.stopped:
             intended_ns = start_ns + round(self.due * interval_ns)
             while (left_ns := intended_ns - time.time_ns()) > 0 and not self.stopped:
@@ -336,7 +348,7 @@ class Paced:
             self.look()
 
     def look(self) -> None:
-        """Print lines and look for the file that stops it, each if it is time."""
+        """Print buffered lines, and check for the stop file, at their intervals."""
         self.lines.tick()
         if time.monotonic() - self._looked_s > LOOK_S:
             self._looked_s = time.monotonic()

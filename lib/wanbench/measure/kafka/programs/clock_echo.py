@@ -1,10 +1,10 @@
 """
-Exchange time stamps over UDP; runs on a host with plain Python, for `wanbench.measure.experiments`.
+Exchange time stamps over UDP to measure a clock offset; needs only plain Python on the host.
 
     python clock_echo.py answer ADDRESS PORT
     python clock_echo.py ask ADDRESS PORT EXCHANGES INTERVAL_S
 
-The asker prints a JSON list for each answer, in ns: sent here, received there, answered there, received here.
+The asking side prints a JSON list per answer, in ns: sent here, received there, answered there, received here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import sys
 import time
 
 QUESTION, ANSWER = struct.Struct(">Qq"), struct.Struct(">Qqqq")
-# Timeout for an answer; no path on Earth takes longer.
-PATIENCE_S = 2.0
-# After this many unanswered requests, no program is listening or a firewall blocks the way.
-FIRST_TRIES = 2
+PATIENCE_S = 2.0  # timeout for an answer, longer than any path on Earth
+FIRST_TRIES = 2  # if this many first requests are unanswered, no program listens or a firewall blocks the path
 
 
 def answer(address: str, port: int) -> None:
-    """Answer requests until the process is ended."""
+    """Answer requests until the process is stopped."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.bind((address, port))
         print("listening", flush=True)
@@ -35,7 +33,7 @@ def answer(address: str, port: int) -> None:
 
 
 def ask(address: str, port: int, exchanges: int, interval_s: float) -> int:
-    """Ask `exchanges` times; returns the exit status, 1 if no answer came at all."""
+    """Send `exchanges` requests; return the exit status, 1 if none was answered."""
     answered = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.connect((address, port))

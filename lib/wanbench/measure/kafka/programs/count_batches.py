@@ -2,10 +2,12 @@
 Count record batches per second in a broker's log, from batch headers alone.
 
 ``python count_batches.py <log folder> <topic>...`` prints a JSON object. Its "rows" are [topic, partition, second
-(Unix), batches, records, bytes]; "control_batches" (markers of transactions) and "cut_bytes" (of incomplete batches,
-still being written) are not in the rows. A batch belongs to the second of its largest timestamp: when the broker
-appended it if the topic uses LogAppendTime, else when its youngest record was created. Format:
-https://kafka.apache.org/documentation/#recordbatch. Imports the standard library only, as it is copied to hosts.
+(Unix), batches, records, bytes]. Not in the rows are "control_batches" (transaction markers) and "cut_bytes"
+(incomplete batches at the end, still being written).
+
+A batch belongs to the second of its largest timestamp: the time of appending if the topic uses LogAppendTime, otherwise
+the creation time of its youngest record. Format: https://kafka.apache.org/documentation/#recordbatch. Imports only the
+standard library, because it is copied to hosts.
 """
 
 from __future__ import annotations
@@ -18,19 +20,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 HEADER = struct.Struct(">qiibIhiqqqhii")  # from base offset to the number of records: 61 bytes
-BEFORE_LENGTH = 12  # bytes of a batch that its own length does not count
+BEFORE_LENGTH = 12  # bytes of a batch that the length in its header does not include
 MAGIC = 2
 CONTROL = 1 << 5  # the attribute of batches that hold markers of transactions, not records
 
 
 class LogError(Exception):
-    """A segment of the log is not in Kafka's format."""
+    """A log segment is not in Kafka's format."""
 
 
 def count(folder: Path, topics: Sequence[str]) -> dict:
     """
-    Return the program's output, for the partitions of `topics` with folders in `folder`. LogError if a segment holds no
-    batches of format 2, or if there is no folder.
+    Return the counts for partitions of `topics` in a log folder, in the form that the program prints.
+
+    Raise LogError if the folder does not exist, or a segment contains anything but batches of format 2.
     """
     counts: dict[tuple[str, int, int], list[int]] = {}
     control = cut = 0
@@ -50,9 +53,9 @@ def count(folder: Path, topics: Sequence[str]) -> dict:
 
 
 def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Path]]:
-    """Topic, partition and path of every segment, in order."""
+    """Yield topic, partition and path of each log segment, in order."""
     if not folder.is_dir():
-        raise LogError(f"{folder}: there is no such folder.")
+        raise LogError(f"{folder} does not exist.")
     wanted = set(topics)
     for log in sorted(folder.iterdir()):
         topic, _, partition = log.name.rpartition("-")
@@ -63,8 +66,8 @@ def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Pa
 
 def batches(path: Path) -> Iterator[tuple[int | None, int, int, bool]]:
     """
-    Yield second, records, bytes, and whether it is a marker, for each batch of a segment; the second of an incomplete
-    last batch is None.
+    Yield (second, records, bytes, whether it is a control batch) for each batch of a segment; the second of an
+    incomplete last batch is None.
     """
     with open(path, "rb") as file:
         try:
@@ -77,9 +80,9 @@ def batches(path: Path) -> Iterator[tuple[int | None, int, int, bool]]:
                 header = HEADER.unpack_from(content, position)
                 length, magic, attributes, latest_ms, records = (header[k] for k in (1, 3, 5, 8, 12))
                 if length == 0 and not any(content[position : position + HEADER.size]):
-                    return  # allocated ahead
+                    return  # space that was allocated in advance
                 if magic != MAGIC or length < HEADER.size - BEFORE_LENGTH or latest_ms < 0 or records < 0:
-                    raise LogError(f"{path}: no batch of format {MAGIC} with timestamps at byte {position}.")
+                    raise LogError(f"{path}: expected a batch of format {MAGIC} with timestamps at byte {position}.")
                 size = BEFORE_LENGTH + length
                 if position + size > end:
                     break
@@ -90,7 +93,7 @@ def batches(path: Path) -> Iterator[tuple[int | None, int, int, bool]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the counts; returns 1, with the reason on stderr, if a log cannot be read."""
+    """Print the counts; return 1, with the reason on stderr, if a log cannot be read."""
     try:
         counted = count(Path(arguments[0]), arguments[1:])
     except (LogError, OSError) as error:

@@ -1,18 +1,18 @@
 """
-Send a small record to each broker at a steady pace, and print each one's acknowledgement latency.
+Send a small record to each broker at a steady rate, and print the acknowledgement latency of each record.
 
-Runs on a host with confluent-kafka; started by `wanbench.pages.rolling_and_degraded.design`. Partition n of
-the topic is led by the n-th broker in `--nodes`. Records are due at fixed times, whether or not earlier ones were
-answered, and latency counts from then.
+Needs confluent-kafka on the host; started by `wanbench.pages.rolling_and_degraded.design`. Partition n of the topic is
+led by the n-th broker in `--nodes`. Records are due at fixed times, whether or not earlier ones were answered; latency
+counts from the due time.
 
 It prints `Lines`, with times in microseconds since the origin:
 
     [partition, due, latency]            acknowledged
     [partition, due, null, "late"]       not answered within the limit; may be followed by
     [partition, due, latency, "after"]   the answer to such a record
-    [partition, due, null, why]          never acknowledged: librdkafka's name of the error
+    [partition, due, null, error name]   never acknowledged, with librdkafka's name of the error
 
-At the end comes an object with `ended` and `due`, the records that came due.
+The last line is an object with `ended`, and `due`, the number of records that came due.
 """
 
 import sys
@@ -26,7 +26,7 @@ LEAD_NS = 300_000_000  # time from the end of the preparations to the first reco
 
 
 class Probe(Paced):
-    """Sends to the brokers in turn, and says of each record whether it was late."""
+    """Send to the brokers in turn, and report which records are late."""
 
     def __init__(self, producer, lines: Lines, arguments):
         super().__init__(producer, lines, arguments, len(arguments.nodes.split(",")), bytes(arguments.record_bytes))
@@ -43,7 +43,7 @@ class Probe(Paced):
             self._failed(partition, due_us, "_QUEUE_FULL")
 
     def look(self) -> None:
-        """Mark records that are late by now."""
+        """Report records that have become late."""
         now = self.lines.now()
         for partition, waiting in enumerate(self._unanswered):
             while waiting:
@@ -52,7 +52,7 @@ class Probe(Paced):
                     self._answered.discard(key)
                 elif now - waiting[0] > self.arguments.limit_us:
                     self._late.add(key)
-                    self.lines.say([*key, None, "late"])
+                    self.lines.write([*key, None, "late"])
                 else:
                     break
                 waiting.popleft()
@@ -75,12 +75,12 @@ class Probe(Paced):
             line.append("after")
         else:
             self._answered.add((partition, due_us))
-        self.lines.say(line)
+        self.lines.write(line)
 
     def _failed(self, partition: int, due_us: int, why: str) -> None:
         if (partition, due_us) not in self._late:
             self._answered.add((partition, due_us))
-        self.lines.say([partition, due_us, None, why])
+        self.lines.write([partition, due_us, None, why])
 
 
 def main() -> int:
@@ -106,7 +106,7 @@ def main() -> int:
     if probe.warm_up():
         print(f"not every broker acknowledged a record in {WARM_UP_S:g} s", file=sys.stderr)
         return 1
-    lines.say({"ready": lines.now()})
+    lines.write({"ready": lines.now()})
     lines.flush()
     probe.run(time.time_ns() + LEAD_NS, 1_000 * arguments.interval_us / probe.n_partitions)
     probe.drain()

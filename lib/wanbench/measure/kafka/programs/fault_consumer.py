@@ -1,30 +1,30 @@
 """
 Receive numbered records as a member of a group, and log every change of its assignment.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`:
+Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`:
 
-    ["received", producer, sequence, partition, offset, at, whether it is damaged]    producer, sequence null if so
-    ["assigned", at, partitions]        in addition to those it has
+    ["received", producer, sequence, partition, offset, at, is damaged]    producer and sequence are null if damaged
+    ["assigned", at, partitions]                       partitions added to its assignment
     ["revoked", at, partitions], ["lost", at, partitions]
     ["error", at, name, text]
 
-Once a file signals the end of traffic, it also prints objects with `positions`, its offsets in its partitions, whenever
-they change. It keeps reading as a member until it is ended, as only an observer of all members knows whether everything
-was read.
+Once a file signals the end of traffic, it also prints an object with `positions`, its offset in each of its partitions,
+whenever they change. It remains a member and keeps reading until it is stopped, because only an observer of all members
+can tell whether everything was read.
 """
 
 import os
 import sys
 import time
 
-from .clients import LOOK_S, Lines, client_settings, on_stop, opened, read_arguments
+from .clients import LOOK_S, Lines, client_settings, on_stop, parse_record, read_arguments
 
 POLL_S = 0.1
 COMMITTED_S = 5.0  # timeout for the coordinator to return the group's offsets
 
 
 class Member:
-    """A member of the group; `positions` is the offset after its last record of each partition."""
+    """A member of the group; `positions` holds the offset after its last record in each partition."""
 
     def __init__(self, lines: Lines):
         self.lines = lines
@@ -45,29 +45,32 @@ class Member:
             self.assigned -= set(numbers)
         for number in numbers:
             self.positions.pop(number, None)
-        self.lines.say((what, self.lines.now(), numbers))
+        self.lines.write((what, self.lines.now(), numbers))
         self.lines.flush()
 
     def take(self, message) -> None:
-        """Log a message, or the error in its place."""
+        """Log a message, or the error that was delivered in its place."""
         if message.error() is not None:
             self.lines.client_error(message.error())
             return
         at, place = self.lines.now(), (message.partition(), message.offset())
         self.positions[message.partition()] = message.offset() + 1
-        if (content := opened(message.value())) is not None:
+        if (content := parse_record(message.value())) is not None:
             producer, sequence, is_damaged = content
-            self.lines.say(("received", producer, sequence, *place, at, is_damaged))
+            self.lines.write(("received", producer, sequence, *place, at, is_damaged))
 
     def report(self, committed) -> None:
-        """Print its positions if changed. `committed` gives the group's for partitions without a record yet."""
+        """
+        Print the positions if they have changed; `committed` returns the group's offsets for partitions without a
+        record yet.
+        """
         unknown = [number for number in self.assigned if number not in self.positions]
         if unknown:
             self.positions.update(committed(unknown))
         positions = {n: self.positions[n] for n in sorted(self.assigned) if n in self.positions}
         if positions != self._reported:
             self._reported = positions
-            self.lines.say({"positions": positions})
+            self.lines.write({"positions": positions})
             self.lines.flush()
 
 
@@ -115,7 +118,7 @@ def main() -> int:
             looked_s = time.monotonic()
             if os.path.exists(arguments.ended_file):
                 member.report(committed)
-    lines.end()  # nobody takes its partitions over
+    lines.end()  # without leaving the group, because no other member takes its partitions over
 
 
 if __name__ == "__main__":

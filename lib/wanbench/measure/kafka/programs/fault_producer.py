@@ -1,17 +1,17 @@
 """
 Send numbered records on schedule, whatever happens to the cluster, until a file signals the end.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_fault`. Records are due at fixed
-times, whether or not earlier ones were answered. Record n goes to partition n modulo the partitions.
+Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_fault`. Records are due at fixed
+times, whether or not earlier ones were answered. Record n goes to partition n modulo the number of partitions.
 
-It prints `Lines`: an object with `start_ns` and `interval_ns` once it is ready, and then
+It prints `Lines`: once it is ready, an object with `start_ns` and `interval_ns`; then
 
     ["sent", sequence, at]                              handed to librdkafka
     ["acknowledged", sequence, at, partition, offset]
     ["failed", sequence, at, name of the error]
-    ["error", at, name, text]                           what librdkafka reports and logs
+    ["error", at, name, text]                           reported or logged by librdkafka
 
-At the end comes an object with `ended`, and `due`, how many records came due.
+The last line is an object with `ended`, and `due`, the number of records that came due.
 """
 
 import random
@@ -22,11 +22,11 @@ from functools import partial
 from .clients import HEAD, RECORD, WARM_UP_S, Lines, Paced, client_settings, error_name, on_stop, read_arguments, record
 
 LEAD_NS = 200_000_000  # time from the end of the warm-up to the first record
-NO_ANSWER = "no answer"  # the reason of records that were neither acknowledged nor refused when the program ended
+NO_ANSWER = "no answer"  # recorded for records that were neither acknowledged nor refused when the program ended
 
 
 class Schedule(Paced):
-    """`outstanding` are the records sent and not answered."""
+    """Send records on schedule; `outstanding` holds the records that were sent and not yet answered."""
 
     def __init__(self, producer, lines: Lines, arguments):
         body = random.Random(0).randbytes(arguments.record_bytes - HEAD.size)
@@ -35,38 +35,38 @@ class Schedule(Paced):
         self._hurried = False
 
     def stop(self, *_) -> None:
-        """Send nothing more and wait for nothing: a kill soon follows this signal."""
+        """Stop sending and waiting for answers, because a kill soon follows this signal."""
         self.stopped = self._hurried = True
         self.lines.flush()
 
     def send(self, sequence: int, intended_ns: int) -> None:
         value = record(RECORD, self.arguments.number, sequence, intended_ns, self.body)
         self.outstanding.add(sequence)
-        self.lines.say(("sent", sequence, self.lines.now()))
+        self.lines.write(("sent", sequence, self.lines.now()))
         try:
             self.produce(value, sequence % self.n_partitions, partial(self._answered, sequence))
-        except Exception as error:  # such as a full queue: the next record is due anyway
+        except Exception as error:  # for example a full queue; the schedule continues
             self._failed(sequence, error_name(error))
 
     def drain(self) -> None:
-        """Wait for answers, at most `drain_s`; unanswered records then count as failed."""
+        """Wait up to `drain_s` for answers; then count unanswered records as failed."""
         end_s = time.monotonic() + self.arguments.drain_s
         while self.outstanding and time.monotonic() < end_s and not self._hurried:
             self.producer.poll(0.05)
             self.lines.tick()
         for sequence in sorted(self.outstanding):
-            self.lines.say(("failed", sequence, self.lines.now(), NO_ANSWER))
+            self.lines.write(("failed", sequence, self.lines.now(), NO_ANSWER))
 
     def _answered(self, sequence: int, error, message) -> None:
         if error is not None:
             self._failed(sequence, error.name())
             return
         self.outstanding.discard(sequence)
-        self.lines.say(("acknowledged", sequence, self.lines.now(), message.partition(), message.offset()))
+        self.lines.write(("acknowledged", sequence, self.lines.now(), message.partition(), message.offset()))
 
     def _failed(self, sequence: int, why: str) -> None:
         self.outstanding.discard(sequence)
-        self.lines.say(("failed", sequence, self.lines.now(), why))
+        self.lines.write(("failed", sequence, self.lines.now(), why))
 
 
 def main() -> int:
@@ -91,7 +91,7 @@ def main() -> int:
         print(f"{left} of {arguments.partitions} partitions did not acknowledge in {WARM_UP_S:g} s", file=sys.stderr)
         return 1
     start_ns = time.time_ns() + LEAD_NS
-    lines.say({"start_ns": start_ns, "interval_ns": arguments.interval_ns})
+    lines.write({"start_ns": start_ns, "interval_ns": arguments.interval_ns})
     lines.flush()
     schedule.run(start_ns, arguments.interval_ns)
     schedule.drain()

@@ -1,9 +1,9 @@
 """
 Run a command, pass on its output, and record when each line was printed, by this host's clock.
 
-``python line_times.py <file> <command> <argument>...`` writes Unix times in seconds, one per line: when the command was
-started, then when each of its lines was complete. The file grows with the output, so it survives a kill. Imports the
-standard library only, as it is copied to hosts.
+``python line_times.py <file> <command> <argument>...`` writes Unix times in seconds to the file, one per line: the
+start of the command, then the time at which each output line was complete. The file grows with the output, so it
+survives a kill. Imports only the standard library, because it is copied to hosts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHUNK_BYTES = 1 << 16
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command that follows the file's name; returns its status, 128 + n if signal n ended it."""
+    """Run the command that follows the file name; return its exit status, or 128 + n if signal n ended it."""
     path, *command = arguments
     with open(path, "wb", buffering=0) as times:
         _write(times, time.time())

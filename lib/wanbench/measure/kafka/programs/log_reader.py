@@ -1,21 +1,21 @@
 """
-Read a topic from beginning to end, to compare with acknowledged and received records.
+Read a topic from beginning to end, to compare its records with acknowledged and received ones.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`:
-an object with `ends`, the offset after the last record of each partition, then
+Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`: an object
+with `ends`, the offset after the last record of each partition, then
 
-    [partition, offset, producer, sequence, whether it is damaged]    producer, sequence null if so
+    [partition, offset, producer, sequence, is damaged]    producer and sequence are null if damaged
 
-and at the end an object with `ended`, and `complete`, whether every partition was read up to its end; its status is 0
-if so. The end is the high watermark: the caller first waits until that is the log's end. A partition with unknown end
-is not in `ends`.
+and at the end an object with `ended`, and `complete`, whether every partition was read to its end; the exit status is 0
+if so. A partition ends at its high watermark, so the caller first waits until that has reached the end of the log. A
+partition whose end is unknown is missing from `ends`.
 """
 
 import sys
 import time
 import uuid
 
-from .clients import Lines, client_settings, opened, read_arguments
+from .clients import Lines, client_settings, parse_record, read_arguments
 
 REQUEST_S = 15.0
 BATCH = 500
@@ -37,7 +37,7 @@ def main() -> int:
                 ends[number] = consumer.get_watermark_offsets(partition, timeout=REQUEST_S)[1]
             except KafkaException as error:
                 print(f"the end of partition {number} is not known: {error}", file=sys.stderr)
-    lines.say({"ends": ends})
+    lines.write({"ends": ends})
     consumer.assign([TopicPartition(arguments.topic, number, OFFSET_BEGINNING) for number in ends])
     left = {number: end for number, end in ends.items() if end}
     while left and time.monotonic() < end_s:
@@ -45,9 +45,9 @@ def main() -> int:
             number, offset = message.partition(), message.offset()
             if message.error() is not None or offset is None or offset >= ends[number]:
                 continue
-            if (content := opened(message.value())) is not None:
+            if (content := parse_record(message.value())) is not None:
                 producer, sequence, is_damaged = content
-                lines.say((number, offset, producer, sequence, is_damaged))
+                lines.write((number, offset, producer, sequence, is_damaged))
             if offset + 1 >= ends[number]:
                 left.pop(number, None)
         lines.tick()

@@ -1,17 +1,18 @@
 """
-Receive the records of an open-loop load as all members of one consumer group per topic.
+Receive the records of an open-loop load, as all members of one consumer group per topic.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. Every member has a
-thread, which time-stamps what librdkafka delivers.
+Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_open_loop`. Each member has a thread,
+which time-stamps records as librdkafka delivers them.
 
-It prints JSON, one value per line: an object with `program` at first; one with `ready` once a record that does not
-count has come from every partition; {"error": [name, text, how often]}; and at the end an object for each second of the
-schedule, and one with `ended`. Of a second's object
+It prints JSON, one value per line: first an object with `program`; an object with `ready` once a warm-up record has
+arrived from every partition; {"error": [name, text, count]}; and at the end an object for each second of the schedule,
+and one with `ended`. The object of a second holds
 
-    n_received, n_duplicates, n_negative    of the records that are due in this second: received at least once, received
-                                            once more, and with a latency below zero by the clocks
-    latency                                 first receipt less intended time, in us: value, count, value ...
-    n_received_in                           first receipts while this second passed
+    n_received      records due in this second that were received
+    n_duplicates    repeated receipts of these records
+    n_negative      records with a negative latency, due to clock errors
+    latency         time from due time to first receipt, in us: value, count, value, count ...
+    n_received_in   first receipts during this second
 """
 
 import gc
@@ -24,13 +25,13 @@ from collections import Counter, defaultdict
 from . import clients
 from .clients import HEAD, NS, RECORD, WARM_UP, bucket, elapsed_ns, flat, line, put
 
-POLL_S = 0.1  # how soon a stop is noticed
-BATCH = 500  # records taken at once, with one time stamp
+POLL_S = 0.1  # timeout of a poll, and so the delay until a stop is noticed
+BATCH = 500  # maximum number of records that share a time stamp
 NAP_S = 0.02
 
 
 class Receipts:
-    """Records received by the groups, by second of the schedule."""
+    """Count the received records, by second of the schedule."""
 
     def __init__(self, rate: float, n: int, offsets_ns: list[int]):
         self.rate, self.offsets_ns = rate, offsets_ns
@@ -47,7 +48,7 @@ class Receipts:
         self.stopped = True
 
     def take(self, messages: list, at_ns: int) -> None:
-        """Count messages delivered by this time."""
+        """Count messages that were delivered at `at_ns`."""
         with self._lock:
             for message in messages:
                 if message.error() is not None:
@@ -95,7 +96,7 @@ class Receipts:
 
 
 def receive(consumer, receipts: Receipts) -> None:
-    """Take a member's messages until stopped. `consume` alone would wait for a full batch."""
+    """Take a member's messages until stopped. `poll` comes first because `consume` would wait for a full batch."""
     while not receipts.stopped:
         message = consumer.poll(POLL_S)
         if message is None:
@@ -112,7 +113,7 @@ def main() -> int:
         "Receives the records of an open-loop load.",
         "client settings topics partitions number members rate length-s offsets-ns end-file",
     )
-    clients.put_first()
+    clients.raise_priority()
     receipts = Receipts(arguments.rate, clients.n_records(arguments.rate, arguments.length_s), arguments.offsets_ns)
     clients.on_stop(receipts.stop)
     put(line({"program": "open-loop consumer", "format": 1, "client": confluent_kafka.libversion()[0]}))
@@ -135,14 +136,14 @@ def main() -> int:
         time.sleep(NAP_S)
     gc.collect()
     gc.freeze()
-    gc.disable()  # nothing here makes cycles, and a collection would make records late
+    gc.disable()  # a collection would delay records, and this program makes no reference cycles
     put(line({"ready": time.time_ns()}))
     if (end := clients.await_file(arguments.end_file, lambda: receipts.stopped, NAP_S)) is not None:
         end_s = time.monotonic() + end["within_s"]
         while receipts.n_received < end["expected"] and time.monotonic() < end_s and not receipts.stopped:
             time.sleep(NAP_S)
     put("".join(map(line, receipts.report())))
-    os._exit(0)  # nobody takes its partitions over
+    os._exit(0)  # without leaving the groups, because no other member takes the partitions over
 
 
 if __name__ == "__main__":

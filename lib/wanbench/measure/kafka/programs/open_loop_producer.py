@@ -1,25 +1,26 @@
 """
-Send the records of an open-loop load on a schedule fixed beforehand.
+Send the records of an open-loop load on a fixed schedule.
 
-Runs on a host with confluent-kafka; started by `wanbench.measure.experiments.kafka_open_loop`. One process holds all
-producers of its host. Producer k of K sends the records k, k + K, k + 2K, ...; a producer's records go to the
-partitions of its topic in turn.
+Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_open_loop`. One process runs all
+producers of its host. Of K producers, producer k sends the records k, k + K, k + 2K, ..., to the partitions of its
+topic in turn.
 
-A due record is handed to librdkafka at the next tick of 1 ms, or at once if overdue; none is skipped, and each keeps
-its intended time. If librdkafka's queue is full, the producer's records wait: that wait is the system's. `late` is the
-lateness of the loop alone.
+A due record is handed to librdkafka at the next tick of 1 ms, or at once if it is overdue; no record is skipped, and
+each keeps its intended time. If librdkafka's queue is full, records wait, and that wait is attributed to the system.
+`late` is the lateness of this program's loop alone.
 
-It prints JSON, one value per line: an object with `program` at first; one with `ready` once every producer has had a
-record that does not count acknowledged by every partition; {"error": [name, text, how often]}; and at the end an object
-for each second of the schedule, and one with `ended`. Of a second's object
+It prints JSON, one value per line: first an object with `program`; an object with `ready` once every partition has
+acknowledged a warm-up record of every producer; {"error": [name, text, count]}; and at the end an object for each
+second of the schedule, and one with `ended`. The object of a second holds
 
-    n_due, n_handed, n_answered, n_failed       of the records that are due in this second
-    publish, late                               of these: value, count, value ..., in us and units of 100 us
-    late_max_us                                 the largest of these
-    n_sent_in, n_acknowledged_in                handed over, and acknowledged, while this second passed
-    backlog                                     due so far and neither acknowledged nor failed when it was over
-    blocked_us                                  time in it during which a record waited for room in a queue
-    n_resent_in                                 sent again while it passed, as a request had failed or timed out
+    n_due, n_handed, n_answered, n_failed   records due in this second, and what became of them
+    publish         time from due time to acknowledgement, in us: value, count, value, count ...
+    late            lateness of the loop, likewise in units of 100 us
+    late_max_us     largest lateness of the loop
+    n_sent_in, n_acknowledged_in   records handed over, and acknowledged, during this second
+    backlog         records due so far that were neither acknowledged nor failed at the end of this second
+    blocked_us      time in this second during which a record waited for room in a queue
+    n_resent_in     records sent again during this second, because a request failed or timed out
 """
 
 import gc
@@ -34,15 +35,16 @@ from functools import partial
 from . import clients
 from .clients import HEAD, NAP_S, NS, RECORD, WARM_UP, WARM_UP_S, bucket, elapsed_ns, flat, line, n_records, put
 
-TICK_S = 0.001  # length of a tick: sleeping per record at several thousand a second would cost a tenth of a processor
+TICK_S = 0.001  # length of a tick; one sleep per record, at several thousand a second, would take 10 % of a processor
 LATE_UNIT_US = 100
-STATISTICS = {"statistics.interval.ms": 500}  # how often librdkafka reports its counters: at least once in every second
+STATISTICS = {"statistics.interval.ms": 500}  # librdkafka then reports its counters at least once in every second
 
 
 class Producer:
     """
-    One producer of the load, with a thread that handles its answers promptly. `waiting` are records (number, when due)
-    for which the queue of librdkafka had no room.
+    One producer of the load, with a thread that handles its answers promptly.
+
+    `waiting` holds (record number, due time) of records for which librdkafka's queue had no room.
     """
 
     def __init__(self, number: int, topic: str, client, process):
@@ -57,7 +59,7 @@ class Producer:
         self._thread.start()
 
     def hand_over(self, sequence: int, due_ns: int) -> bool:
-        """Give a record to librdkafka; False if its queue is full."""
+        """Hand a record to librdkafka; return False if its queue is full."""
         process = self.process
         bodies = process.bodies
         head = HEAD.pack(RECORD, process.number, sequence, due_ns, 0)
@@ -70,7 +72,7 @@ class Producer:
             )
         except BufferError:
             return False
-        except Exception as error:  # the producer cannot go on: a fatal error, or an unknown topic
+        except Exception as error:  # a fatal error, or an unknown topic
             self._fail(sequence, error)
         self._turn += 1
         return True
@@ -95,7 +97,7 @@ class Producer:
         clients.count_error(self.errors, error)
 
     def close(self) -> None:
-        """Stop handling answers; returns once the thread has ended."""
+        """Stop handling answers; return once the thread has ended."""
         self._closed = True
         self._thread.join()
 
@@ -106,9 +108,10 @@ class Producer:
 
 def resent(statistics: dict) -> int:
     """
-    Records sent more than once, or waiting to be: all transmissions, less the records that ever left the queues.
+    Return how many times records were sent again or wait to be: all transmissions, less the records that have left the
+    queues.
 
-    Partition -1 holds records before their partition is known; they count again in that.
+    Partition -1 holds records whose partition is not known yet; they count again in their partition.
 
     >>> counters = {"txmsgs": 7, "msgs": 10, "msgq_cnt": 3, "xmit_msgq_cnt": 1}
     >>> resent({"topics": {"t": {"partitions": {"0": counters, "-1": {"msgs": 10}}}}})
@@ -123,7 +126,7 @@ def resent(statistics: dict) -> int:
 
 
 class Process:
-    """All producers of one process, and the results of each second of the schedule."""
+    """All producers of one process, with the results of each second of the schedule."""
 
     def __init__(self, arguments, bodies: list[bytes]):
         self.arguments, self.bodies = arguments, bodies
@@ -140,19 +143,19 @@ class Process:
         self.backlog: dict[int, int] = {}
         self.blocked_ns = Counter()
         self.resent = defaultdict(dict)
-        """By producer: records sent again until each second."""
+        """For each producer, the records sent again up to each second."""
 
     def take_statistics(self, producer: int, text: str) -> None:
-        """Note how many records a producer has sent again, from librdkafka's counters in JSON."""
+        """Record how many records a producer has sent again, from librdkafka's counters in JSON."""
         second = (time.time_ns() - self.start_ns) // NS if self.start_ns else -1
         self.resent[producer][second] = resent(json.loads(text))
 
     def stop(self, *_) -> None:
-        """Send nothing more, wait for nothing, and print."""
+        """Stop sending and waiting, so that the results are printed."""
         self.stopped = True
 
     def warm_up(self) -> int:
-        """Get each producer's warm-up acknowledged by every partition, with retries; returns how many failed."""
+        """Get a warm-up record of each producer acknowledged by every partition; return how many were not."""
         value = HEAD.pack(WARM_UP, self.number, 0, 0, 0) + self.bodies[0]
 
         def send(key, on_delivery):
@@ -167,7 +170,7 @@ class Process:
         return clients.warm_up(keys, send, flush, lambda: self.stopped)
 
     def run(self, start_ns: int) -> None:
-        """Hand over every record when due, or at once if overdue; returns when done or on timeout."""
+        """Hand over every record when it is due, or at once if it is overdue; return when done or on timeout."""
         self.start_ns = start_ns
         self._next_second = 0
         give_up_ns = start_ns + round((self.length_s + self.arguments.drain_s) * NS)
@@ -192,7 +195,7 @@ class Process:
             time.sleep(min(max(left_s, TICK_S), NAP_S))
 
     def _schedule(self):
-        """(producer, record number, due time) of this process, in order."""
+        """Yield (producer, record number, due time) of this process's records, in order."""
         all_producers = self.arguments.producers_in_all
         for first in range(0, self.n, all_producers):
             for producer in self.producers:
@@ -214,7 +217,7 @@ class Process:
             self._handed_over(second, now_ns)
 
     def _send_waiting(self) -> bool:
-        """Hand over waiting records while there is room; returns whether any waited."""
+        """Hand over waiting records while there is room; return whether any waited."""
         any_waited = False
         for producer in self.producers:
             waiting = producer.waiting
@@ -237,7 +240,7 @@ class Process:
         return self.n_due - sum(producer.n_settled for producer in self.producers)
 
     def _resent_in(self, second: int) -> int:
-        """Records sent again while a second passed."""
+        """Return the number of records sent again during a second."""
 
         def until(last):
             return sum(max((n for at, n in of.items() if at <= last), default=0) for of in self.resent.values())
@@ -245,7 +248,7 @@ class Process:
         return until(second) - until(second - 1)
 
     def drain(self) -> None:
-        """Wait for the end of the schedule, then for answers, at most `drain_s`."""
+        """Wait for the end of the schedule, then up to `drain_s` for answers."""
         end_ns = self.start_ns + round(self.length_s * NS)
         give_up_ns = max(end_ns, time.time_ns()) + round(self.arguments.drain_s * NS)
         while not self.stopped and (now_ns := time.time_ns()) < give_up_ns:
@@ -288,7 +291,7 @@ class Process:
 
 
 def bodies_of(path: str, record_bytes: int) -> list[bytes]:
-    """Records from a file with lines of this length, less room for the head."""
+    """Return record bodies from a file of equally long lines; each body leaves room for the head."""
     with open(path, "rb") as file:
         content = file.read()
     step = record_bytes + 1
@@ -303,7 +306,7 @@ def main() -> int:
         "client settings topics partitions number producers producers-in-all rate length-s payload "
         "record-bytes drain-s go-file",
     )
-    clients.put_first()
+    clients.raise_priority()
     process = Process(arguments, bodies_of(arguments.payload, arguments.record_bytes))
     clients.on_stop(process.stop)
     put(line({"program": "open-loop producer", "format": 1, "client": confluent_kafka.libversion()[0]}))
@@ -320,13 +323,13 @@ def main() -> int:
     put(line({"ready": time.time_ns()}))
     gc.collect()
     gc.freeze()
-    gc.disable()  # nothing here makes cycles, and a collection would make records late
+    gc.disable()  # a collection would delay records, and this program makes no reference cycles
     if (go := clients.await_file(arguments.go_file, lambda: process.stopped)) is not None:
         put(line({"start_ns": go["start_ns"]}))
         process.run(go["start_ns"])
         process.drain()
     put("".join(map(line, process.report())))
-    os._exit(0)  # librdkafka would wait for what it cannot deliver
+    os._exit(0)  # because librdkafka would wait to deliver outstanding records
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
 """
 Limit a process to a share of one processor until told to stop.
 
-Runs on a host with the standard library alone: `python processor_share.py --pid-file <file> --share <share>`. The file
-holds the process's id; whenever that changes, the new process is slowed instead.
+Needs only plain Python on the host: `python processor_share.py --pid-file <file> --share <share>`. The file holds the
+process id; when it changes, the new process is slowed instead.
 
-In the first of these ways that the kernel allows, and says so in its only line of output:
+The program uses the first of these methods that the kernel allows, and names it in its only line of output:
 
-- "cgroup v1": a group of its own below the process's, with cpu.cfs_quota_us for each period of 100 ms;
-- "cgroup v2": the same with cpu.max, where the root group hands the controller "cpu" down;
-- "duty cycles": SIGSTOP and SIGCONT in turn, in periods of 100 ms. The process then stops for the rest of each period
-even if idle: latencies grow more than under a quota.
+- "cgroup v1": a new group below the process's own, with cpu.cfs_quota_us for each period of 100 ms;
+- "cgroup v2": likewise with cpu.max, if the root group delegates the controller "cpu";
+- "duty cycles": SIGSTOP and SIGCONT in periods of 100 ms. The process then stops for part of each period even if it
+is idle, so latencies grow more than under a quota.
 
-Threads on several processors exhaust a quota sooner, and all wait for the next period.
+If threads run on several processors, they exhaust a quota sooner, and all wait for the next period.
 
-On SIGTERM, or once the file `--stop-file` exists, it undoes everything. In case of SIGKILL, it writes the group's
-folder into the file processor-groups next to itself, which the lab reads.
+On SIGTERM, or once the file `--stop-file` exists, the program undoes everything. In case it is killed (SIGKILL), it has
+written the group's folder to the file processor-groups next to itself, where the lab finds it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import time
 import uuid
 from contextlib import suppress
 
-PERIOD_S = 0.1  # the kernel's default quota period: much longer than a broker's request, much shorter than its timeouts
+PERIOD_S = 0.1  # the kernel's default; much longer than a broker's request, and much shorter than its timeouts
 LOOK_S = 0.1
 SMALLEST_SHARE = 0.01  # the kernel's minimum quota
 LISTED = "processor-groups"
@@ -47,11 +47,14 @@ def _write(path: str, text: str) -> None:
 
 
 class Group:
-    """A control group with a quota, below `parent`, for a process; `OSError` if the kernel does not allow it."""
+    """
+    A control group with a CPU quota, below the group `parent`, for a process. Raise OSError if the kernel does not
+    allow it.
+    """
 
     def __init__(self, way: str, parent: str, share: float, pid: int):
         if way == V2 and "cpu" not in _read(f"{parent}/cgroup.subtree_control").split():
-            raise OSError(f"{parent} does not hand the controller cpu down")
+            raise OSError(f"{parent} does not delegate the controller cpu")
         self.way, self.parent = way, parent
         self.folder = f"{parent}/wanbench-{uuid.uuid4().hex[:12]}"
         period_us = round(PERIOD_S * 1e6)
@@ -72,7 +75,7 @@ class Group:
         _write(f"{self.folder}/cgroup.procs", str(pid))
 
     def remove(self) -> None:
-        """Move everything back, and delete the group."""
+        """Move all processes back to the parent group, and delete this one."""
         for _ in range(50):
             for pid in _read(f"{self.folder}/cgroup.procs").split():
                 try:
@@ -88,7 +91,7 @@ class Group:
 
 
 def group_for(pid: int, share: float) -> Group | None:
-    """A group with this share for the process; None if the kernel does not allow one."""
+    """Return a control group with this share for a process; None if the kernel does not allow one."""
     lines = []
     with suppress(OSError):
         lines = [line.split(":", 2) for line in _read(f"/proc/{pid}/cgroup").splitlines()]
@@ -106,7 +109,7 @@ def group_for(pid: int, share: float) -> Group | None:
 
 
 class Slowing:
-    """Slows the process of a pid file; `run` returns after a stop, with everything restored."""
+    """Slow the process of a pid file until stopped; `run` restores everything before it returns."""
 
     def __init__(self, pid_file: str, share: float, way: str | None = None, stop_file: str | None = None):
         self.pid_file, self.share, self.way, self.stop_file = pid_file, share, way, stop_file
@@ -143,12 +146,12 @@ class Slowing:
             return 0
 
     def _follow(self, group: Group) -> None:
-        """Keep the process in its group, also after a restart or a move to another group."""
+        """Keep the process in its group, even after it restarts or is moved to another group."""
         while not self.stopped:
             time.sleep(LOOK_S)
             pid = self._pid()
             if pid and str(pid) not in _read(f"{group.folder}/cgroup.procs").split():
-                with suppress(OSError):  # it has just ended
+                with suppress(OSError):  # the process may just have ended
                     group.add(pid)
 
     def _cycle(self) -> None:

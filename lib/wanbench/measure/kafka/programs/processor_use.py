@@ -1,19 +1,22 @@
 """
-Sample the processor time of a machine and of each program of the measurement on it, or of one broker.
+Sample the processor time of a machine and of its programs, or of one broker.
 
-Runs with nothing but Python: `python processor_use.py <settings in JSON>` with interval_s, about, which is printed, and
-for a broker pid_file. Started by `wanbench.measure.experiments.sampling`; read by `wanbench.read.ingest.processors`.
+Needs only plain Python on the host: `python processor_use.py <settings in JSON>`. The settings are interval_s, about
+(which is printed) and, for a broker, pid_file. Started by `wanbench.measure.experiments.sampling`; read by
+`wanbench.read.ingest.processors`.
 
-The first line is JSON with about, ticks_per_s and boot_id. Each further line is JSON with at_s (Unix s). On SIGTERM it
-samples once more and ends.
+The first line is JSON with the content of about, ticks_per_s and boot_id. Each further line is JSON with at_s (Unix s)
+and a sample. On SIGTERM the program samples once more and ends.
 
-Of a machine: machine, the numbers of the line "cpu" of /proc/stat (user, nice, system, idle, iowait, irq, softirq,
-steal, in ticks since boot); and programs, the ticks that each program has used since the first sample, by name: the
-main class of Java, the module of a Python program, otherwise the command. Where the lab holds all processes that it
-sees (the first one is its supervisor), every program is named; elsewhere only Kafka's, iperf3 and this library's.
+A sample of a machine holds `machine`, the numbers of the line "cpu" of /proc/stat (user, nice, system, idle, iowait,
+irq, softirq and steal, in ticks since boot), and `programs`, the ticks that each program has used since the first
+sample. A program's name is the main class of a Java program, the module of a Python program, otherwise the command.
+Every program is named where all visible processes belong to the lab (process 1 is its supervisor); elsewhere only those
+of Kafka, iperf3 and this library.
 
-Of a broker: user_ticks, system_ticks and starting_ticks of its process (/proc/<pid>/stat; starting_ticks identifies the
-process), and, if a control group limits it, the kernel's nr_periods, nr_throttled and throttled_ns.
+A sample of a broker holds user_ticks, system_ticks and starting_ticks of its process (from /proc/<pid>/stat;
+starting_ticks identifies the process) and, if a control group limits it, the kernel's nr_periods, nr_throttled and
+throttled_ns.
 """
 
 from __future__ import annotations
@@ -26,12 +29,12 @@ import time
 from collections import Counter
 
 V1, V2 = "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
-OURS = ("wanbench", "kafka", "openmessaging", "iperf3")
-MACHINE = 8  # numbers of /proc/stat's first line that are kept; those after them are parts of the first two
+OUR_PROGRAMS = ("wanbench", "kafka", "openmessaging", "iperf3")
+MACHINE = 8  # the first numbers of /proc/stat's first line; the later ones are parts of the first two
 
 
 def read(path: str) -> str:
-    """A small file's text; "" if it cannot be read."""
+    """Return the text of a small file; "" if it cannot be read."""
     try:
         with open(path, errors="replace") as file:
             return file.read()
@@ -41,7 +44,7 @@ def read(path: str) -> str:
 
 def name_of(words: list[str], command: str) -> str:
     """
-    The name of a program, from its arguments and the kernel's name of it.
+    Return the name of a program, from its arguments and the kernel's name of its command.
 
     >>> name_of(["java", "-Xmx1g", "-cp", "a.jar", "kafka.Kafka", "server.properties"], "java")
     'kafka.Kafka'
@@ -61,7 +64,7 @@ def name_of(words: list[str], command: str) -> str:
 
 
 class Programs:
-    """Ticks of every program so far, those of ended processes included up to their last sample."""
+    """Count the ticks of every program; ended processes count up to their last sample."""
 
     def __init__(self):
         self._holds_all = "wanbench.measure.links.lab_supervisor" in read("/proc/1/cmdline")
@@ -69,7 +72,7 @@ class Programs:
         self.total: Counter = Counter()
 
     def sample(self) -> dict:
-        """Ticks of the machine, and of programs since the first sample, or since their start if that was later."""
+        """Return the ticks of the machine since boot, and of programs since the first sample."""
         machine = [int(number) for number in read("/proc/stat").split("\n")[0].split()[1 : 1 + MACHINE]]
         used: dict[tuple[str, str], int] = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -82,14 +85,14 @@ class Programs:
             grown = 0 if self._used is None else ticks - self._used.get(key, 0)
             if grown > 0:
                 words = read(f"/proc/{pid}/cmdline").split("\0")
-                if self._holds_all or any(part in word for part in OURS for word in words):
+                if self._holds_all or any(part in word for part in OUR_PROGRAMS for word in words):
                     self.total[name_of(words, stat.partition("(")[2].rpartition(")")[0])] += grown
         self._used = used
         return {"machine": machine, "programs": dict(self.total)}
 
 
-def used(pid: str) -> dict:
-    """CPU time of a process; {} if there is none."""
+def processor_time(pid: str) -> dict:
+    """Return the CPU time of a process; {} if there is no such process."""
     after_name = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(after_name) < 20:
         return {}
@@ -98,7 +101,7 @@ def used(pid: str) -> dict:
 
 
 def throttled(pid: str) -> dict:
-    """The kernel's throttling counters of its control group; {} without one."""
+    """Return the kernel's throttling counters for a process's control group; {} if no group limits it."""
     for line in read(f"/proc/{pid}/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -116,10 +119,10 @@ def throttled(pid: str) -> dict:
     return {}
 
 
-def of_broker(pid_file: str) -> dict:
-    """A sample of the process whose id is in a file."""
+def sample_broker(pid_file: str) -> dict:
+    """Return a sample of the process whose id is in a file."""
     pid = read(pid_file).strip()
-    return used(pid) | throttled(pid) if pid.isdigit() else {}
+    return processor_time(pid) | throttled(pid) if pid.isdigit() else {}
 
 
 def main() -> None:
@@ -131,7 +134,7 @@ def main() -> None:
     due = time.monotonic()
     while True:
         at_s = time.time()
-        sample = of_broker(settings["pid_file"]) if "pid_file" in settings else programs.sample()
+        sample = sample_broker(settings["pid_file"]) if "pid_file" in settings else programs.sample()
         print(json.dumps({"at_s": at_s, **sample}), flush=True)
         if stopped:
             return

@@ -1,9 +1,9 @@
 """
-Whether a cluster serves: `python -m wanbench.measure.kafka.programs.readiness <client file> <node.ids>`, on a host.
+Wait on a host until a cluster serves: `python -m wanbench.measure.kafka.programs.readiness <client file> <node.ids>`.
 
-It ends with 0 once these brokers ("1,2,3") are known to the cluster and a record has been produced to a partition that
-each of them leads, with acks=all, and consumed again by a group. Until then it prints a line whenever something
-changes.
+The cluster serves once it knows all given brokers ("1,2,3"), a record has been produced with acks=all to a partition
+led by each, and a group has consumed these records. The program then ends with status 0; until then it prints a line
+whenever the state changes.
 """
 
 import json
@@ -19,9 +19,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
 PAUSE_S = 0.1
-ATTEMPT_MS = 20_000  # timeout of a request to brokers that may just have started
+ATTEMPT_MS = 20_000  # timeout of a request, long because brokers may just have started
 REPLICAS = 3
-# Settings of clients that try again at once: with Kafka's defaults a client that comes too early waits half a minute.
+# Clients retry at once: with Kafka's default settings, a client that connects too early waits half a minute.
 EAGER = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 200, "retry_backoff_ms": 50}
 
 
@@ -39,7 +39,7 @@ def await_listener(addresses: list[str]) -> None:
 
 
 def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
-    """An admin client, once the cluster has these brokers (node.ids), all unfenced."""
+    """Return an admin client once the cluster knows all these brokers (node.ids) and none is fenced."""
     reported, admin = None, None
     while True:
         try:
@@ -53,7 +53,7 @@ def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
                 admin = None
         if there != reported:
             reported = there
-            say(f"{len(there)} of {len(brokers)} brokers are present")
+            print_line(f"{len(there)} of {len(brokers)} brokers are present")
         if there == brokers:
             return admin
         time.sleep(PAUSE_S)
@@ -61,7 +61,7 @@ def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
 
 def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> None:
     """
-    Produce a record to a partition on each broker, with up to three replicas, and consume them all.
+    Produce a record to a partition on each broker, with up to three replicas, and consume all records.
 
     The topic and the group are deleted at the end.
     """
@@ -88,7 +88,7 @@ def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> No
         sent = [producer.send(name, b"first", partition=number) for number in range(len(ids))]
         for future in sent:
             future.get(ATTEMPT_MS / 1000)
-        say("records are acknowledged")
+        print_line("records are acknowledged")
         missing, end = set(range(len(ids))), time.monotonic() + ATTEMPT_MS / 1000
         while missing:
             for partition in consumer.poll(timeout_ms=200):
@@ -98,20 +98,19 @@ def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> No
 
 
 def forget(admin: KafkaAdminClient, name: str) -> None:
-    """Delete the topic and the group of that name, if they exist."""
+    """Delete the topic and the group of this name, if they exist."""
     with suppress(KafkaError):
         admin.delete_topics([name])
     with suppress(KafkaError):
         admin.delete_groups([name])
 
 
-def say(line: str) -> None:
-    """Print a line and flush it."""
+def print_line(line: str) -> None:
     print(line, flush=True)
 
 
 def main() -> None:
-    """Wait until the cluster serves; the caller ends it to give up."""
+    """Wait until the cluster serves; the caller stops the program to give up."""
     logging.disable(logging.CRITICAL)
     client, brokers = json.loads(Path(sys.argv[1]).read_text()), set(map(int, sys.argv[2].split(",")))
     await_listener(client["bootstrap_servers"])
@@ -121,11 +120,11 @@ def main() -> None:
             first_record(client, admin, brokers)
             break
         except (KafkaError, TimeoutError) as error:
-            say(f"not yet: {type(error).__name__}: {str(error)[:200]}")
+            print_line(f"not yet: {type(error).__name__}: {str(error)[:200]}")
             time.sleep(PAUSE_S)
         finally:
             admin.close()
-    say("it serves")
+    print_line("it serves")
 
 
 if __name__ == "__main__":

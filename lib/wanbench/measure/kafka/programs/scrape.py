@@ -1,11 +1,13 @@
 """
-Scrapes one Prometheus exporter at regular times, and prints its answers. Runs on a broker's host with nothing but
-Python: `python3 scrape.py <settings in JSON>` with url, interval_s, timeout_s, and about, which is printed. Started by
-`wanbench.measure.experiments.sampling`; read by `wanbench.read.ingest.broker_metrics`.
+Scrape a Prometheus exporter at regular times, and print its answers.
 
-The first line is `#scrapes` and JSON. Then each scrape is a line `#scrape` and JSON, the number of bytes that follow
-in it, these bytes as they came, and a line's end. One that was not answered has an error and no bytes. On SIGTERM it
-scrapes once more, unless it has just had an answer.
+Needs only plain Python on the broker's host: `python3 scrape.py <settings in JSON>` with url, interval_s, timeout_s,
+and about, which is printed. Started by `wanbench.measure.experiments.sampling`; read by
+`wanbench.read.ingest.broker_metrics`.
+
+The first line is `#scrapes` and JSON. Each scrape is then a line `#scrape` and JSON, which holds the length of the
+answer in bytes, followed by the unchanged answer and a line end. An unanswered scrape has an error and no answer. On
+SIGTERM the program scrapes once more, unless the latest scrape has just succeeded.
 """
 
 from __future__ import annotations
@@ -17,16 +19,16 @@ import sys
 import time
 import urllib.request
 
-LARGEST_BYTES = 64_000_000  # size limit of an answer: no exporter's is longer, and a longer one would fill the disk
-LAST_S = 1.5  # how long the last scrape may take: a host kills a program two seconds after it asked it to end
+LARGEST_BYTES = 64_000_000  # maximum size of an answer; larger ones would fill the disk, and no exporter sends them
+LAST_S = 1.5  # timeout of the last scrape; a host kills a program two seconds after SIGTERM
 
 
 class Ended(BaseException):
-    """Told to end, while nothing was being written."""
+    """The program was told to end, while it was not writing."""
 
 
 class Ending:
-    """Turns SIGTERM into `Ended`, at once while `may_raise`, else as soon as allowed."""
+    """Turn SIGTERM into `Ended`: at once while `may_raise`, otherwise as soon as that is allowed."""
 
     def __init__(self):
         self.may_raise = self.asked = False
@@ -51,7 +53,7 @@ class Ending:
 
 
 def fetch(url: str, timeout_s: float) -> bytes:
-    """An exporter's answer; OSError or ValueError if there is none in time."""
+    """Return an exporter's answer; raise OSError or ValueError if it is not complete in time."""
     deadline, parts, size = time.monotonic() + timeout_s, [], 0
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(url, timeout=timeout_s) as answer:
@@ -64,7 +66,7 @@ def fetch(url: str, timeout_s: float) -> bytes:
 
 
 def scrape(url: str, timeout_s: float) -> tuple[dict, bytes]:
-    """One scrape: time, duration, and the answer or the error."""
+    """Scrape once; return a description (time, duration, length and error) and the answer."""
     at_s, began, answer, error = time.time(), time.monotonic(), b"", None
     try:
         answer = fetch(url, timeout_s)
@@ -76,7 +78,7 @@ def scrape(url: str, timeout_s: float) -> tuple[dict, bytes]:
 
 
 def write(word: str, about: dict, content: bytes | None = None) -> None:
-    """Print a line of JSON, and its data."""
+    """Print a line of JSON, and the answer that belongs to it."""
     data = memoryview(f"{word} {json.dumps(about)}\n".encode() + (b"" if content is None else content + b"\n"))
     while data:
         data = data[os.write(1, data) :]

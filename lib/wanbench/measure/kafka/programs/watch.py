@@ -1,8 +1,8 @@
 """
-Watch a cluster: topics, leaders, in-sync replicas and members of groups, several times a second.
+Watch a cluster's topics, leaders, in-sync replicas and group members, several times a second.
 
-`python -m wanbench.measure.kafka.programs.watch <settings file> <arguments of watch in JSON>` prints a JSON object per
-sample. The settings file holds kafka-python's keywords in JSON.
+`python -m wanbench.measure.kafka.programs.watch <settings file> <arguments of watch in JSON>` prints one JSON object
+per sample. The settings file holds keyword arguments for kafka-python in JSON.
 """
 
 import os
@@ -15,15 +15,18 @@ from kafka import errors
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import FindCoordinatorRequest
 
-from .admin import Admin, message, metadata_request, read_arguments, refuse, say, topic_row
+from .admin import Admin, message, metadata_request, print_line, read_arguments, refuse, topic_row
 
-CONNECT_S = 2.0  # timeout of a sample's search for a broker: a dead cluster must not delay the next samples for long
-MEMBERS_INTERVAL_S = 1.0  # interval of samples of groups: each finds the coordinator and then asks it
+CONNECT_S = 2.0  # timeout of a sample for reaching a broker, short because a dead cluster would delay the next samples
+MEMBERS_INTERVAL_S = 1.0  # interval of samples of groups; each looks up the coordinator and then queries it
 _SCHEMAS = "wanbench.measure.kafka.programs"
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):
-    """Describes groups of the new protocol (KIP-848), which kafka-python's `describe_groups` reports as dead."""
+    """
+    A request that describes groups of the new protocol (KIP-848); kafka-python's `describe_groups` reports them as
+    dead.
+    """
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):
@@ -41,16 +44,15 @@ def watch(
     internal: bool = False,
 ) -> None:
     """
-    Write the cluster's state every `interval_s` seconds for `duration_s` seconds, whatever happens to it.
+    Write the cluster's state every `interval_s` seconds for `duration_s` seconds, even while the cluster is down.
 
-    `write` takes one sample: "at_s" (Unix s, when it was asked), "took_s", and either "node_id" (the broker that
-    answered), "topics" (as from the verb topics; None: all that are not Kafka's own, and these too with `internal`) and
-    "brokers" (node_ids that it knew), or "error" (kind and message) if nobody answered within `request_s`. Samples that
-    a longer one covers are left out.
+    `write` takes one sample. It has "at_s" (Unix s of the request), "took_s", and either "node_id" (the broker that
+    answered), "topics" (as the verb topics returns them; None: all but Kafka's internal ones, and these too with
+    `internal`) and "brokers" (node_ids that this broker knows), or "error" (kind and message) if no broker answered
+    within `request_s`. A slow sample replaces those that fall due while it lasts.
 
-    `members` are groups whose members are looked at every `MEMBERS_INTERVAL_S`, apart from the samples above and
-    without delaying them: "at_s", "took_s", "group", and either "state" and "members" (client_id and partitions) or
-    "error".
+    Members of the groups in `members` are sampled separately, every `MEMBERS_INTERVAL_S`. Such a sample has "at_s",
+    "took_s", "group", and either "state" and "members" (client_id and partitions) or "error".
     """
     lock = threading.Lock()
 
@@ -86,7 +88,7 @@ def watch(
 
 
 def state(admin: Admin, names: list[str] | None, internal: bool) -> dict:
-    """What one broker knows of the brokers and of these topics, or (None) all."""
+    """Return what one broker knows of the brokers and of these topics; None: all topics."""
     node_id = admin.connections.least_loaded_node()
     metadata = admin.request(metadata_request(names), node_id)
     return {
@@ -101,7 +103,9 @@ def state(admin: Admin, names: list[str] | None, internal: bool) -> dict:
 
 
 def members_of(admin: Admin, group: str) -> dict:
-    """A group's "state" and "members" (client_id, partitions), from its coordinator, which is looked up each time."""
+    """
+    Return a group's "state" and "members" (client_id, partitions) from its coordinator, which is looked up each time.
+    """
     find = FindCoordinatorRequest(key_type=0, coordinator_keys=[group], min_version=4)
     (coordinator,) = admin.request(find)["coordinators"]
     refuse(coordinator["error_code"], coordinator["error_message"])
@@ -109,7 +113,7 @@ def members_of(admin: Admin, group: str) -> dict:
     described = admin.describe_groups([group], node_id)[group]
     if not described["error"]:
         members = [(member["client_id"], _classic_topics(member)) for member in described["members"]]
-    else:  # it is no classic group
+    else:  # the group uses the new protocol
         asked = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
         (described,) = admin.request(asked, node_id)["groups"]
         refuse(described["error_code"], described["error_message"])
@@ -137,7 +141,7 @@ def _classic_topics(member):
 
 def main(path: str, question: str) -> int:
     settings, asked = read_arguments(path, question)
-    watch(settings, lambda sample: say(sample, settings.get("sasl_plain_password")), **asked)
+    watch(settings, lambda sample: print_line(sample, settings.get("sasl_plain_password")), **asked)
     return 0
 
 

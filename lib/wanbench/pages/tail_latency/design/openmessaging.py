@@ -19,7 +19,7 @@ from wanbench.checks import refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments.base import ClientLoad, ExperimentError, bounded, check_declared, keep, last_line
 from wanbench.measure.experiments.session import ClientSession
-from wanbench.measure.kafka.access import names_secret, put_private
+from wanbench.measure.kafka.access import may_hold_secret, put_private
 from wanbench.measure.kafka.java_commands import checked_heap
 from wanbench.measure.labs.base import Completed, Host, Process
 
@@ -130,7 +130,7 @@ class OpenMessaging(ClientLoad):
             )
         for what in ("common", "topic", "producer", "consumer"):
             for name in self.driver.settings(what):
-                if names_secret(name) or name.startswith(_SECURITY):
+                if may_hold_secret(name) or name.startswith(_SECURITY):
                     yield f"driver has {name!r} in {what}Config; the cluster has the clients' security, not the load."
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments.kafka_open_loop import KafkaOpenLoop
-from wanbench.measure.kafka.access import names_secret
+from wanbench.measure.kafka.access import may_hold_secret
 
 from .openmessaging_files import Driver, Workload, properties_text
 
@@ -83,7 +83,7 @@ def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]
     for name, text in settings.items():
         if name in _OVERRULED:
             continue
-        if names_secret(name) or name.startswith(("security.", "sasl.", "ssl.")):
+        if may_hold_secret(name) or name.startswith(("security.", "sasl.", "ssl.")):
             lost.append(Lost(name, "the cluster has the clients' security"))
         elif name in _RENAMED:
             name = _RENAMED[name]

@@ -11,7 +11,7 @@ import numpy as np
 from wanbench.checks import check_choice, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import BrokerMetrics, KafkaTrial
-from wanbench.measure.experiments.kafka_loads import setting_pairs
+from wanbench.measure.experiments.load_settings import setting_pairs
 from wanbench.measure.kafka.security import KINDS
 from wanbench.measure.kafka.settings import checked_settings
 from wanbench.measure.links import LinkSettings

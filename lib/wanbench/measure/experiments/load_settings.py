@@ -1,4 +1,4 @@
-"""What Kafka's loads share: checks of parameters, and records of known compressibility."""
+"""Check the settings that Kafka loads share, and generate records of known compressibility."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.kafka.access import names_secret
+from wanbench.measure.kafka.access import may_hold_secret
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import put_whole
 
 ACKS = ("0", "1", "all")
-REGION = "region"  # Value of client_rack for the client's own region: clusters of a lab name racks after regions.
+REGION = "region"  # value of client_rack for the client's own region; clusters of a lab name racks after regions
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 _OWNED: dict[str, dict[str, str | None]] = {
     "producer_settings": {
@@ -35,14 +35,15 @@ _OWNED: dict[str, dict[str, str | None]] = {
     },
     "topic_settings": {},
 }
-"""Settings that a load sets itself, and what to give instead."""
+"""Kafka settings that a load sets itself, by parameter, each with what to do instead."""
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
 def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
     """
-    Check what all loads of clients share, and store settings as pairs; `owned` are further settings that the load sets
-    itself, by parameter, as in `check_settings`.
+    Check the settings that all loads by clients share, and store Kafka's settings as pairs.
+
+    `owned` are further Kafka settings that the load sets itself, by parameter, as in `check_settings`.
     """
     kind, rack = type(load).__name__, load.client_rack
     if rack is not None and (not isinstance(rack, str) or not rack or not rack.isprintable()):
@@ -50,14 +51,14 @@ def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
     for name, common in _OWNED.items():
         object.__setattr__(load, name, setting_pairs(load, name))
         check_settings(load, name, {**common, **owned.get(name, {})})
-    if load.payload == "json" and load.record_bytes < SMALLEST_RECORD_BYTES:
+    if load.payload == "json" and load.record_bytes < SMALLEST_JSON_BYTES:
         raise ParameterError(
-            f"{kind} record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_RECORD_BYTES}."
+            f"{kind} record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_JSON_BYTES}."
         )
 
 
 def check_sent_bytes(load: object, sent_bytes: int) -> None:
-    """Refuse a load that sends more than its `most_bytes`."""
+    """Raise ParameterError if a load sends more than its `most_bytes`."""
     if sent_bytes > load.most_bytes:
         raise ParameterError(
             f"{type(load).__name__} would send {sent_bytes:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send "
@@ -66,12 +67,12 @@ def check_sent_bytes(load: object, sent_bytes: int) -> None:
 
 
 def rack_of(client_rack: str | None, region: str) -> str | None:
-    """The client.rack of a client in a region."""
+    """Return the client.rack of a client in a region."""
     return region if client_rack == REGION else client_rack
 
 
 def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], ...]:
-    """Kafka's settings as sorted pairs of text: comparable, hashable and serialisable."""
+    """Return Kafka's settings as sorted pairs of text, which are comparable, hashable and serialisable."""
     settings = getattr(experiment, parameter)
     try:
         items = dict(settings).items()
@@ -83,26 +84,29 @@ def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], 
 
 
 def check_settings(experiment: object, parameter: str, owned: Mapping[str, str | None]) -> None:
-    """Reject Kafka settings that are secret, malformed, or `owned` by the experiment, with the reason given there."""
+    """
+    Reject Kafka settings that are secret, malformed, or set by the experiment itself (`owned`, with what to use
+    instead).
+    """
     label = f"{type(experiment).__name__} {parameter}"
     for key, value in getattr(experiment, parameter):
-        if names_secret(key):  # before an error that shows the value
+        if may_hold_secret(key):  # before an error that shows the value
             raise ParameterError(
-                f"{label} has {key!r}, a secret; the cluster has the clients' security, not the experiment."
+                f"{label} has {key!r}, a secret; give the clients' security to the cluster, not to the experiment."
             )
         if not _SETTING_NAME.fullmatch(key) or not value or "=" in value or not value.isprintable():
             raise ParameterError(
-                f"{label} has {key!r}: {value!r}; names are such as 'fetch.min.bytes', values one line of text "
-                "without '='."
+                f"{label} has {key!r}: {value!r}; allowed: names like 'fetch.min.bytes', and values that are one line "
+                "of text without '='."
             )
         if key in owned:
             raise ParameterError(f"{label} has {key!r}; {owned[key] or 'the load sets it itself'}.")
 
 
-LARGEST_FILE_BYTES = 8 << 20  # Maximum size of the file: the tool holds all its records in memory.
+SMALLEST_JSON_BYTES = 150  # The size of a JSON record without its note.
+LARGEST_FILE_BYTES = 8 << 20  # maximum size of the file; the tool keeps all its records in memory
 MOST_RECORDS = 10_000
-"""Maximum number of records: enough that a batch rarely repeats one, which would compress better than real data."""
-SMALLEST_RECORD_BYTES = 150  # Size of the fields without the note.
+"""Maximum number of records, so large that a batch rarely repeats one: it would compress better than real data."""
 _RUN_S = 30.0
 
 _REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
@@ -122,17 +126,17 @@ _MESSAGES = (
     "retry {m} of call {id} to payment after {ms} ms: connection reset by peer",
 )  # fmt: skip
 _SEVEN_BITS = bytes(11 if byte & 127 == 10 else byte & 127 for byte in range(256))
-"""Maps any byte to an ASCII character other than a line end."""
+"""A translation table that maps any byte to an ASCII character other than a line end."""
 
 
 def records(payload: str, record_bytes: int, seed: int) -> bytes:
     r"""
-    Lines of exactly `record_bytes` each, up to `LARGEST_FILE_BYTES` and `MOST_RECORDS`; the perf tool reads them as
-    UTF-8.
+    Return lines of exactly `record_bytes` each, up to `LARGEST_FILE_BYTES` and `MOST_RECORDS`, for a producer tool.
 
-    "json": names and structure repeat as in an application's records; numbers, identifiers and words differ. "log":
-    lines as servers log them, several to a record, joined by tabs. "random": any ASCII characters, which carry 7 bits
-    per byte; zstd and gzip compress them by a factor of 1.14, lz4 and snappy not at all.
+    Payloads are valid UTF-8, as Kafka's tool requires. "json": names and structure repeat as in an application's
+    records, while numbers, identifiers and words differ. "log": lines of a server's log, several per record, joined by
+    tabs. "random": any ASCII characters, which carry 7 bits per byte; zstd and gzip compress them by a factor of 1.14,
+    lz4 and snappy not at all.
 
     Examples
     --------
@@ -146,7 +150,9 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
 
 
 def put_records(load, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, object]]:
-    """Put a load's records on hosts, once per content; returns each host's path by name, and metadata to record."""
+    """
+    Put a load's records on hosts, unless the same content is there; return each host's path by name, and a description.
+    """
     content = records(load.payload, load.record_bytes, load.payload_seed)
     sha256 = hashlib.sha256(content).hexdigest()
     paths = {}
@@ -199,4 +205,4 @@ def _json_record(rng, record_bytes):
 
 
 _MAKERS = {"json": _json_record, "log": _log_record, "random": _random_record}
-MADE = tuple(_MAKERS)  # The available payloads.
+GENERATED = tuple(_MAKERS)  # names of the payloads

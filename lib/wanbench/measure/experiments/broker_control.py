@@ -1,4 +1,4 @@
-"""Restart, slow, resize and reorder brokers, and undo it all."""
+"""Restart, slow, resize and reorder brokers, and undo all of it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from wanbench.measure.labs.programs import program_command
 from .base import ExperimentError, cluster_of, ended_with, links_of
 
 _START_S = 30.0
-_END_S = 30.0  # Timeout for a program to start or end, on a busy machine.
+_END_S = 30.0  # timeouts for a program to start and to end, on a busy machine
 
 
 class Slowness:
     """
-    A broker that is slowed until `end`, by `wanbench.measure.kafka.programs.processor_share` on its host.
+    Slow a broker until `end`, by running `wanbench.measure.kafka.programs.processor_share` on its host.
 
-    `about` is the program's report: the method ("by"), "share", "period_s". Raises ExperimentError if it cannot be
-    slowed.
+    `about` is the program's report: the method ("by"), "share" and "period_s". Raise ExperimentError if the broker
+    cannot be slowed.
     """
 
     def __init__(self, cluster: Cluster, node_id: int, share: float):
         self.cluster, self.node_id = cluster, node_id
-        [self._host] = [each.host for each in cluster.placements if each.node_id == node_id]
+        [self._host] = [node.host for node in cluster.placements if node.node_id == node_id]
         self._stop_file = f"{self._host.scratch}/share-{uuid.uuid4().hex[:8]}.stop"
         pid_file = str(Path(cluster.log_folder(node_id)).parent / "pid")
         command = program_command(self._host, Path(processor_share.__file__))
@@ -58,7 +58,7 @@ class Slowness:
         return self.about["by"] == processor_share.CYCLES
 
     def end(self) -> None:
-        """Restore the broker's full speed; ExperimentError if that is not certain."""
+        """Restore the broker's full speed; raise ExperimentError if that is not certain."""
         try:
             self._host.run(["touch", self._stop_file], timeout_s=_END_S)
             done = self._process.wait(_END_S)
@@ -80,10 +80,11 @@ STARTED = b"Transition from STARTING to STARTED"
 LOOK_S = 0.05
 
 
-class Acts:
+class BrokerControl:
     """
-    Actions on the brokers of `cluster`, which is queried from `host`; `undo` reverts all that have not ended. A broker
-    must be back within `patience_s`.
+    Carry out actions on the brokers of a cluster; `undo` reverts those that have not ended.
+
+    Administrative requests are sent from `host`. A started broker must answer within `patience_s`.
     """
 
     def __init__(self, cluster: Cluster, host: Host, patience_s: float):
@@ -96,16 +97,17 @@ class Acts:
 
     def begin(self, action, view: list[dict], row: dict) -> Callable[[], None] | None:
         """
-        Begin an action on the current topics (`view`); complete it at once if it does not last, or return a function
-        that ends it. `in_force_at_s` and `how` of `row` are filled in.
+        Begin an action, given the current topics (`view`); fill in `in_force_at_s` and `how` of its row.
+
+        Return a function that ends a lasting action; return None for others, which are complete.
         """
         return getattr(self, f"_{action.kind}")(action, view, row)
 
     def undo(self) -> tuple[list[str], list[str]]:
-        """Revert actions that have not ended; returns sentences on what was reverted, and what failed."""
+        """Revert actions that have not ended; return sentences on what was reverted and on what failed."""
         undone, faults = [], []
-        steps = [(f"broker {node_id} at full speed", partial(self._quicken, node_id)) for node_id in self.slow]
-        steps += [(f"links of {region}", partial(self._mend, region)) for region in self._links]
+        steps = [(f"broker {node_id} at full speed", partial(self._end_slowness, node_id)) for node_id in self.slow]
+        steps += [(f"links of {region}", partial(self._restore_links, region)) for region in self._links]
         steps += [(f"broker {node_id} started", partial(self._start, node_id)) for node_id in sorted(self._down)]
         if self._originals:
             steps.append(("replicas in their order", partial(self._lead, self._originals, others=True)))
@@ -115,7 +117,7 @@ class Acts:
                 undone.append(what)
             except LabError as error:
                 faults.append(f"{what}: {error}")
-        leadership.forget(self.cluster.first_order, self._originals)
+        leadership.drop_partitions(self.cluster.original_order, self._originals)
         self._originals = {}
         return undone, faults
 
@@ -152,7 +154,7 @@ class Acts:
                 time.sleep(LOOK_S)
         self._down.discard(node_id)
 
-    # What passes
+    # Temporary changes
 
     def _slow(self, action, view, row) -> Callable[[], None]:
         if action.node_id in self.slow:
@@ -160,16 +162,16 @@ class Acts:
         self.slow[action.node_id] = slowness = Slowness(self.cluster, action.node_id, action.share)
         row["in_force_at_s"] = time.time()
         row["how"] |= slowness.about
-        return lambda: self._quicken(action.node_id)
+        return lambda: self._end_slowness(action.node_id)
 
-    def _quicken(self, node_id: int) -> None:
+    def _end_slowness(self, node_id: int) -> None:
         if node_id in self.slow:
             self.slow[node_id].end()
             del self.slow[node_id]
 
     def _link(self, action, view, row) -> Callable[[], None]:
         links = links_of(self.host)
-        [region] = [each.host.region for each in self.cluster.brokers if each.node_id == action.node_id]
+        [region] = [broker.host.region for broker in self.cluster.brokers if broker.node_id == action.node_id]
         if region in self._links:
             raise ExperimentError(f"the links of {region} are already changed")
         pairs = [pair for pair in links.links if region in pair]
@@ -178,9 +180,9 @@ class Acts:
             links.set_link(*pair, **action.link_changes)
         row["in_force_at_s"] = time.time()
         row["how"] |= {"region": region, "directions": len(pairs), **action.link_changes}
-        return lambda: self._mend(region)
+        return lambda: self._restore_links(region)
 
-    def _mend(self, region: str) -> None:
+    def _restore_links(self, region: str) -> None:
         links = links_of(self.host)
         for pair, settings in self._links.get(region, {}).items():
             links.set_link(*pair, **settings)
@@ -190,8 +192,8 @@ class Acts:
 
     def _demote(self, action, view, row) -> None:
         self._reorder(action.node_id, leadership.without_leader(view, action.node_id), view, row)
-        led = [each for _, each in leadership.partitions(view) if each["leader"] == action.node_id]
-        row["how"]["unmovable"] = sum(len(each["replicas"]) == 1 for each in led)
+        led = [partition for _, partition in leadership.partitions(view) if partition["leader"] == action.node_id]
+        row["how"]["unmovable"] = sum(len(partition["replicas"]) == 1 for partition in led)
 
     def _skew(self, action, view, row) -> None:
         self._reorder(action.node_id, leadership.all_led_by(view, action.node_id), view, row)
@@ -200,45 +202,47 @@ class Acts:
         self._reorder(None, leadership.balanced(view), view, row)
 
     def _restore(self, action, view, row) -> None:
-        order = deepcopy(self.cluster.first_order) if action.node_id is None else self._orders.pop(action.node_id, {})
+        order = (
+            deepcopy(self.cluster.original_order) if action.node_id is None else self._orders.pop(action.node_id, {})
+        )
         row["how"] |= self._lead(order, others=True)  # a concurrent Detection may have removed it
-        # partitions that have their first order again need no undoing
+        # partitions that have their original order again need not be undone
         self._originals = {
             topic: left
             for topic, partitions in self._originals.items()
-            if (left := {n: each for n, each in partitions.items() if order.get(topic, {}).get(n) != each})
+            if (left := {n: nodes for n, nodes in partitions.items() if order.get(topic, {}).get(n) != nodes})
         }
 
     def _reorder(self, node_id: int | None, order: leadership.Order, view, row) -> None:
         if node_id is not None:
-            self._orders[node_id] = leadership.present(view, order)
-        leadership.merge(self._originals, leadership.remember(self.cluster.first_order, view, order))
+            self._orders[node_id] = leadership.current_order(view, order)
+        leadership.merge(self._originals, leadership.save_order(self.cluster.original_order, view, order))
         row["how"] |= self._lead(order)
 
     def _lead(self, order: leadership.Order, *, others: bool = False) -> dict:
-        nothing = {"ordered": 0, "led": 0, "missing": 0}
-        return self.cluster.ask(self.host, "lead", replicas=order, others=others) if order else nothing
+        if not order:
+            return {"ordered": 0, "led": 0, "missing": 0}
+        return self.cluster.ask(self.host, "lead", replicas=order, others=others)
 
 
 NO_DISK_RATE = (
-    "a disk rate cannot be given: the throttle of control groups v1 holds back direct writes only, while a broker "
-    "writes through the page cache; that of v2 (io.max) is not used yet"
+    "disk_bps is not supported, because control groups v1 limit direct writes only, while a broker writes through the "
+    "page cache; the limit of v2 (io.max) is not implemented yet"
 )
 
 
 @contextmanager
-def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Iterator[None]:
+def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Iterator[None]:
     """
-    Apply these broker sizes while the block runs.
+    Give the brokers these sizes while the block runs.
 
-    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's supervisor
-    deletes the control groups of a killed lab.
-
-    Raises ExperimentError if the cluster, the links or the kernel cannot apply the sizes.
+    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. If the lab is killed,
+    its supervisor deletes the control groups. Raise ExperimentError if the cluster, the links or the kernel cannot
+    apply a size.
     """
     cluster = cluster_of(source)
     if not hasattr(cluster, "pid_file"):
-        raise ExperimentError(f"{cluster!r} runs elsewhere: its brokers cannot be given a size")
+        raise ExperimentError(f"{cluster!r} runs outside the lab: the size of its brokers cannot be set")
     try:
         wanted = zip(cluster.brokers, sizes_by_broker(sizes, len(cluster.brokers)), strict=True)
     except ParameterError as error:
@@ -247,7 +251,7 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     if any(size.disk_bps is not None for _, size in wanted):
         raise ExperimentError(NO_DISK_RATE)
     with ExitStack() as undoing:
-        undoing.callback(_revive, cluster)  # the last of all: a broker starts slowly under a quota
+        undoing.callback(_restart_dead, cluster)  # undone last, because a broker starts slowly under a quota
         for broker, size in wanted:
             if size.link_bps is not None:
                 _set_links(broker, size.link_bps, cluster, undoing)
@@ -257,8 +261,8 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
                 undoing.callback(slowness.end)
                 if slowness.by_cycles and size.processors >= 1:
                     raise ExperimentError(
-                        f"broker {broker.node_id} cannot be given {size.processors:g} processors: there is no quota "
-                        "here, and duty cycles allow less than one"
+                        f"broker {broker.node_id} cannot be limited to {size.processors:g} processors: the kernel "
+                        "allows no CPU quota here, and duty cycles can set only less than one processor"
                     )
         yield
 
@@ -266,7 +270,7 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
 def _set_links(broker, rate_bps, cluster, undoing) -> None:
     links, region = links_of(broker.host), broker.host.region
     if not hasattr(links, "set_gateway"):
-        raise ExperimentError(f"the links of {broker.host.name} cannot be given a rate")
+        raise ExperimentError(f"the rate of the links of {broker.host.name} cannot be set")
     if sum(other.host.region == region for other in cluster.brokers) > 1:
         raise ExperimentError(f"link_bps needs a region with one broker; {region} has several")
     undoing.callback(links.set_gateway, region, links.gateways.get(region))
@@ -277,7 +281,7 @@ def _set_links(broker, rate_bps, cluster, undoing) -> None:
             links.set_link(*pair, rate_bps=rate_bps)
 
 
-def _revive(cluster) -> None:
+def _restart_dead(cluster) -> None:
     for broker in cluster.brokers:
         if not cluster.runs(broker.node_id):
             with suppress(LabError):
