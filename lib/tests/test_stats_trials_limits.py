@@ -168,7 +168,7 @@ def test_the_limits_explain_the_thesis():
     by_window = rows[rows.limit == "window"]
     np.testing.assert_allclose(by_window.predicted_gain, 2.0, rtol=0.01)
     np.testing.assert_allclose(rows[rows.limit == "rate"].predicted_gain, 0.5, rtol=0.01)
-    assert "both agree" in str(explained) and explained.table().n_combinations.sum() == 8
+    assert "the same verdict for 8 of these" in str(explained) and explained.table().n_combinations.sum() == 8
     with pytest.raises(ParameterError, match="lacks column speed"):
         renamed = fit_factorial(
             found.rates.rename(columns={"acks": "speed"}), "batches_per_s", ["delay_ms", "rate_bps", "speed"]
