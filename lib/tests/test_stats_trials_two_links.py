@@ -101,7 +101,7 @@ def test_a_failure_is_caution_at_its_own_scale_only():
 
 
 def test_producers_that_send_flat_out_wait_in_their_own_buffers():
-    caution = "fill their own buffers"
+    caution = "fill their buffers"
     flat_out, paced = compared()[1], compare_links(measured(1, blocks=1, target_records_per_s=100))
     assert caution in str(flat_out) and not any(caution in each for each in flat_out.ratio.warnings)
     assert caution not in str(paced) and "mean_latency_ms" in paced.other_values
