@@ -73,7 +73,7 @@ def test_each_link_is_planned_once():
 def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     experiment = Cut(before_s=0.4, cut_s=0.5, after_s=0.4)
-    run = calibrate("cut", [LinkSettings(5), LinkSettings(20)], experiment, lab="local", progress=False)
+    run = calibrate("cut", [LinkSettings(5), LinkSettings(20)], experiment, lab="local")
     tables = wanbench.read.ingest.tabulate(run.folder)
     assert run.finished and len(tables["cuts"]) == 2 and tables["unread"].empty
     verdicts = link_verdicts.cut(tables["echoes"], tables["cuts"]).rows
@@ -92,7 +92,7 @@ def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
 def test_a_delay_that_becomes_shorter_reorders_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     experiment = Shorten(10, before_s=0.5, after_s=0.5)
-    run = calibrate("shorten", [LinkSettings(150)], experiment, lab="local", progress=False)
+    run = calibrate("shorten", [LinkSettings(150)], experiment, lab="local")
     tables = wanbench.read.ingest.tabulate(run.folder)
     assert run.finished and tables["unread"].empty
     [verdict] = link_verdicts.order(tables["echoes"]).rows.verdict

@@ -194,10 +194,6 @@ class SshLab(Lab):
         with ThreadPoolExecutor(max_workers=32) as threads:
             return list(threads.map(function, [entry.host for entry in self._entries]))
 
-    def __repr__(self):
-        state = "open" if self._facts else "closed"
-        return f"<ssh lab, {state}: {len(self.hosts)} regions, {len(self._entries)} hosts>"
-
 
 def clock_of(host: SshHost) -> Offset:
     """Measure the host's clock minus this machine's by exchanging time stamps over the connection."""
