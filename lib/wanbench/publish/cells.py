@@ -208,7 +208,7 @@ def read_cells(notebook: NotebookNode) -> Parts:
             outputs = [part for output in cell.outputs for part in _read_output(output, page, names)]
             if COVER in tags(cell):
                 page.cover = next((part.figure for part in outputs if part.figure), page.cover)
-            if _is_provenance(cell):
+            if any(provenance.MIME in output.get("data", {}) for output in cell.outputs):
                 continue
             code = Markup(highlight(cell.source))
             if page.parts and page.parts[-1].kind == "code":
@@ -222,10 +222,6 @@ def read_cells(notebook: NotebookNode) -> Parts:
         are = f"{count(len(missing), 'section')} {'is' if len(missing) == 1 else 'are'}"
         page.parts.append(Part("output", Markup(note).format(are, listed)))
     return page
-
-
-def _is_provenance(cell: NotebookNode) -> bool:
-    return any(provenance.MIME in output.get("data", {}) for output in cell.outputs)
 
 
 def _read_output(output: NotebookNode, page: Parts, names: set[str]) -> list[Part]:

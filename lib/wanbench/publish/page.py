@@ -14,7 +14,7 @@ from wanbench import __version__
 from wanbench.files import replace_file, replaced_folder
 from wanbench.runs import origin
 
-from .cells import Heading, Part, Parts, read_cells
+from .cells import Heading, Part, read_cells
 from .execute import Executed
 from .figures import Figure, Renderer, StaticFilesError, static_names
 from .notebooks import kind
@@ -94,13 +94,14 @@ def make_page(executed: Executed, site: Path, renderer: Renderer | None, *, repl
             except StaticFilesError as error:
                 note = f"Not all figures on this page have SVG and PNG files: {error}"
     made_from = origin()
+    covers = [cells.cover] if cells.cover else cells.figures
     page = Page(
         name=executed.name,
         title=cells.title or executed.name,
         lead=cells.lead,
         **{name: tuple(getattr(cells, name)) for name in ("headings", "parts", "figures", "runs")},
         drawn=frozenset(drawn),
-        cover=_cover(cells, drawn),
+        cover=next((figure.name for figure in covers if figure.name in drawn), ""),
         kind=kind(executed.notebook),
         parameters=executed.parameters,
         replay_reason=replay_reason,
@@ -113,11 +114,6 @@ def make_page(executed: Executed, site: Path, renderer: Renderer | None, *, repl
     html = templates().get_template("page.html").render(page=page)
     replace_file(site / f"{page.name}.html", html.encode())
     return page
-
-
-def _cover(cells: Parts, drawn: set[str]) -> str:
-    wanted = [cells.cover] if cells.cover else cells.figures
-    return next((figure.name for figure in wanted if figure.name in drawn), "")
 
 
 def _numeric(text: str) -> bool:

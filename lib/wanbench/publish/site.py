@@ -165,7 +165,7 @@ class Site:
             "introductions": [one for one in records if one.kind == INTRODUCTION and one.outcome == "published"],
             "studies": [one for one in records if one.kind == "study" or one.outcome != "published"],
             "checks": [one for one in records if one.kind == CHECK and one.outcome == "published"],
-            "answers": _answers(found),
+            "answers": found[found.answer].groupby("page").sentence.agg(list).to_dict(),
             "findings": Markup(findings.html_table(found.drop(checks.index))),
             "n_findings": len(found) - len(checks),
             "check_findings": Markup(findings.html_table(checks)),
@@ -222,13 +222,6 @@ def _basis(page: Page) -> str:
     return "Measured on this machine." if page.runs else "Published or simulated data; nothing is measured."
 
 
-def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
-    answers: dict[str, list[str]] = {}
-    for row in found[found.answer].itertuples():
-        answers.setdefault(row.page, []).append(row.sentence)
-    return answers
-
-
 @dataclass(frozen=True)
 class Job:
     """
@@ -259,7 +252,8 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
     with ExitStack() as stack:
         renderer = stack.enter_context(Renderer(site.build / "drawings")) if browser() else None
         for job in jobs:
-            if not again and _is_current(job, site):
+            record = site.record(job.notebook.stem)
+            if not again and record.outcome == "published" and record.made_from == _made_from(job, site):
                 print(f"{job.notebook.stem}: the page is up to date", file=stream, flush=True)
                 continue
             reason = _publish(job, site, renderer, stream)
@@ -282,11 +276,6 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         return f"{type(error).__name__}: {error}"
     site.record_published(page, _made_from(job, site))
     return None
-
-
-def _is_current(job: Job, site: Site) -> bool:
-    record = site.record(job.notebook.stem)
-    return record.outcome == "published" and record.made_from == _made_from(job, site)
 
 
 def _made_from(job: Job, site: Site) -> str:
