@@ -106,11 +106,6 @@ def catalogue() -> pd.DataFrame:
     >>> sorted(catalogue()["cloud"].unique())
     ['aws', 'azure', 'gcp', 'ibm']
     """
-    return _catalogue().copy()
-
-
-@cache
-def _catalogue() -> pd.DataFrame:
     return pd.DataFrame(_regions().values(), columns=_COLUMNS).drop(columns="display_name")
 
 

@@ -154,7 +154,7 @@ def consumer_arguments(
     Return the arguments of the consumer tool, which ends after the topic's records, or when none arrive for a while.
     """
     arguments = [*_common_arguments(load, bootstrap, topic, client_file), "--group", group]
-    arguments += ["--num-records", str(load.records_of_topic(topic_number(topic)))]
+    arguments += ["--num-records", str(load.records_of_topic(int(topic.rpartition("-")[2])))]
     arguments += ["--timeout", str(round(load.consumer_timeout_s * 1000))]
     arguments += ["--show-detailed-stats"] if load.consumer_windows else []
     settings = {"client.id": f"load-consumer-{number}", **dict(load.consumer_settings)}
@@ -186,11 +186,6 @@ def topic_name(stem: str, number: int) -> str:
     'load-0001-eu-us.1-0'
     """
     return f"load-{stem}-{number}"
-
-
-def topic_number(name: str) -> int:
-    """Return the number at the end of a topic name."""
-    return int(name.rpartition("-")[2])
 
 
 UNANSWERED = ("Unreachable", "Timeout")  # kinds of `AnswerError` without an answer from a broker

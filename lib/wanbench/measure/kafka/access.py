@@ -272,9 +272,6 @@ class ClientFiles:
             with suppress(LabError):  # a host that is gone has taken its folder along
                 host.run(["rm", "-f", "--", *paths], timeout_s=30, ok=None)
 
-    def __repr__(self):
-        return f"<client files for {self.bootstrap}: {self.access.label}>"
-
     def _once(self, client, host):
         with self._lock:
             scratch = host.scratch

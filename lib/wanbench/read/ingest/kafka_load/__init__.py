@@ -214,11 +214,11 @@ class OutputReader:
         """Return the first figures from position `at`: start, end, tool and event; `matches` caches later figures."""
         text = line.text
         if must_search(matches, "producer", at):
-            matches["producer"] = producer.find(text, at, line.whole)
+            matches["producer"] = producer.find_output(text, at, line.whole)
         if matches["producer"] and matches["producer"][0] == at:  # nothing can come before it
             start, end, event = matches["producer"]
             return start, end, "producer", event
-        by_tool = {"producer": matches["producer"], "consumer": consumer.find(text, at, self._header, matches)}
+        by_tool = {"producer": matches["producer"], "consumer": consumer.find_output(text, at, self._header, matches)}
         if must_search(matches, "round trip", at):
             matches["round trip"] = producer.find_round_trip(text, at, line.whole)
         if must_search(matches, "metric", at):
