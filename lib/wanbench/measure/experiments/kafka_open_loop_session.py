@@ -158,7 +158,7 @@ class OpenLoopSession(ClientSession):
         for host in {host.name: host for host, _ in self.producing}.values():
             here_ns = self.start_ns + round(1e6 * self.offsets[host.name][0].offset_ms)
             self._put(host, "go", {"start_ns": here_ns})
-        self._until(lambda: False, began_s + LEAD_S - time.monotonic())
+        self._pause(began_s + LEAD_S - time.monotonic())
         self.when_sending()
 
     def _await_ends(self) -> None:

@@ -86,7 +86,7 @@ class Levels(RowsResult):
             assumption=ASSUMPTION,
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw message size against messages per second: one line per codec, one point per level."""
         figure = go.Figure()
         for shade, (codec, part) in zip(theme.SERIES_COLOURS, self.rows.groupby("codec", sort=False), strict=False):
@@ -111,7 +111,6 @@ class Levels(RowsResult):
             alt=f"Size of a message against messages per second, by codec and level. {self.sentence}",
             caption=str(self),
             table=self.rows,
-            note=note,
         )
 
 

@@ -115,7 +115,7 @@ class SizeCosts(Result):
             rows.append(cells | {"rank": row.rank, "tied with": row.ties})
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw rate and cost in a row per setting, the cheapest first, with trials and intervals."""
         titles = list(PANELS.values())
         figure = make_subplots(1, 2, shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=titles)
@@ -140,7 +140,6 @@ class SizeCosts(Result):
             alt=f"Rates and costs by setting. {self}",
             caption=str(self),
             table=self.table(),
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 
@@ -200,7 +199,7 @@ class Frontier(RowsResult):
             rows.append(cells | {"verdict": f"{row.verdict} by {row.by}" if row.by else row.verdict})
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw cost against p99 with intervals, one point per setting."""
         figure, rows = go.Figure(), self.rows
         first = rows[rows.verdict == FIRST].sort_values(COST)
@@ -229,7 +228,6 @@ class Frontier(RowsResult):
             alt=f"Settings by cost and p99. {self}",
             caption=str(self),
             table=rows,
-            note=note,
         )
 
 

@@ -52,7 +52,7 @@ class OverTime(Result):
     def formatted_table(self) -> None:
         """Return None, because the figure has the values."""
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw one small chart per measured metric."""
         rows = self.rows
         panels = [name for name in PANELS if (rows.quantity == name).any()]
@@ -84,7 +84,6 @@ class OverTime(Result):
             alt=f"Small charts of metrics over time. {self}",
             caption=str(self),
             table=rows,
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 

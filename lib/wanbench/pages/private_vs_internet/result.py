@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, log2
@@ -12,7 +11,6 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import estimate_points, interval_points, reference_line
@@ -105,23 +103,22 @@ class Factorial(Result):
         levels = f"two levels of {' and of '.join(map(word, two))} cannot show curvature"
         return (*super().cautions, f"{levels}: if a limit lies between them, gains are averages")
 
-    def verdict_shares(self, by: Sequence[str] | None = None) -> pd.DataFrame:
+    def verdict_shares(self) -> pd.DataFrame:
         """
         Return the share of the factor space (on log scales) with each verdict, and the span where the thesis fails.
 
-        There is one row per combination of the factors in `by`, by default all but delay, rate, jitter_ms and loss.
+        There is one row per combination of levels of the factors other than delay, rate, jitter_ms and loss.
         """
-        by = [name for name in self.others if name not in PATH] if by is None else list(by)
+        by = [name for name in self.others if name not in PATH]
         return verdict_shares(self.grid, by, self.delay, self.rate)
 
-    def map(self, **levels):
+    def map(self) -> go.Figure:
         """
-        Draw the gain of halved delay over doubled rate against delay and rate, one panel per combination of others.
+        Draw the gain of halved delay over doubled rate against delay and rate.
 
-        `levels` fixes levels of other factors, such as `loss=0.0`. By default jitter_ms and loss are at their lowest
-        level, and the others at all their levels.
+        There is one panel per combination of the other factors' levels; jitter_ms and loss are at their lowest level.
         """
-        return _gain_map(self, levels)
+        return _gain_map(self)
 
     def verdict(self) -> str:
         """Say for how many combinations of levels the thesis holds and fails; "" without a thesis."""
@@ -236,21 +233,19 @@ def _ratio_axis(values) -> dict:
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:.3g}" for tick in ticks], "range": ends}
 
 
-def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None) -> go.Figure:
+def _gain_map(fit: Factorial) -> go.Figure:
     """
     Draw the gain against delay and rate, one panel per combination of the other factors' levels.
     """
     if fit.thesis is None:
         raise ParameterError(f"{fit.delay} and {fit.rate} are not both factors with a logarithm; no map")
-    grid, fixed = fit.grid, dict(levels or {})
-    fixed = {name: grid[name].min() for name in fit.others if name in PATH} | fixed
+    grid, fixed = fit.grid, {name: fit.grid[name].min() for name in fit.others if name in PATH}
     for name, level in fixed.items():
-        check_choice("factor", name, fit.others)
-        grid = grid[grid[name] == check_choice(name, level, grid[name].unique().tolist())]
+        grid = grid[grid[name] == level]
     free = [name for name in fit.others if name not in fixed]
     panels = list(product(*(sorted(grid[name].unique()) for name in free)))
     if len(panels) > MAX_PANELS:
-        raise ParameterError(f"{len(panels)} panels, more than {MAX_PANELS}; give levels of some of {', '.join(free)}")
+        raise ParameterError(f"the map would have {len(panels)} panels; allowed: at most {MAX_PANELS}")
     columns = min(PANEL_COLUMNS, len(panels))
     rows = ceil(len(panels) / columns)
     titles = [theme.plain(_levels(zip(free, panel, strict=True))) for panel in panels]

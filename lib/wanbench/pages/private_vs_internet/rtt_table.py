@@ -6,19 +6,18 @@ mdev, as in Linux ping, is the standard deviation over the echoes of one run, wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from math import nan, sqrt
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import check_level, refusal
+from wanbench.checks import refusal
 from wanbench.formatting import count, percent
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.result import LEVEL, Estimate, Interval, Result
 from wanbench.methods.result.means import mean_of
 from wanbench.methods.trials.concurrent import round_trips
 
@@ -99,39 +98,32 @@ class RttTable(Result):
         return pd.DataFrame(rows)
 
 
-def rtt_table(
-    tables: Mapping[str, pd.DataFrame], settings: Sequence[str] = ("internet", "private"), *, level: float = 0.95
-) -> RttTable:
+def rtt_table(tables: Mapping[str, pd.DataFrame]) -> RttTable:
     """
-    Compute min, mean, max and mdev of RTT per setting, from the echoes of completed tests.
+    Compute min, mean, max and mdev of RTT over either path, from tables echoes and tests (with column `setting`).
 
-    tables: Tables tests (with the column `setting`) and echoes.
-    settings: Settings or patterns, such as "internet*"; the result names them without asterisks.
-
-    Raises ParameterError: a setting has no answered echo.
+    Raises ParameterError: a path has no answered echo.
     """
-    level = check_level(level)
     done = tables["tests"]
     done = done[done.outcome == "done"]
     runs = round_trips(tables["echoes"]).merge(done[[*KEY, "setting"]], on=KEY)
     silent = int(runs.mean_rtt_ms.isna().sum())
     runs = runs[runs.mean_rtt_ms.notna()]
     parts, numbers = [], {}
-    for pattern in settings:
-        name = pattern.strip("*").strip() or pattern
-        own = runs[[fnmatchcase(str(setting), pattern) for setting in runs.setting]]
+    for name in PUBLISHED:
+        own = runs[runs.setting == name]
         if own.empty:
             measured = ", ".join(dict.fromkeys(map(str, runs.setting))) or "none"
-            raise refusal("setting", pattern, f"settings of tests with answered echoes ({measured})")
+            raise refusal("setting", name, f"settings of tests with answered echoes ({measured})")
         notes = [f"{count(silent, 'test')} without an answered echo left out"] if silent else []
         for statistic in STATISTICS:
             extreme = [EXTREME.format(_range(own.n_echoes))] if statistic in ("min", "max") else []
-            numbers[name, statistic] = _number(own, statistic, name, level, (*extreme, *notes))
+            numbers[name, statistic] = _number(own, statistic, name, (*extreme, *notes))
         parts.append(own.assign(setting=name))
     return RttTable(numbers, pd.concat(parts, ignore_index=True))
 
 
-def _number(own, statistic: str, name: str, level: float, notes: tuple[str, ...]) -> Estimate:
+def _number(own, statistic: str, name: str, notes: tuple[str, ...]) -> Estimate:
     column, label = STATISTICS[statistic]
     values = own[column].to_numpy(dtype=float)
     if len(values) < 2:
@@ -140,7 +132,7 @@ def _number(own, statistic: str, name: str, level: float, notes: tuple[str, ...]
     if statistic == "mean":
         answered = own.n_echoes - own.n_lost_echoes
         variance = float((own.mdev_rtt_ms**2 / answered).mean()) / len(values)
-        half, mean = stats.norm.ppf((1 + level) / 2) * sqrt(variance), float(values.mean())
+        half, mean = stats.norm.ppf((1 + LEVEL) / 2) * sqrt(variance), float(values.mean())
         naive = Interval(NAIVE, mean - half, mean + half)
     names = {"quantity": f"{statistic} of RTT, {name}", "claim": f"Over {name} the {label} is {{}}", "unit": "ms"}
     about = {
@@ -148,7 +140,7 @@ def _number(own, statistic: str, name: str, level: float, notes: tuple[str, ...]
         "naive": naive,
         "warnings": notes,
     }
-    return mean_of(values, level, method=METHOD, assumption=ASSUMPTION, **names, **about)
+    return mean_of(values, LEVEL, method=METHOD, assumption=ASSUMPTION, **names, **about)
 
 
 def _range(counts: pd.Series) -> str:

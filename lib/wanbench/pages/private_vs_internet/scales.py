@@ -6,7 +6,6 @@ Equal ratios at all measured scales suggest, but do not prove, the same ratio at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan, sqrt
 
@@ -15,12 +14,11 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from wanbench.checks import check_level
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, percent, quantity
 from wanbench.methods.lab.utilisation import AT_CAPACITY
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate, welch_half_width
 from wanbench.methods.trials.rates import MEASURED, TrialRates
@@ -151,34 +149,29 @@ def label(rate_bps: float) -> str:
     return quantity(rate_bps, "bit/s")
 
 
-def compare_scales(
-    rates: TrialRates, settings: Sequence[str] = SETTINGS, *, level: float = 0.95, seed: int = 0
-) -> Scales:
+def compare_scales(rates: TrialRates, *, seed: int = 0) -> Scales:
     """
     Compare two links at each link rate, and the ratios at these rates with each other.
 
-    rates, settings: As in `compare_links`.
-
     Raises MissingDataError: fewer than two rates have trials of both links.
     """
-    level = check_level(level)
     links = {}
     for rate in sorted(rates.rates.rate_bps.dropna().unique(), reverse=True):
         own = rates.at(rate_bps=rate)
         try:
-            links[float(rate)] = compare_links(own, settings, level=level, seed=seed)
+            links[float(rate)] = compare_links(own, seed=seed)
         except ParameterError:
             # A rate at which only one link was measured is skipped; with both links, the error has another cause.
-            if own.of(*settings).rates.setting.nunique() > 1:
+            if own.of(*SETTINGS).rates.setting.nunique() > 1:
                 raise
     if len(links) < 2:
         raise MissingDataError("both links were measured at fewer than two rates, so the effect of scaling is unknown.")
     first, *rest = links
-    changes = {rate: _change(links, rate, first, level) for rate in rest}
+    changes = {rate: _change(links, rate, first) for rate in rest}
     return Scales(links, changes, _utilisation(links))
 
 
-def _change(links: dict[float, TwoLinks], rate: float, first: float, level: float) -> Estimate:
+def _change(links: dict[float, TwoLinks], rate: float, first: float) -> Estimate:
     """Estimate the ratio at `rate` over the ratio at `first`, from the pairs at each."""
     here, there = label(rate), label(first)
     both, notes = (links[rate], links[first]), ()
@@ -193,11 +186,11 @@ def _change(links: dict[float, TwoLinks], rate: float, first: float, level: floa
     method, assumption = WELCH, ASSUMPTION
     if min(sizes) > 1:
         log = float(logs[0].mean() - logs[1].mean())
-        half = welch_half_width(logs, level)
+        half = welch_half_width(logs, LEVEL)
         if min(sizes) < MIN_PAIRS:
             method, assumption = POOLED, ASSUMPTION + EQUAL_SCATTER
             pooled = sum((n - 1) * own.var(ddof=1) for n, own in zip(sizes, logs, strict=True)) / (sum(sizes) - 2)
-            half = t_quantile(level, sum(sizes) - 2) * sqrt(sum(pooled / n for n in sizes))
+            half = t_quantile(LEVEL, sum(sizes) - 2) * sqrt(sum(pooled / n for n in sizes))
     else:
         log = float(np.log(both[0].ratio.estimate / both[1].ratio.estimate))
         notes += ("no interval of the change: a scale has fewer than two pairs",)
@@ -207,7 +200,7 @@ def _change(links: dict[float, TwoLinks], rate: float, first: float, level: floa
     }
     about = {"n": sum(sizes), "basis": f"{count(sizes[0], 'pair')} against {sizes[1]}", "warnings": notes}
     method = METHOD.format(method)
-    return ratio_estimate(log, half, **names, method=method, assumption=assumption, level=level, **about)
+    return ratio_estimate(log, half, **names, method=method, assumption=assumption, level=LEVEL, **about)
 
 
 def _fill(links: TwoLinks) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wanbench.checks import check_level, check_number
+from wanbench.checks import check_number
 from wanbench.errors import ParameterError
-from wanbench.methods.result import Estimate
+from wanbench.methods.result import LEVEL, Estimate
 from wanbench.methods.result.means import mean_of
 from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.trials.limits import BITS, PACKET_BYTES
@@ -17,7 +17,7 @@ ASSUMPTION = (
 BITS_PER_MBIT = 1e6
 
 
-def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: float = 0.95) -> dict[str, Estimate]:
+def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float) -> dict[str, Estimate]:
     """
     Estimate Kafka's payload, the background's, and the total with headers, in Mbit/s at the full link rate.
 
@@ -33,7 +33,6 @@ def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: flo
 
     Raises ParameterError: no trial of the setting has a link rate.
     """
-    level = check_level(level)
     trials = rates.of(setting).rates
     trials = trials[trials.rate_bps.notna()]
     if trials.empty:
@@ -54,5 +53,5 @@ def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: flo
     for name, (label, of_trials) in values.items():
         if len(own := of_trials.dropna()):
             claim = f"Scaled up to the full rate, {label} over {setting} make {{}}"
-            estimates[name] = mean_of(own, level, quantity=f"{label} over {setting}", claim=claim, **about)
+            estimates[name] = mean_of(own, LEVEL, quantity=f"{label} over {setting}", claim=claim, **about)
     return estimates
