@@ -63,7 +63,9 @@ def test_a_run_without_episodes_or_tables_says_so(tables):
 
 def test_losses_have_their_bound_and_planted_damage_is_none(lost):
     assert lost.sums("cut").gone == 0 and lost.sums("cut acks 1").gone == 9 + 18 + 27
-    assert "“kill” 0 of 3,780 in 3 episodes (95 %: under 63.2 % of episodes lose any)" in lost.sentence
+    assert (
+        "“kill” 0 of 3,780 in 3 episodes (95 % confidence: fewer than 63.2 % of episodes lose records)" in lost.sentence
+    )
     assert "“cut acks 1” 54 of 3,780 in 3 of 3 episodes" in lost.sentence
     assert "1 in 1,262" not in str(lost) and lost.estimates[0].high == pytest.approx(0.632, abs=0.001)
     assert not [name for name in lost.settings if name.startswith("planted")]
@@ -179,7 +181,9 @@ def test_settings_beside_each_other_name_only_what_differs(disasters, lost, reco
     compared = region_loss.compare_settings(disasters, lost, recovered)
     assert compared.losing == ["cut acks 1"]
     assert list(compared.abouts) == ["setting", "fault", "acks"]
-    assert compared.sentence.startswith("“cut” lost 0 of 3,780 acknowledged records in 3 episodes (95 %: under 63.2 %")
+    assert compared.sentence.startswith(
+        "“cut” lost 0 of 3,780 acknowledged records in 3 episodes (95 % confidence: fewer than 63.2 %"
+    )
     assert (
         "“cut acks 1” lost 54 of 3,780" in compared.sentence
         and "2 other settings lost none; with them all writes stopped for 2.9 to at least 10.0 s" in compared.sentence

@@ -8,6 +8,7 @@ so that two runs with the same results write the same file.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
@@ -20,7 +21,7 @@ import pandas as pd
 from .checks import check_kind, check_number, refusal
 from .errors import RawDataError
 from .files import replace_file
-from .folders import data_folder
+from .folders import FINDINGS_VARIABLE, scratch_folder
 from .formatting import SCALES, count, interval, number, rounded
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -119,6 +120,11 @@ def read(path) -> Finding:
     return finding
 
 
+def read_all(folder) -> list[Finding]:
+    """Read the findings of a page, in its order; RawDataError as `read` raises it."""
+    return sorted((read(path) for path in Path(folder).glob("*.json")), key=lambda one: (one.place, one.name))
+
+
 def load(folder) -> pd.DataFrame:
     """Read all findings in a folder as table `findings`, sorted by page and by position on the page."""
     findings = [read(path) for path in sorted(Path(folder).glob("*.json"))]
@@ -170,7 +176,7 @@ class Page:
     name : str
         The notebook's file name without its ending.
     folder : path, optional
-        Default: `data/findings/<name>` of the checkout.
+        Default: `data/scratch/findings/<name>`, or the site's folder while a page is being published.
 
     Examples
     --------
@@ -180,7 +186,7 @@ class Page:
 
     def __init__(self, name: str, folder=None):
         self.name = name
-        self.folder = Path(folder) if folder is not None else data_folder() / "findings" / name
+        self.folder = Path(folder or os.environ.get(FINDINGS_VARIABLE) or scratch_folder() / "findings" / name)
         self.findings: list[Finding] = []
         self._html: list[str] = []
         self._cautions: dict[str, set[str]] = {}

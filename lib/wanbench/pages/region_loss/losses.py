@@ -60,7 +60,7 @@ class Losses(Result):
             return f"{text} in {share.basis}"
         if not share.n:
             return f"{text}: nothing was acknowledged"
-        bound = f"{percent(LEVEL)}: under {percent(round(share.high, 3))} of episodes lose any"
+        bound = f"{percent(LEVEL)} confidence: fewer than {percent(round(share.high, 3))} of episodes lose records"
         return f"{text} in {count(share.n, 'episode')} ({bound})"
 
     @property

@@ -37,7 +37,7 @@ SETTINGS = tuple(each.name for each in fields(DetectorSettings))
 @dataclass(frozen=True, repr=False)
 class Detected(Result):
     """
-    How well a detector did.
+    Delay and reliability of a detector.
 
     `delay` is the time from when a slowness took effect to the alarm on its broker; an episode that ended without an
     alarm gives a lower limit. `share` is the share of episodes detected, `misnamed` the share in which another broker

@@ -91,8 +91,8 @@ class SideBySide(Result):
         text = f"{p} of {b} compared with {a}: {verdicts} {self.unit}{over}."
         if set(of_word) == {VERDICTS[-1]}:
             most = max(len(each.tails) for step in self.steps for each in step.tails)
-            few = f"too few or too short trials ({most} of each at most)"
-            text = f"{p} of {b} and of {a} cannot be compared at any number of {self.unit}: {few}."
+            few = f"trials are too few or too short (at most {most} of each)"
+            text = f"{p} of {b} and of {a} cannot be compared at any number of {self.unit}, because {few}."
         if len(self.steps) > 1:
             grown = [
                 f"{name} goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}"
