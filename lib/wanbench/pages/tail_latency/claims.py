@@ -25,9 +25,6 @@ from .trials import TailTrials
 
 SOURCE = "003-tail-latency"
 PAGE = "08-tail-latency"
-CAVEATS = ("penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable")
-CAVEATS += ("tiering", "not-alike", "not-in-production")
-"""Claims by which the authors limit their other claims."""
 CLUSTERS = {"2": 2, "28": 28}
 """Size of each cluster in CKUs (units of Confluent Cloud), by its name in claims."""
 FIGURE_6 = {"2": ["f6-1", "f6-2", "f6-3"], "28": ["f6-4", "f6-5", "f6-6", "f6-7", "f6-8"]}
