@@ -139,9 +139,9 @@ def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
         topics, partitions = audit.number(f"t1-{one}cku-topics"), audit.number(f"cku{one}-partitions")
         ingress = audit.number(f"cku{one}-ingress")
         per_cku = f"That is {number(partitions / CLUSTERS[one], 0)} per CKU."
-        alike = audit.number(f"cku{other}-ingress") / CLUSTERS[other] * CLUSTERS[one]
+        scaled = audit.number(f"cku{other}-ingress") / CLUSTERS[other] * CLUSTERS[one]
         rows += [
-            (f"cku{one}-ingress", alike, f"as much per CKU as with {other}."),
+            (f"cku{one}-ingress", scaled, f"as much per CKU as with {other}."),
             (f"cku{one}-egress", ingress * reads, "ingress times reads."),
             (f"cku{one}-partitions", topics * each, f"{number(topics)} topics of {number(each)}. {per_cku}"),
             (f"t1-{one}cku-partitions", partitions, "the limit of figure 3."),
