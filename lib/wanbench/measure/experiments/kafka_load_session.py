@@ -291,7 +291,7 @@ class LoadSession(ClientSession):
             if not self._until(lambda: all(map(_has_figures, self.producers)), load.start_timeout_s):
                 raise self._no_figures(self.producers, load.start_timeout_s)
             self.when_sending()
-            self._until(lambda: False, load.warmup_s + load.duration_s)
+            self._pause(load.warmup_s + load.duration_s)
             self.missing.append("summary lines and metrics of the producers: they were stopped on schedule")
             self._stop_producers(self.producers)
         else:

@@ -310,7 +310,7 @@ def _await_everywhere(admin, name, is_done, problem):
 
 
 def elect(admin: Admin) -> dict:
-    """Elect the preferred leaders of all topics; return the number of changed leaders."""
+    """Elect the preferred leaders of all topics; return {"changed": number of leaders that changed}."""
     answer = admin.elect_leaders(0, None, raise_errors=False).to_dict()
     refuse(answer.get("error_code", 0))
     changed = 0
