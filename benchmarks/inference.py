@@ -21,9 +21,10 @@ import numpy as np
 from scipy import stats
 from simulations import simulated_surveys
 
-from wanbench.methods.distance.clouds import cross_cloud
-from wanbench.methods.regions import dyadic, line, permutation
+from wanbench.methods.regions import dyadic, line
 from wanbench.methods.regions.pairs import unordered
+from wanbench.pages.intercloud_2022 import permutation
+from wanbench.pages.intercloud_2022.clouds import cross_cloud
 from wanbench.pages.intercloud_2022.envelope import quantile_lines
 
 GOAL_S = 1.0

@@ -1,9 +1,9 @@
 """
-Whether intervals cover: every method applied to simulated data with a known answer.
+Test statistical methods on simulated data with a known answer: how often do intervals contain it?
 
-Every module with a function `trial` is a simulation. `simulation` runs one, `summaries` and
-`detection_summary` summarise its table, `effects` are the kinds of simulated surveys. `make validity` runs
-all simulations and writes data/validity.
+Every module with a function `trial` is a simulation. `simulation` runs one, `summaries` and `detection_summary`
+summarise its table, and `effects` has the kinds of simulated surveys. `make validity` runs all simulations and writes
+their tables to data/validity.
 """
 
 from .detection_summary import delays, detector_finding, false_alarms

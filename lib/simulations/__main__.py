@@ -10,7 +10,7 @@ from . import simulation
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the simulations asked for, one after the other; a line per setting on standard error."""
+    """Run the requested simulations in turn; print a line per setting on standard error."""
     simulations = simulation.simulations()
     parser = argparse.ArgumentParser(prog="python -m simulations", description=__doc__)
     parser.add_argument(

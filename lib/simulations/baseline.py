@@ -1,4 +1,4 @@
-"""Simulation: settings against a baseline by few trials each, individually and simultaneously."""
+"""Simulation: ratios of settings to a baseline from few trials each, individually and simultaneously."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SETTINGS = [
 
 def trial(seed: int, settings: int, replicates: int, spread: float, blocks: float, noisy: float = 1.0) -> list[Outcome]:
     """
-    Trials of this many settings, the first of them the baseline, with log-normal scatter; a replicate is a block.
+    Simulate trials of several settings with log-normal scatter; the first is the baseline, and a replicate is a block.
 
-    `noisy`: factor of the last setting's scatter. The check of equal scatter is also an outcome: its p-value is covered
-    if it is at least 0.05.
+    The scatter of the last setting is multiplied by `noisy`. The test of equal scatter is also an outcome, which counts
+    as covered if its p-value is at least 0.05.
     """
     rng = np.random.default_rng(seed)
     truth = np.exp(np.linspace(0, 1, settings))

@@ -1,4 +1,4 @@
-"""Simulated tables without faults, to count false alarms of the plausibility rules."""
+"""Simulate tables without faults, to count false alarms of the plausibility rules."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 MIN_REGIONS = 8
 MAX_REGIONS = 46
-"""The survey of 2022 had 46."""
+"""The number of regions in the survey of 2022."""
 SLACK = 1.007
-"""The mean sphere's distances are at most 0.6 % off; the RTT must not fall below the ellipsoid's."""
+"""Factor that keeps RTTs above light: distances on the mean sphere differ from the ellipsoid's by at most 0.6 %."""
 START = pd.Timestamp("2026-01-05T00:00:00Z")
 
 
@@ -23,13 +23,13 @@ def clean(
     seed: int, *, form: str | None = None, n_regions: int | None = None, invented: bool = False
 ) -> dict[str, pd.DataFrame]:
     """
-    Tables of a measurement without a fault.
+    Return tables of a measurement without faults.
 
-    Regions are drawn from the catalogue, and their hosts stand anywhere within the precision of its
-    coordinates. The RTT of an unordered pair is light over that path x an inflation between 1.2 and 2.5
-    (effects of regions and of pairs; one pair in fifty takes a detour up to 2.2 times as long) + the last mile.
-    Each measurement adds queues with a tail of Pareto's law (index 1.5 to 3). Both directions are measured one to three
-    times, at different times; up to 30 % of the tests are missing.
+    Regions are drawn from the catalogue, and their hosts are anywhere within the precision of its coordinates. The RTT
+    of an unordered pair is light over the distance x an inflation between 1.2 and 2.5 (with effects of regions and of
+    pairs; one pair in fifty takes a detour, which is up to 2.2 times as long) + the last mile. Each measurement adds
+    queues with a Pareto tail (index 1.5 to 3). Both directions are measured one to three times, at different times; up
+    to 30 % of the tests are missing.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def clean(
     n_regions : int, optional
         Default: drawn from 8 to 46.
     invented : bool
-        Regions have names outside the catalogue, so that only table regions gives their places.
+        Give regions names that are not in the catalogue, so that only table regions has their coordinates.
     """
     rng = np.random.default_rng(seed)
     form = form if form is not None else list(FORMS)[rng.integers(len(FORMS))]
@@ -56,7 +56,7 @@ def clean(
 
 
 def _pairs(places: pd.DataFrame, rng) -> pd.DataFrame:
-    """Every ordered pair with the RTT of its path, the same in both directions."""
+    """Return all ordered pairs with the RTT of their path, which is the same in both directions."""
     latitude, longitude = _moved(places, rng)
     first, second = np.triu_indices(len(places), 1)
     distance = great_circle_km(latitude[first], longitude[first], latitude[second], longitude[second])
@@ -71,7 +71,7 @@ def _pairs(places: pd.DataFrame, rng) -> pd.DataFrame:
 
 
 def _moved(places: pd.DataFrame, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Latitude and longitude of hosts, anywhere within the precision of each place."""
+    """Draw latitudes and longitudes of hosts within the precision of each place."""
     latitude, longitude = np.radians(places.latitude_deg), np.radians(places.longitude_deg)
     angle = places.precision_km * np.sqrt(rng.random(len(places))) / EARTH_RADIUS_KM
     bearing = rng.uniform(0, 2 * np.pi, len(places))
@@ -80,7 +80,7 @@ def _moved(places: pd.DataFrame, rng) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tests(pairs: pd.DataFrame, rng, *, linked: bool) -> pd.DataFrame:
-    """The tests, in the order of their times."""
+    """Draw the tests in the order of their times."""
     repeats = int(rng.integers(1, 4))
     tests = pd.concat([pairs] * repeats, ignore_index=True)
     tests = tests[rng.random(len(tests)) >= rng.uniform(0, 0.3)]
@@ -93,7 +93,7 @@ def _tests(pairs: pd.DataFrame, rng, *, linked: bool) -> pd.DataFrame:
 
 
 def _echoes(tests: pd.DataFrame, rng, count: int, noise: float) -> np.ndarray:
-    """RTTs in ms, an array (tests, count): path + load of the moment + queue of each echo."""
+    """Draw RTTs in ms, of shape (tests, count): path + current load + queue of each echo."""
     n = len(tests)
     load = rng.pareto(rng.uniform(2, 3), (n, 1)) * rng.uniform(0.05, 1) * noise
     queue = rng.pareto(rng.uniform(1.5, 3), (n, count)) * rng.uniform(0.02, 0.5) * noise
@@ -138,7 +138,7 @@ def _grid(tests, pairs, rng):
 
 
 def _rates(tests, rng, capacity, window):
-    """Throughput in bit/s of one stream: limited by capacity or window, and reduced by other traffic."""
+    """Draw throughputs (bit/s) of one stream, limited by capacity or window and reduced by other traffic."""
     limit = np.minimum(capacity, 8000 * window / tests.path_ms)
     return limit * np.clip(rng.beta(4, 1.5, len(tests)), 0.02, 1)
 
@@ -211,4 +211,4 @@ def _lab(tests, pairs, rng):
 
 
 FORMS = {"pings": _pings, "grid": _grid, "survey": _survey, "lab": _lab}
-"""By form: the function that makes its tables."""
+"""The functions that make the tables of each form."""

@@ -1,28 +1,27 @@
 """
-Simulation: the cost of crossing between clouds, and the difference between pairs within either cloud.
+Simulation: the cost of crossing between clouds, and the difference between pairs within the two clouds.
 
-Two clouds of 12 and 12 or 24 and 4 regions; crossing costs 8 ms. "One cloud slower" adds 25 ms per region of the
-second, which must not count as a cost of crossing.
+The clouds have 12 and 12, or 24 and 4 regions. Crossing costs 8 ms. In the setting "one cloud slower", each region of
+the second cloud adds 25 ms, which must not appear as cost of crossing.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from wanbench.methods.distance import clouds
-from wanbench.methods.distance.clouds import cross_cloud
-from wanbench.methods.regions import permutation
 from wanbench.methods.regions.places import units
+from wanbench.pages.intercloud_2022 import clouds, permutation
+from wanbench.pages.intercloud_2022.clouds import cross_cloud
 
 from . import effects as kinds
 from .simulation import MAIN, NAIVE, Outcome
 
 CROSSING_MS = 8.0
-"""The cost of crossing: the truth."""
+"""The true cost of crossing."""
 SLOWER_MS = 25.0
-"""Added per region of the slower cloud: three times the cost of crossing, so that a mix-up shows."""
+"""Added per region of the slower cloud: three times the cost of crossing, so that confounding would be visible."""
 BY_REGION_MS = 6.0
-"""Standard deviation of a region's own cost of crossing, of the order of the cost."""
+"""Standard deviation of the costs of crossing of single regions."""
 SLOWER = "effects of regions; one cloud slower"
 UNEVEN = "effects of regions, also on what crossing costs"
 SIZES = {"12 and 12 regions": (12, 12), "24 and 4 regions": (24, 4)}
@@ -36,7 +35,7 @@ LEVEL = 0.95
 
 
 def trial(seed: int, regions: str, effects: str) -> list[Outcome]:
-    """One survey, and the fits of `clouds.compare_clouds` without their permutations."""
+    """Simulate one survey, and make the fits of `clouds.compare_clouds` without permutations."""
     sizes, kind = SIZES[regions], effects if effects in kinds.KINDS else "effects of regions"
     pairs = kinds.survey(seed, sum(sizes), kind, kinds.on_rtt(kind))
     rng = np.random.default_rng([seed, 1])

@@ -1,4 +1,4 @@
-"""Simulation: the ratio of two arms, of one autocorrelated series each, of several runs, or of blocks."""
+"""Simulation: the ratio of two arms that have one autocorrelated series each, several runs, or blocks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MEANS = (100.0, 200.0)
 SPREAD = 10.0
 """Standard deviation of the values of an arm."""
 BETWEEN_RUNS = 5.0
-"""Standard deviation of the level of a run, and of a block."""
+"""Standard deviation of the levels of runs, and of blocks."""
 RESAMPLES = 250
-"""Enough for percentiles at 95 %, few enough for a thousand data sets."""
+"""Enough for 95 % intervals, and fast enough for a thousand data sets."""
 BURN_IN = 200
-"""Values dropped before a series; a first-order one starts stationary anyway."""
+"""Number of first values of a series that are dropped."""
 UNITS = {"series": "stationary bootstrap", "runs": "runs as units", "blocks": "blocks as units"}
-"""Name of the main method by unit of replication."""
+"""Names of the main method by unit of replication."""
 SETTINGS = [
     *({"kind": "AR(1)", "phi": phi, "n": n} for phi in (0.0, 0.3, 0.6, 0.9) for n in (100, 300)),
     *({"kind": "AR(1)", "phi": phi, "n": 1000} for phi in (0.0, 0.9)),
@@ -37,7 +37,7 @@ SETTINGS = [
 
 
 def trial(seed: int, kind: str, phi: float, n: int, runs: int = 1) -> list[Outcome]:
-    """Two arms with means 100 and 200 and a standard deviation of 10; with runs, 5 more between runs."""
+    """Simulate two arms with means 100 and 200 and a standard deviation of 10 within, and 5 between, runs or blocks."""
     rng = np.random.default_rng(seed)
     ratio = MEANS[1] / MEANS[0]
     if kind in ("runs", "blocks"):
@@ -54,7 +54,7 @@ def trial(seed: int, kind: str, phi: float, n: int, runs: int = 1) -> list[Outco
 
 
 def autoregressive(kind: str, phi: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """A stationary series with mean 0 and standard deviation 1."""
+    """Return a stationary series with mean 0 and standard deviation 1."""
     noise = rng.normal(size=n + BURN_IN)
     # start in the stationary state
     noise[0] /= sqrt(1 - phi**2)

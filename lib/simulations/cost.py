@@ -1,4 +1,4 @@
-"""Simulation: the price of messages from trials that measured rate and bytes between regions, at known prices."""
+"""Simulation: the price of messages at known unit prices, from trials that measure rate and bytes between regions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .simulation import Outcome
 RATE, BYTES = 1e5, 2_700.0
 """Medians of messages per second and of bytes between regions per message."""
 OTHER_BYTES = 3_400.0
-"""The same with another setting, whose trials are others."""
+"""Median of bytes between regions per message with another setting, in separate trials."""
 FIXED_USD = 3.8
-"""Per hour: 28 % of the price of a message at this rate."""
+"""Fixed cost per hour: 28 % of the price of a message at this rate."""
 REGION_USD_PER_GB = 0.01
 SETTINGS = [
     *({"n_trials": n, "spread": spread, "correlation": 0.0} for n in (3, 6, 12) for spread in (0.05, 0.2)),
@@ -28,9 +28,9 @@ METHOD, WORST = "distances added as squares", "all inputs at the ends of their r
 
 def trial(seed: int, n_trials: int, spread: float, correlation: float) -> list[Outcome]:
     """
-    Log-normal draws of standard deviation `spread` for the rate and for the bytes of each trial.
+    Draw rate and bytes of each trial from log-normal distributions with the standard deviation `spread`.
 
-    With a correlation the inputs are not independent, as the intervals assume.
+    The intervals assume that both are independent, which a correlation violates.
     """
     rng = np.random.default_rng(seed)
     covariance = spread**2 * np.array([[1, correlation], [correlation, 1]])

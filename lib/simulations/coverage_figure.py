@@ -1,4 +1,4 @@
-"""Coverage per setting with its interval, over the band in which it should lie."""
+"""Draw coverage per setting with its interval, over the band in which it should be."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ STYLES = ((theme.WITHIN, "circle"), (theme.OUTSIDE, "x"), ("#009E73", "diamond")
 
 def coverage(table: pd.DataFrame, *, title: str, methods=None, name: str = "coverage", note: str = "") -> go.Figure:
     """
-    Coverage per setting, a panel per quantity, a colour per method, over the band of 93 to 97 %.
+    Draw coverage per setting over the band of 93 to 97 %, with a panel per quantity and a colour per method.
 
     Parameters
     ----------
     table : DataFrame
-        As `run` returns and `read_all` reads.
+        A table of `run` or `read_all`.
     methods : sequence of str
-        The methods shown, at most four; default the interval given and the naive one, otherwise the first four.
+        At most four methods. Default: the interval given and the naive one if the table has them, or else the first
+        four.
     """
     present = list(dict.fromkeys(table.method))
     methods = list(methods or [one for one in (MAIN, NAIVE) if one in present] or present[: len(STYLES)])

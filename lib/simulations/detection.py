@@ -1,4 +1,4 @@
-"""Simulation: does the detector keep its false alarm rate, and how soon does it detect a shift?"""
+"""Simulation: false alarms of the detector of slow brokers, and the time until it detects a shift."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from wanbench.change_detection import Detector, DetectorSettings
 from .simulation import Outcome
 
 DATASETS = 200
-"""Data sets per setting: an hour each without a shift, some minutes each with one."""
+"""Data sets per setting; each is an hour long without a shift, and some minutes with a shift."""
 PER_S = 10
-"""Latencies per second, as of the probe."""
+"""Latencies per second, as measured by the probe."""
 SPREAD = 0.25
-"""Standard deviation of the logarithm of a latency: most are within a factor of 1.6."""
+"""Standard deviation of log latency: most latencies are within a factor of 1.6 of the median."""
 LEARN_S, HOUR_S, AFTER_S = 60, 3600, 60
 PROMISED_PER_H = 0.5
 WITHIN_S = (5, 10, 30)
 SHORT = {"learn_s": 10, "window_s": 0.5}
-"""A baseline of the fewest windows, as of a load that lasts for a minute."""
+"""The shortest baseline, for a load that lasts only a minute."""
 KINDS = ("independent", "AR(1) 0.5", "AR(1) 0.9", "AR(1) 0.99", "bursts", "long bursts")
 SETTINGS = [
     *({"method": method, "kind": kind, "shift": 1.0} for method in ("cusum", "ewma") for kind in KINDS),
@@ -43,12 +43,12 @@ def trial(
     seed: int, method: str, kind: str, shift: float, learn_s: float = LEARN_S, window_s: float = 1.0
 ) -> list[Outcome]:
     """
-    Latencies of one broker with a median of 10 ms; from a time on `shift` times as long.
+    Simulate latencies of a broker with a median of 10 ms that become `shift` times as long after some time.
 
-    Outcomes are written as intervals that are 1 where something holds, else 0, with the truth 1: coverage is then the
-    share of data sets in which it holds. Without a shift: an hour without a false alarm (at the promised
-    rate, 61 % of the hours of a Poisson process), and with at most one, two and four. With a shift: an alarm
-    within 5, 10, 30 s.
+    An outcome is an interval that is 1 if a statement is true and 0 otherwise, with the truth 1, so that coverage is
+    the share of data sets in which the statement is true. Without a shift, the statements are at most 0, 1, 2 and 4
+    false alarms in an hour (for 0, the promised rate of a Poisson process gives 61 %). With a shift, they are an alarm
+    within 5, 10 and 30 s.
     """
     rng = np.random.default_rng(seed)
     seconds = learn_s + (HOUR_S if shift == 1.0 else 2 * AFTER_S)
@@ -68,9 +68,11 @@ def trial(
 
 def noise(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
     """
-    A stationary series with standard deviation 1, without its bursts. The coefficient of AR(1) is from one latency to
-    the next, a tenth of a second later. Bursts come 20 times in an hour: 1 to 10 latencies in turn, or 1 to 5 s long,
-    take 2 to 20 times as long, as pauses of a collector or a flush would make them.
+    Return a stationary series whose standard deviation, without bursts, is 1.
+
+    The coefficient of AR(1) relates one latency to the next, a tenth of a second later. There are about 20 bursts per
+    hour, like pauses for garbage collection or flushes: in a burst, 1 to 10 latencies in turn, or those of 1 to 5 s for
+    long bursts, are 2 to 20 times as long.
     """
     if kind.startswith("AR(1)"):
         phi = float(kind.split()[1])

@@ -1,4 +1,4 @@
-"""The detector of slow brokers against what it promises: false alarms, and how soon a known shift is named."""
+"""Summarise the simulated detector of slow brokers: false alarms, and the time until it detects a known shift."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .summaries import ASSUMPTION, METHOD, by_quantity
 
 MOST = (0, 2)
 """
-False alarms in an hour. After more than two, the exact interval of the hour's rate (in
-`pages.rolling_and_degraded.detection`) excludes the promised one.
+Numbers of false alarms in an hour. With more than two, the exact interval of the rate (in
+`pages.rolling_and_degraded.detection`) excludes the promised rate.
 """
 SOON_S = WITHIN_S[1]
 ASKED = DetectorSettings().shift
@@ -27,7 +27,7 @@ LEARNED = f"after {SHORT['learn_s']} s of learning"
 
 def promised(most: int) -> float:
     """
-    The share of hours with at most so many false alarms, if they come independently at the promised rate.
+    Return the share of hours with at most `most` false alarms, if these are independent and have the promised rate.
 
     >>> round(promised(0), 3)
     0.607
@@ -36,7 +36,7 @@ def promised(most: int) -> float:
 
 
 def false_alarms(table: pd.DataFrame) -> pd.DataFrame:
-    """A row per kind of load without a shift: per cent of hours with few false alarms; `kept`: as promised."""
+    """Return the share (%) of hours with few false alarms, by kind of load; `kept` says whether it is as promised."""
     rows = _settings(table)
     quiet = rows[rows["shift"] == 1]
     titles = {_hours(most): f"at most {most} (promised {100 * promised(most):.1f} %)" for most in MOST}
@@ -45,13 +45,13 @@ def false_alarms(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def delays(table: pd.DataFrame) -> pd.DataFrame:
-    """A row per kind of load and shift: per cent of the shifts that were named within some seconds."""
+    """Return the share (%) of shifts that were detected within some seconds, by kind of load and shift."""
     rows = _settings(table)
     return _shown(rows[rows["shift"] > 1], {f"alarm within {s} s": f"within {s} s" for s in WITHIN_S})
 
 
 def detector_finding(table: pd.DataFrame, name: str) -> Finding:
-    """In how many kinds of load the promised rate is kept, and how soon the shift that is asked for is named."""
+    """State for how many kinds of load the promised rate is kept, and how soon the configured shift is detected."""
     rows = _settings(table)
     quiet = rows[rows["shift"] == 1]
     kept = _kept(quiet)
@@ -96,7 +96,7 @@ def _settings(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _kept(quiet: pd.DataFrame) -> pd.Series:
-    """By setting: no share of hours is shown to be below the promised one."""
+    """Return for each setting whether no share of hours is significantly below the promised share."""
     least = quiet.quantity.map({_hours(most): promised(most) for most in MOST})
     own = quiet[least.notna()]
     return (own.coverage_high >= least.dropna()).groupby(own.setting, sort=False).all()

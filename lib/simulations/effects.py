@@ -1,4 +1,4 @@
-"""Kinds of effects of regions and pairs in simulated surveys, by name."""
+"""Define kinds of effects of regions and pairs in simulated surveys."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ KINDS = {
     for kind, effect in (("effects", "region"), ("effects on the slope", "tilt"))
 }
 """
-Draws are normal unless a law is named. `region` and `tilt` scale the effects of regions on height and slope; `alike` is
-the correlation of two clouds' regions in one city, `reach_km` the distance over which cities share effects.
+Settings by kind of effects, which are normally distributed unless a law is given. `region` and `tilt` scale the effects
+of regions on intercept and slope. `alike` is the correlation of two clouds' regions in one city, and `reach_km` the
+distance over which cities share effects.
 """
 MISSING = 0.4
-"""Share of pairs left out of a survey with missing pairs."""
+"""Share of pairs that are missing in a survey with missing pairs."""
 BREAKING_KINDS = (
     "heavy tails of regions",
     "skewed effects of regions",
@@ -49,38 +50,38 @@ BREAKING_KINDS = (
     "very slow regions, 1 in 10",
     "long detours, 1 in 10",
 )
-"""Kinds for which intervals are not meant to hold; they show a reader what breaks one."""
+"""Kinds for which the intervals are not designed; they show when coverage fails."""
 BY_CITY = tuple(name for name, kind in KINDS.items() if "alike" in kind and "reach_km" not in kind)
 NEIGHBOURS = tuple(name for name, kind in KINDS.items() if "reach_km" in kind)
-"""Effects shared beyond the city. The interval given does not hold, which Moran's I should report; that by groups of
-neighbours holds if effects are shared over 1,500 km."""
+"""Effects shared beyond the city: the interval given has too low a coverage, which a test with Moran's I should report.
+The interval by groups of neighbours has the right coverage if effects are shared over 1,500 km."""
 FEW_BEYOND_KNEE = {
     "effects of regions; few pairs beyond the knee": 10e6,
     "effects of regions; no pair beyond the knee": 16e6,
 }
-"""W in bytes: 5 to 10 of 100 pairs then lie beyond the knee, or none."""
+"""Window W in bytes, such that 5 to 10 % of the pairs, or none, are beyond the knee."""
 COUNTED_ON_FEWER = (*BY_CITY, *NEIGHBOURS, *BREAKING_KINDS[-4:], *FEW_BEYOND_KNEE)
 
 
 def settings(*left_out: str) -> list[dict]:
-    """Every kind of effects at every number of regions, except the kinds left out."""
+    """Return settings for all kinds of effects, except `left_out`, and all numbers of regions."""
     return [{"n_regions": n, "effects": kind} for n in REGIONS for kind in KINDS if kind not in left_out]
 
 
 FEWER_DATASETS = 300
-"""Data sets of the settings for which the question is whether coverage is 95 or 70 %."""
+"""Data sets per setting of `COUNTED_ON_FEWER`: enough to distinguish a coverage of 95 % from 70 %."""
 
 
 def datasets(setting: dict) -> int:
-    """The number of data sets of a setting: 1,000, or fewer if it only shows what breaks an interval."""
+    """Return the number of data sets of a setting: 1,000, or fewer for `COUNTED_ON_FEWER`."""
     return FEWER_DATASETS if setting["effects"] in COUNTED_ON_FEWER else simulation.DATASETS
 
 
 def unit(effects: str) -> str:
     """
-    The unit of the interval given: the place if two clouds' regions share cities, otherwise the region.
+    Return the unit for the interval: the place if regions of clouds share effects in cities, otherwise the region.
 
-    Regions placed independently share nothing, even if two happen to lie near each other.
+    Regions of other kinds are independent, even if two are near each other by chance.
     """
     return clusters.PLACE if effects in BY_CITY + NEIGHBOURS else clusters.REGION
 
@@ -90,10 +91,10 @@ def _kind(effects: str) -> dict:
 
 
 def on_rtt(effects: str) -> dict:
-    """Parameters of `simulated_surveys.Model` with such effects on RTT; r is then about 0.94 to 0.97."""
+    """Return parameters of `simulated_surveys.Model` for effects on RTT, with r of about 0.94 to 0.97."""
     kind = _kind(effects)
     return {
-        "intercept_ms": 20_000.0,  # no effect, however heavy its tail, may make an RTT negative
+        "intercept_ms": 20_000.0,  # so large that even heavy-tailed effects make no RTT negative
         "slope_ms_per_1000_km": 14.0,
         "region_ms": 12.0 * kind.get("region", 0.0),
         "region_slope": 1.5 * kind.get("tilt", 0.0),
@@ -103,7 +104,7 @@ def on_rtt(effects: str) -> dict:
 
 
 def on_throughput(effects: str) -> dict:
-    """Parameters of `simulated_surveys.Model` with such effects on log throughput; RTT has hardly any."""
+    """Return parameters of `simulated_surveys.Model` for effects on log throughput, with almost none on RTT."""
     kind = _kind(effects)
     return {
         "pair_ms": 0.1,
@@ -124,7 +125,7 @@ def _laws(kind: dict) -> dict:
 
 
 def survey(seed: int, n_regions: int, effects: str, model: dict) -> Sample:
-    """One simulated survey; surveys of a kind are samples of one population."""
+    """Return a simulated survey; surveys of a kind are samples from one population."""
     missing = MISSING if effects == "missing pairs" else 0.0
     places = "cities" if effects in BY_CITY + NEIGHBOURS else "continents"
     return simulated_surveys.sample(n_regions, seed=seed, places=places, missing=missing, **model)

@@ -1,4 +1,4 @@
-"""Simulation: do the plausibility rules name planted faults, with their cause?"""
+"""Simulation: whether the plausibility rules find planted faults and name their cause."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ DATASETS = 50
 
 def trial(seed: int, *, fault: str) -> list[Outcome]:
     """
-    One faulty table, checked; the outcome is written as an interval.
+    Check one faulty table.
 
-    The interval is 1 if the fault is named, with the right cause and no other region blamed, otherwise 0; the truth is
-    1. Coverage is then the share of faults named.
+    The outcome is an interval that is 1 if a flag has the right cause and no other region is blamed, and 0 otherwise;
+    the truth is 1. Coverage is therefore the share of faults that are found.
     """
     planted = plant(fault, seed)
     named = int(planted.named(check(planted.tables)))

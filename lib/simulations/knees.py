@@ -6,14 +6,15 @@ Latency follows a queue below saturation, and grows with the backlog beyond it. 
 
 from __future__ import annotations
 
-from math import exp
+from math import exp, nan
 
 import numpy as np
 import pandas as pd
+from scipy.interpolate import PchipInterpolator
 
 from wanbench.pages.tail_latency.best_rates import best_rate, searched_rate
-from wanbench.pages.tail_latency.knees import knee_of, kneedle
-from wanbench.pages.tail_latency.step_curves import RATE, StepCurve, ends, student
+from wanbench.pages.tail_latency.knees import POINTS, knee_of
+from wanbench.pages.tail_latency.step_curves import RATE, StepCurve, ends, rising, student
 
 from .simulation import MAIN, Outcome
 
@@ -23,7 +24,7 @@ SATURATION = 4_000.0
 LEVEL_MS, WAIT_MS, TRIAL_S = 15.0, 8.0, 10.0
 """p99 without a queue, its growth with the load, and the length of a trial, in which the backlog grows."""
 STEADY = 0.97
-"""Share of saturation up to which a trial is long enough for the queue's law."""
+"""Load, as a share of saturation, up to which a trial is long enough for a steady queue."""
 BLOCK_SD = 0.1
 """Standard deviation of log latency between blocks."""
 OBJECTIVE_MS = 50.0
@@ -33,7 +34,7 @@ STEPS = {
     "5 steps to 0.95": np.linspace(0.2, 0.95, 5),
     "flat": np.linspace(0.05, 0.4, 6),
 }
-"""Rates over saturation; "flat" ends where latency has hardly begun to rise."""
+"""Rates divided by the saturation rate; "flat" ends before latency rises noticeably."""
 SEARCH_STEPS = 6
 """Steps of a bisection of the log rate, from 0.2 to 1.3 times saturation."""
 SETTINGS = [
@@ -44,7 +45,7 @@ SETTINGS = [
 
 
 def p99_ms(rate: np.ndarray | float) -> np.ndarray:
-    """The typical trial's p99 at a rate."""
+    """Return the p99 of a typical trial at a rate."""
     load = np.asarray(rate) / SATURATION
     steady = np.minimum(load, STEADY)
     backlog = 1_000 * TRIAL_S * np.maximum(load - STEADY, 0) / load
@@ -52,7 +53,7 @@ def p99_ms(rate: np.ndarray | float) -> np.ndarray:
 
 
 def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]:
-    """One run of stepped trials, a second like it, and as many searches as blocks."""
+    """Simulate two runs of stepped trials, and as many searches as there are blocks."""
     rng = np.random.default_rng(seed)
     loads = STEPS[steps]
     # As the study of tails does, nothing above the first step beyond saturation.
@@ -73,10 +74,29 @@ def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]
     return [
         Outcome("knee", MAIN, found.knee.low, found.knee.high, exact.knee.estimate),
         Outcome("knee of a second run", MAIN, two.low, two.high, right),
-        Outcome("knee of a second run", "Kneedle", *ends(pointed, half), again.kneedle),
+        Outcome("knee of a second run", "Kneedle", *ends(pointed, half), kneedle(rates, second.mean)),
         Outcome("rate within the objective", MAIN, rate.low, rate.high, exp(goal)),
         Outcome("rate within the objective", "by searches", searched.low, searched.high, exp(goal)),
     ]
+
+
+def kneedle(rates: np.ndarray, logs: np.ndarray) -> float:
+    """
+    Find the knee by Kneedle (Satopaa et al. 2011): the point farthest from the chord of the curve.
+
+    The axis of rates is linear, and that of latency logarithmic.
+
+    >>> rates = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    >>> round(kneedle(rates, np.array([0.0, 0.0, 0.0, 2.0, 4.0])), 1)
+    3.1
+    """
+    logs = rising(logs)
+    if logs[-1] <= logs[0]:
+        return nan
+    grid = np.linspace(rates[0], rates[-1], POINTS)
+    at = PchipInterpolator(rates, logs)(grid)
+    above = (grid - grid[0]) / (grid[-1] - grid[0]) - (at - at[0]) / (at[-1] - at[0])
+    return float(grid[above.argmax()])
 
 
 def _logs(rates: np.ndarray, blocks: int, scatter: float, rng) -> np.ndarray:
@@ -94,7 +114,7 @@ def _fine_curve() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _searched(searches: int, scatter: float, rng):
-    """Searches by bisection, each a block; each step is decided by its own trial."""
+    """Simulate searches by bisection, each a block, with one trial per step."""
     rows = []
     for search in range(searches):
         low, high, block = np.log(0.2 * SATURATION), np.log(1.3 * SATURATION), BLOCK_SD * rng.normal()

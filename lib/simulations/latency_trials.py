@@ -1,8 +1,8 @@
 """
-Simulated trials as in a study of tails: some seconds each, with bursts, autocorrelation and varying trials.
+Simulate trials of some seconds as histograms of latencies, with bursts, autocorrelation and differences between trials.
 
-Latencies of each kind are one long series; a trial is a random stretch of it times a random factor, as a histogram per
-second. Bins are 0.1 % wide, as those of an HdrHistogram of three digits.
+There is one long series of latencies per kind. A trial is a random part of this series, multiplied by a random factor,
+with a histogram per second. Bins are 0.1 % wide, as in an HdrHistogram with three digits.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from wanbench.methods.tails.distribution import Parts, Tail
 from . import tails
 
 BIN = 1e-3
-"""Width of a bin, of the logarithm."""
+"""Width of a bin, in natural logarithms."""
 POOL_RECORDS = 4_000_000
-"""Length of the series: a hundred trials and more."""
+"""Length of a series, enough for more than a hundred trials."""
 POOL_SEED = 30_000_000
-"""Beyond the seeds of all data sets."""
+"""Larger than the seed of any data set."""
 
 
 @cache
 def pool(kind: str) -> np.ndarray:
-    """The bin of each record of the long series of a kind."""
+    """Return the bin of each record in the long series of a kind."""
     values = tails.latencies(kind, POOL_RECORDS, np.random.default_rng(POOL_SEED))
     return np.ceil(np.log(values) / BIN).astype(np.int32)
 
 
 @cache
 def truth(kind: str, trial_sd: float, q: float) -> float:
-    """The quantile in ms of all records of all possible trials."""
+    """Return the quantile q (ms) over all records of all possible trials."""
     bins = pool(kind)
     counts = np.bincount(bins - bins.min()).astype(float)
     reach = int(5 * trial_sd / BIN)
@@ -45,7 +45,7 @@ def truth(kind: str, trial_sd: float, q: float) -> float:
 def trial_tail(
     kind: str, seconds: int, rate: int, log_factor: float, rng: np.random.Generator, name: str = "the system"
 ) -> Tail:
-    """The latencies of one trial of so many seconds at a rate in records/s."""
+    """Simulate the latencies of one trial at a rate in records/s; `log_factor` is the log of its factor of latency."""
     bins, n = pool(kind), seconds * rate
     places = (int(rng.integers(len(bins))) + np.arange(n)) % len(bins)
     own = bins[places]

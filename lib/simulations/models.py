@@ -1,8 +1,8 @@
 """
-Simulation: the loss of a path estimated from TCP throughput, on senders simulated one round trip at a time.
+Simulation: the packet loss of a path, estimated from throughputs of simulated TCP senders.
 
-Packets are lost independently. The simulated senders follow the rules of the model, so this judges the part of the
-interval that is due to chance; the model's own error was measured on an emulated link (`methods.tcp.loss`).
+Packets are lost independently. The simulated senders follow the rules of the model, so that the simulation tests only
+the random part of the interval; the error of the model was measured on an emulated link (`methods.tcp.loss`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wanbench.pages.intercloud_throughput.loss import RECOVERY, estimate_loss
 from .simulation import MAIN, Outcome
 
 BY_RFC = "cubic after RFC 9438"
-"""Its Reno-friendly region grows by a segment per round trip above cwnd_prior; that of Linux does not."""
+"""Above cwnd_prior, its Reno-friendly window grows by a segment per round trip, unlike that of Linux."""
 SETTINGS = [
     {"congestion_control": name, "loss": loss, "n_transfers": n_transfers}
     for name in ("reno", "cubic")
@@ -28,12 +28,12 @@ SETTINGS = [
 RTT_MS = 40.0
 DURATION_S = 15.0
 START_UP_ROUNDS = 400
-"""Round trips before counting: windows then no longer depend on where they started."""
+"""Round trips before packets are counted, so that windows no longer depend on their initial values."""
 
 
 class Senders:
     """
-    Reno or CUBIC (with fast convergence and the Reno-friendly region), one round trip at a time.
+    Senders with Reno or CUBIC (with fast convergence and the Reno-friendly region), simulated by round trips.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Senders:
         self.start, self.prior = DECREASE * self.top, self.top.copy()
 
     def round(self) -> np.ndarray:
-        """Simulate one round trip; returns the packets that each sender sent."""
+        """Simulate one round trip, and return the number of packets that each sender sent."""
         sent = self.window
         lost = self.rng.random(len(sent)) < -np.expm1(sent * np.log1p(-self.loss))
         if self.name == "reno":
@@ -79,7 +79,7 @@ class Senders:
 def transfers(
     congestion_control: str, loss: float, n: int, *, seed: int, rtt_ms: float = RTT_MS, duration_s: float = DURATION_S
 ) -> pd.DataFrame:
-    """The columns of table `transfers` that a loss estimate needs: `n` senders after their start-up."""
+    """Simulate `n` senders after start-up, and return the columns of table `transfers` that a loss estimate needs."""
     senders = Senders(congestion_control, loss, rtt_ms / 1000, n, seed)
     for _ in range(START_UP_ROUNDS):
         senders.round()
@@ -106,6 +106,6 @@ def transfers(
 
 
 def trial(seed: int, congestion_control: str, loss: float, n_transfers: int) -> list[Outcome]:
-    """Some transfers over one path; the truth is the configured loss."""
+    """Simulate transfers over one path; the truth is the configured loss."""
     result = estimate_loss(transfers(congestion_control, loss, n_transfers, seed=seed))
     return [Outcome("loss", MAIN, result.low, result.high, loss)]

@@ -1,4 +1,4 @@
-"""Faults planted in clean tables, and the flag by which the plausibility rules must name each."""
+"""Plant faults in clean tables, and state which flag the plausibility rules must raise for each."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from wanbench.read.plausibility.places import great_circle_km
 from . import clean_tables
 
 MIN_MOVE_KM = 1500.0
-"""RTTs may allow the wrong place of a region moved by less."""
+"""Minimum distance by which a region is moved: RTTs can allow nearer wrong places."""
 RTTS = tuple(f"{name}_rtt_ms" for name in ("min", "mean", "median", "max", "sd", "p90", "p95", "p99"))
 Tables = dict[str, pd.DataFrame]
 
 
 @dataclass(frozen=True)
 class Planted:
-    """Tables with a fault, and the flag that names it: its rule, part of its cause, its region and scope."""
+    """Tables with a fault, and the flag that should be raised: its rule, a part of its cause, its region and scope."""
 
     tables: Tables
     rule: str
@@ -31,7 +31,7 @@ class Planted:
     scope: str | None = None
 
     def named(self, flags: pd.DataFrame) -> bool:
-        """Whether a flag names the fault, and no flag blames another region."""
+        """Return whether a flag names the fault, and no flag blames another region."""
         names_it = (flags.rule == self.rule) & flags.cause.str.contains(self.cause, regex=False)
         if self.scope:
             names_it &= flags.scope == self.scope
@@ -42,14 +42,14 @@ class Planted:
 
 
 def plant(fault: str, seed: int, **settings) -> Planted:
-    """Tables of `clean_tables.clean(seed, **settings)` with the fault; ParameterError lists the known faults."""
+    """Return tables of `clean_tables.clean(seed, **settings)` with a fault; ParameterError lists the known faults."""
     form, make = FAULTS[check_choice("fault", fault, FAULTS)]
     tables = clean_tables.clean(seed, **({"form": form, "invented": True} | settings))
     return make(tables, np.random.default_rng(seed + 1_000_003))
 
 
 def _move(tables: Tables, rng, to: Callable[[float, float], tuple[float, float]], cause: str) -> Planted:
-    """One region is stated far from where it is: at what `to` makes of its true coordinates."""
+    """Replace the coordinates of one region by `to` of its true ones, which must be far away."""
     places = tables["regions"].copy()
     moved = [(k, *to(row.latitude_deg, row.longitude_deg)) for k, row in enumerate(places.itertuples())]
     far = [
@@ -140,7 +140,7 @@ def one_pair(tables: Tables, rng) -> Planted:
 
 
 def early_echoes(tables: Tables, rng) -> Planted:
-    """The minimum RTT of some pings of one cloud lies anywhere between zero and the right one."""
+    """The minimum RTT of some pings of one cloud is a random part of the true one."""
     pings = tables["pings"].copy()
     cloud = pings.from_region.str.partition(":")[0]
     rows = (cloud == cloud.mode()[0]) & (rng.random(len(pings)) < 0.3)
@@ -171,7 +171,7 @@ def mebibytes(tables: Tables, rng) -> Planted:
 
 
 def _with_bytes(tables: Tables) -> Tables:
-    """Tables whose transfers have bytes: where missing, what their rates send in ten seconds."""
+    """Add missing bytes to transfers: the amount that their rates send in ten seconds."""
     transfers = tables["transfers"].copy()
     transfers["duration_s"] = transfers.duration_s.fillna(10.0)
     made = (transfers.throughput_bps * transfers.duration_s / 8).round().astype("Int64")
@@ -180,7 +180,7 @@ def _with_bytes(tables: Tables) -> Tables:
 
 
 def blocks(tables: Tables, rng) -> Planted:
-    """The column of rates holds the bytes transferred, in iperf's blocks."""
+    """The column of rates has the transferred bytes, in multiples of iperf's block."""
     transfers = tables["transfers"].copy()
     carried = np.maximum((transfers.throughput_bps * 10 / 8 / 131072).round(), 1) * 131072
     transfers = _without(transfers.assign(throughput_bps=carried), "bytes", "duration_s")
@@ -198,7 +198,7 @@ def above_link(tables: Tables, rng) -> Planted:
 
 
 def link_in_bytes(tables: Tables, rng) -> Planted:
-    """Transfers that saturate their links, in bytes per second, without bytes to compare with."""
+    """Transfers saturate their links, but rates are in bytes per second, without bytes to compare with."""
     transfers = tables["transfers"].copy()
     rate = tables["links"].rate_bps.iloc[0]
     transfers["throughput_bps"] = rate * rng.uniform(0.93, 0.96, len(transfers)) / 8
@@ -239,7 +239,7 @@ def exchanged_columns(tables: Tables, rng) -> Planted:
 
 
 def halved(tables: Tables, rng) -> Planted:
-    """The column holds one-way delays."""
+    """The columns of RTTs have one-way delays."""
     pings = _scaled(tables["pings"], pd.Series(True, index=tables["pings"].index), RTTS, 0.5)
     return Planted(tables | {"pings": pings}, "half", "one-way delays", scope="column")
 
@@ -273,18 +273,18 @@ def kilobits_in_a_third(tables: Tables, rng) -> Planted:
 
 
 def _bare(transfers: pd.DataFrame) -> pd.DataFrame:
-    """The transfers without bytes, durations and windows, with which their rates could be compared."""
+    """Remove bytes, durations and windows, with which rates could be compared, from transfers."""
     return _without(transfers, "bytes", "duration_s", "window_bytes")
 
 
 def _without(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
-    """A frame with null in some columns."""
+    """Replace the values of some columns by null."""
     nulls = {name: pd.Series(None, index=frame.index, dtype=frame[name].dtype) for name in names}
     return frame.assign(**nulls)
 
 
 def limited(tables: Tables, rng) -> Planted:
-    """A limiter at 1, 2.5 or 5 x 10^k bit/s, less the headers, slows about two in five pairs."""
+    """A limiter at 1, 2.5 or 5 x 10^k bit/s, including headers, affects about two of five pairs."""
     transfers = _bare(tables["transfers"])
     rate = transfers.throughput_bps
     exact = np.log10(rate.quantile(0.6))
@@ -351,4 +351,4 @@ FAULTS: Mapping[str, tuple[str, Callable]] = {
     "mean above the greatest": ("pings", mean_above_maximum),
     "columns exchanged": ("grid", exchanged_columns),
 }
-"""By name: the form of clean tables in which a fault is planted, and the function that plants it."""
+"""For each fault, the form of clean tables in which it is planted, and the function that plants it."""

@@ -1,4 +1,4 @@
-"""Simulation: do the plausibility rules raise no flag on clean tables?"""
+"""Simulation: false alarms of the plausibility rules on clean tables."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ DATASETS = 250
 
 def trial(seed: int, *, form: str) -> list[Outcome]:
     """
-    One clean table, checked: the interval is the number of flags, the truth is 0.
+    Check one clean table; the interval is the number of flags, and the truth is 0.
 
-    A table not covered is a false alarm.
+    A data set whose interval does not contain the truth is a false alarm.
     """
     n = len(check(clean(seed, form=form)))
     return [Outcome("no flag on a clean table", "plausibility.check", n, n, 0)]

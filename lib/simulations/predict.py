@@ -1,4 +1,4 @@
-"""Simulation: 90 % prediction intervals for a pair not measured, with both, one or none of its regions measured."""
+"""Simulation: 90 % prediction intervals for an unmeasured pair if both, one or none of its regions are measured."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SETTINGS = [
 
 def trial(seed: int, n_regions: int, situation: str, measured: float = 1.0) -> list[Outcome]:
     """
-    One pair of a survey of `n_regions` measured regions; for "one" and "none" its unmeasured regions are extra.
+    Predict one pair from a survey of `n_regions` measured regions; unmeasured regions of the pair are additional.
 
-    `measured` is the share of the other pairs that were measured.
+    `measured` is the share of other pairs that were measured.
     """
     new = {"both": 0, "one": 1, "none": 2}[situation]
     pairs = simulated_surveys.survey(n_regions + new, seed=seed, **EFFECTS)

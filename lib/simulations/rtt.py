@@ -1,7 +1,7 @@
 """
-Simulation: RTT against distance: slope, RTT intercept, Pearson's r; and the share of surveys with cautions.
+Simulation: RTT against distance (slope, intercept and Pearson's r), and the share of surveys with cautions.
 
-The cautions warn of neighbours that deviate alike, and of skewed effects.
+The cautions warn of spatial correlation between neighbours, and of skewed effects.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .simulation import Outcome, outcomes
 
 SETTINGS, DATASETS = kinds.settings(), kinds.datasets
 RESAMPLES = 400
-"""Enough for percentiles at 95 %, few enough for a thousand data sets."""
+"""Enough for 95 % intervals, and fast enough for a thousand data sets."""
 
 
 def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
-    """One survey and its line; the truth is the line of the model."""
+    """Simulate one survey and fit its line; the truth is the line of the model."""
     model = kinds.on_rtt(effects)
     pairs = kinds.survey(seed, n_regions, effects, model)
     fit = straight_lines.rtt_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
@@ -42,7 +42,7 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
 
 
 def _by_other_units(pairs, effects: str, truths: dict[str, float]) -> list[Outcome]:
-    """The same line with the unit that ignores shared places, or the unit that accounts for neighbours."""
+    """Fit the line with regions as units, which ignores shared cities, or with groups of neighbours as units."""
     if effects in kinds.BY_CITY:
         method, cluster = "regions as units", places.REGION
     else:

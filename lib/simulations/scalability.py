@@ -1,4 +1,4 @@
-"""Simulation: the Universal Scalability Law, with a peak within the trials, beyond them, and nowhere."""
+"""Simulation: the Universal Scalability Law, with its peak within the trials, beyond them, or without a peak."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wanbench.pages.geo_kafka.scalability_fit import usl
 from .simulation import Outcome
 
 DATASETS = 300
-"""Coverage near 95 % is then known to within 2.5 points."""
+"""Enough to know a coverage near 95 % to within 2.5 percentage points."""
 PRODUCERS = (1, 2, 4, 8, 16, 32)
 GAMMA = 10.0
 PROFILE = "profile likelihood"
@@ -30,9 +30,9 @@ def trial(
     seed: int, alpha: float, beta: float, replicates: int, spread: float, between_blocks: float = 0.0
 ) -> list[Outcome]:
     """
-    Trials with log-normal scatter about the law, at one to 32 producers.
+    Simulate trials with 1 to 32 producers and log-normal scatter around the law.
 
-    With scatter between blocks, every replicate is a block, fitted as such.
+    With scatter between blocks, each replicate is a block, and the fit accounts for blocks.
     """
     rng = np.random.default_rng(seed)
     n = np.tile(PRODUCERS, replicates)

@@ -1,4 +1,4 @@
-"""Simulated surveys with effects of regions and a known answer, to test estimates with."""
+"""Simulate surveys with effects of regions and known parameters, to test estimates."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ PLACES = np.array(
         (-34, 148, 0.04),
     ]
 )
-"""Roughly where clouds build: North America (east, west), Europe, Asia (east, south-east, south), Brazil, Australia."""
+"""Rough locations of clouds: North America (east, west), Europe, Asia (east, south-east, south), Brazil, Australia."""
 SD_ABOUT_PLACE = 0.12
-"""Standard deviation of a region's position about its place, as a share of the Earth's radius: 760 km."""
+"""Standard deviation of a region's position around its place, in Earth radii: 760 km."""
 SD_ABOUT_CLUSTER = 0.25
-"""Likewise, about a cluster's centre: 1,600 km."""
+"""Standard deviation of a region's position around the centre of its cluster, in Earth radii: 1,600 km."""
 RARE_SHARE = 0.1
 """Share of the regions that the law "rare" affects."""
 CITIES_PER_REGION = 0.6
-"""Cities per region if clouds share them: 46 regions of the survey of 2022 lie in 28 places."""
+"""Cities per region if clouds share cities: the 46 regions of the survey of 2022 are in 28 places."""
 CORRELATION_IN_CITY = 0.95
 """Correlation of the effects of two clouds' regions in one city, in the survey of 2022."""
 LAWS = ("normal", "t3", "t5", "exponential", "rare")
 
 
 def draw(law: str, rng: np.random.Generator, n: int) -> np.ndarray:
-    """n effects of mean 0 and variance 1; "t3" and "t5" are Student's t with 3 and 5 degrees of freedom."""
+    """Draw n effects of mean 0 and variance 1; "t3" and "t5" are Student's t with 3 and 5 degrees of freedom."""
     match law:
         case "normal":
             return rng.normal(0, 1, n)
@@ -59,11 +59,11 @@ def draw(law: str, rng: np.random.Generator, n: int) -> np.ndarray:
 @dataclass(frozen=True)
 class Model:
     """
-    The model behind a survey's values. A standard deviation of 0 switches an effect off.
+    The model of a survey's values. An effect with a standard deviation of 0 does not exist.
 
-    RTT = intercept + slope x distance + effects; throughput = min(capacity, 8 window / RTT) x effects, or, with
-    `half_distance_km`, capacity x 0.5 ** (distance / half_distance_km) x effects. All pairs of a region share one draw
-    of its effect; both directions of a pair share the RTT, and each has a separate draw of throughput.
+    RTT = intercept + slope x distance + effects. Throughput = min(capacity, 8 window / RTT) x effects or, with
+    `half_distance_km`, capacity x 0.5 ** (distance / half_distance_km) x effects. The effect of a region is the same
+    for all its pairs. Both directions of a pair have the same RTT; their throughputs are drawn separately.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class Model:
     alike : float
         Correlation of the effects of two regions in one city.
     reach_km : float
-        Length over which this correlation falls by a factor e between cities; 0: regions of different cities are
-        independent. Requires normal effects.
+        Distance between cities over which this correlation falls by a factor e, for normal effects only. With 0,
+        regions of different cities are independent.
     """
 
     intercept_ms: float = 40.0
@@ -108,7 +108,7 @@ class Model:
         check_number("reach_km", self.reach_km, 0)
 
     def _effects(self, points):
-        """A function that draws effects of regions at these places, from a generator and their number."""
+        """Return a function that draws effects of regions at these places, given a generator and their number."""
         law = partial(draw, self.law)
         if not self.alike:
             return law
@@ -126,7 +126,7 @@ class Model:
         return shared
 
     def values(self, distance_km, first, second, points, rng) -> tuple[np.ndarray, np.ndarray]:
-        """RTT in ms and the logarithm of throughput in bit/s per pair, without the effects of directions."""
+        """Return RTT (ms) and log throughput (bit/s) of each pair, without the effects of directions."""
         law, n_regions = self._effects(points), len(points)
         on_rtt = self.region_ms * law(rng, n_regions)
         on_slope = self.region_slope * law(rng, n_regions)
@@ -148,7 +148,7 @@ class Model:
         return rtt_ms, log
 
     def of_direction(self, n: int, rng) -> np.ndarray:
-        """Effects of n directions on the logarithm of throughput."""
+        """Draw the effects of n directions on log throughput."""
         return self.pair_log_sd * draw(self.pair_law, rng, n)
 
 
@@ -162,16 +162,16 @@ def survey(
     **effects,
 ) -> pd.DataFrame:
     """
-    A table `pairs` of all ordered pairs of simulated regions on a sphere.
+    Return a table `pairs` of all ordered pairs of simulated regions on a sphere.
 
     Parameters
     ----------
     places : str
-        "clusters": around a few centres, drawn for each survey. "continents": each region independently around one of
-        eight fixed places, which makes surveys samples of one population. "cities": the same for cities, 0.6 per
-        region, which clouds therefore share.
+        Positions of regions. "clusters": around a few centres, which are drawn for each survey. "continents": each
+        region independently around one of eight fixed places, so that surveys are samples from one population.
+        "cities": as "continents", but with 0.6 cities per region, which clouds therefore share.
     missing : float
-        Share of the unordered pairs to leave out at random.
+        Share of the unordered pairs that are removed at random.
     **effects
         Fields of `Model`.
     """
@@ -187,8 +187,9 @@ def survey(
 
 def sample(n_regions: int, *, seed: int, places: str = "clusters", missing: float = 0.0, **effects) -> Sample:
     """
-    The unordered pairs of the same survey, faster than by `unordered`: `rtt_ms`, also as `value`, and `throughput_bps`
-    as the geometric mean of both directions.
+    Return the unordered pairs of the same survey, more quickly than from table `pairs`.
+
+    Columns are `rtt_ms`, also as `value`, and `throughput_bps`, the geometric mean of both directions.
     """
     drawn = _draw_pairs(n_regions, seed, places, missing, effects)
     first, second = _names(n_regions, CLOUDS, drawn)
@@ -217,14 +218,14 @@ class _Drawn:
 
 
 def _names(n_regions: int, clouds: tuple[str, ...], drawn: _Drawn) -> tuple[np.ndarray, np.ndarray]:
-    """The names of both regions of each pair."""
+    """Return the names of the first and the second region of each pair."""
     names = [f"{clouds[k % len(clouds)]}:region-{k:03d}" for k in range(n_regions)]
     names = np.array(names, dtype=object)
     return names[drawn.first], names[drawn.second]
 
 
 def _draw_pairs(n_regions: int, seed: int, places: str, missing: float, effects: dict) -> _Drawn:
-    """Positions, effects and values of the unordered pairs of a survey."""
+    """Draw the regions and values of the unordered pairs of a survey."""
     check_number("n_regions", n_regions, 2, whole=True)
     check_choice("places", places, PLACED)
     model, rng = Model(**effects), np.random.default_rng(seed)
@@ -239,7 +240,7 @@ def _draw_pairs(n_regions: int, seed: int, places: str, missing: float, effects:
 
 def independent_pairs(n_pairs: int, seed: int = 0, **effects) -> pd.DataFrame:
     """
-    Pairs without common regions, from the population that surveys with `places="continents"` sample.
+    Return pairs without common regions, from the population of surveys with `places="continents"`.
 
     Returns
     -------
@@ -258,7 +259,7 @@ def independent_pairs(n_pairs: int, seed: int = 0, **effects) -> pd.DataFrame:
 @lru_cache(maxsize=64)
 def population(n_pairs: int = 1_000_000, seed: int = 0, **effects) -> dict[str, float]:
     """
-    The quantities that a line through a survey with `places="continents"` estimates, from one large simulation.
+    Return the true values that a line through a survey with `places="continents"` estimates, from many pairs.
 
     Returns
     -------
@@ -279,7 +280,7 @@ def _distance_km(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _continents(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors, each around one of `PLACES`."""
+    """Return n unit vectors, each around one of `PLACES`."""
     latitude, longitude = np.radians(PLACES[:, :2]).T
     flat = np.cos(latitude)
     centres = np.column_stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)])
@@ -289,7 +290,7 @@ def _continents(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _clusters(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors around n / 4 random centres."""
+    """Return n unit vectors around n / 4 random centres."""
     centres = rng.normal(size=(max(3, n // 4), 3))
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
     points = centres[rng.integers(len(centres), size=n)] + rng.normal(0, SD_ABOUT_CLUSTER, size=(n, 3))
@@ -297,7 +298,7 @@ def _clusters(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _cities(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors of regions, one or two in each city."""
+    """Return unit vectors of n regions, one or two in each city."""
     cities = _continents(round(CITIES_PER_REGION * n), rng)
     return np.concatenate([cities, cities[rng.permutation(len(cities))[: n - len(cities)]]])
 

@@ -1,13 +1,13 @@
 """
-Runs a simulation: makes many data sets with a known answer, and counts how often intervals contain it.
+Run a simulation: generate many data sets with a known answer, and count how often intervals contain it.
 
 A simulation is a module of this package with
 
 - `SETTINGS`: a list of dicts of plain data, one per kind of data set,
-- `trial(seed, **setting)`: a list of `Outcome`, the same for the same seed,
-- `DATASETS` (optional): the default number of data sets per setting, or a function of the setting that gives it.
+- `trial(seed, **setting)`: a function that returns a list of `Outcome`, always the same for a seed,
+- `DATASETS` (optional): the default number of data sets per setting, or a function that returns it for a setting.
 
-Data set k of every setting has the seed `seed + k`, so that each row of a committed table can be made again alone.
+Data set k of every setting has the seed `seed + k`, so that each row of a committed table can be reproduced separately.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from wanbench.folders import root
 from wanbench.methods.result import Estimate, exact_binomial
 
 DATASETS = 1_000
-"""Data sets per setting: coverage near 95 % is then known to within 1.4 points."""
+"""Data sets per setting: enough to know a coverage near 95 % to within 1.4 percentage points."""
 FIRST_DATASETS = 20
-"""The first data sets of a setting are also counted separately: few enough to be made again by a test."""
+"""Number of first data sets of a setting that are also counted separately, few enough for a test to repeat them."""
 BLOCK = 20
-"""Data sets per job of a process: a job then takes seconds, and no process waits long for the last one."""
+"""Data sets per job of a process: a job takes seconds, so that no process waits long for the last one."""
 MAIN = "the interval given"
 """Method name of an estimate's own interval."""
 NAIVE = "pairs as independent"
-"""Method name of the interval that takes pairs as independent."""
+"""Method name of the interval that assumes independent pairs."""
 CASE = ["setting", "quantity", "method"]
 COUNTS = ["seed", "data_sets", "without_interval", "covered", "coverage", "coverage_low", "coverage_high"]
 COLUMNS = [*CASE, *COUNTS, "below", "above", "median_width", "first", "first_covered"]
@@ -48,14 +48,14 @@ COLUMNS = [*CASE, *COUNTS, "below", "above", "median_width", "first", "first_cov
 @dataclass(frozen=True)
 class Outcome:
     """
-    One interval on one data set.
+    One interval for one data set.
 
     Parameters
     ----------
     quantity, method : str
-        What the interval is of, and how it was computed.
+        The quantity that the interval estimates, and the method that computed it.
     low, high : float
-        Its ends; NaN where the method gave none, infinite where it is open.
+        Its ends; NaN if the method gave no interval, infinite if an end is open.
     truth : float
         The value that it should contain.
     """
@@ -68,13 +68,13 @@ class Outcome:
 
 
 def outcomes(quantity: str, estimate: Estimate, truth: float) -> list[Outcome]:
-    """The main interval of an estimate, the naive one and the others, all with the same truth."""
+    """Return the main, the naive and all other intervals of an estimate as outcomes with the same truth."""
     intervals = [(MAIN, estimate), (NAIVE, estimate.naive), *((one.method, one) for one in estimate.others)]
     return [Outcome(quantity, method, one.low, one.high, truth) for method, one in intervals]
 
 
 def simulations() -> dict[str, ModuleType]:
-    """The simulations of this package by subject, which is the name of their module."""
+    """Return the simulations of this package by subject, the name of their module."""
     package = importlib.import_module(__package__)
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     modules = {name: importlib.import_module(f"{__package__}.{name}") for name in names if name != "__main__"}
@@ -91,28 +91,28 @@ def run(
     report: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
     """
-    The table of a simulation: one row per setting, quantity and method.
+    Run a simulation, and return its table with a row per setting, quantity and method.
 
     Parameters
     ----------
     datasets : int
-        Data sets per setting; default the simulation's own number, otherwise 1,000.
+        Data sets per setting. Default: `DATASETS` of the simulation, or else 1,000.
     seed : int
-        Seed of the first data set; the others follow by ones.
+        Seed of the first data set; each further one adds 1.
     processes : int
         Number of concurrent processes. The table does not depend on it.
     settings : sequence of dict
-        Some of the simulation's settings; default all.
+        Settings to run. Default: all settings of the simulation.
     report : callable
-        Called with a line of text per finished setting.
+        Called with a line of text after each setting.
 
     Returns
     -------
     DataFrame
-        `setting` is JSON; `coverage` is `covered` over the data sets that gave an interval, with the ends of its 95 %
-        Clopper-Pearson interval; `below` and `above` count the intervals that lie below and above the truth;
-        `median_width` is the median over data sets with an interval; `first_covered` counts within the first `first`
-        data sets.
+        `setting` is JSON. `coverage` is `covered` divided by the number of data sets with an interval; `coverage_low`
+        and `coverage_high` are its 95 % Clopper-Pearson interval. `below` and `above` are the numbers of intervals
+        below and above the truth. `median_width` is the median over data sets with an interval. `first_covered` is
+        `covered` among the first `first` data sets.
     """
     own = datasets if datasets is not None else getattr(simulation, "DATASETS", DATASETS)
     settings = simulation.SETTINGS if settings is None else settings
@@ -138,14 +138,14 @@ def run(
 
 
 def _block(job: tuple[str, int, int, dict]) -> list[list[Outcome]]:
-    """The outcomes of data sets with consecutive seeds; the simulation goes by name, as a module cannot be pickled."""
+    """Return the outcomes of data sets with consecutive seeds; a job names its module, as modules cannot be pickled."""
     name, first, n, setting = job
     simulation = importlib.import_module(name)
     return [list(simulation.trial(seed, **setting)) for seed in range(first, first + n)]
 
 
 def summarise(by_dataset: Iterable[list[Outcome]], setting: dict, datasets: int, seed: int) -> pd.DataFrame:
-    """The rows of one setting from the outcomes of its data sets, in the order of their seeds."""
+    """Return the rows of one setting from the outcomes of its data sets, in the order of their seeds."""
     flat = [
         (one.quantity, one.method, k, one.low, one.high, one.truth)
         for k, outcomes in enumerate(by_dataset)
@@ -169,7 +169,7 @@ def summarise(by_dataset: Iterable[list[Outcome]], setting: dict, datasets: int,
 
 def describe(setting: dict | str) -> str:
     """
-    A setting, or its JSON, as text.
+    Format a setting, or its JSON, as text.
 
     >>> describe({"n_regions": 8, "effects": "on the slope", "phi": 0.3})
     '8 regions, on the slope, phi 0.3'
@@ -187,12 +187,12 @@ def _item_text(name: str, value: object) -> str:
 
 
 def folder() -> Path:
-    """The folder of the committed tables: `data/validity` of the checkout."""
+    """Return the folder of the committed tables, `data/validity` of the checkout."""
     return root() / "data" / "validity"
 
 
 def write(table: pd.DataFrame, subject: str, into=None) -> Path:
-    """Write `<subject>.csv` in one step; its first line is the command that makes it."""
+    """Write `<subject>.csv` atomically, with the command that makes it in the first line, and return its path."""
     path = (Path(into) if into is not None else folder()) / f"{subject}.csv"
     seed, datasets = int(table.seed.iloc[0]), table.data_sets.unique()
     number = f" --datasets {datasets[0]}" if len(datasets) == 1 else ""
@@ -203,7 +203,7 @@ def write(table: pd.DataFrame, subject: str, into=None) -> Path:
 
 
 def read(subject: str, out_of=None) -> pd.DataFrame:
-    """The table of a subject that `write` wrote; RawDataError if it is missing or lacks columns."""
+    """Read the table of a subject that `write` wrote; RawDataError if it is missing or has other columns."""
     path = (Path(out_of) if out_of is not None else folder()) / f"{subject}.csv"
     try:
         table = pd.read_csv(path, comment="#")
@@ -216,11 +216,10 @@ def read(subject: str, out_of=None) -> pd.DataFrame:
 
 def compare_counts(committed: pd.DataFrame, again: pd.DataFrame) -> pd.DataFrame:
     """
-    The counts of the first data sets, made again, and of the committed table: columns of a case, `committed`, `again`,
-    `same`.
+    Compare counts of the first data sets in the committed table and in `again`, a table of only these data sets.
 
-    `again` is a table of exactly the first data sets of some settings. ParameterError if the committed table lacks one
-    of its cases.
+    Return a row per setting, quantity and method with the counts `committed` and `again`, and `same`. Raise
+    ParameterError if the committed table lacks a row.
     """
     both = again[[*CASE, "first", "first_covered"]].merge(
         committed[[*CASE, "first", "first_covered"]], on=CASE, how="left", suffixes=("_again", "")

@@ -1,4 +1,4 @@
-"""Simulation: two arms with slow regimes or long memory: does the comparison warn of these only?"""
+"""Simulation: whether the comparison of two arms warns of slow regimes and long memory, and only of these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .simulation import MAIN, Outcome
 
 DATASETS = 300
 RESAMPLES = 150
-"""Few, as coverage here is far from 95 % or need not be exact."""
+"""Few, because coverage is far from 95 % here or need not be exact."""
 QUIET = "those without a caution"
 """Method name of the intervals of comparisons without a caution."""
 KINDS = {
@@ -21,16 +21,16 @@ KINDS = {
 }  # fmt: skip
 SETTINGS = [{"kind": kind, "n": n} for n, kinds in KINDS.items() for kind in kinds]
 HIGH_SHARE = 0.3
-"""Share of the time in the higher regime."""
+"""Share of the time with the higher level."""
 STEP = 2.0
-"""Height of the higher regime in standard deviations of the noise."""
+"""Difference of the levels in standard deviations of the noise."""
 
 
 def trial(seed: int, kind: str, n: int) -> list[Outcome]:
     """
-    Two arms with means 100 and 200 and a standard deviation of 10.
+    Simulate two arms with means 100 and 200 and a standard deviation of 10.
 
-    A comparison with a caution other than that of a single run has no interval by the method `QUIET`, so its column
+    The method `QUIET` has an interval only if there is no caution other than that of a single run, so that the column
     `without_interval` counts the cautions.
     """
     rng = np.random.default_rng(seed)
@@ -43,7 +43,7 @@ def trial(seed: int, kind: str, n: int) -> list[Outcome]:
 
 
 def swings(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
-    """A stationary series with mean 0 and standard deviation 1."""
+    """Return a stationary series with mean 0 and standard deviation 1."""
     name, _, size = kind.rpartition(" ")
     if name.endswith("AR(1)"):
         return autoregressive(name, float(size), n, rng)
@@ -53,7 +53,7 @@ def swings(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _regimes(mean: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Two levels plus white noise; a level lasts an exponential time, of this mean over both levels."""
+    """Return two alternating levels plus white noise; levels last exponential times, with the mean `mean` over both."""
     level, start, high = np.zeros(n), 0, rng.random() < HIGH_SHARE
     while start < n:
         length = 1 + int(rng.exponential(2 * mean * (HIGH_SHARE if high else 1 - HIGH_SHARE)))
@@ -64,7 +64,7 @@ def _regimes(mean: float, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _long_memory(d: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Fractional Gaussian noise with Hurst exponent d + 1/2, exact by circulant embedding (Davies & Harte 1987)."""
+    """Return fractional Gaussian noise with Hurst exponent d + 1/2, by circulant embedding (Davies & Harte 1987)."""
     lags, power = np.arange(n + 1.0), 2 * d + 1
     covariance = (np.abs(lags + 1) ** power - 2 * lags**power + np.abs(lags - 1) ** power) / 2
     circulant = np.concatenate([covariance, covariance[-2:0:-1]])

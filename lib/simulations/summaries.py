@@ -1,4 +1,4 @@
-"""Tables of coverage summarised: an overview, tables to read, the settings outside the band, findings."""
+"""Summarise tables of coverage: overview, readable tables, settings outside the band, and findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wanbench.formatting import count, number, span
 from . import effects, simulation
 
 BAND = (0.93, 0.97)
-"""The coverage that an interval at the level 95 % should have."""
+"""The range in which the coverage of a 95 % interval should be."""
 METHOD = (
     "counted over simulated data sets with a known answer, each with its own seed; with the exact interval of a share "
     "(Clopper & Pearson 1934); `make validity` counts again"
@@ -23,7 +23,7 @@ ASSUMPTION = "Real data are like some of the simulated kinds. Effects of another
 
 
 def read_all() -> dict[str, pd.DataFrame]:
-    """The committed tables by subject, in the order of the simulations; missing ones are left out."""
+    """Read the committed tables by subject, in the order of the simulations, except missing ones."""
     return {
         name: simulation.read(name)
         for name in simulation.simulations()
@@ -33,8 +33,10 @@ def read_all() -> dict[str, pd.DataFrame]:
 
 def overview(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    One row per subject, quantity and method: the lowest and the highest coverage, the number of settings within the
-    band, the number of data sets, and the largest share without an interval.
+    Return a row per subject, quantity and method.
+
+    It has the lowest and highest coverage, the number of settings within the band, the number of data sets, and the
+    largest share of data sets without an interval.
     """
     rows = []
     for subject, table in tables.items():
@@ -57,7 +59,7 @@ def overview(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def by_setting(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """A quantity's coverage in per cent, as text: a row per setting, a column per method."""
+    """Return a quantity's coverage (%) as text, with a row per setting and a column per method."""
     rows = table[table.quantity == quantity]
     rows = rows.assign(setting=rows.setting.map(simulation.describe), cell=[_cell(row) for row in rows.itertuples()])
     methods = list(dict.fromkeys(rows.method))
@@ -66,13 +68,13 @@ def by_setting(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
 
 
 def by_quantity(table: pd.DataFrame, titles: Mapping[str, str]) -> pd.DataFrame:
-    """As `by_setting` for a table of one method: a row per setting, a column per quantity, under its title."""
+    """Return the coverage (%) of several quantities as text: a row per setting, and a column per title."""
     parts = [by_setting(table, quantity).set_axis([title], axis=1) for quantity, title in titles.items()]
     return pd.concat(parts, axis=1)
 
 
 def _cell(row) -> str:
-    """Coverage in per cent with its interval, and the share of data sets without one."""
+    """Format coverage in per cent with its interval, and the share of data sets without an interval."""
     if pd.isna(row.coverage):
         return "no interval"
     share, low, high = (f"{100 * value:.1f}" for value in (row.coverage, row.coverage_low, row.coverage_high))
@@ -81,12 +83,12 @@ def _cell(row) -> str:
 
 
 def ordinary(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the kinds of data set for which intervals are meant to hold."""
+    """Return the rows of those kinds of data sets for which the intervals are designed."""
     return table[~_is_harder(table)]
 
 
 def harder(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the harder kinds, which show what breaks an interval."""
+    """Return the rows of other kinds of data sets, which show when coverage fails."""
     return table[_is_harder(table)]
 
 
@@ -96,7 +98,7 @@ def _is_harder(table: pd.DataFrame) -> pd.Series:
 
 
 def outside_band(table: pd.DataFrame, method: str = simulation.MAIN) -> pd.DataFrame:
-    """The cases of a method with coverage outside the band, the lowest first."""
+    """Return the cases of a method with coverage outside the band, lowest first."""
     cases = table[(table.method == method) & ~table.coverage.between(*BAND)].sort_values("coverage")
     cases = cases.assign(setting=cases.setting.map(simulation.describe))
     cases["coverage (%)"] = [_cell(row) for row in cases.itertuples()]
@@ -105,7 +107,7 @@ def outside_band(table: pd.DataFrame, method: str = simulation.MAIN) -> pd.DataF
 
 def finding(table: pd.DataFrame, quantity: str, name: str, *, subject: str, method: str = simulation.MAIN) -> Finding:
     """
-    The coverage of one quantity's interval over all settings, and that of the naive interval if there is one.
+    State the coverage of a quantity's interval over all settings, and the coverage of the naive interval, if any.
 
     Parameters
     ----------
@@ -136,7 +138,7 @@ def finding(table: pd.DataFrame, quantity: str, name: str, *, subject: str, meth
 
 
 def _data_sets(cases: pd.DataFrame) -> str:
-    """The number of data sets of each kind."""
+    """Return the number of data sets per kind as text."""
     smallest, largest = cases.data_sets.min(), cases.data_sets.max()
     return number(smallest) if smallest == largest else span(smallest, largest, 0)
 
@@ -147,7 +149,7 @@ def _range(coverage: pd.Series) -> str:
 
 
 def agreement(committed: pd.DataFrame, again: pd.DataFrame, name: str) -> Finding:
-    """Whether the first data sets, made again here, give the counts of the committed table."""
+    """State whether the first data sets, simulated again on this machine, give the counts of the committed table."""
     both = simulation.compare_counts(committed, again)
     same, n = int(both.same.sum()), int(again["first"].iloc[0])
     verdict = "as the committed table says" if same == len(both) else "NOT all as the committed table says"

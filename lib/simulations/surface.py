@@ -1,4 +1,4 @@
-"""Simulation: a response surface with its best setting inside the region, and at its edge."""
+"""Simulation: a response surface whose best setting is inside the region of the design, or at its edge."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from wanbench.pages.geo_kafka.surface_fit import surface_columns
 from .simulation import Outcome
 
 DATASETS = 100
-"""Coverage near 95 % is then known to within 5 points; a fit takes half a second."""
+"""Enough to know a coverage near 95 % to within 5 percentage points; a fit takes half a second."""
 SPACE = {
     "batch_bytes": Range(16_384, 1_048_576, log=True),
     "linger_ms": Range(1, 64, log=True),
     "compression": ["none", "lz4"],
 }
 GAIN = 0.3
-"""Effect of the second choice, as a logarithm."""
+"""Effect of the second choice (lz4), as a logarithm."""
 SETTINGS = [
     {"best": 0.4, "spread": 0.05, "runs": 24},
     {"best": 0.4, "spread": 0.2, "runs": 24},
@@ -35,9 +35,10 @@ def trial(
     seed: int, best: float, spread: float, runs: int, noisy: float = 1.0, between_blocks: float = 0.0
 ) -> list[Outcome]:
     """
-    Runs of a quadratic surface whose maximum along the first factor has the code `best`, with log-normal scatter.
+    Simulate runs on a quadratic surface with log-normal scatter; `best` is the coded maximum along the first factor.
 
-    `noisy`: factor of the scatter of runs with the second choice. With scatter between blocks, there are four.
+    The scatter of runs with the second choice is multiplied by `noisy`. With scatter between blocks, the fit accounts
+    for the four blocks.
     """
     plan = space_filling(SPACE, runs, seed=seed, centres=CENTRES)
     rng = np.random.default_rng(seed)

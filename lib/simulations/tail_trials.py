@@ -1,4 +1,4 @@
-"""Simulation: p99 and p99.9 of 3 to 8 trials of 20 or 30 seconds, with bursts, changing load, unequal trials."""
+"""Simulation: p99 and p99.9 from 3 to 8 trials of 20 or 30 s, with bursts, changing load and unequal trials."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .tails import INDEPENDENT, QUANTILES, TWO_ENDS
 
 DATASETS = 300
 TRIAL_SD = 0.1
-"""Standard deviation of the logarithm of a trial's own factor of latency."""
+"""Standard deviation of the logarithm of the factor by which latencies of a trial differ."""
 SHAPES = ((3, 20, 1_000), (5, 20, 2_000), (8, 30, 4_000))
-"""Trials, seconds of each, records/s."""
+"""Number of trials, seconds per trial, records/s."""
 SETTINGS = [
     {"kind": kind, "n_trials": trials, "seconds": seconds, "rate": rate}
     for kind in ("AR(1) 0.9", "bursts", "load regimes")
@@ -24,7 +24,7 @@ SETTINGS = [
 
 
 def trial(seed: int, kind: str, n_trials: int, seconds: int, rate: int) -> list[Outcome]:
-    """Trials of one system at one load; intervals with two ends are also counted on their own, as in `tails`."""
+    """Simulate trials of one system at one load; intervals with two ends are also counted separately, as in `tails`."""
     rng = np.random.default_rng(seed)
     tail = merged([trial_tail(kind, seconds, rate, TRIAL_SD * rng.normal(), rng) for _ in range(n_trials)], "it")
     rows = []

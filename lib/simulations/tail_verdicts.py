@@ -1,4 +1,4 @@
-"""Simulation: verdicts on two systems from trials in blocks, for equal systems and for a slower one."""
+"""Simulation: verdicts on two systems from trials in blocks, if they are equal or one is slower."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .simulation import MAIN, Outcome
 DATASETS = 300
 AT = (0.5, 0.9, 0.99, 0.999)
 BLOCK_SD, TRIAL_SD = 0.15, 0.05
-"""Standard deviations of log latency between blocks, and between trials of a block."""
+"""Standard deviations of log latency between blocks, and between trials in a block."""
 SECONDS, RATE = 20, 1_000
 ALONE = "the row alone"
 """Method name of a verdict as if its row were the only one."""
@@ -26,10 +26,10 @@ SETTINGS = [
 
 def trial(seed: int, kind: str, n_blocks: int, factor: float) -> list[Outcome]:
     """
-    Two systems, the second slower by a factor.
+    Simulate two systems; the latencies of the second are longer by `factor`.
 
-    Of equal systems, "no difference claimed" is covered where no row is better or worse; of others, "slower is worse"
-    where p50 and p99 are worse, and "slower is not tied" where neither is tied.
+    For equal systems, "no difference claimed" counts as covered if no quantile is better or worse. For others, "slower
+    is worse" counts as covered if the quantile is worse, and "slower is not better or tied" if no quantile is.
     """
     rng = np.random.default_rng(seed)
     blocks = BLOCK_SD * rng.normal(size=n_blocks)

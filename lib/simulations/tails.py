@@ -1,4 +1,4 @@
-"""Simulation: p99 and p99.9 of latencies that are independent, autocorrelated, in bursts, or under a changing load."""
+"""Simulation: p99 and p99.9 of latencies that are independent or autocorrelated, have bursts, or a changing load."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ QUANTILES = (0.99, 0.999)
 TWO_ENDS = "those with two ends"
 """Method name of the intervals with two finite ends."""
 INDEPENDENT = "records as independent"
-"""Method name of the intervals that take records as independent."""
+"""Method name of the intervals that assume independent records."""
 TRUTH_RECORDS = 8_000_000
-"""Length of the series that gives the true quantiles: their error is then small against any interval."""
+"""Length of the series for the true quantiles, whose error is then much smaller than any interval."""
 TRUTH_SEED = 20_000_000
-"""Beyond the seeds of all data sets."""
+"""Larger than the seed of any data set."""
 MEDIAN_MS = 20.0
 LOG_SD = 0.3
 """Standard deviation of the logarithm of a latency."""
@@ -42,10 +42,10 @@ SETTINGS = [
 
 def trial(seed: int, kind: str, n: int, runs: int = 1) -> list[Outcome]:
     """
-    Runs of n latencies each.
+    Simulate runs of n latencies each.
 
-    An open end covers everything beyond it, so intervals with two ends are also counted on their own; the method
-    `TWO_ENDS` has no interval where an end is open.
+    An interval with an open end covers everything beyond the other end. Intervals with two finite ends are therefore
+    also counted separately, as the method `TWO_ENDS`.
     """
     rng = np.random.default_rng(seed)
     tail = of_values([latencies(kind, n, rng) for _ in range(runs)])
@@ -60,13 +60,13 @@ def trial(seed: int, kind: str, n: int, runs: int = 1) -> list[Outcome]:
 
 @cache
 def truth(kind: str) -> dict[float, float]:
-    """The true quantiles of a kind, from one long series."""
+    """Return the true quantiles of a kind, from one long series."""
     values = latencies(kind, TRUTH_RECORDS, np.random.default_rng(TRUTH_SEED))
     return dict(zip(QUANTILES, map(float, np.quantile(values, QUANTILES)), strict=True))
 
 
 def latencies(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
-    """A series of latencies in ms: log-normal, with the bursts or load of the kind."""
+    """Return a series of log-normal latencies in ms, with the autocorrelation, bursts or load of a kind."""
     if kind.startswith("AR(1)"):
         phi = float(kind.split()[1])
         return MEDIAN_MS * np.exp(0.5 * lfilter([(1 - phi**2) ** 0.5], [1, -phi], rng.normal(size=n + 500))[500:])
@@ -77,7 +77,7 @@ def latencies(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _bursts(n: int, distance: float, size: float, height_ms: float, rng: np.random.Generator) -> np.ndarray:
-    """Latency added by bursts: each starts at its own height and falls to 0, like a queue that empties."""
+    """Return the latency that bursts add; each starts at a random height and falls to 0, like a queue that empties."""
     added = np.zeros(n)
     for start in np.flatnonzero(rng.random(n) < 1 / distance):
         length = int(rng.geometric(1 / size))
@@ -87,7 +87,7 @@ def _bursts(n: int, distance: float, size: float, height_ms: float, rng: np.rand
 
 
 def _load(n: int, mean: float, rng: np.random.Generator) -> np.ndarray:
-    """Factors of latency under a load that is low or high for exponential times."""
+    """Return factors of latency for a load that is low or high, each for exponentially distributed times."""
     factors, start, slow = np.ones(n), 0, rng.random() < SLOW_SHARE
     while start < n:
         length = 1 + int(rng.exponential(2 * mean * (SLOW_SHARE if slow else 1 - SLOW_SHARE)))

@@ -1,8 +1,8 @@
 """
 Simulation: throughput against distance: the distance that halves it, and Pearson's r.
 
-Throughput limited by the window is min(C, 8 W / RTT), which is not a straight line in distance. The truth is then the
-line fitted to the population, the projection.
+Throughput limited by the window is min(C, 8 W / RTT), which is not a straight line in distance; the truth is then a
+line fitted to the population.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from . import simulated_surveys
 from .simulation import Outcome, outcomes
 
 HALF_DISTANCE_KM = 4_000.0
-"""The truth where throughput falls exponentially with distance."""
+"""The truth if throughput decreases exponentially with distance."""
 BY_WINDOW = "effects of regions; falls by the window"
 SETTINGS = [*kinds.settings(*kinds.BREAKING_KINDS), *({"n_regions": n, "effects": BY_WINDOW} for n in kinds.REGIONS)]
 RESAMPLES, DATASETS = 400, kinds.datasets
 
 
 def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
-    """One survey and its line; the truth is the line of the population."""
+    """Simulate one survey and fit its line; the truth is the line of the population."""
     by_window = effects == BY_WINDOW
     model = kinds.on_throughput("effects of regions" if by_window else effects)
     if not by_window:

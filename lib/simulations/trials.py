@@ -1,4 +1,4 @@
-"""Simulation: the ratio of two links in interleaved trials, and the effects of factorial experiments."""
+"""Simulation: the ratio of two links from interleaved trials, and the effects in factorial experiments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .simulation import Outcome
 NAMES = ("internet", "private")
 MEANS = {"internet": 100.0, "private": 225.0}
 SECONDS = 10
-"""Counted seconds of a trial."""
+"""Seconds per trial that are counted."""
 LEVELS = {
     "delay_ms": [10.0, 60.0],
     "jitter_ms": [0.0, 10.0],
@@ -26,13 +26,13 @@ LEVELS = {
 }
 """Two levels of each factor."""
 SLOPES = {"delay_ms": -0.6, "rate_bps": 0.4, "batch_bytes": -0.2}
-"""Elasticities of the response."""
+"""Elasticities of the response by factor."""
 IN_FLIGHT = 5
-"""Batches in flight where a window limits throughput (`bent`)."""
+"""Batches in flight if a window limits throughput (`bent`)."""
 STEPS = {"jitter_ms": -0.1, "loss": -0.4, "acks": -0.1}
-"""Effects of the second level, as logarithms."""
+"""Effects of the second level of a factor, as logarithms."""
 INTERACTIONS = {("delay_ms", "rate_bps"): -0.1, ("rate_bps", "batch_bytes"): 0.1}
-"""Interactions of logarithms of factors."""
+"""Interactions of the logarithms of two factors."""
 FRACTIONS = {"full": None, "half": {"batch_bytes": ["delay_ms", "jitter_ms", "loss", "rate_bps", "acks"]}}
 SETTINGS = [
     *({"kind": "two links", "blocks": blocks, "drift": 0.0, "spread": 0.03} for blocks in (2, 3, 6)),
@@ -49,11 +49,13 @@ ROBUST = "HC2 or pooled, the wider"
 
 def trial(seed: int, kind: str, spread: float, **setting) -> list[Outcome]:
     """
-    Trials with log-normal draws of standard deviation `spread`, twice as large over the internet and with the longer
-    delay.
+    Simulate trials with log-normal scatter, whose standard deviation is proportional to `spread`.
 
-    Two settings are harder. `noisy`: factor of one combination's scatter. `bent`: batches per second are the minimum of
-    a window and a rate, and the truth is the average elasticity between the levels.
+    The standard deviation is twice as large over the internet, or with the longer delay, as otherwise.
+
+    Two settings violate assumptions. With `noisy`, the scatter of one combination is multiplied by this factor. With
+    `bent`, batches per second are the minimum of a window's and a link's rate, and the truth is the average elasticity
+    between the levels.
     """
     rng = np.random.default_rng(seed)
     if kind == "two links":

@@ -1,7 +1,7 @@
 """
-Simulation: the window of the window-limited model.
+Simulation: the window W of the model of window-limited throughput.
 
-With skewed effects the robust fit gives the W of most pairs, not the mean. The truth is then the fit to the
+With skewed effects, the robust fit estimates the W of most pairs, and not the mean; the truth is then a fit to the
 population.
 """
 
@@ -25,14 +25,14 @@ DATASETS = kinds.datasets
 WINDOW_BYTES = 3e6
 CAPACITY_BPS = 300e6
 RESAMPLES = {8: 200, 16: 50, 46: 40}
-"""Bootstrap resamples by number of regions. They give C and the knee; W needs them only with few regions, where no
-region can be left out."""
+"""Bootstrap resamples by number of regions. They serve C and the knee; W needs them only if there are too few regions
+to leave one out."""
 PAIRS = 300_000
-"""Pairs of the population fit: its error is then small against any interval."""
+"""Pairs of the population fit, whose error is then much smaller than any interval."""
 
 
 def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
-    """One survey and its fit; the truth is the W of the population."""
+    """Simulate and fit one survey; the truth is the W of the population."""
     model = _model(effects)
     pairs = kinds.survey(seed, n_regions, effects, model)
     fit = window_fit.window_of(pairs, resamples=RESAMPLES[n_regions], seed=seed, cluster=kinds.unit(effects))
@@ -48,7 +48,7 @@ def _model(effects: str) -> dict:
 
 @lru_cache(maxsize=16)
 def population_window(effects: str) -> float:
-    """W in bytes: the model's own or, with skewed effects, that of a fit to very many pairs."""
+    """Return W in bytes: that of the model or, with skewed effects, of a fit to very many pairs."""
     model = _model(effects)
     if model["law"] not in ("exponential", "rare"):
         return model["window_bytes"]

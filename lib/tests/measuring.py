@@ -25,7 +25,7 @@ def plan_of(experiments=EXPERIMENTS, **arguments):
 
 
 def go(folder, lab, plan=None, **arguments) -> Run:
-    return measure(plan or plan_of(), lab, data_folder=folder, campaign="test", **{"progress": False, **arguments})
+    return measure(plan or plan_of(), lab, data_folder=folder, campaign="test", **arguments)
 
 
 def outcomes(run: Run) -> dict[str, list[str]]:

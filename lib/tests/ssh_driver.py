@@ -19,7 +19,7 @@ def plan(n_pairs=2):
 
 def carry_out(data_folder, inventory, n_pairs=2):
     lab = SshLab(REGIONS, inventory=inventory)
-    return measure(plan(n_pairs), lab, data_folder=data_folder, campaign="ssh", progress=False)
+    return measure(plan(n_pairs), lab, data_folder=data_folder, campaign="ssh")
 
 
 if __name__ == "__main__":

@@ -183,7 +183,6 @@ SECRETIVE = {
 @pytest.mark.parametrize(
     "external, message",
     [
-        (["far"], "external is a list; allowed: names of clusters, each with a mapping of bootstrap, "),
         ({"a/b": {}}, "external has a cluster 'a/b'; allowed: names of letters, digits"),
         ({"far": "kafka.example.com:9092"}, "external cluster 'far' is a str; allowed: a mapping of bootstrap"),
         ({"far": {"password": "zQ7marked"}}, "external cluster 'far' has password; allowed: bootstrap, bootstrap_from"),

@@ -156,7 +156,7 @@ def test_what_no_system_can_be_is_refused(given, message):
         ({"load": {"linger_ms": 0}}, "load is {'linger_ms': 0}; allowed: a load of Kafka"),
         (
             {"systems": [*PLAIN, {"name": "c", "link": {"delay_ms": 1}}]},
-            "1 of 3 systems have a link of their own",
+            "1 of 3 systems have a link, and the others",
         ),
     ],
 )  # fmt: skip

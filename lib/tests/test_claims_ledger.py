@@ -11,8 +11,8 @@ def estimate(value, low, high):
     return Estimate("r", "r is {}", value, low, high, "", 10, 5, "method", "assumption")
 
 
-HEAD = "claim,section,says,value,unit,source,page,tested_by,why\n"
-REST = "the article,03-a,own numbers,\n"
+HEAD = "claim,section,says,value,unit,page,tested_by,why\n"
+REST = "03-a,own numbers,\n"
 
 
 @pytest.fixture
@@ -104,8 +104,7 @@ def test_a_source_without_claims_is_shown():
 
 def test_claims_start_with_what_the_file_says_of_them(tmp_path):
     rows = (
-        "r,Results,so,1,,x,08-a,own numbers,\nn,Results,so,2,,x,09-b,not here,needs a cloud\n"
-        "s,Setup,so,3,,x,09-b,setting,\n"
+        "r,Results,so,1,,08-a,own numbers,\nn,Results,so,2,,09-b,not here,needs a cloud\ns,Setup,so,3,,09-b,setting,\n"
     )
     (tmp_path / "source.csv").write_text(HEAD + rows)
     audit = ledger.read_claims("source", tmp_path)

@@ -183,7 +183,7 @@ def test_outside_a_checkout_the_installed_one_is_used(tmp_path, monkeypatch, ask
 
 def test_a_site_folder_that_cannot_be_written_is_one_message(checkout, capsys):
     (checkout / "site").write_text("a file in the place of the folder")
-    assert cli.main(["run", "03"]) == 2
+    assert cli.main(["run", "03", "--publish"]) == 2
     err = capsys.readouterr().err
     assert f"\nwanbench: [Errno 20] Not a directory: '{checkout}/site/" in err and "Traceback" not in err
 

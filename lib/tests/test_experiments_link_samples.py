@@ -149,12 +149,12 @@ def test_a_recording_says_what_is_known_of_it():
     [
         ('{"answer_ms"', '["answer_ms"', 1, "a JSON object"),
         ('"links": [{', '"links": [7, {', 1, "a list of objects"),
-        ('"packets_sent": 1778', '"packets_sent": -1', 2, "packets_sent = '-1'"),
-        ('"packets_sent": 1778', '"packets_sent": "many"', 2, "packets_sent = 'many'"),
+        ('"packets_sent": 1778', '"packets_sent": -1', None, "column packets_sent, row 2 .* is -1"),
+        ('"packets_sent": 1778', '"packets_sent": "many"', None, "column packets_sent, row 2 .* is 'many'"),
         ('"packets_delivered": 5870', '"packets_delivered": 3', 3, "at least 1701"),
         ('"at_s": 1795283208', '"at_s": 1595283208', 2, "at_s"),
-        ('"from_region": "a"', '"from_region": null', 1, "from_region"),
-        ('"rate_bps": 50000000.0', '"rate_bps": Infinity', 1, "rate_bps"),
+        ('"from_region": "a"', '"from_region": null', None, "column link_from, row 0"),
+        ('"rate_bps": 50000000.0', '"rate_bps": Infinity', None, "column rate_bps, row 0"),
     ],
 )
 def test_a_damaged_line_is_named(tmp_path, old, new, line_number, message):
@@ -170,7 +170,7 @@ def test_a_damaged_line_is_named(tmp_path, old, new, line_number, message):
 def test_a_last_line_without_an_end_is_refused(tmp_path):
     path = tmp_path / "x.samples.jsonl"
     path.write_bytes(SAMPLE.read_bytes()[:-20])
-    with pytest.raises(RawDataError, match="without an end"):
+    with pytest.raises(RawDataError, match="a truncated line"):
         lab.read_samples(path)
 
 

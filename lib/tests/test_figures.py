@@ -18,8 +18,6 @@ from wanbench.figures.primitives import coastline
 from wanbench.methods.distance import inflation, straight_lines
 from wanbench.methods.lab import Verdicts, link_verdicts
 from wanbench.methods.tcp import window_fit
-from wanbench.pages import intercloud_throughput
-from wanbench.pages.intercloud_throughput import charts
 from wanbench.pages.intercloud_throughput.charts import link_map
 from wanbench.pages.lab_calibration.cut_figure import cut_timeline
 
@@ -76,18 +74,6 @@ def calibration():
     )
 
 
-def journalled():
-    start = pd.Timestamp("2026-01-01T10:00:00Z")
-    rows = []
-    for number, (a, b, begin, end) in enumerate([(A, B, 0, 3), ("c", "d", 0, 4), (A, "c", 5, 8), (B, "d", 5, None)]):
-        row = {"run_id": "r", "test_id": f"{number:04d}", "attempt": 1, "round": number // 2}
-        row |= {"from_region": a, "to_region": b, "outcome": "done" if end else "interrupted"}
-        row["started_at_utc"] = start + pd.Timedelta(seconds=begin)
-        row["ended_at_utc"] = start + pd.Timedelta(seconds=end) if end else pd.NaT
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
 MAKERS = {
     "rtt-against-distance": lambda: straight_lines.fit_rtt(PAIRS).figure(),
     "throughput-against-distance": lambda: straight_lines.fit_throughput(PAIRS).figure(),
@@ -96,7 +82,6 @@ MAKERS = {
     "requested-against-delivered": lambda: calibration().figure(),
     "cut-timeline": lambda: cut_timeline(echoes(), cuts()),
     "link-map-throughput": lambda: link_map(PAIRS, REGIONS),
-    "rounds": lambda: intercloud_throughput.rounds(journalled()),
 }
 
 
@@ -219,19 +204,6 @@ def test_the_map_draws_every_link_and_shows_names_as_text(made):
     assert "&lt;b&gt;Town" in shown and "<b>" not in shown
     with pytest.raises(ParameterError, match="lacks 1 region of the pairs, such as aws:region-000"):
         link_map(PAIRS, REGIONS[REGIONS.name != "aws:region-000"])
-
-
-def test_overlaps_of_tests_are_counted():
-    tests = journalled()
-    assert charts.overlapping(tests) == 0
-    assert "No region was in two tests at once" in intercloud_throughput.rounds(tests).layout.meta["alt"]
-    tests.loc[2, "started_at_utc"] -= pd.Timedelta(seconds=3)
-    assert charts.overlapping(tests) == 2
-    assert "2 overlaps" in intercloud_throughput.rounds(tests).layout.meta["alt"]
-    bars = [trace for trace in intercloud_throughput.rounds(tests).data if trace.name == "done"]
-    assert len(bars[0].y) == 6
-    with pytest.raises(ParameterError, match="table tests has no rows"):
-        intercloud_throughput.rounds(tests.head(0))
 
 
 def test_a_name_that_is_not_a_file_name_is_refused():

@@ -81,10 +81,7 @@ def test_names_that_are_no_file_names_fail(name):
         ({"n": 2.5}, "n"),
         ({"n": -1}, "n"),
         ({"n_regions": True}, "n_regions"),
-        ({"sentence": " "}, "sentence"),
         ({"method": None}, "method"),
-        ({"answer": "no"}, "answer"),
-        ({"place": -1}, "place"),
     ],
 )
 def test_wrong_values_name_their_field(changes, field):
@@ -103,15 +100,12 @@ def test_a_file_that_is_no_finding_is_named(tmp_path, content):
         findings.load(tmp_path)
 
 
-def test_a_renamed_file_and_a_nan_are_refused(tmp_path):
+def test_a_renamed_file_is_refused(tmp_path):
     finding().save(tmp_path)
     text = (tmp_path / "rtt-slope.json").read_text()
     (tmp_path / "other.json").write_text(text)
     with pytest.raises(RawDataError, match="the finding other"):
         findings.read(tmp_path / "other.json")
-    (tmp_path / "rtt-slope.json").write_text(text.replace("14.2346", "NaN"))
-    with pytest.raises(RawDataError, match="NaN is not a number in JSON"):
-        findings.read(tmp_path / "rtt-slope.json")
 
 
 def test_an_empty_folder_is_an_empty_table(tmp_path):
@@ -167,7 +161,7 @@ def test_findings_come_in_the_order_of_their_page(tmp_path):
     page.answer(finding(name="a-rack", sentence="Local."))
     found = findings.load(tmp_path)
     assert found.name.tolist() == ["z-gain", "m-cost", "a-rack"] and found.place.tolist() == [1, 2, 3]
-    assert _answers(found) == {"a-page": ["Faster.", "Local."]}
+    assert [one.sentence for one in _answers(tmp_path)] == ["Faster.", "Local."]
     tables.validate("findings", found)
     kept = json.loads((tmp_path / "a-rack.json").read_text())
     del kept["place"]

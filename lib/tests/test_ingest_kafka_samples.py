@@ -144,6 +144,6 @@ def test_files_that_some_other_script_left(tmp_path):
     assert found["unread"].path.tolist() == [str(bad)] and found["unread"].line_number.tolist() == [1]
     assert found["producers"].source_file.nunique() == 10 and found["consumers"].source_file.nunique() == 6
     assert found["producers"].run_id.isna().all() and len(found["round_trips"]) == 2
-    found = ingest.read_files([FOLDER / "v4.3.1_end-to-end_de.txt", bad], "end_to_end")
+    found = ingest.read_files([FOLDER / "v4.3.1_end-to-end_de.txt", bad], "kafka_load")
     assert set(found) == {"round_trips", "quantiles", "unread"} and len(found["unread"]) == 1
     assert found["quantiles"].latency_ms.tolist() == [1, 7, 15]

@@ -103,7 +103,7 @@ def test_the_program_prints_the_counts_and_needs_nothing_but_python(tmp_path):
     assert json.loads(done.stdout)["rows"] == [["t", 0, 1, 1, 3, 161]]
     failed = subprocess.run([*arguments, str(tmp_path / "none"), "t"], capture_output=True)
     assert failed.returncode == 1
-    assert b"no such folder" in failed.stderr
+    assert b"none does not exist" in failed.stderr
 
 
 def written(path, content):

@@ -265,7 +265,6 @@ def test_a_campaign_has_the_labs_cluster_and_an_external_one_side_by_side(
         cluster=SMALL,
         external={"far": far},
         retries=0,
-        progress=False,
     )
     assert run.finished and run.tests().outcome.tolist() == ["done"] * 2, run.tests().reason.tolist()
     run.verify()

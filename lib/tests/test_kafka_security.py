@@ -188,8 +188,8 @@ def test_scram_names_its_own_module(here):
         ({"protocol": "TLS"}, "'PLAINTEXT', 'SSL'"),
         ({"protocol": "SASL_SSL", "mechanism": "GSSAPI"}, "'PLAIN', 'SCRAM-SHA-256'"),
         ({"protocol": "SASL_SSL", "mechanism": "PLAIN", "user": "ada"}, "needs a user and a password"),
-        ({"protocol": "SSL", "user": "ada"}, "SASL_SSL has"),
-        ({"protocol": "PLAINTEXT", "authority_pem": b"x"}, "has no certificates"),
+        ({"protocol": "SSL", "user": "ada"}, "SASL_SSL does"),
+        ({"protocol": "PLAINTEXT", "authority_pem": b"x"}, "takes no certificates"),
         (
             {"protocol": "SASL_SSL", "mechanism": "PLAIN", "user": "a\nb", "password": Secret("x", "X")},
             "cannot be printed",

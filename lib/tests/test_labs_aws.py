@@ -138,7 +138,7 @@ def test_what_remains_and_what_cannot_be_listed_is_an_error(idle, monkeypatch):
 
 
 def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
-    run = measure(plan_of(), lab_on_aws(), data_folder=tmp_path, campaign="planted", progress=False)
+    run = measure(plan_of(), lab_on_aws(), data_folder=tmp_path, campaign="planted")
     cost = json.loads((run.folder / "lab_cost" / "session-1.json").read_text())
     assert cost["spent"]["items"][2]["amount"] == pytest.approx(2 * 2.0)
     assert run.lab["hosts"][0]["kernel"] == "6.1.0"
@@ -166,11 +166,11 @@ def test_a_budget_refuses_or_stops_a_run_which_goes_on_with_a_larger_one(idle, t
     assert left_in() == []
     # Each look at the hosts' counters finds 4 GB, which cost 0.04 USD: enough for no round.
     with pytest.raises(BudgetError, match="Stopped: about"):
-        measure(plan_of(), lab_on_aws(budget_usd=0.03, **options), data_folder=tmp_path, campaign="c", progress=False)
+        measure(plan_of(), lab_on_aws(budget_usd=0.03, **options), data_folder=tmp_path, campaign="c")
     assert left_in() == []
     with pytest.raises(BudgetError, match=r"already spent on this run, but the budget is 0\.03 USD. Nothing"):
         measure(plan_of(), lab_on_aws(budget_usd=0.03, **options), data_folder=tmp_path, campaign="c")
-    run = measure(plan_of(), lab_on_aws(budget_usd=5, **options), data_folder=tmp_path, campaign="c", progress=False)
+    run = measure(plan_of(), lab_on_aws(budget_usd=5, **options), data_folder=tmp_path, campaign="c")
     assert run.finished and (run.tests().outcome == "done").all()
     assert re.search("BudgetError", (run.folder / "journal.jsonl").read_text())
 
@@ -198,7 +198,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd_and_no_other(idle, tmp_p
 
     monkeypatch.setattr(hosts, "START_S", 5)
     lab = lab_on_aws(regions, connect=connect)
-    run = measure(plan_of(regions), lab, data_folder=tmp_path, campaign="by-ssh", progress=False)
+    run = measure(plan_of(regions), lab, data_folder=tmp_path, campaign="by-ssh")
     assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
     opened = lab_on_aws(regions[:1], connect=lambda *who, **how: connect(*who, host_key=other.read_text(), **how))
     monkeypatch.setattr(hosts, "START_S", 0)

@@ -160,7 +160,7 @@ def test_what_is_left_out_of_reach_is_an_error_and_sweep_asks(cloud, monkeypatch
 
 def test_no_secret_and_no_project_in_what_a_run_leaves(cloud, tmp_path, capsys):
     plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
-    run = measure(plan, lab_on(cloud), data_folder=tmp_path, campaign="planted", progress=False)
+    run = measure(plan, lab_on(cloud), data_folder=tmp_path, campaign="planted")
     cost = json.loads((run.folder / "lab_cost" / "session-1.json").read_text())
     assert {each["item"] for each in cost["prices"]} >= {"e2-small", "public address", "volume"}
     cloud.project_quotas["NETWORKS"] = 0
@@ -269,7 +269,7 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
         return HostHere(name, region, "127.0.0.1", replace(login, user="root", proxy_command=proxy))
 
     plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
-    run = measure(plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False)
+    run = measure(plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh")
     assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
     assert cloud.made == {}
 

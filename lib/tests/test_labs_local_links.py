@@ -246,7 +246,6 @@ def test_a_cut_can_be_of_one_direction_or_of_a_whole_region(lab):
         return counts(lab, "rtt2", "centre")["packets_cut"] >= before_back["packets_cut"] + 3
 
     lab.cut("rtt2", "centre", one_way=True)
-    assert lab.cut_pairs == {("rtt2", "centre")}
     before, before_back = counts(lab, "centre", "rtt2"), counts(lab, "rtt2", "centre")
     assert answers("rtt2", 0.2) == 0
     assert comes_about(come_back_to_a_cut)
@@ -256,7 +255,6 @@ def test_a_cut_can_be_of_one_direction_or_of_a_whole_region(lab):
     lab.heal_region("rtt10")
     lab.heal("rtt2", "centre", one_way=True)
     assert (answers("rtt2"), answers("rtt10")) == (3, 3)
-    assert lab.cut_pairs == set()
 
 
 @pytest.mark.timing

@@ -101,7 +101,7 @@ def test_hosts_of_both_admit_each_other_under_one_consent_and_both_are_gone(clou
     plan = make_plan(regions=REGIONS, experiments=[Looking(count=2, interval_s=0.01)], batch=1)
     two = {"instance_type": "e2-small", "hosts_per_region": 2}
     lab = clouds["lab"](budget_usd=5, gcp=two)
-    run = measure(plan, lab, data_folder=tmp_path, campaign="both", progress=False)
+    run = measure(plan, lab, data_folder=tmp_path, campaign="both")
     assert seen["gcp"] == seen["hosts"] | {"192.0.2.7/32"} and seen["azure"] == seen["hosts"]
     assert len(seen["hosts"]) == 3 and gone(clouds)
     assert capsys.readouterr().err.count("This lab will cost") == 1
@@ -138,7 +138,7 @@ def test_one_cloud_that_fails_takes_the_other_down_too_and_the_run_says_what_tha
 ):
     clouds[cloud].faults = [fault]
     plan = make_plan(regions=REGIONS, experiments=[Ping(count=2, interval_s=0.01)], batch=1)
-    options = {"data_folder": tmp_path, "campaign": "both", "progress": False}
+    options = {"data_folder": tmp_path, "campaign": "both"}
     with pytest.raises(LabError, match=said):
         measure(plan, clouds["lab"](), **options)
     asked = clouds["gcp"].calls["networks", "insert"], clouds["azure"].calls["PUT", "virtualNetworks"]
@@ -154,7 +154,7 @@ def test_one_cloud_that_fails_takes_the_other_down_too_and_the_run_says_what_tha
 
 def test_a_killed_session_counts_as_if_its_hosts_had_run_until_they_ended_themselves(clouds, tmp_path, monkeypatch):
     plan = make_plan(regions=REGIONS, experiments=[Ping(count=2, interval_s=0.01)], batch=1)
-    options = {"data_folder": tmp_path, "campaign": "killed", "progress": False}
+    options = {"data_folder": tmp_path, "campaign": "killed"}
     clouds["gcp"].faults = [("instances", "bulk_insert", "QUOTA_EXCEEDED")]
     with monkeypatch.context() as killed:
         killed.setattr(Tenancy, "keep_costs", lambda *_: [])  # a killed driver does not reach it
@@ -168,7 +168,7 @@ def test_a_killed_session_counts_as_if_its_hosts_had_run_until_they_ended_themse
         measure(plan, clouds["lab"](budget_usd=spent_before_usd(folder)), **options)
     run = measure(plan, clouds["lab"](), **options)
     cost = lab_cost(run)
-    assert run.folder == folder and cost.killed == 1 and "until they ended themselves" in str(cost)
+    assert run.folder == folder and cost.killed == 1 and "shut themselves down" in str(cost)
     assert cost.spent_usd[0] < spent_before_usd(folder) < cost.spent_usd[1] + 1e-9
     assert [path.name for path in sorted((folder / "lab_cost").iterdir())] == ["if-killed-1.json", "session-1.json"]
     run.verify()

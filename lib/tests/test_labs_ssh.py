@@ -77,7 +77,7 @@ def test_commands_do_the_same_as_on_a_local_host(sshd, lab, tmp_path):
 @pytest.mark.timing
 def test_a_survey_is_that_of_the_local_lab_and_holds_no_secret(sshd, tmp_path):
     local = LocalLab(ssh_driver.REGIONS, geodesic_links(ssh_driver.REGIONS, rate_bps=20e6), seed=1)
-    options = {"data_folder": tmp_path, "progress": False}
+    options = {"data_folder": tmp_path}
     runs = {
         "local": measure(ssh_driver.plan(1), local, campaign="local", **options),
         "ssh": ssh_driver.carry_out(tmp_path, sshd.inventory, 1),

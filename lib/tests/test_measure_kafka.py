@@ -49,7 +49,7 @@ def test_two_settings_from_plan_to_rates(tmp_path):
     load = KafkaLoad(partitions=1, consumer_groups=0, batch_bytes=8192, duration_s=2, warmup_s=1, jvm=QUICK)
     with_link = KafkaTrial(load, background=background(3), ping=PING, alongside=(LinkSamples(),))
     plan = planned(*(Trial(name, (replace(with_link, link=link),)) for name, link in LINKS.items()))
-    run = measure(plan, a_lab(), data_folder=tmp_path, campaign="two", progress=False)
+    run = measure(plan, a_lab(), data_folder=tmp_path, campaign="two")
     assert run.finished and run.tests().outcome.tolist() == ["done", "done"]
     run.verify()
     kept = {file["path"] for file in run.raw_files()}
@@ -100,7 +100,6 @@ def test_each_trial_has_what_it_asks_for_and_no_more_until_a_broker_dies_which_e
             lab,
             data_folder=tmp_path,
             campaign="dies",
-            progress=False,
             retries=0,
         )
     killer.join()

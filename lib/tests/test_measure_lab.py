@@ -27,7 +27,7 @@ def go(folder, *, pairs=None, experiments=None, **arguments) -> Run:
     experiments = experiments or [Ping(count=5, interval_s=0.05), Iperf3(duration_s=None, transfer_bytes=300_000)]
     plan = make_plan(pairs=pairs, regions=REGIONS, experiments=experiments, rtt_ms=RTTS)
     lab = LocalLab(REGIONS, matrix_links(RTTS, rate_bps=50e6))
-    options = {"data_folder": folder, "campaign": "test", "progress": False}
+    options = {"data_folder": folder, "campaign": "test"}
     return measure(plan, lab, **{**options, **arguments})
 
 
@@ -108,7 +108,7 @@ def test_a_cut_path_is_a_failed_test_with_its_reason_and_lost_echoes(tmp_path):
             return self
 
     lab = Cut(REGIONS, matrix_links(RTTS))
-    run = measure(plan, lab, data_folder=tmp_path, campaign="test", retries=1, progress=False)
+    run = measure(plan, lab, data_folder=tmp_path, campaign="test", retries=1)
     table = run.tests()
     failed = table[table["outcome"] == "failed"]
     assert {frozenset(ends) for ends in failed[["from_region", "to_region"]].to_numpy()} == {

@@ -22,19 +22,17 @@ def plan_of(trials):
 
 def test_trials_of_one_pair_are_measured_in_order_and_resumed(tmp_path):
     trials = [Trial(name, (Ping(count=2),), block) for block, name in ((1, "A"), (1, "B"), (2, "B"), (2, "A"))]
-    run = measure(plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False)
+    run = measure(plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns")
     tests = run.tests()
     assert tests.setting.tolist() == ["A", "B", "B", "A"]
     assert tests.outcome.tolist() == ["done"] * 4
-    again = measure(plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False)
+    again = measure(plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns")
     assert again.run_id == run.run_id
     renamed = [Trial("C", trial.experiments, trial.block) for trial in trials]
     longer = [Trial(trial.setting, (Ping(count=3),), trial.block) for trial in trials]
     later = [Trial(trial.setting, trial.experiments, trial.block + 1) for trial in trials]
     for others in (renamed, longer, later):
-        other = measure(
-            plan_of(others), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False
-        )
+        other = measure(plan_of(others), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns")
         assert other.run_id != run.run_id
 
 
@@ -43,7 +41,7 @@ def test_regions_with_the_longest_names_are_measured(tmp_path):
     plan = make_trials([Trial("A", (Ping(count=2),))], from_region=ends[0], to_region=ends[1])
     longest = f".{plan.tests[0].id}.99.consumer-999.metrics.stderr.txt.zst.unfinished"
     assert len(longest) < 255
-    run = measure(plan, ScriptedLab(ends), data_folder=tmp_path, campaign="long", progress=False)
+    run = measure(plan, ScriptedLab(ends), data_folder=tmp_path, campaign="long")
     assert run.tests().outcome.tolist() == ["done"]
 
 
@@ -56,7 +54,7 @@ def test_a_trial_that_fails_is_tried_again_at_the_end(tmp_path):
 
     trials = [Trial(name, (Ping(count=2),)) for name in ("A", "B", "B")]
     lab = ScriptedLab(["a", "b"], script)
-    run = measure(plan_of(trials), lab, data_folder=tmp_path, campaign="again", progress=False)
+    run = measure(plan_of(trials), lab, data_folder=tmp_path, campaign="again")
     tests = run.tests()
     assert tests.outcome.tolist() == ["failed", "done", "done", "done"]
     assert tests.setting.tolist() == ["A", "B", "B", "A"]

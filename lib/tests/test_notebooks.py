@@ -198,7 +198,7 @@ def test_good_code_is_not_noticed():
         (lambda nb: nb.cells.pop(), "does not end with provenance"),
         (lambda nb: nb.cells.pop(1), "not exactly one cell tagged"),
         (lambda nb: nb.cells[1].update(source="x = 1"), "parameter x has no comment"),
-        (lambda nb: nb.cells[1].update(source="x = y  # why"), "'y' is computed"),
+        (lambda nb: nb.cells[1].update(source="x = y  # why"), "'y' is not a literal"),
         (lambda nb: nb.cells[3].update(execution_count=1), "cell 4 has outputs or a number"),
         (lambda nb: nb.cells[2].update(source=r"$\nosuch{x}$"), "nosuch"),
         (lambda nb: nb.update(nbformat_minor=4), "not in format 4.5"),

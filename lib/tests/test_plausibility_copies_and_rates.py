@@ -112,5 +112,7 @@ def test_transfers_of_another_day_are_judged_too():
 
 def test_a_known_limit_is_no_finding():
     planted = planted_faults.plant("a rate limiter at a round number", 1, n_regions=12)
-    known = {str(name): 1e12 for name in set(planted.tables["transfers"].from_region)}
-    assert plausibility.check(planted.tables, instances=known).empty
+    pairs = planted.tables["transfers"][["from_region", "to_region"]].drop_duplicates().to_dict("records")
+    link = {"run_id": "r", "delay_ms": 0.0, "jitter_ms": 0.0, "loss": 0.0, "rate_bps": 1e12}
+    links = tables.from_rows("links", [link | pair for pair in pairs])
+    assert plausibility.check(planted.tables | {"links": links}).empty

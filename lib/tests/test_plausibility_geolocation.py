@@ -66,7 +66,7 @@ def test_geolocate_finds_a_moved_region_and_draws_it():
     names = {trace.name for trace in figure.data}
     assert {"stated place", "the other way round", "allowed by all discs"} <= names
     assert planted.region in figure.layout.title.text
-    assert "km2 in common" in figure.layout.meta["caption"]
+    assert "discs overlap in" in figure.layout.meta["caption"]
     assert figure.layout.meta["csv"].startswith("place,latitude_deg,longitude_deg,radius_km")
     with pytest.raises(ParameterError, match="region with round trips"):
         plausibility.geolocate(planted.tables, "aws:nowhere")

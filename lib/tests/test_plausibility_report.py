@@ -64,15 +64,6 @@ def test_only_what_concerns_the_analysis_is_left_out(pairs):
         plausibility.suspects(pairs, rate, about="loss")
 
 
-def test_rows_of_a_table_are_found_by_their_names():
-    planted = planted_faults.plant("mean above the greatest", 2, n_regions=10)
-    found = plausibility.check(planted.tables)
-    pings = planted.tables["pings"]
-    flagged = plausibility.suspects(pings, found, table="pings")
-    assert flagged.sum() == 1
-    assert (pings[flagged].mean_rtt_ms > pings[flagged].max_rtt_ms).all()
-
-
 def test_sensitivity_undoes_a_planted_fault(pairs):
     region = sorted(set(pairs.from_region))[0]
     mine = (pairs.from_region == region) | (pairs.to_region == region)

@@ -11,7 +11,7 @@ from wanbench.read import ingest, plausibility
 from wanbench.read.ingest.readers import loose_readers
 
 SAMPLES = Path(__file__).parent / "samples"
-FOLDERS = {"kafka_load": "kafka_perf", "end_to_end": "kafka_perf", "broker_metrics": "broker_metrics"}
+FOLDERS = {"kafka_load": "kafka_perf", "broker_metrics": "broker_metrics"}
 OF_PAIRS = {"coordinates", "light", "half", "unit of RTT", "copies", "mirror", "copied day", "two units", "limiter"}
 """Rules that compare a row with its place, or with other rows of its pair or sender."""
 MEASURED = ("pings", "echoes", "transfers")

@@ -1,7 +1,4 @@
-"""Progress on stderr: a bar on a terminal, few plain lines elsewhere."""
-
-import io
-import sys
+"""Progress on stderr, in few lines."""
 
 import pytest
 
@@ -48,28 +45,6 @@ def test_failed_tests_are_told(clock, capsys):
     assert capsys.readouterr().err == "7 of 10 tests done, 3 failed, 0 left\n"
 
 
-def test_quiet_is_quiet(clock, capsys):
-    progress = Progress(3, shown=False)
-    clock[0] += 100
-    progress.update(done=3, failed=0, left_s=0.0)
-    progress.close()
-    assert capsys.readouterr() == ("", "")
-
-
 def test_nothing_new_says_nothing(clock, capsys):
     Progress(5, done=5).close()
     assert capsys.readouterr().err == ""
-
-
-def test_a_terminal_gets_a_bar(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    progress = Progress(4, done=1)
-    progress.update(done=3, failed=1, left_s=5.0)
-    progress.close()
-    last = terminal.getvalue().split("\r")[-1]
-    assert "3/4 tests" in last and "1 failed, about 5 s left" in last

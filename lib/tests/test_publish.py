@@ -12,6 +12,7 @@ from example_site import CELLS, FAILING, ONE_SIZE, PARAMETERS, built_from, built
 
 from wanbench.errors import RawDataError
 from wanbench.files import replace_file
+from wanbench.findings import Finding
 from wanbench.publish.figures import Renderer, StaticFilesError, browser, read_figure
 from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.site import Job, Site, publish
@@ -133,8 +134,7 @@ def test_figure_json_cannot_end_its_script_and_holds_no_numbers_twice(page):
     scripts = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
     drawings = [json.loads(script) for script in scripts]
     assert len(drawings) == 2
-    assert drawings[0]["layout"]["meta"]["name"] == "rtt-by-distance"
-    assert "csv" not in drawings[0]["layout"]["meta"]
+    assert "meta" not in drawings[0]["layout"]
     assert drawings[0]["config"]["displaylogo"] is False
     assert "width" not in drawings[0]["layout"]
     assert not any(character in script for script in scripts for character in "<>&")
@@ -155,9 +155,11 @@ def test_hostile_text_is_escaped(page):
 def test_two_builds_are_byte_identical(site, tmp_path, monkeypatch):
     for module in ("page", "site"):  # a commit in between is another origin
         monkeypatch.setattr(f"wanbench.publish.{module}.origin", lambda: built_from)
-    again = Site(built_site(), tmp_path / "site", tmp_path / "build")
+    again = Site(built_site(), tmp_path / "site", tmp_path / "build", tmp_path / "findings")
     with ONE_SIZE:
         publish(jobs(built_site()), again, io.StringIO())
+    shutil.copytree(built_site() / "data/findings", again.findings, dirs_exist_ok=True)
+    again.write_front_page()
     first = {path.relative_to(site): path.read_bytes() for path in site.rglob("*") if path.is_file()}
     second = {path.relative_to(again.folder): path.read_bytes() for path in again.folder.rglob("*") if path.is_file()}
     assert set(first) == set(second)
@@ -220,14 +222,20 @@ def test_failed_page_is_not_published_and_the_front_page_says_so(site):
     assert (built_site() / "build/notebooks/01-failing.ipynb").is_file()
 
 
-def test_a_page_that_fails_takes_its_predecessor_away(tmp_path):
-    top = make_checkout(tmp_path / "top", {"01-failing": FAILING})
-    site = Site.of(top)
-    replace_file(site.folder / "01-failing.html", b"old")
-    replace_file(site.folder / "figures/01-failing/a.csv", b"old")
-    site.record_failed("01-failing", "reason")
-    site.write_front_page()
-    assert [path.name for path in site.folder.rglob("*failing*")] == []
+def test_a_page_that_fails_keeps_its_predecessor_and_findings_and_says_that_it_is_older(tmp_path, monkeypatch):
+    monkeypatch.setattr("wanbench.publish.site.browser", lambda: None)
+    top = make_checkout(tmp_path / "top", {"00-page": CELLS})
+    site, job = Site.of(top), Job(top / "notebooks/00-page.ipynb")
+    publish([job], site, io.StringIO())
+    good = (site.folder / "00-page.html").read_bytes()
+    finding = Finding("slope", "It was so.", 1, None, None, "", 2, None, "m", "a", answer=True)
+    finding.save(site.findings / "00-page")
+    shutil.copy(make_checkout(tmp_path / "other", {"a": FAILING}) / "notebooks/a.ipynb", job.notebook)
+    [record] = publish([job], site, io.StringIO())
+    assert record.outcome == "failed" and "no <data> for 1" in record.reason
+    assert (site.folder / "00-page.html").read_bytes() == good
+    front = (site.folder / "index.html").read_text()
+    assert "This page is older: the last attempt to make it failed." in front and "It was so." in front
 
 
 def test_a_replay_that_fails_says_why_nothing_was_measured(tmp_path):
@@ -276,8 +284,8 @@ def test_a_browser_that_does_not_start_is_said_on_the_page(tmp_path, monkeypatch
     monkeypatch.setattr("wanbench.publish.figures.browser", lambda: "/bin/false")
     monkeypatch.setattr("wanbench.publish.figures.START_S", 5)
     figure = read_figure({"data": [], "layout": {}}, 1, set())
-    with Renderer() as renderer, pytest.raises(StaticFilesError, match="figure figure-1"):
-        renderer.write(figure, tmp_path)
+    with Renderer(tmp_path / "kept") as renderer, pytest.raises(StaticFilesError, match="figure figure-1"):
+        renderer.write(figure, tmp_path, "page")
 
 
 def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch):
@@ -289,7 +297,7 @@ def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch)
 
     def write(title):
         drawn.clear()
-        figure = read_figure({"data": [], "layout": {"title": title, "meta": {"name": "rtt"}}}, 1, set())
+        figure = read_figure({"data": [], "layout": {"title": {"text": title}, "meta": {"name": "rtt"}}}, 1, set())
         paths = Renderer(kept).write(figure, folder, "page")
         assert {path.read_bytes() for path in paths} == {b"drawing"}
         return len(drawn)
@@ -306,15 +314,15 @@ class TestStaticFiles:
 
     def test_files_have_the_blog_sizes(self, tmp_path):
         layout = {"title": {"text": "Latency against distance"}, "meta": {"name": "rtt"}}
-        with Renderer() as renderer:
-            renderer.write(read_figure({"data": [], "layout": layout}, 1, set()), tmp_path)
+        with Renderer(tmp_path / "kept") as renderer:
+            renderer.write(read_figure({"data": [], "layout": layout}, 1, set()), tmp_path, "page")
         for width, height in ((1200, 675), (800, 450)):
             png = (tmp_path / f"rtt-{width}x{height}.png").read_bytes()
             assert png[:8] == b"\x89PNG\r\n\x1a\n"
             assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (width, height)
             svg = (tmp_path / f"rtt-{width}x{height}.svg").read_text()
             assert f'width="{width}" height="{height}"' in svg and "Latency against distance" in svg
-        assert len(list(tmp_path.iterdir())) == 4
+        assert len(list(tmp_path.glob("rtt-*"))) == 4
 
     def test_a_page_lists_the_files_of_its_figures(self, site):
         names = {path.name for path in (site / "figures/00-example").iterdir()}

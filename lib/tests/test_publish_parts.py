@@ -4,10 +4,9 @@ import nbformat
 import pytest
 from example_site import notebook
 
-from wanbench.errors import RawDataError
 from wanbench.files import replaced_folder
 from wanbench.publish.cells import FormulaError, TextRenderer, clean, mathml, read_cells
-from wanbench.publish.figures import SHOWN_ROWS, _drawing, browser, normalised_svg, read_figure
+from wanbench.publish.figures import SHOWN_ROWS, browser, normalised_svg, read_figure
 
 with_browser = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]
 
@@ -75,31 +74,11 @@ def test_figure_names_are_file_names_and_differ():
     assert found[2].alt == "A title"
 
 
-@pytest.mark.parametrize("csv", [3, "a,b\n1\n", 'a\n"x'])
-def test_numbers_that_are_no_csv_are_refused(csv):
-    with pytest.raises(RawDataError, match="figure 1"):
-        read_cells(outputs(plotly_output(csv=csv)))
-
-
-@pytest.mark.parametrize("content", ["x", {}, {"data": "x"}])
-def test_what_is_no_figure_is_refused(content):
-    with pytest.raises(RawDataError, match="figure 1: expected a Plotly figure"):
-        read_figure(content, 1, set())
-
-
 def test_long_tables_are_cut_with_their_length_known():
     csv = "n\n" + "".join(f"{number}\n" for number in range(1000))
     figure = read_figure({"data": [], "layout": {"meta": {"csv": csv}}}, 1, set())
     header, rows, count = figure.rows()
     assert (header, len(rows), count) == (["n"], SHOWN_ROWS, 1000)
-
-
-def test_frames_reach_the_page_but_no_static_file():
-    layout = {"sliders": [{}], "updatemenus": [{}]}
-    figure = read_figure({"data": [], "layout": layout, "frames": [{"name": "<a>"}]}, 1, set())
-    assert '"frames":[{"name":"\\u003ca\\u003e"}]' in figure.script()
-    assert '"frames"' not in read_figure({"data": [], "layout": {}}, 1, set()).script()
-    assert _drawing(figure) == {"data": [], "layout": {}}
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from wanbench import regions, tables
-from wanbench.errors import ParameterError, RawDataError
+from wanbench.errors import ParameterError
 from wanbench.measure.experiments import Ping
 from wanbench.measure.plan import make_plan, select_pairs
-from wanbench.regions import CLOUDS, catalogue, distance_km, light_rtt_ms, load, region, select
+from wanbench.regions import CLOUDS, catalogue, distance_km, light_rtt_ms, region, select
 
 NAMES = catalogue()["name"].tolist()
 
@@ -183,49 +183,11 @@ def test_catalogue_is_a_copy():
         region("aws:eu-west-1").latitude_deg = 0.0
 
 
-HEADER = "cloud,code,display_name,city,country,latitude_deg,longitude_deg,precision_km,source\n"
-ROW = "aws,xx-1,Somewhere,City,Country,1.5,-2.5,30,city centre\n"
-
-
-def test_load_reads_text_as_text_and_numbers_as_numbers(tmp_path):
-    path = tmp_path / "regions.csv"
-    path.write_text(HEADER + ROW.replace("Somewhere", "NA").replace("xx-1", "1"))
-    (row,) = load(path).to_dict("records")
-    assert (row["name"], row["display_name"], row["code"]) == ("aws:1", "NA", "1")
-    assert (row["latitude_deg"], row["longitude_deg"], row["precision_km"]) == (1.5, -2.5, 30.0)
-
-
-@pytest.mark.parametrize(
-    "text, line, message",
-    [
-        (HEADER + ROW + ROW, 3, "that no line above has"),
-        (HEADER + "\n" + ROW, 2, "text without spaces around it in column cloud"),
-        (HEADER + ROW.replace("City", ""), 2, "text without spaces around it in column city"),
-        (HEADER + ROW.replace("City", " City"), 2, "text without spaces around it in column city"),
-        (HEADER + ROW.replace(",city centre", ""), 2, "text without spaces around it in column source"),
-        (HEADER + ROW.replace("1.5", "one"), 2, "a number from -90 to 90 in column latitude_deg, found 'one'"),
-        (HEADER + ROW.replace("1.5", "90.1"), 2, "a number from -90 to 90 in column latitude_deg"),
-        (HEADER + ROW.replace("1.5", "nan"), 2, "a number from -90 to 90 in column latitude_deg"),
-        (HEADER + ROW.replace("-2.5", "-inf"), 2, "a number from -180 to 180 in column longitude_deg"),
-        (HEADER + ROW.replace("30", "0"), 2, "a number from 1 to 2000 in column precision_km"),
-        (HEADER + ROW.replace("aws", "oci"), 2, "aws or gcp or azure or ibm in column cloud, found 'oci'"),
-        (HEADER + ROW.replace("xx-1", "XX_1"), 2, "lower-case words joined by - in column code"),
-        (HEADER.replace("city", "town") + ROW, 1, "the columns cloud, code"),
-        (HEADER + ROW.replace("\n", ",more\n"), None, "as many fields"),
-        (HEADER + ROW + ROW.replace("\n", ",more\n"), None, "a CSV file of regions"),
-        ("", None, "a CSV file of regions"),
-    ],
-)
-def test_load_refuses(tmp_path, text, line, message):
-    path = tmp_path / "regions.csv"
-    path.write_text(text)
-    with pytest.raises(RawDataError, match=re.escape(message)) as caught:
-        load(path)
-    assert caught.value.line_number == line
-
-
-def test_load_refuses_what_is_no_text_and_what_is_not_there(tmp_path):
-    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
-    for path in (tmp_path / "binary.csv", tmp_path / "absent.csv", tmp_path):
-        with pytest.raises(RawDataError, match="a CSV file of regions"):
-            load(path)
+def test_every_region_of_the_catalogue_is_valid():
+    frame = pd.DataFrame([vars(region(name)) for name in catalogue()["name"]])
+    texts = frame[["cloud", "code", "display_name", "city", "country", "source"]]
+    assert frame["name"].is_unique and set(frame["cloud"]) == set(CLOUDS)
+    assert frame["code"].str.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*").all()
+    assert (texts.map(str.strip) == texts).all(axis=None) and (texts != "").all(axis=None)
+    assert frame["latitude_deg"].between(-90, 90).all() and frame["longitude_deg"].between(-180, 180).all()
+    assert frame["precision_km"].between(1, 2000).all()

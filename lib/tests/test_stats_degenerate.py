@@ -13,7 +13,7 @@ from wanbench.change_detection import Detector
 from wanbench.errors import ParameterError
 from wanbench.methods.regions.places import skew_of_effects
 from wanbench.methods.result.means import geometric_mean, ratio_of_differences
-from wanbench.pages import geo_kafka, grids_and_predictions, intercloud_throughput
+from wanbench.pages import geo_kafka, grids_and_predictions, intercloud_2022, intercloud_throughput
 from wanbench.pages.private_vs_internet.arms import compare_series
 from wanbench.pages.tail_latency.latencies import of_values
 from wanbench.pages.tail_latency.step_curves import step_curve
@@ -52,7 +52,7 @@ def test_an_infinite_throughput_is_left_out_of_a_prediction():
 
 def test_clouds_at_one_distance_are_not_compared():
     with pytest.raises(ParameterError, match="pairs of different distance"):
-        methods.compare_clouds(PAIRS.assign(distance_km=0.0), permutations=10)
+        intercloud_2022.compare_clouds(PAIRS.assign(distance_km=0.0), permutations=10)
 
 
 def test_effects_that_are_equal_but_for_rounding_are_not_skewed():

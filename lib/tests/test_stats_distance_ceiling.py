@@ -7,8 +7,8 @@ from scipy.stats import norm
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.methods.distance import ceiling
-from wanbench.methods.distance.ceiling import tobit
+from wanbench.pages.grids_and_predictions import ceiling
+from wanbench.pages.grids_and_predictions.ceiling import tobit
 
 HALF_KM = 3000.0
 CAP_BPS = 1e9

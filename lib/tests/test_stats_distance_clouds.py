@@ -9,9 +9,9 @@ import statsmodels.formula.api as smf
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.methods.distance import clouds
 from wanbench.methods.regions import places, regression
 from wanbench.methods.regions.pairs import directed, unordered
+from wanbench.pages.intercloud_2022 import clouds
 
 
 def survey(n=18, *, seed=0, crossing_ms=0.0, slower=1.0, from_aws=1.0, **settings):

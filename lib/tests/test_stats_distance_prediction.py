@@ -150,7 +150,7 @@ def test_catalogue_regions_can_be_asked_for():
 
 
 def test_unknown_regions_are_named_with_what_is_allowed():
-    with pytest.raises(ParameterError, match=r"aws:nowhere.*Or a region of the pairs: aws:region-000"):
+    with pytest.raises(ParameterError, match=r"aws:nowhere.*Also allowed: the regions of the pairs: aws:region-000"):
         prediction.what_if(PAIRS, "aws:nowhere", NAMES[0])
     with pytest.raises(ParameterError, match=r"to_region is '.*'; allowed: a region other"):
         prediction.what_if(PAIRS, NAMES[0], NAMES[0])
@@ -170,7 +170,7 @@ def test_too_few_regions_leave_the_interval_open_and_say_so():
     few = simulated_surveys.survey(8, seed=1, region_ms=4)
     found = prediction.fit_predictor(few).predict("aws:new", few.from_region[0], distance_km=4_000)
     assert found.rtt.high == np.inf and found.rtt.low >= found.light_rtt_ms
-    assert "90 % needs 9 regions, there are 8" in str(found)
+    assert "90 % needs 9 regions; there are 8" in str(found)
 
 
 def test_never_below_light():
@@ -221,7 +221,7 @@ def test_figures_carry_the_prediction():
     points = [trace for trace in drawn.data if trace.name == "prediction"]
     assert points[0].y[0] == found.rtt.estimate and points[1].y[0] == found.throughput.estimate
     assert points[0].error_y.array[0] == pytest.approx(found.rtt.high - found.rtt.estimate)
-    assert any(trace.name == "measured after all" for trace in drawn.data)
+    assert any(trace.name == "this pair, measured" for trace in drawn.data)
     shown = coverage()
     assert shown.figure().layout.meta["csv"].startswith("measured,situation")
     assert "90 %" in shown._repr_html_()

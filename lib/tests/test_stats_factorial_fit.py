@@ -121,7 +121,7 @@ def test_wrong_questions_are_refused():
         fitted(frame[frame.loss < 5e-4])
     with pytest.raises(ParameterError, match="interactions"):
         fitted(frame, interactions=[("delay_ms", "delay_ms")])
-    with pytest.raises(ParameterError, match="it takes 2 more"):
+    with pytest.raises(ParameterError, match="at least 2 runs more"):
         fitted(frame.head(8), interactions="all")
 
 

@@ -5,12 +5,10 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy import stats
-from simulations import simulated_surveys
 
 from wanbench import regions
 from wanbench.errors import ParameterError
-from wanbench.methods.regions import mantel, permutation
-from wanbench.methods.regions.pairs import unordered
+from wanbench.pages.intercloud_2022 import permutation
 
 
 def square(rng, n, symmetric=True):
@@ -145,33 +143,8 @@ def test_covariates_that_depend_on_each_other_are_refused():
         )
 
 
-def test_mantel_speaks_of_the_association_and_of_what_is_missing():
-    pairs = simulated_surveys.survey(14, seed=1, region_ms=3)
-    whole = mantel.mantel(pairs, permutations=999)
-    assert whole.pearson_p.estimate == 1 / 1000 and whole.pearson_p.low == 0
-    assert "Of 999 relabellings of the regions none gave at least as strong a correlation" in str(whole)
-    assert whole.pearson.low < whole.pearson.estimate < whole.pearson.high
-    assert len(whole.table()) == 4 and "Spearman" in whole._repr_html_()
-    sample = unordered(pairs, "rtt_ms")
-    assert whole.pearson.estimate == pytest.approx(stats.pearsonr(sample.frame.distance_km, sample.frame.value)[0])
-    some = np.random.default_rng(0).random(len(pairs)) < 0.3
-    lacking = mantel.mantel(pairs.assign(rtt_ms=pairs.rtt_ms.mask(some)), permutations=99)
-    assert "every relabelling is compared over the" in str(lacking.pearson_p)
-    with pytest.raises(ParameterError, match=r"the distance between .* is not known"):
-        mantel.mantel(pairs[~some], permutations=99)
-
-
 def test_the_catalogue_knows_distances_that_no_row_has():
     names = ["aws:eu-west-1", "aws:us-east-1", "gcp:us-west1"]
     row = {"from_region": [names[0]], "to_region": [names[1]], "distance_km": [5000.0]}
     found = permutation.distances(pd.DataFrame(row), names)
     assert found[0, 1] == found[1, 0] == 5000 and found[0, 2] == regions.distance_km(names[0], names[2])
-
-
-def test_with_few_regions_the_p_value_says_what_it_cannot_reach():
-    found = mantel.mantel(simulated_surveys.survey(5, seed=4), permutations=999)
-    assert "5 regions have only 120 orders" in str(found.pearson_p)
-    with pytest.raises(ParameterError, match="at least 4 regions"):
-        mantel.mantel(simulated_surveys.survey(3, seed=4))
-    with pytest.raises(ParameterError, match="permutations is 0; allowed: a whole number of at least 1"):
-        mantel.mantel(simulated_surveys.survey(6, seed=4), permutations=0)

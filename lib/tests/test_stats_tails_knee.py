@@ -43,7 +43,7 @@ def test_the_knee_lies_between_steps_and_a_second_runs_in_its_interval():
     wider = (found.second_run.low < found.knee.low, found.second_run.high > found.knee.high)
     again = knee(stepped(bent, seed=1), 0.5).knee.estimate
     assert all(wider) and found.second_run.low < again < found.second_run.high
-    assert "p50 of latency begins to rise at 1," in found.sentence and found.kneedle > 0
+    assert "p50 of latency begins to rise at 1," in found.sentence
 
 
 def test_a_knee_that_every_block_holds_at_a_step_is_only_known_to_be_nearer_to_it_than_to_the_next():
@@ -69,7 +69,7 @@ def test_a_curve_that_falls_before_it_rises_is_not_said_to_stay_level():
 def test_a_knee_at_an_end_is_said_to_be_there():
     last = knee(stepped(lambda rate: 20 if rate < 4_000 else 200), 0.5)
     assert last.where == "between the last two steps" and last.knee.low <= 2_000 and last.knee.high >= 4_000
-    assert "add some from 2,000 on" in str(last)
+    assert "add steps above 2,000" in str(last)
     rising = knee(stepped(lambda rate: rate / 10), 0.5)
     assert rising.where == "before the first step" and "rises from the first step on" in rising.sentence
 

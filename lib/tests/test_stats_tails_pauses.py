@@ -30,24 +30,11 @@ def made(seed, cause, trials=3, n=60):
         paused = bursts(random, n)
         slow = paused & (random.random(n) < 0.8) if cause else bursts(random, n)
         latency = 20 * random.lognormal(0, 0.2, n) + 200 * slow
-        seconds.append(
-            pd.DataFrame(
-                {
-                    "run_id": "r",
-                    "test_id": f"{trial:04d}",
-                    "attempt": 1,
-                    "start_s": zero + np.arange(n),
-                    "length_s": 1.0,
-                    "n": 100,
-                    "p50_ms": 10.0,
-                    "p99_ms": latency,
-                    "max_ms": 2 * latency,
-                }
-            )
-        )
+        about = {"run_id": "r", "test_id": f"{trial:04d}", "attempt": 1, "length_s": 1.0}
+        seconds.append(pd.DataFrame({"start_s": zero + np.arange(n), "p99_ms": latency}).assign(**about))
         at = zero + np.flatnonzero(paused) + random.uniform(0, 0.7, paused.sum())
-        pauses.append(pd.DataFrame({"run_id": "r", "node_id": 2, "at_s": at, "duration_ms": 150.0, "kind": "gc"}))
-    return pd.concat(seconds, ignore_index=True), pd.concat(pauses, ignore_index=True).assign(text="Pause Full")
+        pauses.append(pd.DataFrame({"run_id": "r", "at_s": at, "duration_ms": 150.0}))
+    return pd.concat(seconds, ignore_index=True), pd.concat(pauses, ignore_index=True)
 
 
 def test_brokers_without_logs_are_missing_data():
@@ -55,30 +42,26 @@ def test_brokers_without_logs_are_missing_data():
         tail_latency.causes(made(1, cause=True)[0], None)
 
 
-def test_a_planted_cause_is_found_and_named():
-    seconds, pauses = made(1, cause=True)
-    found = tail_latency.causes(seconds, pauses, over_ms=120, kinds=("gc", "roll"))
-    assert found.beyond_chance and found.p <= 0.01 and found.slow.estimate == 1.0
-    assert found.excess.low > 0.3 and found.ratio.low > 2 and found.others.high < 0.3
-    assert set(found.pauses.text) == {"Pause Full"} and set(found.pauses.node_id) == {2}
-    assert "100 % of the" in str(found) and "more often than by chance (p = 0.00" in str(found)
+def test_a_planted_cause_is_found():
+    seconds, pauses = made(1, cause=True, n=120)
+    found = tail_latency.causes(seconds, pauses)
+    assert found.beyond_chance and found.p <= 0.01 and found.slow.estimate > 0.6
+    assert found.slow.low > found.others.high and found.others.high < 0.3
+    assert "more often than by chance (p = 0.00" in str(found) and "not shown" not in str(found)
     # what else happened, too short to count or in another run, is no cause
     for other in (pauses.assign(duration_ms=5.0), pauses.assign(run_id="other")):
-        none = tail_latency.causes(seconds, other, over_ms=120)
+        none = tail_latency.causes(seconds, other)
         assert none.p == 1 and not none.beyond_chance and "no pause of at least 20 ms" in str(none)
 
 
-def test_without_a_cause_false_alarms_are_few_and_intervals_hold_none():
+def test_without_a_cause_false_alarms_are_few():
     """Two minutes each: where few seconds are slow, most excesses are ties, and any p-value gives few alarms."""
-    p, within = [], 0
+    p = []
     for seed in range(100):
         seconds, pauses = made(1_000 + seed, cause=False, trials=2, n=120)
-        found = tail_latency.causes(seconds, pauses, shifts=99, kinds=("gc",), seed=seed)
-        p.append(found.p)
-        within += found.excess.low <= 0 <= found.excess.high
-    # each band leaves out a right test or interval in one of a hundred simulations
+        p.append(tail_latency.causes(seconds, pauses, shifts=99, seed=seed).p)
+    # each band leaves out a right test in one of a hundred simulations
     assert np.sum(np.array(p) <= 0.05) <= 10 and 10 <= np.sum(np.array(p) <= 0.2) <= 31
-    assert within >= 89
 
 
 def test_shifted_pauses_keep_their_distances_and_come_back_at_the_start():
@@ -102,6 +85,7 @@ def histograms(values_ms, **more):
             made.record_value(round(value * 1_000))
         rows.append({"window": window, "start_s": START_S + window, "histogram": made.encode().decode()})
     about = {"what": "end to end", "group": 0, "length_s": 1.0, "warm_up": False, "n_lost": 0} | more
+    about |= {"run_id": "r", "test_id": "0001", "attempt": 1}
     return pd.DataFrame(rows).assign(**about)
 
 
@@ -110,34 +94,14 @@ def test_seconds_of_an_open_loop_load():
     frame.loc[0, "warm_up"] = True
     frame.loc[2, "n_lost"] = 2
     found = per_second(frame)
-    assert found.n.tolist() == [200, 102] and found.p50_ms.round(1).tolist() == [20.0, 10.0]
-    assert found.max_ms.tolist()[1] == found.p99_ms.tolist()[1] == np.inf
+    assert found.p99_ms.round(1).tolist() == [20.0, np.inf] and found.start_s.tolist() == [START_S + 1, START_S + 2]
     with pytest.raises(MissingDataError, match="no second has an end-to-end latency"):
         per_second(frame.assign(what="publish"))
 
 
-def test_the_figure_has_lines_of_seconds_and_marks_of_pauses():
-    seconds, pauses = made(5, cause=True, trials=2)
-    result = tail_latency.causes(seconds, pauses, kinds=("gc",))
-    figure = result.figure()
-    assert [trace.name for trace in figure.data[:3]] == ["median", "p99", "maximum"]
-    n_first = int((pauses.at_s < START_S + 500).sum())
-    assert len(figure.data[4].x) == n_first and list(figure.layout.yaxis2.ticktext) == ["gc, node 2"]
-    assert figure.layout.xaxis.matches == "x2"
-    meta = figure.layout.meta
-    assert f"{n_first} pauses of brokers" in meta["alt"] and meta["csv"].count("gc, node 2") == n_first
-    none = tail_latency.causes(seconds[seconds.test_id == "0000"], pauses.iloc[:0]).figure()
-    assert "No pause of a broker" in none.layout.meta["caption"]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"over_ms": 1e9}, "0 of 180 seconds are slow"),
-        ({"kinds": ["flush"]}, "kinds is 'flush'"),
-        ({"shifts": 3}, "shifts is 3"),
-    ],
-)
-def test_what_is_refused(change, message):
-    with pytest.raises(ParameterError, match=message):
-        tail_latency.causes(*made(3, cause=True), **change)
+def test_what_is_refused():
+    seconds, pauses = made(3, cause=True)
+    with pytest.raises(ParameterError, match="shifts is 3"):
+        tail_latency.causes(seconds, pauses, shifts=3)
+    with pytest.raises(MissingDataError, match="a single second"):
+        tail_latency.causes(seconds.drop_duplicates("test_id"), pauses)

@@ -62,10 +62,10 @@ def test_trials_are_held_against_those_of_their_block():
 def test_too_few_blocks_or_records_are_not_enough_data():
     a, b = system("a", BLOCKS[:2]), system("b", 2 * BLOCKS[:2], seed=1)
     found = verdict(a, b, 0.5)
-    assert found.verdict == "not enough data" and "2 blocks with trials of both; it needs 3" in str(found)
+    assert found.verdict == "not enough data" and "2 blocks with trials of both; 3 are needed" in str(found)
     found = verdict(system("a", BLOCKS, 1_000), system("b", 2 * BLOCKS, 1_000, 1), (0.5, 0.999))
     assert found.rows.verdict.tolist() == ["worse", "not enough data"]
-    assert found.rows.reason[1] == "a trial has 1,000 records; p99.9 takes 5,000"
+    assert found.rows.reason[1] == "a trial has 1,000 records; p99.9 needs 5,000"
 
 
 def test_lost_records_count_as_the_slowest():
@@ -94,7 +94,10 @@ def test_verdicts_of_a_table_hold_together():
     alone, together = (found[c].isin(["better", "worse"]).sum() for c in ("verdict_alone", "verdict"))
     assert alone <= 8 and together == 0
     single = found[found.verdict_alone.isin(["better", "worse"])]
-    assert len(single) and (single.reason == single.verdict_alone + " if it were the only row, not with all rows").all()
+    assert (
+        len(single)
+        and (single.reason == single.verdict_alone + " if this were the only row, but not for all rows together").all()
+    )
     assert not single.reason.str.contains("contains both 1").any()
 
 

@@ -1,7 +1,6 @@
 """Models compared on left-out regions: planted truths win, ties are ties, odd pairs are named."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import least_squares
@@ -97,9 +96,9 @@ def test_one_curve_by_two_names_is_a_tie_and_is_said_to_be_one():
     found = compare_models(survey(n=20, region_log_sd=0.1))
     assert found.scores.model[0] == "window-limited"
     assert found.scores.same_curve_as.iloc[0].split(", ")[0] == "Mathis"
-    assert verdicts(found)["Mathis"] == "not told apart from the best"
+    assert verdicts(found)["Mathis"] == "tied with the best"
     assert "Mathis" in found.sentence.split("same curve")[0]
-    assert "the finite transfer was not fitted" in str(found)
+    assert "finite transfer was not fitted" in str(found)
 
 
 def test_worse_models_that_are_one_curve_are_named_once():
@@ -144,7 +143,6 @@ def test_planted_pairs_are_explained_by_none_and_named():
     pairs.loc[planted, "throughput_bps"] /= 8
     found = compare_models(pairs).unexplained
     assert [set(row) for row in found[["region_a", "region_b"]].to_numpy()] == [ends]
-    assert found.closest_ratio[0] < 0.5
 
 
 def test_ordered_rows_count_twice_and_keep_their_direction():
@@ -182,25 +180,11 @@ def test_rows_left_out_are_counted():
     assert "1 row of the pairs left out" in str(found)
 
 
-def test_it_draws_itself_and_its_map():
-    pairs = survey(n=10)
-    ends = {pairs.from_region[3], pairs.to_region[3]}
-    pairs.loc[pairs.from_region.isin(ends) & pairs.to_region.isin(ends), "throughput_bps"] /= 20
-    found = compare_models(pairs, transfer_s=10)
+def test_it_draws_itself():
+    found = compare_models(survey(n=10), transfer_s=10)
     figure = found.figure()
     assert figure.layout.meta["name"] == "throughput-models"
     assert sum(len(trace.x) for trace in figure.data) == 2 * len(found.scores)
-    names = sorted({*pairs.from_region})
-    rng = np.random.default_rng(0)
-    regions = pd.DataFrame({"name": names, "cloud": [name.partition(":")[0] for name in names]})
-    regions = regions.assign(city="<b>x", country="x", latitude_deg=rng.uniform(-50, 60, 10))
-    regions["longitude_deg"] = rng.uniform(-180, 180, 10)
-    drawn = found.map(regions)
-    lines = [trace for trace in drawn.data if trace.name == "slower than all models say"]
-    assert len(lines) == 1 and len(lines[0].lon) == 3 * len(found.unexplained) == 3
-    assert "<b>" not in drawn.to_json().replace("<br>", "")
-    with pytest.raises(ParameterError, match="lacks"):
-        found.map(regions.iloc[1:])
     assert "<table" in found._repr_html_() and len(found.table()) == len(found.estimates)
 
 

@@ -122,11 +122,11 @@ def test_the_predicted_ratio_is_that_of_the_round_trips():
     found = predicted_ratio(limits(ratio_rows(), brokers=1))
     assert found.predicted.estimate == pytest.approx(132.9 / 62.5, rel=1e-3)
     assert found.measured_over_predicted.low < 1 < found.measured_over_predicted.high
-    assert "so no difference is shown" in str(found)
+    assert "no significant difference" in str(found)
     assert found.limits == {"internet": {"window": 4}, "private": {"window": 4}}
     off = predicted_ratio(limits(ratio_rows(factor=1.5), brokers=1))
     assert off.measured_over_predicted.low < 1.5 < off.measured_over_predicted.high
-    assert "the prediction (interval" in str(off) and "differs from it" in str(off)
+    assert "the prediction (interval" in str(off) and "a significant difference" in str(off)
     assert off._repr_html_()
 
 
@@ -168,7 +168,7 @@ def test_the_limits_explain_the_thesis():
     by_window = rows[rows.limit == "window"]
     np.testing.assert_allclose(by_window.predicted_gain, 2.0, rtol=0.01)
     np.testing.assert_allclose(rows[rows.limit == "rate"].predicted_gain, 0.5, rtol=0.01)
-    assert "both agree" in str(explained) and explained.table().n_combinations.sum() == 8
+    assert "the same verdict for 8 of these" in str(explained) and explained.table().n_combinations.sum() == 8
     with pytest.raises(ParameterError, match="lacks column speed"):
         renamed = fit_factorial(
             found.rates.rename(columns={"acks": "speed"}), "batches_per_s", ["delay_ms", "rate_bps", "speed"]

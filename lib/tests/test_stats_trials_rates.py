@@ -296,7 +296,9 @@ def test_producers_that_fall_behind_are_a_caution(grows_s, cautioned):
     found = trial_rates(together([rows]))
     last = max(row["window"] for row in rows["producer_windows"]) - 1
     assert found.rates.behind_s[0] == pytest.approx(max(0.03, grows_s * (last + 1)))
-    assert any("in 1 trial acknowledgements lagged the target rate" in each for each in found.cautions) == cautioned
+    assert (
+        any("in 1 trial acknowledgements lagged behind the target rate" in each for each in found.cautions) == cautioned
+    )
     assert np.isnan(plain()[1].rates.behind_s[0]), "no rate was asked"
 
 

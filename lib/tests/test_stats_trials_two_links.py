@@ -101,7 +101,7 @@ def test_a_failure_is_caution_at_its_own_scale_only():
 
 
 def test_producers_that_send_flat_out_wait_in_their_own_buffers():
-    caution = "fill their own buffers"
+    caution = "fill their buffers"
     flat_out, paced = compared()[1], compare_links(measured(1, blocks=1, target_records_per_s=100))
     assert caution in str(flat_out) and not any(caution in each for each in flat_out.ratio.warnings)
     assert caution not in str(paced) and "mean_latency_ms" in paced.other_values
@@ -145,9 +145,6 @@ def test_one_trial_each_has_only_its_seconds():
 
 def test_inside_the_trials():
     found = compare_links(measured(6, noise=0.2, by_seconds=np.random.default_rng(0)))
-    within = found.within().rows.set_index("link")
-    assert (within.sd_between_trials > 3 * within.sd_if_independent).all()
-    assert (within.autocorrelation.abs() < 0.4).all()
     naive = found.by_trial.ratio.naive
     assert naive.high - naive.low < (found.by_trial.ratio.high - found.by_trial.ratio.low) / 3
 

@@ -55,7 +55,7 @@ OF_PAGES = {
         "tornado",
     ),
     grids_and_predictions: ("fit_predictor", "prediction_coverage", "what_if"),
-    intercloud_2022: ("compare_models", "compare_shapes", "lower_envelope"),
+    intercloud_2022: ("compare_models",),
     intercloud_throughput: ("estimate_loss", "link_map"),
     lab_calibration: ("cut_timeline",),
     private_vs_internet: ("fit_factorial",),
@@ -100,7 +100,6 @@ FITS = {
     "rtt": methods.fit_rtt,
     "throughput": methods.fit_throughput,
     "window": methods.fit_window,
-    "envelope": intercloud_2022.lower_envelope,
     "inflation": methods.path_inflation,
     "series": lambda pairs, **settings: compare_series(pairs.rtt_ms, pairs.rtt_ms.to_numpy()[::-1], **settings),
     "quantile": lambda pairs, **settings: quantiles(of_values([pairs.rtt_ms]), 0.5, **settings),
@@ -114,7 +113,7 @@ def test_too_few_resamples_and_seeds_that_are_none_are_refused(fit, settings):
         FITS[fit](PAIRS, **settings)
 
 
-@pytest.mark.parametrize("fit", ["rtt", "envelope", "inflation", "window"])
+@pytest.mark.parametrize("fit", ["rtt", "inflation", "window"])
 def test_rtts_in_seconds_caution_about_units(fit):
     seconds = FITS[fit](PAIRS.assign(rtt_ms=PAIRS.rtt_ms / 1000), **QUICK)
     assert "are the RTTs in ms and the distances in km?" in str(seconds)
@@ -214,7 +213,7 @@ def open_loop():
 RESULTS = {
     **{name: lambda fit=fit: fit(PAIRS, **QUICK) for name, fit in FITS.items()},
     "predictor": lambda: grids_and_predictions.fit_predictor(PAIRS),
-    "clouds": lambda: methods.mantel(PAIRS, permutations=20),
+    "clouds": lambda: intercloud_2022.compare_clouds(PAIRS, permutations=20),
     "model": lambda: import_module("wanbench.pages.intercloud_2022.fit_model").fit_model(PAIRS, "window-limited"),
     "sensitivity": lambda: methods.with_and_without(
         lambda pairs: methods.fit_rtt(pairs, **QUICK), PAIRS, from_rows("flags", [])

@@ -16,5 +16,5 @@ def test_a_missing_cloud_is_named(study):
 
 
 def test_no_pairs_have_no_half_distances():
-    with pytest.raises(ParameterError, match="no pair is given"):
+    with pytest.raises(ParameterError, match="table pairs has no rows"):
         half_distances(simulated_surveys.survey(5, seed=1).iloc[:0])

@@ -3,9 +3,9 @@
 import pytest
 from simulations import simulated_surveys
 
-from wanbench import methods
 from wanbench.errors import ParameterError
 from wanbench.pages import grids_and_predictions
+from wanbench.pages.grids_and_predictions import ceiling
 
 
 def test_predictions_are_checked_with_pairs_that_others_measured():
@@ -18,7 +18,7 @@ def test_predictions_are_checked_with_pairs_that_others_measured():
     twice = grids_and_predictions.check_predictions(pairs[~lacking], pairs.assign(rtt_ms=3 * pairs.rtt_ms))
     assert twice.coverage.estimate < 0.1 and twice.ratio.estimate == pytest.approx(3 * found.ratio.estimate)
     assert len(found.figure().data[0].x) + len(found.figure().data[1].x) == 40
-    with pytest.raises(ParameterError, match="others has no pair that pairs lacks"):
+    with pytest.raises(ParameterError, match="others has no pair that is not in pairs"):
         grids_and_predictions.check_predictions(pairs, pairs)
 
 
@@ -31,7 +31,7 @@ def test_predictions_that_are_too_high_are_said_before_the_share_of_intervals_th
     assert found.estimates[0] is found.ratio and found.sentence.startswith(found.ratio.sentence)
     below, above = int((rows.measured_ms < rows.low_ms).sum()), int((rows.measured_ms > rows.high_ms).sum())
     assert below and below + above == int((~rows.covered).sum())
-    assert f"Of the others {below} lie below and {above} above" in found.sentence
+    assert f"Of the RTTs outside, {below} lie below and {above} above" in found.sentence
     assert f"{100 * (rows.predicted_ms > rows.measured_ms).mean():.0f}" in found.sentence.rpartition("too high")[0]
 
 
@@ -39,7 +39,7 @@ def test_half_distances_are_those_of_each_sender_with_its_ceiling():
     pairs = simulated_surveys.survey(15, seed=1)
     result = grids_and_predictions.half_distances(pairs)
     assert list(result.fits) == ["aws", "azure", "gcp"]
-    own = methods.fit_with_ceiling(pairs[pairs.from_cloud == "gcp"]).half_distance
+    own = ceiling.fit_with_ceiling(pairs[pairs.from_cloud == "gcp"]).half_distance
     assert result.estimates[2].estimate == own.estimate and result.estimates[2].high == own.high
     assert "From gcp, throughput halves every" in str(result)
     assert result._repr_html_().count("half-distance from") == 3

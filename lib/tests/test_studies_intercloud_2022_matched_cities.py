@@ -53,8 +53,3 @@ def test_clouds_without_a_city_in_common_are_refused():
     pairs = cities()
     with pytest.raises(ParameterError, match="there are 0 such cities"):
         intercloud_2022.matched_cities(pairs[pairs.from_cloud == pairs.to_cloud])
-
-
-def test_the_figure_has_one_point_per_pair_of_cities():
-    figure = intercloud_2022.matched_cities(cities(), column="throughput_bps").figure()
-    assert len(figure.data[0].x) == 21 and "bit/s" in figure.layout.xaxis.title.text

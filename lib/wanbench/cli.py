@@ -14,8 +14,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from . import __version__
 from .errors import ParameterError, WanbenchError
-from .folders import root
+from .folders import data_folder, root, scratch_folder
 
 LOCAL, SAMPLES = "local", "samples"  # values of a notebook's parameter `lab`
 DEFAULT_PRESET = "quick"
@@ -58,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="wanbench", description="Repeats, audits and extends claims about the network between clouds."
     )
+    top.add_argument("--version", action="version", version=f"wanbench {__version__}")
     top.set_defaults(command=lambda arguments: top.print_help() or 2)
 
     def flag(command, name: str, text: str) -> None:
@@ -72,10 +74,11 @@ def parser() -> argparse.ArgumentParser:
     flag(report, "again", "rebuild all pages, even if their data, parameters and code have not changed")
     report.set_defaults(command=report_command)
 
-    run = commands.add_parser("run", help="run one notebook with your own parameters and publish its page")
+    run = commands.add_parser("run", help="run one notebook with your own parameters; its page goes to data/scratch")
     run.add_argument("notebook", help="name, any unambiguous part of a name, or path")
     run.add_argument("-f", "--file", type=Path, metavar="PRESET.yml", help="YAML file with parameters")
     run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set one parameter")
+    flag(run, "publish", "put its page and findings on the site, in the place of the usual ones")
     run.set_defaults(command=run_command)
 
     for measuring in (report, run):
@@ -96,6 +99,16 @@ def parser() -> argparse.ArgumentParser:
     bucket.add_argument("source", help="the folder to put, or the s3://bucket/prefix to get")
     bucket.add_argument("target", help="an s3://bucket/prefix to put to, or a new folder to get into")
     bucket.set_defaults(command=bucket_command)
+
+    claims = commands.add_parser(
+        "claims", help="audit an article of your own: check what it claims against its numbers"
+    )
+    claims.add_argument("verb", choices=("check",))
+    claims.add_argument("file", type=Path, metavar="FILE.yml", help="claims and formulas; see docs/own-claims.md")
+    claims.set_defaults(command=claims_command)
+
+    listing = commands.add_parser("list", help="list notebooks with their presets, and runs that were measured")
+    listing.set_defaults(command=list_command)
 
     doctor = commands.add_parser("doctor", help="list what is missing on this machine, and how to install it")
     doctor.add_argument(
@@ -127,7 +140,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench run`: publish one notebook; parameters of the command line override those of the file."""
     from .publish.notebooks import find_notebook
     from .publish.parameters import parse_assignment, read_parameters
-    from .publish.site import Job
+    from .publish.site import Job, Site
 
     _set_environment(arguments)
     notebook = find_notebook(arguments.notebook, root())
@@ -138,7 +151,9 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
     given |= dict(typed)
     source, remark = str(arguments.file or ""), _own_parameters(notebook, given)
-    return _publish([Job(notebook, _located(notebook, given, source), source, remark=remark)], arguments.replay)
+    given = _located(notebook, given, source)
+    site = Site.of(root()) if arguments.publish else Site.scratch(root(), notebook, given)
+    return _publish([Job(notebook, given, source, remark=remark)], arguments.replay, site=site)
 
 
 def _declared(notebook: Path) -> dict:
@@ -185,6 +200,34 @@ def bucket_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def claims_command(arguments: argparse.Namespace) -> int:
+    """`wanbench claims check`: print the verdict on each claim of a file, and write a page of them."""
+    from .methods.claims.own import check_claims
+    from .publish.page import write_claims_page
+
+    audit = check_claims(arguments.file)
+    page = write_claims_page(audit, scratch_folder() / "claims" / f"{arguments.file.stem}.html")
+    for row in audit.formatted_table().itertuples(index=False):
+        verdict, says, claimed, working = row[4], row[1], row[2], row[6]
+        print(f"{verdict:24}{says}{f' [{claimed}]' if claimed else ''}\n{'':24}{working}")
+    print(f"\n{audit.sentence} {page}")
+    return 0
+
+
+def list_command(arguments: argparse.Namespace) -> int:
+    """`wanbench list`: every notebook with its question and presets, then every run by campaign."""
+    from .publish.notebooks import notebook_paths, read_notebook, title
+    from .publish.parameters import preset_paths
+    from .runs import find
+
+    for path in notebook_paths(root()):
+        presets = ", ".join(preset_paths(path.stem, root())) or "none"
+        print(f"{path.stem:28}{title(read_notebook(path))}\n{'':28}presets: {presets}")
+    for run in find(data_folder()):
+        print(f"{run.campaign:28}{run.run_id}  {'finished' if run.finished else 'interrupted'}")
+    return 0
+
+
 def _set_environment(arguments: argparse.Namespace) -> None:
     """Pass --yes, --fresh and --retry-failed to the notebooks' kernels, by environment variables."""
     from .measure.campaign.start import AGAIN_VARIABLE
@@ -207,13 +250,13 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     return 0 if all(check.present for check in results) else 1
 
 
-def _publish(jobs, replay: bool, again: bool = True) -> int:
+def _publish(jobs, replay: bool, again: bool = True, site=None) -> int:
     from .publish.site import Site, publish
 
-    site = Site.of(root())
+    site = site or Site.of(root())
     records = publish([_measured_or_replayed(job, replay) for job in jobs], site, again=again)
     failed = [record for record in records if record.outcome != "published"]
-    front = site.folder / "index.html"
+    front = site.folder / (f"{jobs[0].notebook.stem}.html" if site.is_scratch else "index.html")
     print(f"\n{len(records) - len(failed)} of {len(records)} pages published.{' Open' if not failed else ''} {front}")
     print(f"  {front.as_uri()}")
     return 1 if failed else 0

@@ -41,7 +41,7 @@ def _shortened(text, length: int) -> str:
 
 
 class LabError(WanbenchError, RuntimeError):
-    """A lab cannot be opened, or a host in it does not answer."""
+    """A lab cannot be opened, or one of its hosts does not answer."""
 
 
 class CommandError(LabError):

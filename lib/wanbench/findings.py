@@ -8,19 +8,20 @@ so that two runs with the same results write the same file.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Collection
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from html import escape
 from math import isfinite, nan
 from pathlib import Path
 
 import pandas as pd
 
-from .checks import check_flag, check_number, refusal
+from .checks import check_kind, check_number, refusal
 from .errors import RawDataError
 from .files import replace_file
-from .folders import data_folder
+from .folders import FINDINGS_VARIABLE, scratch_folder
 from .formatting import SCALES, count, interval, number, rounded
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -73,17 +74,18 @@ class Finding:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
             raise refusal("name of a finding", self.name, "small letters, digits and single hyphens inside")
         for field in ("sentence", "unit", "method", "assumption", "page"):
-            text = getattr(self, field)
-            if not isinstance(text, str) or (field == "sentence" and not text.strip()):
-                raise refusal(f"finding {self.name}: {field}", text, "text, and for the sentence not empty")
-        if not isinstance(self.cautions, list | tuple) or not all(isinstance(text, str) for text in self.cautions):
-            raise refusal(f"finding {self.name}: cautions", self.cautions, "a list of texts")
+            check_kind(f"finding {self.name}: {field}", getattr(self, field), str)
         object.__setattr__(self, "cautions", tuple(self.cautions))
-        check_flag(f"finding {self.name}: answer", self.answer)
-        check_number(f"finding {self.name}: place", self.place, 0, whole=True)
         for field in (*NUMBERS, *COUNTS):
-            check = _number if field in NUMBERS else _count
-            object.__setattr__(self, field, check(f"finding {self.name}: {field}", getattr(self, field)))
+            value = getattr(self, field)
+            if pd.isna(value):
+                checked = None
+            elif field in NUMBERS:
+                checked = rounded(check_number(f"finding {self.name}: {field}", value))
+            else:
+                value = int(value) if isinstance(value, float) and value.is_integer() else value
+                checked = check_number(f"finding {self.name}: {field}", value, 0, whole=True)
+            object.__setattr__(self, field, checked)
 
     def __str__(self) -> str:
         return " ".join([self.sentence, *(f"Caution: {caution}." for caution in self.cautions)])
@@ -106,52 +108,21 @@ class Finding:
         return finding
 
 
-def _number(name: str, value) -> float | None:
-    if value is None or value is pd.NA:
-        return None
-    try:
-        if isinstance(value, (bool, str)):
-            raise TypeError
-        return rounded(float(value))
-    except (TypeError, ValueError):
-        raise refusal(name, value, "a number or None") from None
-
-
-def _count(name: str, value) -> int | None:
-    if value is None or value is pd.NA:
-        return None
-    try:
-        whole = int(value)
-    except (TypeError, ValueError, OverflowError):
-        whole = -1
-    if isinstance(value, (bool, str)) or whole != value or whole < 0:
-        raise refusal(name, value, "a whole number from 0, or None")
-    return whole
-
-
 def read(path) -> Finding:
     """Read one finding from its file; RawDataError says what is wrong with the file."""
     path = Path(path)
-    names = [field.name for field in fields(Finding)]
     try:
-        content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
-        if isinstance(content, dict):
-            content = {field.name: field.default for field in fields(Finding) if field.default is not MISSING} | content
-        if not isinstance(content, dict) or set(content) != set(names):
-            keys = ", ".join(map(str, content)) if isinstance(content, dict) else content
-            raise RawDataError(path, None, keys, f"a finding with the keys {', '.join(names)}")
-        finding = Finding(**content)
-    except RawDataError:
-        raise
-    except (OSError, ValueError, RecursionError) as error:
+        finding = Finding(**json.loads(path.read_bytes()))
+    except (OSError, TypeError, ValueError, RecursionError) as error:
         raise RawDataError(path, None, error, "a finding in JSON") from error
     if finding.name != path.stem:
         raise RawDataError(path, None, finding.name, f"the finding {path.stem}")
     return finding
 
 
-def _refuse_constant(text: str):
-    raise ValueError(f"{text} is not a number in JSON")
+def read_all(folder) -> list[Finding]:
+    """Read the findings of a page, in its order; RawDataError as `read` raises it."""
+    return sorted((read(path) for path in Path(folder).glob("*.json")), key=lambda one: (one.place, one.name))
 
 
 def load(folder) -> pd.DataFrame:
@@ -205,7 +176,7 @@ class Page:
     name : str
         The notebook's file name without its ending.
     folder : path, optional
-        Default: `data/findings/<name>` of the checkout.
+        Default: `data/scratch/findings/<name>`, or the site's folder while a page is being published.
 
     Examples
     --------
@@ -215,7 +186,7 @@ class Page:
 
     def __init__(self, name: str, folder=None):
         self.name = name
-        self.folder = Path(folder) if folder is not None else data_folder() / "findings" / name
+        self.folder = Path(folder or os.environ.get(FINDINGS_VARIABLE) or scratch_folder() / "findings" / name)
         self.findings: list[Finding] = []
         self._html: list[str] = []
         self._cautions: dict[str, set[str]] = {}

@@ -6,6 +6,7 @@ from pathlib import Path
 from .errors import WanbenchError
 
 DATA_VARIABLE = "WANBENCH_DATA"
+FINDINGS_VARIABLE = "WANBENCH_FINDINGS"  # where the page that is being made saves its findings
 DOWNLOADS_VARIABLE = "WANBENCH_DOWNLOADS"
 KAFKA_VARIABLE = "WANBENCH_KAFKA"
 ROOT_MARK = "papermill-params"  # only the root of a checkout has a folder of this name
@@ -31,6 +32,16 @@ def data_folder(top: Path | None = None) -> Path:
     the environment variable WANBENCH_DATA; a relative path starts at the root of the checkout.
     """
     return (top or root()) / (os.environ.get(DATA_VARIABLE) or "data")
+
+
+def findings_folder() -> Path:
+    """Return where the findings of published pages are, one folder a page."""
+    return data_folder() / "findings"
+
+
+def scratch_folder() -> Path:
+    """Return where runs in JupyterLab, by papermill or by `wanbench run` write their results, which no site shows."""
+    return data_folder() / "scratch"
 
 
 def samples_folder() -> Path:

@@ -19,16 +19,13 @@ import numpy as np
 import pandas as pd
 
 from .checks import check_choice, refusal
-from .errors import ParameterError, RawDataError
+from .errors import ParameterError
 
 SPEED_OF_LIGHT_KM_PER_S = 299_792.458  # in vacuum, exact by definition of the metre
 FIBRE_INDEX = 1.468  # group index of standard single-mode fibre (ITU-T G.652) at 1550 nm
 LIGHT_RTT_MS_PER_KM = 2 * FIBRE_INDEX / SPEED_OF_LIGHT_KM_PER_S * 1000
 LIGHT_KM_PER_MS = SPEED_OF_LIGHT_KM_PER_S / 1000
 MAX_SUGGESTIONS = 4  # similar names in an error: more would hide the message
-
-_TEXTS = ("cloud", "code", "display_name", "city", "country", "source")
-_NUMBERS = {"latitude_deg": (-90.0, 90.0), "longitude_deg": (-180.0, 180.0), "precision_km": (1.0, 2000.0)}
 
 
 @dataclass(frozen=True)
@@ -95,48 +92,11 @@ class Region:
 _COLUMNS = [field.name for field in fields(Region)]
 
 
-def load(path) -> pd.DataFrame:
-    """
-    Read a CSV file of regions. Its columns are the attributes of `Region` without `name`, which follows from cloud and
-    code.
-
-    Raises RawDataError with the line of the first error: a text that is empty or padded, a number that is missing or
-    out of range, an unknown cloud, or a repeated region.
-    """
-    expected = [name for name in _COLUMNS if name != "name"]
-    try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8", skip_blank_lines=False)
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise RawDataError(path, None, f"{type(error).__name__}: {error}", "a CSV file of regions") from error
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise RawDataError(path, None, "lines with more fields", "as many fields in each line as in the header")
-    if sorted(frame.columns) != sorted(expected):
-        raise RawDataError(path, 1, ",".join(frame.columns), f"the columns {', '.join(expected)}")
-
-    frame = frame.fillna("")
-
-    def refuse(bad, column: str, allowed: str) -> None:
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
-            raise RawDataError(path, row + 2, str(frame[column].iloc[row]), f"{allowed} in column {column}")
-
-    for column in _TEXTS:
-        padded = frame[column].str.strip() != frame[column]
-        refuse((frame[column] == "") | padded, column, "text without spaces around it")
-    refuse(~frame["cloud"].isin(CLOUDS), "cloud", " or ".join(CLOUDS))
-    refuse(~frame["code"].str.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*"), "code", "lower-case words joined by -")
-    numbers = {}
-    for column, (low, high) in _NUMBERS.items():
-        numbers[column] = pd.to_numeric(frame[column], errors="coerce").astype("float64")
-        refuse(~numbers[column].between(low, high), column, f"a number from {low:g} to {high:g}")
-    names = frame["cloud"] + ":" + frame["code"]
-    refuse(names.duplicated(), "code", "a region that no line above has")
-    return frame.assign(name=names, **numbers)[_COLUMNS]
-
-
 @cache
 def _regions() -> dict[str, Region]:
-    return {row["name"]: Region(**row) for row in load(Path(__file__).with_name("regions.csv")).to_dict("records")}
+    frame = pd.read_csv(Path(__file__).with_name("regions.csv"), keep_default_na=False, dtype={"precision_km": float})
+    frame["name"] = frame["cloud"] + ":" + frame["code"]
+    return {row["name"]: Region(**row) for row in frame.to_dict("records")}
 
 
 def catalogue() -> pd.DataFrame:
@@ -146,11 +106,6 @@ def catalogue() -> pd.DataFrame:
     >>> sorted(catalogue()["cloud"].unique())
     ['aws', 'azure', 'gcp', 'ibm']
     """
-    return _catalogue().copy()
-
-
-@cache
-def _catalogue() -> pd.DataFrame:
     return pd.DataFrame(_regions().values(), columns=_COLUMNS).drop(columns="display_name")
 
 

@@ -10,11 +10,8 @@ Nothing here imports a lab or a page.
 """
 
 from . import cost, lab
-from .distance.ceiling import fit_with_ceiling
-from .distance.clouds import compare_clouds
 from .distance.inflation import path_inflation, physics_check
 from .distance.straight_lines import fit_rtt, fit_throughput
-from .regions.mantel import mantel
 from .regions.sensitivity import with_and_without
 from .tcp.window_fit import fit_window
 from .trials.limits import limits
@@ -22,15 +19,12 @@ from .trials.processors import processor_roles
 from .trials.rates import trial_rates
 
 __all__ = [
-    "compare_clouds",
     "cost",
     "fit_rtt",
     "fit_throughput",
     "fit_window",
-    "fit_with_ceiling",
     "lab",
     "limits",
-    "mantel",
     "path_inflation",
     "physics_check",
     "processor_roles",

@@ -17,7 +17,7 @@ from wanbench.formatting import count
 
 from . import provenance
 from .figures import MIME, Figure, anchor_for, read_figure
-from .notebooks import COVER, LEFT_OUT, tags
+from .notebooks import APPENDIX, COVER, LEFT_OUT, heading_level, tags
 
 
 @dataclass(frozen=True)
@@ -147,6 +147,9 @@ def clean(html: str) -> str:
     return EMPTY_BODY.sub('<tbody><tr><td colspan="99">none</td></tr></tbody>', numbered)
 
 
+FIRST_HEADING = re.compile(r"<h[1-6][^>]*>.*?</h[1-6]>", re.DOTALL)
+CAPTION = re.compile(r"<caption>([^<]*)</caption>")
+OPEN_ROWS, OPEN_TABLES = 16, 8  # What a reader takes in of a table, and of a page, without asking for more.
 EMPTY = Markup("")
 FORMATS = "text/html text/markdown image/svg+xml image/png image/jpeg text/latex text/plain"
 PRIORITY = (MIME, provenance.MIME, *FORMATS.split())
@@ -162,11 +165,20 @@ class Part:
 
 
 @dataclass
+class Section:
+    """A section that the page shows folded below the article."""
+
+    heading: Heading
+    parts: list[Part] = field(default_factory=list)
+
+
+@dataclass
 class Parts:
     """The parts of a page in order; its headings, figures and runs; and `cover`, the figure for the front page."""
 
     parts: list[Part] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
+    appendix: list[Section] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     cover: Figure | None = None
     runs: list[dict] = field(default_factory=list)
@@ -187,7 +199,7 @@ class Parts:
 
 def read_cells(notebook: NotebookNode) -> Parts:
     """
-    Split a notebook into the parts of its page. Raise RawDataError if one of its figures cannot be read.
+    Split a notebook into the parts of its page.
 
     Drop standard error, because it shows progress, which differs between runs. Join a code cell without output and the
     next code cell. List the sections that were left out, with the reasons, at the end.
@@ -197,35 +209,52 @@ def read_cells(notebook: NotebookNode) -> Parts:
     page = Parts(headings=renderer.headings)
     names: set[str] = set()
     missing: list[str] = []
+    target, folded_level = page.parts, 0
     for cell in notebook.cells:
         if LEFT_OUT in cell.metadata:
             if reason := cell.metadata[LEFT_OUT]:
                 heading = cell.source.strip().splitlines()[0].lstrip("# ")
                 missing.append(f"{heading}: {reason}")
         elif cell.cell_type == "markdown":
-            page.parts.append(Part("text", Markup(renderer.html_of(cell.source))))
+            html = renderer.html_of(cell.source)
+            if 0 < heading_level(cell) <= folded_level:
+                target, folded_level = page.parts, 0
+            if APPENDIX in tags(cell):
+                page.appendix.append(Section(renderer.headings.pop()))
+                target, folded_level = page.appendix[-1].parts, heading_level(cell)
+                html = FIRST_HEADING.sub("", html, count=1)
+            target.append(Part("text", Markup(html)))
         elif cell.cell_type == "code" and cell.source.strip():
             outputs = [part for output in cell.outputs for part in _read_output(output, page, names)]
             if COVER in tags(cell):
                 page.cover = next((part.figure for part in outputs if part.figure), page.cover)
-            if _is_provenance(cell):
+            if any(provenance.MIME in output.get("data", {}) for output in cell.outputs):
                 continue
             code = Markup(highlight(cell.source))
-            if page.parts and page.parts[-1].kind == "code":
-                page.parts[-1].html += code
+            if target and target[-1].kind == "code":
+                target[-1].html += code
             else:
-                page.parts.append(Part("code", code))
-            page.parts += outputs
+                target.append(Part("code", code))
+            target += outputs
     if missing:
         listed = Markup().join(Markup("<li>{}</li>").format(text) for text in missing)
         note = '<details class="note"><summary>{} left out</summary><ul>{}</ul></details>'
         are = f"{count(len(missing), 'section')} {'is' if len(missing) == 1 else 'are'}"
         page.parts.append(Part("output", Markup(note).format(are, listed)))
+    _fold_tables(page.parts)
     return page
 
 
-def _is_provenance(cell: NotebookNode) -> bool:
-    return any(provenance.MIME in output.get("data", {}) for output in cell.outputs)
+def _fold_tables(parts: list[Part]) -> None:
+    """Fold tables of more than `OPEN_ROWS` rows, and those after the first `OPEN_TABLES`."""
+    shown = 0
+    for part in parts:
+        if part.kind == "output" and (rows := part.html.count("</tr>")) and 'ledger">' not in part.html:
+            shown += rows <= OPEN_ROWS
+            if rows > OPEN_ROWS or shown > OPEN_TABLES:
+                title = CAPTION.search(part.html)
+                label = f"{unescape(title[1]) if title else 'Table'} ({count(rows - 1, 'row')})"
+                part.html = Markup('<details class="table"><summary>{}</summary>{}</details>').format(label, part.html)
 
 
 def _read_output(output: NotebookNode, page: Parts, names: set[str]) -> list[Part]:

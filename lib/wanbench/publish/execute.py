@@ -5,7 +5,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,8 +22,9 @@ from papermill.utils import remove_args
 from traitlets.config import Config
 
 from wanbench.errors import WanbenchError
+from wanbench.folders import FINDINGS_VARIABLE
 
-from .notebooks import LEFT_OUT, leave_out, optional_section, read_notebook
+from .notebooks import LEFT_OUT, leave_out, optional_section, read_notebook, tags
 from .parameters import check_parameters, declared_parameters
 
 MISSING = ("MissingDataError", "NotFetchedError")  # Errors for missing data, by name.
@@ -68,9 +68,6 @@ class Client(PapermillNotebookClient):
 
     @contextmanager
     def _forwarding_interrupts(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
         before = signal.signal(signal.SIGINT, self._forward)
         try:
             yield
@@ -151,7 +148,9 @@ class Executed:
     parameters: tuple[tuple[str, object, str], ...]
 
 
-def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextIO | None = None) -> Executed:
+def execute(
+    path: Path, given: Mapping[str, object], output: Path, stream: TextIO | None = None, findings: Path | None = None
+) -> Executed:
     """
     Run a whole notebook; its working directory is its own folder, as in JupyterLab.
 
@@ -171,7 +170,7 @@ def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextI
     progress = Progress(path.stem, len(source.cells), stream or sys.stderr)
     papermill_engines.register("wanbench", Engine)
     try:
-        with kernel_environment() as folder:
+        with kernel_environment(findings) as folder:
             notebook = papermill.execute_notebook(
                 path,
                 output,
@@ -210,7 +209,7 @@ class Progress:
 
     def cell_starts(self, cell: NotebookNode, cell_index: int) -> None:
         """Count the cell; print its number if it is a heading."""
-        if INJECTED in cell.get("metadata", {}).get("tags", ()):
+        if INJECTED in tags(cell):
             return
         self.number += 1
         first = cell.source.lstrip().partition("\n")[0]
@@ -244,12 +243,12 @@ class Progress:
 
 
 @contextmanager
-def kernel_environment() -> Iterator[str]:
+def kernel_environment(findings: Path | None = None) -> Iterator[str]:
     """
     Set environment variables for kernels, and yield a new private folder for their sockets, with a short path.
 
     Kernels then output figures as JSON, have a fixed hash seed, ignore the user's IPython settings, and do not shorten
-    texts in tables, so that a page shows why each test failed.
+    texts in tables, so that a page shows why each test failed. They save findings in the folder `findings`, if given.
     """
     _remove_leftovers()
     with tempfile.TemporaryDirectory(prefix=f"{SOCKETS}{os.getpid()}-", dir=SHORT) as folder:
@@ -259,7 +258,7 @@ def kernel_environment() -> Iterator[str]:
             "IPYTHONDIR": str(Path(folder) / "ipython"),
             "JUPYTER_RUNTIME_DIR": folder,
             "JUPYTER_PREFER_ENV_PATH": "1",
-        }
+        } | ({FINDINGS_VARIABLE: str(findings)} if findings else {})
         startup = Path(folder) / "ipython" / "profile_default" / "startup"
         startup.mkdir(parents=True)
         (startup / "tables.py").write_text(STARTUP)
@@ -285,14 +284,12 @@ def _runs(process_id: int) -> bool:
         os.kill(process_id, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):
-        pass
     return True
 
 
 def _with_fixed_ids(notebook: NotebookNode) -> NotebookNode:
     """Give the cell of parameters that papermill inserts a fixed id, so that pages are reproducible."""
     for cell in notebook.cells:
-        if INJECTED in cell.get("metadata", {}).get("tags", ()):
+        if INJECTED in tags(cell):
             cell["id"] = INJECTED
     return notebook

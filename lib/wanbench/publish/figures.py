@@ -7,7 +7,6 @@ draws the files of a whole site with one browser.
 """
 
 import asyncio
-import copy
 import csv
 import hashlib
 import io
@@ -25,7 +24,7 @@ from pathlib import Path
 import kaleido
 from choreographer.browsers.chromium import Chromium
 
-from wanbench.errors import RawDataError, WanbenchError
+from wanbench.errors import WanbenchError
 from wanbench.files import replaced_folder
 
 MIME = "application/vnd.plotly.v1+json"
@@ -39,8 +38,7 @@ class Figure:
     One figure of a page.
 
     `name` (lower-case letters, digits and hyphens) is unique on the page. `title`, `subtitle`, `alt` and `caption` are
-    plain text. `csv` holds the numbers drawn, with a header line. `data`, `layout` and `frames` (of an animation) are
-    Plotly's.
+    plain text. `csv` holds the numbers drawn, with a header line. `data` and `layout` are Plotly's.
     """
 
     name: str
@@ -51,7 +49,6 @@ class Figure:
     csv: str | None
     data: list
     layout: dict
-    frames: tuple = ()
 
     @property
     def height_px(self) -> int | None:
@@ -65,8 +62,6 @@ class Figure:
         layout = {key: value for key, value in self.layout.items() if key != "width"} | {"autosize": True}
         config = PAGE_CONFIG | {"toImageButtonOptions": {"filename": self.name}}
         drawing = {"data": self.data, "layout": layout, "config": config}
-        if self.frames:
-            drawing["frames"] = self.frames
         text = json.dumps(drawing, sort_keys=True, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -83,21 +78,11 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
     Read a figure from `content`, Plotly's JSON in the output of a cell.
 
     `number` counts the figures of the page from 1, and names a figure without a name. Add the figure's name to `taken`,
-    the names in use. Raise RawDataError if `content` is not a figure, or its numbers are not CSV.
+    the names in use.
     """
-    place = f"figure {number}"
-    if not isinstance(content, dict) or not isinstance(content.get("data"), list):
-        raise RawDataError(place, None, str(content), "a Plotly figure with data and layout")
-    layout = copy.deepcopy(content.get("layout") or {})
-    meta = layout.pop("meta", None)
-    meta = dict(meta) if isinstance(meta, dict) else {}
-    numbers = meta.pop("csv", None)
-    if numbers is not None:
-        _check_csv(numbers, place)
-    if meta:
-        layout["meta"] = meta
-    heading = layout.get("title")
-    heading = heading if isinstance(heading, dict) else {"text": heading}
+    layout = dict(content["layout"])
+    meta = layout.pop("meta", {})
+    heading = layout.get("title", {})
     title = _plain(heading.get("text"))
     return Figure(
         name=anchor_for(str(meta.get("name") or f"figure-{number}"), taken),
@@ -105,10 +90,9 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
         subtitle=_plain((heading.get("subtitle") or {}).get("text")),
         alt=str(meta.get("alt") or title or f"Figure {number}"),
         caption=str(meta.get("caption") or ""),
-        csv=numbers or None,
+        csv=meta.get("csv"),
         data=content["data"],
         layout=layout,
-        frames=tuple(content.get("frames") or ()),
     )
 
 
@@ -128,20 +112,8 @@ def anchor_for(text: str, taken: set[str]) -> str:
     return name
 
 
-def _check_csv(numbers: object, place: str) -> None:
-    if not isinstance(numbers, str):
-        raise RawDataError(place, None, str(numbers), "CSV text in layout.meta.csv")
-    try:
-        rows = list(csv.reader(io.StringIO(numbers), strict=True))
-    except csv.Error as error:
-        raise RawDataError(place, None, str(error), "CSV text in layout.meta.csv") from None
-    widths = {len(row) for row in rows}
-    if len(widths) > 1:
-        raise RawDataError(place, None, f"rows of {sorted(widths)} fields", "CSV rows of equal length")
-
-
-def _plain(text: object) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", text)).split()) if isinstance(text, str) else ""
+def _plain(text: str | None) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", text or "")).split())
 
 
 SIZES_PX = ((1200, 675), (800, 450))
@@ -181,10 +153,10 @@ class Renderer:
     Draw figures with one browser, which starts with the first figure and stops at the end of the `with` block.
 
     The folder `kept` caches drawings: a figure is drawn again only if the figure, the browser, Plotly or Kaleido has
-    changed. Without the folder, every figure is drawn.
+    changed.
     """
 
-    def __init__(self, kept: Path | None = None):
+    def __init__(self, kept: Path):
         self.kept, self._kaleido = kept, None
         self._loop = self._thread = None  # a thread, as the browser sends messages between figures, too
 
@@ -199,7 +171,7 @@ class Renderer:
             self._loop.close()
             self._loop = None
 
-    def write(self, figure: Figure, folder: Path, page: str = "") -> list[Path]:
+    def write(self, figure: Figure, folder: Path, page: str) -> list[Path]:
         """
         Write the SVG and PNG files of a figure into a folder, and return their paths.
 
@@ -207,17 +179,14 @@ class Renderer:
         is missing, does not start, or cannot draw the figure.
         """
         names = static_names(figure.name)
-        if self.kept is None:
-            self._draw_all(figure, folder)
-        else:
-            drawing = self.kept / page / figure.name
-            key = _key(figure)
-            if not _is_kept(drawing, key, names):
-                with replaced_folder(drawing) as fresh:
-                    self._draw_all(figure, fresh)
-                    (fresh / KEY).write_text(key)
-            for name in names:
-                shutil.copyfile(drawing / name, folder / name)
+        drawing = self.kept / page / figure.name
+        key = _key(figure)
+        if not _is_kept(drawing, key, names):
+            with replaced_folder(drawing) as fresh:
+                self._draw_all(figure, fresh)
+                (fresh / KEY).write_text(key)
+        for name in names:
+            shutil.copyfile(drawing / name, folder / name)
         return [folder / name for name in names]
 
     def _draw_all(self, figure: Figure, folder: Path) -> None:
@@ -272,9 +241,8 @@ class Renderer:
 
 
 def _drawing(figure: Figure) -> dict:
-    """Return the figure without its width and interactive controls, and with fixed uids instead of random ones."""
-    left_out = ("width", "height", "meta", "sliders", "updatemenus")
-    layout = {key: value for key, value in figure.layout.items() if key not in left_out}
+    """Return the figure without its size, and with fixed uids instead of random ones."""
+    layout = {key: value for key, value in figure.layout.items() if key not in ("width", "height")}
     return {"data": [{**trace, "uid": f"{n:06x}"} for n, trace in enumerate(figure.data)], "layout": layout}
 
 

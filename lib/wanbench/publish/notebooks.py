@@ -1,6 +1,7 @@
 """Find and read notebooks, and the tags of their cells (JupyterLab shows tags in its property inspector)."""
 
 import difflib
+from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
@@ -30,10 +31,16 @@ def find_notebook(name: str, root: Path) -> Path:
     meant = starting or [path for name, path in paths.items() if stem and stem in name]
     if len(meant) == 1:
         return meant[0]
-    near = difflib.get_close_matches(stem, paths, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
     what = "more than one notebook matches" if meant else "no notebook matches"
-    raise ParameterError(f"{what} {name!r}{hint}; the notebooks are: {', '.join(paths) or 'none'}.")
+    raise ParameterError(
+        f"{what} {name!r}{did_you_mean(stem, paths)}; the notebooks are: {', '.join(paths) or 'none'}."
+    )
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return " (did you mean 'a'?)" with the name that is most similar to `name`, or "" if none is similar."""
+    near = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:
@@ -48,12 +55,15 @@ def read_notebook(path: Path) -> nbformat.NotebookNode:
 
 # Tag of a title: the page checks the lab or the pipeline. The front page lists it after the studies, folded.
 CHECK = "check"
+LEDGER = "ledger"  # On the title: the page collects the claims of all others; it is made last.
 INTRODUCTION = "introduction"  # Tag of a title: the page introduces the others.
 # Tag of a title: `wanbench report` replays the committed recording; only `wanbench report NAME` measures.
 RECORDED = "recorded"
 COVER = "cover"  # Tag of a code cell whose figure the front page shows; without it, the page's first figure.
 # Tag of a heading: the section is left out, with the reason, if one of its cells raises MissingDataError.
 OPTIONAL = "optional"
+# On a heading: the page shows its section folded, below the article.
+APPENDIX = "appendix"
 
 # A key in the metadata of executed cells whose section was left out: the reason at the heading, "" at other cells.
 LEFT_OUT = "wanbench-left-out"
@@ -72,9 +82,9 @@ def optional_section(notebook: NotebookNode, index: int) -> range | None:
     """
     for start in range(index, -1, -1):
         if OPTIONAL in tags(notebook.cells[start]):
-            level = _level(notebook.cells[start])
+            level = heading_level(notebook.cells[start])
             later = range(start + 1, len(notebook.cells))
-            end = next((k for k in later if 0 < _level(notebook.cells[k]) <= level), len(notebook.cells))
+            end = next((k for k in later if 0 < heading_level(notebook.cells[k]) <= level), len(notebook.cells))
             if index < end:
                 return range(start, end)
     return None
@@ -89,7 +99,7 @@ def leave_out(notebook: NotebookNode, section: range, reason: str) -> None:
             notebook.cells[k].outputs = []
 
 
-def _level(cell: NotebookNode) -> int:
+def heading_level(cell: NotebookNode) -> int:
     """Return the level of a heading (1 for "#"); 0 for any other cell."""
     text = cell.source.lstrip() if cell.cell_type == "markdown" else ""
     return len(text) - len(text.lstrip("#"))
@@ -101,6 +111,12 @@ def title_tags(notebook: NotebookNode) -> list[str]:
     return [] if title is None else tags(title)
 
 
+def title(notebook: NotebookNode) -> str:
+    """Return the text of a notebook's title; "" if it has none."""
+    text = next((cell.source for cell in notebook.cells if cell.cell_type == "markdown"), "")
+    return text.strip().partition("\n")[0].lstrip("# ")
+
+
 def kind(notebook: NotebookNode) -> str:
     """Return the kind of a notebook: "check" or "introduction", if its title has this tag, or else "study"."""
-    return next((tag for tag in (CHECK, INTRODUCTION) if tag in title_tags(notebook)), "study")
+    return next((tag for tag in (CHECK, INTRODUCTION, LEDGER) if tag in title_tags(notebook)), "study")

@@ -5,6 +5,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 
 import jinja2
@@ -12,9 +13,11 @@ from markupsafe import Markup
 
 from wanbench import __version__
 from wanbench.files import replace_file, replaced_folder
+from wanbench.findings import Finding
+from wanbench.methods.claims.ledger import Article, Audit, articles_on
 from wanbench.runs import origin
 
-from .cells import Heading, Part, Parts, read_cells
+from .cells import Heading, Part, Parts, Section, clean, read_cells
 from .execute import Executed
 from .figures import Figure, Renderer, StaticFilesError, static_names
 from .notebooks import kind
@@ -27,8 +30,10 @@ class Page:
     """
     The values that the template of a page shows.
 
-    `lead` is the first paragraph. `drawn` has the names of the figures with SVG and PNG files, `cover` the name of the
-    figure for the front page. `static_note` says why such files are missing. `commit` is that of the checkout.
+    `lead` is the first paragraph, `answers` are the findings that answer its question, `basis` says where and when its
+    data were measured, `sources` are the articles whose claims it tests. `appendix` has sections to fold. `drawn` has
+    the names of the figures with SVG and PNG files, `cover` the name of the figure for the front page. `static_note`
+    says why such files are missing. `commit` is that of the checkout.
     """
 
     name: str
@@ -36,6 +41,10 @@ class Page:
     lead: Markup
     headings: tuple[Heading, ...]
     parts: tuple[Part, ...]
+    appendix: tuple[Section, ...]
+    answers: tuple[Finding, ...]
+    basis: str
+    sources: tuple[Article, ...]
     figures: tuple[Figure, ...]
     drawn: frozenset[str]
     cover: str
@@ -71,13 +80,14 @@ def templates() -> jinja2.Environment:
     return environment
 
 
-def make_page(executed: Executed, site: Path, renderer: Renderer | None, *, replay_reason=None, remark=None) -> Page:
+def make_page(
+    executed: Executed, site: Path, renderer: Renderer | None, *, answers=(), replay_reason=None, remark=None
+) -> Page:
     """
     Write a page and the files of its figures below the folder `site`, and return the page.
 
     `renderer` draws the SVG and PNG files; without it there are none, and the page says so. The top of the page shows
-    `replay_reason` (why the page shows the committed recording) and `remark`. Raise RawDataError, before anything is
-    written, if a figure cannot be read.
+    `replay_reason` (why the page shows the committed recording) and `remark`.
     """
     cells = read_cells(executed.notebook)
     drawn, note = set(), None
@@ -99,7 +109,10 @@ def make_page(executed: Executed, site: Path, renderer: Renderer | None, *, repl
         name=executed.name,
         title=cells.title or executed.name,
         lead=cells.lead,
-        **{name: tuple(getattr(cells, name)) for name in ("headings", "parts", "figures", "runs")},
+        **{name: tuple(getattr(cells, name)) for name in ("headings", "parts", "appendix", "figures", "runs")},
+        answers=tuple(answers),
+        basis=_basis(cells.runs, replay_reason),
+        sources=tuple(articles_on(executed.name)),
         drawn=frozenset(drawn),
         cover=_cover(cells, drawn),
         kind=kind(executed.notebook),
@@ -114,6 +127,26 @@ def make_page(executed: Executed, site: Path, renderer: Renderer | None, *, repl
     html = templates().get_template("page.html").render(page=page)
     replace_file(site / f"{page.name}.html", html.encode())
     return page
+
+
+def write_claims_page(audit: Audit, path: Path) -> Path:
+    """Write a page of its own for the claims of an article, with the style inside, and return its path."""
+    style = Markup(files(__package__).joinpath("assets/site.css").read_text("utf-8"))
+    shown = {"title": audit.article.title, "claims": Markup(clean(audit._repr_html_())), "version": __version__}
+    replace_file(path, templates().get_template("claims.html").render(style=style, **shown).encode())
+    return path
+
+
+def _basis(runs: list[dict], replay_reason: str | None) -> str:
+    if not runs:
+        return "Published or simulated data; nothing was measured."
+    days = sorted({run["started_at_utc"][:10] for run in runs if run["started_at_utc"]})
+    local = all(run["lab"].startswith("local") for run in runs)
+    where = "on emulated links, on one machine" if local else f"on hosts: {', '.join(run['lab'] for run in runs)}"
+    measured = (
+        f"Measured {where}, on {' and '.join(dict.fromkeys((days[0], days[-1]))) if days else 'a day not known'}."
+    )
+    return f"{measured} This page shows that recording: {replay_reason}" if replay_reason else measured
 
 
 def _cover(cells: Parts, drawn: set[str]) -> str:

@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-import shutil
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import distributions
 from importlib.resources import files
@@ -20,13 +19,13 @@ from markupsafe import Markup
 
 from wanbench import findings
 from wanbench.errors import RawDataError, WanbenchError
-from wanbench.files import replace_file
-from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder
+from wanbench.files import replace_file, replaced_folder
+from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder, scratch_folder
 from wanbench.runs import origin
 
 from .execute import execute
 from .figures import Renderer, browser
-from .notebooks import CHECK, INTRODUCTION, notebook_paths, read_notebook
+from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_notebook
 from .page import Page, make_page, templates, versions
 from .parameters import check_notebook, declared_parameters, file_hashes
 
@@ -47,7 +46,7 @@ def sources_hash(notebook: Path, given: dict, remarks: list, top: Path) -> str:
         json.dumps([given, remarks], sort_keys=True, default=repr),
         *file_hashes(given, notebook),
         _library(),
-        *_data(top, notebook.stem, _campaign(notebook, given)),
+        *_data(top, "" if kind(read_notebook(notebook)) == LEDGER else notebook.stem, _campaign(notebook, given)),
     ]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()
 
@@ -123,11 +122,20 @@ class Site:
     root: Path
     folder: Path
     build: Path
+    findings: Path
+    is_scratch: bool = False
 
     @classmethod
     def of(cls, root: Path):
-        """Return the site of a checkout: pages in `site/`, intermediate files in `build/`."""
-        return cls(root, root / "site", root / "build")
+        """Return the site of a checkout: pages in `site/`, intermediate files in `build/`, and published findings."""
+        return cls(root, root / "site", root / "build", data_folder(root) / "findings")
+
+    @classmethod
+    def scratch(cls, root: Path, notebook: Path, given: Mapping):
+        """Return a place apart for one notebook with one set of parameters, without a front page."""
+        digest = hashlib.sha256(json.dumps(dict(given), sort_keys=True, default=repr).encode()).hexdigest()[:8]
+        folder = scratch_folder() / f"{notebook.stem}-{digest}"
+        return cls(root, folder, folder / "build", folder / "findings", is_scratch=True)
 
     def executed_path(self, name: str) -> Path:
         """Return the path of a page's executed notebook."""
@@ -137,14 +145,14 @@ class Site:
         """Record that a page was published; `made_from` is its `sources_hash`."""
         about = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
         thumbnail = f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else ""
-        record = Record(page.name, "published", **about, thumbnail=thumbnail, basis=_basis(page), made_from=made_from)
+        record = Record(page.name, "published", **about, thumbnail=thumbnail, basis=page.basis, made_from=made_from)
         self._write(record)
 
     def record_failed(self, name: str, reason: str) -> None:
-        """Record that a page failed, and remove the page of an earlier build."""
-        (self.folder / f"{name}.html").unlink(missing_ok=True)
-        shutil.rmtree(self.folder / "figures" / name, ignore_errors=True)
-        self._write(Record(name, "failed", reason=reason))
+        """Record why a page failed; the page of an earlier build stays, and the front page says that it is older."""
+        earlier = self.record(name)
+        kept = earlier if (self.folder / f"{name}.html").exists() else Record(name, "failed")
+        self._write(replace(kept, outcome="failed", reason=reason, made_from=""))
 
     def records(self) -> list[Record]:
         """Return the state of each notebook's page, in reading order."""
@@ -152,20 +160,22 @@ class Site:
 
     def write_front_page(self) -> Path:
         """Write `index.html` from the records of all pages and the findings of published ones, and return its path."""
-        self._write_assets()
+        self.write_assets()
         records = self.records()
         made_from = origin()
-        found = self._findings([one.name for one in records if one.outcome == "published"])
+        shown = [one for one in records if one.title]
+        found = self._findings([one.name for one in shown])
         kinds = {one.name: one.kind for one in records}
         checks = found[found.page.map(kinds) == CHECK]
         content = {
             "title": TITLE,
             "question": QUESTION,
             "about": ABOUT,
-            "introductions": [one for one in records if one.kind == INTRODUCTION and one.outcome == "published"],
-            "studies": [one for one in records if one.kind == "study" or one.outcome != "published"],
-            "checks": [one for one in records if one.kind == CHECK and one.outcome == "published"],
-            "answers": _answers(found),
+            "introductions": [one for one in shown if one.kind == INTRODUCTION],
+            "ledger": next((one for one in shown if one.kind == LEDGER), None),
+            "studies": [one for one in records if one.kind == "study" or not one.title],
+            "checks": [one for one in shown if one.kind == CHECK],
+            "answers": {one.name: _answers(self.findings / one.name) for one in shown},
             "findings": Markup(findings.html_table(found.drop(checks.index))),
             "n_findings": len(found) - len(checks),
             "check_findings": Markup(findings.html_table(checks)),
@@ -176,14 +186,30 @@ class Site:
         html = templates().get_template("index.html").render(site=content)
         path = self.folder / "index.html"
         replace_file(path, html.encode())
+        self.link_pages(shown)
         return path
 
     def _findings(self, pages: list[str]) -> pd.DataFrame:
-        folders = data_folder(self.root) / "findings"
-        tables = [findings.load(folders / page).assign(page=page) for page in ("", *pages) if page or not pages]
+        tables = [findings.load(self.findings / page).assign(page=page) for page in ("", *pages) if page or not pages]
         return pd.concat(tables, ignore_index=True)
 
-    def _write_assets(self) -> None:
+    def link_pages(self, shown: list[Record]) -> None:
+        """Write links to the page before and the page after into each page."""
+        for before, one, after in zip([None, *shown], shown, [*shown[1:], None], strict=False):
+            links = [(before, "prev", "← {}"), (after, "next", "{} →")]
+            template = '<a rel="{}" href="{}.html">{}</a>'
+            html = [
+                Markup(template).format(rel, page.name, text.format(page.title)) for page, rel, text in links if page
+            ]
+            path = self.folder / f"{one.name}.html"
+            before_it, nav, rest = path.read_text("utf-8").partition(
+                '<nav class="neighbours" aria-label="Other pages">'
+            )
+            linked = before_it + nav + "\n".join(html) + rest[rest.index("</nav>") :] if nav else before_it
+            replace_file(path, linked.encode())
+
+    def write_assets(self) -> None:
+        """Write what every page loads: style, script, and the library that draws figures."""
         own = (one for one in (files(__package__) / "assets").iterdir() if one.is_file())
         wanted = {one.name: one.read_bytes() for one in own}
         wanted["plotly.min.js"] = (Path(plotly.__file__).parent / "package_data/plotly.min.js").read_bytes()
@@ -208,7 +234,7 @@ class Site:
             expected = "the record of a page; `make clean` removes it"
             raise RawDataError(path, None, str(error), expected) from None
         files = (self.folder / f"{name}.html", self.folder / "figures" / name)
-        if record.outcome == "published" and not all(path.exists() for path in files):
+        if record.title and not all(path.exists() for path in files):
             return Record(name, "not made")
         return record
 
@@ -216,17 +242,8 @@ class Site:
         return self.build / "pages" / f"{name}.json"
 
 
-def _basis(page: Page) -> str:
-    if page.replay_reason:
-        return f"Replayed from the committed recording: {page.replay_reason}"
-    return "Measured on this machine." if page.runs else "Published or simulated data; nothing is measured."
-
-
-def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
-    answers: dict[str, list[str]] = {}
-    for row in found[found.answer].itertuples():
-        answers.setdefault(row.page, []).append(row.sentence)
-    return answers
+def _answers(folder: Path) -> list[findings.Finding]:
+    return [finding for finding in findings.read_all(folder) if finding.answer]
 
 
 @dataclass(frozen=True)
@@ -258,8 +275,9 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
         check_notebook(job.notebook, job.given, job.source)
     with ExitStack() as stack:
         renderer = stack.enter_context(Renderer(site.build / "drawings")) if browser() else None
-        for job in jobs:
-            if not again and _is_current(job, site):
+        for job in sorted(jobs, key=lambda job: kind(read_notebook(job.notebook)) == LEDGER):  # after those it collects
+            record = site.record(job.notebook.stem)
+            if not again and record.outcome == "published" and record.made_from == _made_from(job, site):
                 print(f"{job.notebook.stem}: the page is up to date", file=stream, flush=True)
                 continue
             reason = _publish(job, site, renderer, stream)
@@ -267,14 +285,20 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
                 reason += f" Nothing was measured: {job.replay_reason}" if job.replay_reason else ""
                 site.record_failed(job.notebook.stem, reason)
                 print(f"{job.notebook.stem} is not published: {reason}", file=stream, flush=True)
-        site.write_front_page()
+        if site.is_scratch:
+            site.write_assets()
+        else:
+            site.write_front_page()
     return [site.record(job.notebook.stem) for job in jobs]
 
 
 def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
     try:
-        executed = execute(job.notebook, job.given, site.executed_path(job.notebook.stem), stream)
-        page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason, remark=job.remark)
+        name = job.notebook.stem
+        with replaced_folder(site.findings / name) as folder:
+            executed = execute(job.notebook, job.given, site.executed_path(name), stream, folder)
+            about = {"replay_reason": job.replay_reason, "remark": job.remark}
+            page = make_page(executed, site.folder, renderer, answers=_answers(folder), **about)
     except (WanbenchError, OSError) as error:
         return str(error)
     except Exception as error:  # a bug in one notebook must not stop the other pages
@@ -282,11 +306,6 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         return f"{type(error).__name__}: {error}"
     site.record_published(page, _made_from(job, site))
     return None
-
-
-def _is_current(job: Job, site: Site) -> bool:
-    record = site.record(job.notebook.stem)
-    return record.outcome == "published" and record.made_from == _made_from(job, site)
 
 
 def _made_from(job: Job, site: Site) -> str:

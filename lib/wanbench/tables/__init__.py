@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -67,8 +66,6 @@ def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
     extra = sorted(map(str, set().union(*rows) - set(declared.names)))
     if extra:
         raise ParameterError(f"table {name} has extra {', '.join(extra)}; allowed: {', '.join(declared.names)}.")
-    if not rows:
-        return _empty(name).copy()
     return pd.DataFrame(
         {
             column.name: column.check(pd.Series([row.get(column.name) for row in rows], dtype=object), name)
@@ -92,14 +89,7 @@ def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
         faults += [f"has extra {', '.join(extra)}"] if extra else []
         fault = " and ".join(faults) or "has a repeated column"
         raise ParameterError(f"table {name} {fault}; allowed: {', '.join(declared.names)}.")
-    if not len(frame):
-        return _empty(name).copy()
     return pd.DataFrame({column.name: column.check(frame[column.name], name) for column in declared.columns})
-
-
-@cache
-def _empty(name: str) -> pd.DataFrame:
-    return pd.DataFrame({column.name: pd.Series([], dtype=column.dtype) for column in table(name).columns})
 
 
 def write(name: str, frame: pd.DataFrame, folder) -> Path:

@@ -92,11 +92,11 @@ class Column:
         if wrong is not None:
             self._refuse(np.asarray(wrong, dtype=bool) & ~null, values, table)
         if self.type in ("count", "number"):
-            # checking the extremes is cheaper than comparing every value
-            if self.minimum is not None and _is_true(_smallest(typed) < self.minimum):
-                self._refuse((typed < self.minimum).fillna(False).astype(bool), values, table)
-            if self.maximum is not None and _is_true(_largest(typed) > self.maximum):
-                self._refuse((typed > self.maximum).fillna(False).astype(bool), values, table)
+            numbers = typed.to_numpy(dtype="float64", na_value=np.nan)
+            if self.minimum is not None:
+                self._refuse(numbers < self.minimum, values, table)
+            if self.maximum is not None:
+                self._refuse(numbers > self.maximum, values, table)
         if self.allowed:
             self._refuse(~null & ~typed.isin(self.allowed).to_numpy(), values, table)
         if typed.dtype != self.dtype:
@@ -135,20 +135,6 @@ class Table:
 
 def _is_counted(index: pd.Index) -> bool:
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None
-
-
-def _smallest(values: pd.Series):
-    plain = values.dtype == np.float64
-    return np.fmin.reduce(values.to_numpy()) if plain else values.array.min()
-
-
-def _largest(values: pd.Series):
-    plain = values.dtype == np.float64
-    return np.fmax.reduce(values.to_numpy()) if plain else values.array.max()
-
-
-def _is_true(compared) -> bool:
-    return compared is not pd.NA and bool(compared)
 
 
 def _with(values, null, nothing):

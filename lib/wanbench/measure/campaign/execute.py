@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tqdm import tqdm
-
 from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError, WanbenchError
 from wanbench.measure.labs.base import Lab
@@ -37,7 +35,6 @@ def measure(
     campaign: str,
     parameters: dict | None = None,
     retries: int = 2,
-    progress: bool = True,
     fresh: bool = False,
     retry_failed: bool = False,
     watched: Sequence = (),
@@ -81,9 +78,7 @@ def measure(
         the run.
     """
     check_number("retries", retries, 0, whole=True)
-    pairs = Counter((test.from_region, test.to_region) for test in plan.tests if not test.experiments)
-    if twice := [f"{a}->{b}" for (a, b), count in pairs.items() if count > 1]:
-        raise ParameterError(f"The plan tests {', '.join(twice)} more than once.")
+
     claimed = claim(
         data_folder,
         campaign=campaign,
@@ -94,15 +89,15 @@ def measure(
         retry_failed=retry_failed,
     )
     if isinstance(claimed, Run):
-        if progress and (failures := claimed.failures()):
+        if failures := claimed.failures():
             failed = f"{len(failures)} of {len(plan.tests)} tests failed"
             hint = "--retry-failed measures these again, --fresh measures all tests again"
             print(f"run {claimed.run_id} is finished, but {failed}; {hint}", file=sys.stderr, flush=True)
         return claimed
     with claimed as writer:
-        if progress and writer.before is not None:
+        if writer.before is not None:
             print(f"resuming run {writer.folder.name}", file=sys.stderr, flush=True)
-        session = _Session(plan, writer, retries, progress, watched, retry_failed)
+        session = _Session(plan, writer, retries, watched, retry_failed)
         if session.waiting():
             lab.agree_to(session.rest_of_plan(), campaign, writer.folder)
             try:
@@ -133,11 +128,8 @@ class _Outcome:
 class _Session:
     """One session of measuring, from opening the lab to closing it."""
 
-    def __init__(
-        self, plan: Plan, writer: RunWriter, retries: int, progress: bool, watched: Sequence, retry_failed: bool
-    ):
-        self.plan, self.writer, self.retries, self.show = plan, writer, retries, progress
-        self.watched = watched
+    def __init__(self, plan: Plan, writer: RunWriter, retries: int, watched: Sequence, retry_failed: bool):
+        self.plan, self.writer, self.retries, self.watched = plan, writer, retries, watched
         self.attempts: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
         self.done: set[str] = set()
@@ -199,7 +191,7 @@ class _Session:
         """Open the lab, run the waiting tests, and close it whatever happens."""
         signals = _Signals(self.news, self.interrupted)
         opened_at_utc = now_utc()
-        self.progress = Progress(len(self.plan.tests), done=len(self.done), failed=self.given_up, shown=self.show)
+        self.progress = Progress(len(self.plan.tests), done=len(self.done), failed=self.given_up)
         try:
             with lab:
                 signals.wait_for_the_loop()
@@ -389,20 +381,15 @@ _MAX_PAUSE_S = 60.0
 
 class Progress:
     """
-    Shows on stderr how many tests are done, failed and left, and the expected time left; nothing if not `shown`.
+    Prints to stderr how many tests are done, failed and left, and the expected time left.
 
-    If stderr is not a terminal, a line is printed after each tenth of the tests (but at most every 10 s), at the latest
+    A line is printed after each tenth of the tests (but at most every 10 s), at the latest when a test ends more than
     60 s after the last line, and at the end.
     """
 
-    def __init__(self, total: int, *, done: int = 0, failed: int = 0, shown: bool = True):
+    def __init__(self, total: int, *, done: int = 0, failed: int = 0):
         self.total, self.done, self.failed, self.left_s = total, done, failed, None
-        self._shown, self._bar = shown, None
-        self._said_at, self._said_over = time.monotonic(), done + failed
-        if shown and sys.stderr.isatty():
-            form = "{desc}{n_fmt}/{total_fmt} tests |{bar}| {elapsed}{postfix}"
-            self._bar = tqdm(total=total, initial=done, unit="test", file=sys.stderr, bar_format=form)
-        self._say_if_due()
+        self._printed_at, self._n_printed = time.monotonic(), done + failed
 
     def text(self) -> str:
         """Return the line to print: tests done, failed and left, and the expected time left."""
@@ -411,31 +398,19 @@ class Progress:
         return f"{self.done} of {self.total} tests done, {self.failed} failed, {left} left{time_left}"
 
     def update(self, *, done: int, failed: int, left_s: float | None) -> None:
-        """Show the numbers of tests done and failed; `left_s` is the expected time left."""
-        step = done - self.done
+        """Print a line if it is due; `left_s` is the expected time left."""
         self.done, self.failed, self.left_s = done, failed, left_s
-        if self._bar is not None:
-            time_left = "" if left_s is None else f"about {_duration(left_s)} left"
-            self._bar.set_postfix_str(", ".join(filter(None, [f"{failed} failed", time_left])), refresh=False)
-            self._bar.update(step)
-        self._say_if_due()
+        is_tenth = done + failed >= self._n_printed + max(self.total / 10, 1)
+        if time.monotonic() - self._printed_at >= (_MIN_PAUSE_S if is_tenth else _MAX_PAUSE_S):
+            self._print()
 
     def close(self) -> None:
-        """Show the final numbers."""
-        if self._bar is not None:
-            self._bar.close()
-        elif self._shown and self.done + self.failed != self._said_over:
-            self._say()
+        """Print the final numbers, unless the last line has them."""
+        if self.done + self.failed != self._n_printed:
+            self._print()
 
-    def _say_if_due(self):
-        if not self._shown or self._bar is not None:
-            return
-        is_tenth = self.done + self.failed >= self._said_over + max(self.total / 10, 1)
-        if time.monotonic() - self._said_at >= (_MIN_PAUSE_S if is_tenth else _MAX_PAUSE_S):
-            self._say()
-
-    def _say(self):
-        self._said_at, self._said_over = time.monotonic(), self.done + self.failed
+    def _print(self):
+        self._printed_at, self._n_printed = time.monotonic(), self.done + self.failed
         print(self.text(), file=sys.stderr, flush=True)
 
 

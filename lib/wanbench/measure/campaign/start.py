@@ -72,8 +72,7 @@ def run(
         Further options of this kind of lab (see its class): the `inventory` of "ssh"; `instance_type` and `budget_usd`
         of a cloud; a mapping for each cloud of "aws+gcp".
     parameters, sysctls, **options
-        `parameters`, `retries`, `progress`, `fresh`, `retry_failed`, `watched` as in `measure`; `sysctls` as in
-        `LocalLab`.
+        `parameters`, `retries`, `fresh`, `retry_failed`, `watched` as in `measure`; `sysctls` as in `LocalLab`.
 
     Raises
     ------

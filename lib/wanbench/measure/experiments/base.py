@@ -193,7 +193,7 @@ def reaching(host: Host, cluster: str | None) -> Host:
         return host
     if cluster not in host.clusters:
         there = ", ".join(host.clusters) or "none"
-        raise ExperimentError(f"{host.name} reaches no external cluster {cluster!r}; it reaches {there}")
+        raise ExperimentError(f"{host.name} cannot reach an external cluster {cluster!r}; it can reach {there}")
     return host.clusters[cluster].seen_from(host)
 
 

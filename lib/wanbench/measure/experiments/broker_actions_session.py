@@ -145,9 +145,6 @@ class ActionsSession(ConcurrentSession):
         """Return the rows of finished actions after which the cluster has not yet been seen healthy."""
         return [row for row in self.rows if row["done_at_s"] and row["number"] in self._before]
 
-    def _pause(self, lasts_s: float) -> None:
-        self._until(lambda: False, lasts_s)
-
     # Afterwards
 
     def _programs(self) -> Iterable[Program]:

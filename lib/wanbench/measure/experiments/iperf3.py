@@ -117,10 +117,6 @@ class Iperf3:
         """Return the port for one attempt at a test, derived from its stem."""
         return self.first_port + zlib.crc32(stem.encode()) % _PORTS
 
-    def server_command(self, address: str, port: int) -> list[str]:
-        """Return the server's command; the server ends after one test."""
-        return ["iperf3", "-s", "-1", "--forceflush", "-B", address, "-p", str(port)]
-
     def client_command(self, address: str, source_address: str, port: int) -> list[str]:
         connect_ms = str(round(self.connect_timeout_s * 1000))
         command = ["iperf3", "-J", "-c", address, "-B", source_address, "-p", str(port)]
@@ -147,7 +143,8 @@ class Iperf3:
         client takes too long, or iperf3 reports an error.
         """
         port = self.port(stem)
-        server = target.start(self.server_command(target.address, port))
+        one_test = ["iperf3", "-s", "-1", "--forceflush", "-B", target.address, "-p", str(port)]
+        server = target.start(one_test)
         files: list[RawFile] = []
         reason = None
         try:

@@ -134,12 +134,12 @@ class FaultSession(Session):
         self._regions = self._target_regions()
         nodes = [row["node_id"] for row in self._ask("cluster")["brokers"] if row["rack"] in self._regions]
         fault = settings.on(self.host, self._regions, nodes)
-        self._until(lambda: False, settings.before_s - (time.monotonic() - begun_s))
+        self._pause(settings.before_s - (time.monotonic() - begun_s))
         try:
             self._note("fault_at_s")
             fault.begin()
             self._note("fault_done_at_s")
-            self._until(lambda: False, settings.fault_s)
+            self._pause(settings.fault_s)
         finally:
             self._note("heal_at_s")
             try:

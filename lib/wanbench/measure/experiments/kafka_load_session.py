@@ -154,7 +154,7 @@ def consumer_arguments(
     Return the arguments of the consumer tool, which ends after the topic's records, or when none arrive for a while.
     """
     arguments = [*_common_arguments(load, bootstrap, topic, client_file), "--group", group]
-    arguments += ["--num-records", str(load.records_of_topic(topic_number(topic)))]
+    arguments += ["--num-records", str(load.records_of_topic(int(topic.rpartition("-")[2])))]
     arguments += ["--timeout", str(round(load.consumer_timeout_s * 1000))]
     arguments += ["--show-detailed-stats"] if load.consumer_windows else []
     settings = {"client.id": f"load-consumer-{number}", **dict(load.consumer_settings)}
@@ -186,11 +186,6 @@ def topic_name(stem: str, number: int) -> str:
     'load-0001-eu-us.1-0'
     """
     return f"load-{stem}-{number}"
-
-
-def topic_number(name: str) -> int:
-    """Return the number at the end of a topic name."""
-    return int(name.rpartition("-")[2])
 
 
 UNANSWERED = ("Unreachable", "Timeout")  # kinds of `AnswerError` without an answer from a broker
@@ -296,7 +291,7 @@ class LoadSession(ClientSession):
             if not self._until(lambda: all(map(_has_figures, self.producers)), load.start_timeout_s):
                 raise self._no_figures(self.producers, load.start_timeout_s)
             self.when_sending()
-            self._until(lambda: False, load.warmup_s + load.duration_s)
+            self._pause(load.warmup_s + load.duration_s)
             self.missing.append("summary lines and metrics of the producers: they were stopped on schedule")
             self._stop_producers(self.producers)
         else:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from wanbench.errors import CommandError, LabError, WanbenchError
 from wanbench.measure.kafka.programs import clock_echo, open_loop_consumer, open_loop_producer
-from wanbench.measure.labs.base import Host, Offset, nearest
+from wanbench.measure.labs.base import Host, Offset, clock_offset
 from wanbench.measure.labs.programs import program_command, put_whole
 from wanbench.runs import RawFile
 
@@ -158,7 +158,7 @@ class OpenLoopSession(ClientSession):
         for host in {host.name: host for host, _ in self.producing}.values():
             here_ns = self.start_ns + round(1e6 * self.offsets[host.name][0].offset_ms)
             self._put(host, "go", {"start_ns": here_ns})
-        self._until(lambda: False, began_s + LEAD_S - time.monotonic())
+        self._pause(began_s + LEAD_S - time.monotonic())
         self.when_sending()
 
     def _await_ends(self) -> None:
@@ -299,4 +299,4 @@ def exchange(source: Host, target: Host, folder: Path, experiment: str, stem: st
     stamps = [json.loads(line) for line in whole.splitlines()]
     if not stamps:
         raise ExperimentError(reason or f"the clock of {target.name} did not answer: {last_line(done)}", files)
-    return nearest(stamps), files
+    return clock_offset(stamps), files

@@ -188,6 +188,10 @@ class Session:
                 return False
             time.sleep(min(LOOK_S, left_s))
 
+    def _pause(self, lasts_s: float) -> None:
+        """Wait while reading new output; return early once the session is over."""
+        self._until(lambda: False, lasts_s)
+
     def _await(self, obstacle: Callable[[], str], timeout_s: float, late: str) -> None:
         """
         Wait until `obstacle` returns an empty text; on timeout raise ExperimentError with `late`, the time and the

@@ -179,11 +179,11 @@ class Access:
             if not self.user or self.password is None:
                 raise ParameterError(f"{self.protocol} needs a user and a password.")
             if any(not char.isprintable() for char in self.user):
-                raise ParameterError("the user's name has characters that cannot be printed.")
+                raise ParameterError("the user's name contains characters that cannot be printed.")
         elif self.mechanism or self.user or self.password:
-            raise ParameterError(f"{self.protocol} has no mechanism, user and password; SASL_SSL has.")
+            raise ParameterError(f"{self.protocol} takes no mechanism, user or password; SASL_SSL does.")
         if not self.protocol.endswith("SSL") and (self.authority_pem or self.identity_pem):
-            raise ParameterError(f"{self.protocol} has no certificates; SSL and SASL_SSL have.")
+            raise ParameterError(f"{self.protocol} takes no certificates; SSL and SASL_SSL do.")
 
     @property
     def label(self) -> str:
@@ -271,9 +271,6 @@ class ClientFiles:
             paths = [f"{scratch}/{self._name}{kind}" for kind in _KINDS]
             with suppress(LabError):  # a host that is gone has taken its folder along
                 host.run(["rm", "-f", "--", *paths], timeout_s=30, ok=None)
-
-    def __repr__(self):
-        return f"<client files for {self.bootstrap}: {self.access.label}>"
 
     def _once(self, client, host):
         with self._lock:

@@ -260,11 +260,7 @@ def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> di
     Raise ParameterError if a name or a parameter is invalid. Errors show no values, because they may be secret.
     """
     allowed = [name for name in inspect.signature(ExternalCluster).parameters if name not in ("lab", "name")]
-    if not isinstance(given, Mapping):
-        raise ParameterError(
-            f"external is a {type(given).__name__}; allowed: names of clusters, each with a mapping of "
-            f"{', '.join(allowed)}."
-        )
+
     clusters = {}
     for name, parameters in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wanbench.errors import ClusterError, CommandError, LabError
-from wanbench.measure.labs.base import Completed, Host, Process
+from wanbench.measure.labs.base import Completed, Process
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
@@ -84,7 +84,8 @@ def _last_error(lines):
 
 def check_free(placement: NodePlacement, metrics: bool) -> None:
     """Raise ClusterError, naming the port and the process, if a port is in use; a host without `ss` is not checked."""
-    taken = listening(placement.host)
+    done = placement.host.run(["ss", "-Hltnp"], timeout_s=30, ok=None)
+    taken = parsed(done.stdout.decode(errors="replace").splitlines())
     ports = [CLIENT_PORT, BROKER_PORT] * placement.is_broker + [METRICS_PORT] * metrics
     for port in ports + [CONTROLLER_PORT] * placement.is_controller:
         for address, by in taken.get(port, ()):
@@ -92,11 +93,6 @@ def check_free(placement: NodePlacement, metrics: bool) -> None:
                 raise ClusterError(
                     f"{placement.name} cannot start: port {port} of {placement.host.address} is in use by {by}."
                 )
-
-
-def listening(host: Host) -> dict[int, list[tuple[str, str]]]:
-    """Return the addresses and processes that listen on each port of a host."""
-    return parsed(host.run(["ss", "-Hltnp"], timeout_s=30, ok=None).stdout.decode(errors="replace").splitlines())
 
 
 def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:

@@ -92,9 +92,6 @@ class Security:
         """Return the entry in the manifest: JSON types, no secrets."""
         return {"kind": self.kind, "protocols": dict(self.protocols)}
 
-    def __repr__(self):
-        return f"<security {self.kind}: {self.protocols['CLIENT']} for clients>"
-
 
 class Tls(Security):
     """

@@ -128,7 +128,7 @@ class LocalLab(Lab):
         self.sysctls = {**SYSCTLS, **self.wanted_sysctls}
         numbers = range(self.hosts_per_region)
         self.hosts = {region: [LocalHost(self, region, number) for number in numbers] for region in self.regions}
-        self.cut_pairs: set[tuple[str, str]] = set()
+
         self.gateways: dict[str, float] = {}
         self._numbers = {region: number for number, region in enumerate(self.regions, 1)}
         self._link_lock, self._process_lock, self._processes = threading.Lock(), threading.Lock(), []
@@ -170,7 +170,7 @@ class LocalLab(Lab):
             for process in self._processes:
                 process.end_by(deadline)
         finally:
-            self._processes, self.cut_pairs, self.gateways = [], set(), {}
+            self._processes, self.gateways = [], {}
             self.links = self._links_at_first
             supervisor.close()
             if self._scratch:  # a supervisor that was killed could not remove it
@@ -319,10 +319,6 @@ class LocalLab(Lab):
             "lateness": self.lateness() if self.is_open else {},
         }
 
-    def __repr__(self):
-        state = "open" if self.is_open else "closed"
-        return f"<local lab, {state}: {len(self.regions)} regions, {len(self.links)} links>"
-
     @property
     def is_open(self) -> bool:
         """Whether commands can run."""
@@ -360,7 +356,6 @@ class LocalLab(Lab):
         with self._link_lock:
             self._check_pairs(pairs)
             self._ask("cut", pairs=self._numbered(pairs), is_cut=is_cut)
-            self.cut_pairs = self.cut_pairs | set(pairs) if is_cut else self.cut_pairs - set(pairs)
 
 
 def _copy(source, target):

@@ -15,8 +15,6 @@ from collections.abc import Callable
 
 from wanbench.errors import LabError
 
-_LONGEST_LINE_BYTES = 16_000_000
-
 
 class Client:
     """The lab's end of the socket pair. Thread-safe: one request at a time."""
@@ -70,7 +68,7 @@ class Server:
     """
 
     def __init__(self, end: socket.socket, verbs: dict[str, Callable]):
-        self._end, self._verbs, self._received, self._unsent = end, verbs, b"", b""
+        self._end, self._verbs, self._received = end, verbs, b""
         end.setblocking(False)
 
     def fileno(self) -> int:
@@ -84,7 +82,7 @@ class Server:
             return
         except OSError as error:
             raise EOFError(str(error)) from None
-        if not more or len(self._received) > _LONGEST_LINE_BYTES:
+        if not more:
             raise EOFError("the lab is gone")
         *lines, self._received = (self._received + more).split(b"\n")
         for line in filter(None, lines):

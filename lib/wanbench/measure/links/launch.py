@@ -113,36 +113,15 @@ class SupervisorProcess:
         return int(children[0])
 
 
-# The package that contains each program, on Debian and Ubuntu and on Fedora.
-PROGRAMS = {
-    "unshare": ("util-linux", "util-linux"),
-    "nsenter": ("util-linux", "util-linux"),
-    "setsid": ("util-linux", "util-linux"),
-    "mount": ("mount", "util-linux"),
-    "ip": ("iproute2", "iproute"),
-    "ping": ("iputils-ping", "iputils"),
-    "iperf3": ("iperf3", "iperf3"),
-}
-
-
-def missing_programs() -> str | None:
-    """Return a sentence that names the missing programs and how to install them; None if none is missing."""
-    missing = [program for program in PROGRAMS if shutil.which(program, path=search_path()) is None]
-    if not missing:
-        return None
-    debian, fedora = (" ".join(dict.fromkeys(PROGRAMS[program][k] for program in missing)) for k in (0, 1))
-    return (
-        f"programs are missing: {', '.join(missing)} (Debian, Ubuntu: apt-get install {debian}; "
-        f"Fedora: dnf install {fedora})."
-    )
+PROGRAMS = ("unshare", "nsenter", "setsid", "mount", "ip", "ping", "iperf3")
 
 
 def why_not() -> str | None:
     """Return a sentence that says why no local lab can be opened on this machine; None if one can."""
     if not sys.platform.startswith("linux"):
         return f"the local lab needs Linux (network namespaces); this is {sys.platform}."
-    if reason := missing_programs():
-        return reason
+    if missing := [program for program in PROGRAMS if shutil.which(program, path=search_path()) is None]:
+        return f"programs are missing: {', '.join(missing)}; `wanbench doctor` says how to install them."
     if not Path("/proc/self/task").is_dir() or not list(Path("/proc/self/task").glob("*/children")):
         return "the kernel does not list a process's children (CONFIG_PROC_CHILDREN), or /proc is not mounted."
     if reason := _trial("true"):

@@ -1,7 +1,8 @@
 """
 Compare the claims of a published source with recomputed and re-measured numbers.
 
-File `data/published/<source>.csv` lists the claims of a source, paraphrased, with their section. Each claim gets two
+File `data/published/claims/<source>.csv` lists the claims of a source, paraphrased, with their section; `articles.csv`
+says where each source was published. Each claim gets two
 verdicts: one from the source's own numbers (`compare` for a number, `judge` for a sentence), one from a re-run
 (`rules`). The two are never merged, because consistent arithmetic is not a measurement that agrees. Untested claims
 stay in the table and are marked so.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
+from html import escape
 from itertools import product
 from math import isfinite, nan
 from pathlib import Path
@@ -20,7 +22,8 @@ import pandas as pd
 
 from wanbench.checks import check_choice
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.folders import root
+from wanbench.files import replace_file
+from wanbench.folders import published_folder
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Result
 
@@ -39,6 +42,8 @@ METHODS = {
 ASSUMPTION = "What is published is what the source describes, and our run is a case of its claim"
 SETTING, NOT_HERE = "setting", "not here"
 RERUN = ("re-run", "both")
+# How a claim was tested in the end, for the ledger of all claims.
+ARITHMETIC, MEASURED, A_SETTING = "arithmetic checked", "measured again", "a setting"
 # How a claim can be tested, and the working that is shown until it is tested.
 WAYS = {
     "own numbers": "The source's own numbers agree with it or not.",
@@ -68,7 +73,6 @@ class Claim:
     says: str
     value: str
     unit: str
-    source: str
     page: str
     tested_by: str
     why: str = ""
@@ -88,7 +92,7 @@ class Claim:
         """
         The claimed number as text, with as many decimal places as are printed.
 
-        >>> [Claim("n", "", "", value, "", "", "", "").formatted for value in ("0.92", "2070", "-0.70")]
+        >>> [Claim("n", "", "", value, "", "", "").formatted for value in ("0.92", "2070", "-0.70")]
         ['0.92', '2,070', '-0.70']
         """
         return number(self.number, max(self.decimals, 0))
@@ -98,13 +102,50 @@ class Claim:
         """
         Half a unit of the last printed digit: any number within this distance rounds to the claimed one.
 
-        >>> [Claim("n", "", "", value, "", "", "", "").half_step for value in ("0.92", "2070", "1.3e2")]
+        >>> [Claim("n", "", "", value, "", "", "").half_step for value in ("0.92", "2070", "1.3e2")]
         [0.005, 0.5, 5.0]
         """
         return 0.5 * 10.0**-self.decimals
 
 
 COLUMNS = tuple(column.name for column in fields(Claim))
+
+
+@dataclass(frozen=True)
+class Article:
+    """Where a source was published: title, author and publisher, date and address ("" for what is not known)."""
+
+    title: str
+    by: str = ""
+    publisher: str = ""
+    date: str = ""
+    address: str = ""
+
+    def __str__(self) -> str:
+        about = [part for part in (self.by, self.publisher, self.date) if part]
+        return f"\u201c{self.title}\u201d" + "".join(f", {part}" for part in about) + "."
+
+    def _repr_html_(self) -> str:
+        title = f"\u201c{escape(self.title)}\u201d"
+        if self.address.startswith(("https://", "http://")):
+            title = f'<a href="{escape(self.address)}">{title}</a>'
+        return title + escape(str(self).removeprefix(f"\u201c{self.title}\u201d"))
+
+
+def read_articles() -> dict[str, Article]:
+    """Return where each source was published, by the name of its file of claims."""
+    rows = pd.read_csv(published_folder() / "articles.csv", dtype="str", keep_default_na=False)
+    return {row.pop("source"): Article(**row) for row in rows.to_dict("records")}
+
+
+def articles_on(page: str) -> list[Article]:
+    """Return the articles whose claims a page tests."""
+    folder = published_folder() / "claims"
+    return [
+        article
+        for source, article in read_articles().items()
+        if page in set(pd.read_csv(folder / f"{source}.csv").page)
+    ]
 
 
 @dataclass(repr=False)
@@ -114,6 +155,7 @@ class Audit(Result):
     source: str
     claims: dict[str, Claim]
     rows: dict[str, dict] = field(default_factory=dict)
+    article: Article | None = None
 
     TITLE = "Claims of the source"
 
@@ -222,7 +264,7 @@ class Audit(Result):
     def only(self, *names: str) -> Audit:
         """Return the audit of the named claims, in this order; ParameterError for an unknown name."""
         claims = {name: self._claim(name) for name in names}
-        return Audit(self.source, claims, {name: self.rows[name] for name in claims})
+        return Audit(self.source, claims, {name: self.rows[name] for name in claims}, self.article)
 
     def verdicts(self, kind: str) -> dict[str, int]:
         """
@@ -273,6 +315,7 @@ class Audit(Result):
     def formatted_table(self) -> pd.DataFrame:
         rows = [
             {
+                "Section": row.section,
                 "The source says": row.says,
                 "Claimed": self._claimed(row.claim),
                 "Recomputed": self._recomputed(row),
@@ -283,6 +326,28 @@ class Audit(Result):
             for row in self.table().itertuples(index=False)
         ]
         return pd.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        source = f"<p>Source: {self.article._repr_html_()}</p>" if self.article else ""
+        return source + super()._repr_html_()
+
+    def ledger_rows(self) -> pd.DataFrame:
+        """Return the rows of `formatted_table` with source, claim, page and how each was tested in the end."""
+        about = {name: (claim.page, self._kind(claim, self.rows[name])) for name, claim in self.claims.items()}
+        pages, kinds = zip(*about.values(), strict=True)
+        return self.formatted_table().assign(source=self.source, claim=list(about), page=pages, kind=kinds)
+
+    def save(self, folder: Path) -> None:
+        """Write `ledger_rows` to `claims.csv` among a page's findings, for the ledger of all claims."""
+        replace_file(Path(folder) / "claims.csv", self.ledger_rows().to_csv(index=False).encode())
+
+    @staticmethod
+    def _kind(claim: Claim, row: dict) -> str:
+        if row["rerun"] in VERDICTS:
+            return MEASURED
+        if row["own"] in VERDICTS:
+            return ARITHMETIC
+        return A_SETTING if claim.tested_by == SETTING else CANNOT if row["own"] == CANNOT else UNTESTED
 
     def _claimed(self, name: str) -> str:
         claim = self.claims[name]
@@ -311,12 +376,12 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     Read the claims of a source; all are untested.
 
     source: The name of its file in `folder`, without the ending ".csv".
-    folder: Default: `data/published`.
+    folder: Default: `data/published/claims`.
 
     Raises ParameterError: there is no such file.
     Raises RawDataError: the file lacks a column, repeats a claim, or has a value that is not a number.
     """
-    folder = Path(folder) if folder is not None else root() / "data" / "published"
+    folder = Path(folder) if folder is not None else published_folder() / "claims"
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))
     path = folder / f"{source}.csv"
     frame = pd.read_csv(path, dtype="str", keep_default_na=False)
@@ -334,4 +399,4 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
         if claim.tested_by not in WAYS:
             raise RawDataError(path, line, claim.tested_by, f"one of {', '.join(WAYS)}")
         claims[claim.claim] = claim
-    return Audit(source, claims)
+    return Audit(source, claims, article=read_articles().get(source))

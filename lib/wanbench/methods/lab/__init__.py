@@ -1,4 +1,4 @@
-"""Checks of the emulated lab: requested against delivered, drops, utilisation."""
+"""Checks of a lab: whether emulated links delivered what was requested, and how full links were."""
 
 from .network import network
 from .verdicts import Verdicts

@@ -1,4 +1,4 @@
-"""Verdicts on an emulated link: RTT, jitter, loss, rate, cuts and order, each requested against delivered."""
+"""Judge emulated links: requested against delivered RTT, jitter, loss and rate, cuts, and order of replies."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from wanbench.methods.result import exact_binomial, t_quantile
 from . import verdicts
 from .verdicts import Verdicts, answered, groups, judged, link_both_ways, link_of, or_unknown, row_of
 
+LEVEL = 0.99  # Level of all intervals here: 1 in 100 accurate links lies outside
 # Allowed error of an RTT: scheduling on two hosts and ping's three digits, plus 1 % of the request
-LEVEL = 0.99  # of all intervals here: 1 in 100 accurate links lies outside
 RTT_MS, RTT_SHARE = 1.0, 0.01
 # Allowed error of jitter: a standard deviation of some hundred dependent echoes is known to about a tenth
 JITTER_MS, JITTER_SHARE = 0.5, 0.1
 RATE_SHARE = 0.05  # Allowed error of a rate: TCP fills a link to within a few per cent
-CUT_MS = 100.0  # Allowed time from the command to the last reply: the time to start a command on a busy host
-CUT_BEFORE_S = 5.0  # Replies must arrive within this time before a cut, otherwise the silence after it proves nothing
+CUT_MS = 100.0  # Allowed time from the command to the last reply, as a busy host needs time to start a command
+CUT_BEFORE_S = 5.0  # Without replies in this time before a cut, missing replies after it are no evidence of the cut
 IP_BYTES = 20
 UDP_BYTES = 8
 TCP_HEADER_BYTES = 52  # IPv4 20, TCP 20, timestamps 12
@@ -33,13 +33,14 @@ FRAGMENT_BYTES = 1480  # IP payload of a packet of 1,500 bytes
 
 def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median") -> Verdicts:
     """
-    Judge the RTT of the echoes against the sum of the two one-way delays: within 1 ms + 1 % of the request.
+    Judge whether the RTT is within 1 ms + 1 % of the sum of both requested one-way delays.
 
-    Lost echoes and extra replies do not count.
+    Lost echoes and duplicate replies do not count.
 
-    statistic: "median", with an interval from order statistics (Hahn & Meeker 1991). Or "mean", for links with jitter,
-        which must not add delay: Student's interval, in which n echoes count as n (1 - r) / (1 + r), with r the lag-1
-        autocorrelation (Bartlett 1935). The verdict is then "outside" only if the whole interval is outside the limit,
+    echoes, links: The tables of those names.
+    statistic: "median", with an interval from order statistics (Hahn & Meeker 1991). Or "mean", to show that jitter
+        adds no delay, with Student's interval for n (1 - r) / (1 + r) echoes, where r is the lag-1 autocorrelation
+        (Bartlett 1935). The verdict on a mean is "outside" only if the whole interval is outside the limit, and
         "unknown" if only the estimate is.
     """
     mean = check_choice("statistic", statistic, ("median", "mean")) == "mean"
@@ -61,11 +62,12 @@ def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median")
 
 def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Standard deviation of the RTT against the root of the sum of squares of both directions: within 0.5 ms + 10 %.
+    Judge whether the standard deviation of the RTT is within 0.5 ms + 10 % of the request.
 
-    The interval is that of a standard deviation of normal values (chi-square). Jitter is autocorrelated, so n echoes
-    count as n (1 - r^2) / (1 + r^2), with r the lag-1 autocorrelation (Bartlett 1935). The verdict is "outside" only if
-    the whole interval is, and "unknown" if only the estimate is.
+    The request is the root of the sum of the squared jitters of both directions. The interval is the chi-square
+    interval of a standard deviation of normal values. Jitter is autocorrelated, so n echoes count as
+    n (1 - r^2) / (1 + r^2), where r is the lag-1 autocorrelation (Bartlett 1935). The verdict is "outside" only if the
+    whole interval is outside the limit, and "unknown" if only the estimate is.
     """
 
     def judge(values, there, back):
@@ -79,7 +81,12 @@ def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 
 def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callable[..., dict]) -> Verdicts:
-    """Return a row per direction with at least `minimum` answered echoes; `judge` takes their RTTs and both links."""
+    """
+    Make a row per direction.
+
+    minimum: Number of answered echoes that a verdict needs.
+    judge: Takes their RTTs and the links of both directions, and returns columns of the row.
+    """
     few = "no echo was answered" if minimum == 1 else "fewer than two echoes were answered"
     rows = []
     for key, group in groups("echoes", echoes):
@@ -93,7 +100,7 @@ def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callab
 
 
 def _if_clear(row: dict, n: float) -> dict:
-    """Return the row; "unknown" if the estimate is outside the limit but not its whole interval."""
+    """Return the row, with verdict "unknown" if the estimate but not its whole interval is outside the limit."""
     note = f"equivalent to {n:.0f} independent echoes"
     low, high = row["requested"] - row["allowed"], row["requested"] + row["allowed"]
     if row["verdict"] == verdicts.OUTSIDE and row["low"] <= high and row["high"] >= low:
@@ -103,10 +110,12 @@ def _if_clear(row: dict, n: float) -> dict:
 
 def effective_n(values: np.ndarray, of: str = "variance") -> float:
     """
-    Effective number of independent values, from the autocorrelation r of neighbours: n (1 - r^2) / (1 + r^2) for a
-    variance, n (1 - r) / (1 + r) for a mean.
+    Return the effective number of independent values, from the lag-1 autocorrelation r.
 
-    At least 2, and at most n: a negative r counts as 0.
+    It is n (1 - r^2) / (1 + r^2) for a variance and n (1 - r) / (1 + r) for a mean, and at least 2; a negative r counts
+    as 0.
+
+    of: "variance" or "mean".
 
     >>> effective_n(np.array([1.0, 2.0, 1.0, 2.0, 1.5])) <= 5
     True
@@ -120,10 +129,10 @@ def effective_n(values: np.ndarray, of: str = "variance") -> float:
 
 def loss(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge the share of echoes lost against 1 - (1 - loss forward)(1 - loss back).
+    Judge whether the request lies inside the 99 % interval of the share of lost echoes (Clopper & Pearson 1934).
 
-    Within the limit if the request lies inside the exact binomial interval (Clopper & Pearson 1934) of the measured
-    share; at the level 99 %, about 1 in 100 accurate links lies outside. A request of 0 allows no loss.
+    The request is 1 - (1 - loss forward)(1 - loss back). About 1 in 100 accurate links is outside by chance. A request
+    of 0 allows no loss.
     """
     rows = []
     for key, group in groups("echoes", echoes):
@@ -142,11 +151,11 @@ def loss(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Median rate at the receiver, headers included, against the rate limit of the sending direction: within 5 %.
+    Judge whether the median rate at the receiver, headers included, is within 5 % of the link's rate limit.
 
-    A link's limit counts whole packets, iperf3 counts payload. So each transfer's throughput is scaled by (payload +
-    headers) / payload: 52 bytes per TCP segment (IPv4, TCP, timestamps), 28 per UDP datagram and 20 more for each
-    further fragment. Directions without a limit have no row.
+    A link's limit applies to whole packets, but iperf3 counts payload. So the throughput of each transfer is multiplied
+    by (payload + headers) / payload, with headers of 52 bytes per TCP segment (IPv4, TCP, timestamps), and of 28 bytes
+    per UDP datagram and 20 more for each further fragment. Directions without a rate limit have no row.
     """
     rows = []
     for key, group in groups("transfers", verdicts.by_sender(transfers[transfers.throughput_bps.notna()])):
@@ -166,7 +175,7 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 
 def _wire_bps(row) -> float:
-    """Compute the throughput with headers; NaN where the payload per packet is not known."""
+    """Compute the throughput of a transfer with headers; NaN if the payload per packet is unknown."""
     udp = row.protocol == "UDP"
     payload = row.block_bytes if udp else row.mss_bytes
     if pd.isna(payload) or payload <= 0:
@@ -179,14 +188,14 @@ def _wire_bps(row) -> float:
 
 def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
     """
-    Judge the time from the command that cut a link to the last reply seen before it was healed: within 100 ms.
+    Judge whether the last reply came within 100 ms of the command that cut a link.
 
-    "unknown" unless replies arrived in the 5 s before the cut, no more than 100 ms apart (median), and an echo was lost
-    after it: otherwise the silence proves nothing.
+    The verdict is "unknown" unless replies arrived in the 5 s before the cut, at most 100 ms apart (median), and an
+    echo was lost after it: otherwise missing replies are no evidence of the cut.
 
-    echoes: Table of this name, with `received_at_s` (ping -D).
+    echoes: The table of this name, with `received_at_s` (ping -D).
     cuts: One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s (null:
-        never).
+        never healed).
     """
     rows = []
     for event in cuts.itertuples(index=False):
@@ -215,12 +224,12 @@ def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
 
 def order(echoes: pd.DataFrame) -> Verdicts:
     """
-    Number of replies that overtook the reply to an earlier echo, on links whose delay became shorter: none may.
+    Judge whether replies stayed in order on links whose delay became shorter: no reply may overtake an earlier one.
 
-    "unknown" unless the last tenth of the RTTs is shorter than the first tenth by more than the mean time between
-    replies: otherwise no echo could overtake another.
+    The verdict is "unknown" unless the last tenth of the RTTs is shorter than the first tenth by more than the mean
+    time between replies: otherwise no reply could overtake another.
 
-    echoes: Table of this name, with `received_at_s` (ping -D).
+    echoes: The table of this name, with `received_at_s` (ping -D).
     """
     rows = []
     for key, group in groups("echoes", echoes):
@@ -237,7 +246,12 @@ def order(echoes: pd.DataFrame) -> Verdicts:
 
 
 def _lost_between(group: pd.DataFrame, replies: pd.DataFrame, last: float, after: np.ndarray) -> int:
-    """Lost echoes with a sequence number after the last reply of the cut, before the first one after it."""
+    """
+    Count the echoes that a cut lost.
+
+    last: Unix time of the last reply before the link was healed.
+    after: Unix times of the replies after it was healed.
+    """
     seen = replies[replies.received_at_s <= last].sequence
     resumed = replies[replies.received_at_s >= after[0]].sequence if len(after) else pd.Series(dtype="int64")
     start = seen.max() if len(seen) else -1

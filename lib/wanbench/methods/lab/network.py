@@ -11,10 +11,11 @@ from wanbench.formatting import count, number
 
 def network(lab: Mapping) -> Finding:
     """
-    State which network a run measured, emulated links or the real one, from the lab's entry in its manifest
-    (`Run.lab`).
+    Return a finding that states which network a run measured: emulated links or the real one.
 
-    Returns a finding named "network"; `n` is the number of emulated links, or of hosts.
+    Its `n` is the number of emulated links, or of hosts.
+
+    lab: The lab's entry in the run's manifest (`Run.lab`).
     """
     check_kind("lab", lab, Mapping)
     links, hosts = lab.get("links") or [], lab.get("hosts") or []

@@ -1,4 +1,4 @@
-"""Link utilisation, window by window: "never at capacity" as a measured statement."""
+"""Measure link utilisation in short windows, to test whether links were ever at capacity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wanbench.methods.result import Estimate, Result
 
 KEY = ["run_id", "test_id", "attempt"]
 LINK = [*KEY, "link_from", "link_to"]
-# A link is at capacity in a window from this share of its rate on: shapers keep a rate to within some per cent
+# A link is at capacity in a window if it carries this share of its rate; shapers keep a rate to within some per cent
 AT_CAPACITY = 0.95
 METHOD = "bits delivered, and lost after they had used the link's rate, between two readings of its counters"
 ASSUMPTION = "A burst shorter than a window shows only in the drops and the backlog of the queue"
@@ -24,24 +24,26 @@ COLUMNS = [
     *LINK, "start_s", "end_s", "rate_bps", "carried_bps", "utilisation", "packets_per_s", "packets_sent",
     "packets_queue_dropped", "bytes_backlog",
 ]  # fmt: skip
-# Metrics of a circuit's load (of an operator, Direct Connect, VPN), and whether each is inbound, as seen from the end
-# that reports it
+# Names of metrics of a circuit's load (of an operator, Direct Connect or VPN), and whether each counts the inbound
+# traffic of the reporting end
 WAYS = dict.fromkeys(("in", "ConnectionBpsIngress", "TunnelDataIn"), True)
 WAYS |= dict.fromkeys(("out", "ConnectionBpsEgress", "TunnelDataOut"), False)
-HERE = "here"  # The end of the circuit that reports
+HERE = "here"  # The reporting end of a circuit
 
 
 def windows(samples: pd.DataFrame) -> pd.DataFrame:
     """
     Compute the traffic of each link between consecutive samples.
 
+    samples: Table link_samples.
+
     Returns DataFrame: run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps,
         utilisation (NaN without a rate, or if it was changed within the window), packets_per_s (delivered),
-        packets_sent and packets_queue_dropped in the window, bytes_backlog (at its end). A window over which counters
-        fall (another lab) is left out.
+        packets_sent and packets_queue_dropped in the window, bytes_backlog (at its end). A window in which counters
+        decrease is left out: a new lab was opened.
     """
     rows = samples.sort_values("at_s", kind="stable")
-    # A lost packet has used the link's rate, as it is lost behind the queue.
+    # A lost packet has used the link's rate, as packets are lost after the queue.
     rows = rows.assign(used=rows.bytes_delivered.astype(float) + rows.bytes_lost.astype(float).fillna(0.0))
     counted = ["packets_sent", "packets_delivered", "packets_queue_dropped", "used"]
     before = rows.groupby(LINK, dropna=False)[["at_s", "rate_bps", *counted]].shift()
@@ -63,13 +65,13 @@ def windows(samples: pd.DataFrame) -> pd.DataFrame:
 @dataclass(frozen=True, repr=False)
 class Capacity(Result):
     """
-    Whether links were ever at their capacity.
+    The utilisation of links, and whether they were ever at capacity.
 
     links: Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
         share_at_capacity (of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (time to send the bytes
-        queued at a sample), longest_backlog_s (longest time in which every sample found some). Unknown values are NaN,
-        such as the queues of a circuit.
-    is_circuit: Whether the numbers come from the operator of circuits rather than from the lab's counters.
+        queued at a sample), longest_backlog_s (longest time in which every sample had queued bytes). Unknown values,
+        such as the queues of a circuit, are NaN.
+    is_circuit: Whether the numbers come from the operator of a circuit, not from the lab's counters.
     """
 
     links: pd.DataFrame
@@ -131,9 +133,11 @@ def _packets(counts):
 
 def capacity(samples: pd.DataFrame) -> Capacity:
     """
-    Judge every link of every test that has a rate and at least two samples.
+    Compute the utilisation of every link of every test, if the link has a rate and at least two samples.
 
-    Raises MissingDataError: there are no samples: the network is real.
+    samples: Table link_samples.
+
+    Raises MissingDataError: there are no samples, as on a real network.
     Raises ParameterError: no link has a rate and two samples.
     """
     if samples.empty:
@@ -146,7 +150,7 @@ def capacity(samples: pd.DataFrame) -> Capacity:
 
 
 def by_link(loads: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `Capacity.links` for windows with a utilisation, by the columns of `LINK`; without backlogs."""
+    """Summarise windows with a utilisation: the columns of `Capacity.links` except backlogs, indexed by `LINK`."""
     loads = loads.assign(window_s=loads.end_s - loads.start_s, is_full=loads.utilisation >= AT_CAPACITY)
     groups = loads.groupby(LINK, dropna=False)
     table = groups.agg(
@@ -165,12 +169,12 @@ def by_link(loads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _backlogs(samples):
-    """Per test and link: the largest backlog in time, and the longest period in which every sample found one."""
+    """Return per test and link the largest backlog in ms, and the longest period with a backlog in every sample."""
     rows = samples.sort_values([*LINK, "at_s"], kind="stable")
     waits_ms = 8000 * rows.bytes_backlog.astype(float) / rows.rate_bps
     waiting = rows.bytes_backlog.fillna(0).gt(0)
     keys = [rows[name] for name in LINK]
-    # A stretch is a run of samples that all found bytes waiting, or all none; `waiting` selects the former.
+    # A stretch is a series of samples that all have queued bytes, or all have none; `waiting` selects the former.
     stretch = (waiting != waiting.groupby(keys, dropna=False).shift()).cumsum()
     stretches = rows[waiting].groupby([*(key[waiting] for key in keys), stretch[waiting].rename("n")], dropna=False)
     longest_s = (stretches.at_s.max() - stretches.at_s.min()).groupby(level=LINK, dropna=False).max()
@@ -180,13 +184,15 @@ def _backlogs(samples):
 
 def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
     """
-    Compute the packets per second that a region received (rx) and sent (tx) over time, summed over its links.
+    Compute the packets per second delivered to (rx) and from (tx) a region over time, summed over its links.
 
-    They are counted on the links, packet by packet as on the wire. A host's devices count fewer, because large packets
-    are segmented later (offload).
+    Packets are counted on the links, as on the wire. Counters of a host's network devices are smaller, because large
+    packets are segmented later (offload).
 
-    region: For example the brokers' region.
-    Returns DataFrame: run_id, test_id, attempt, start_s, end_s, rx_packets_per_s, tx_packets_per_s: packets delivered.
+    samples: Table link_samples.
+    region: Such as the brokers' region.
+
+    Returns DataFrame: run_id, test_id, attempt, start_s, end_s, rx_packets_per_s, tx_packets_per_s.
     """
     loads = windows(samples)
     ways = {"rx_packets_per_s": loads.link_to == region, "tx_packets_per_s": loads.link_from == region}
@@ -202,17 +208,18 @@ def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
 
 def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     """
-    Compute the throughput of iperf3 during a test, over time: payload of all its streams, without headers.
+    Compute the payload throughput of iperf3 over time during tests, summed over all streams.
 
     transfers, intervals: The tables of those names.
-    Returns DataFrame: run_id, test_id, attempt, start_s, end_s (Unix s, by the client's clock, which gives whole
-        seconds), background_bps. Transfers without a start time are left out.
+
+    Returns DataFrame: run_id, test_id, attempt, start_s, end_s (Unix s by the client's clock; iperf3 reports its start
+        in whole seconds), background_bps. Transfers without a start time are left out.
     """
     one = ["source_file", "direction"]
     began = transfers[transfers.started_at_utc.notna()].drop_duplicates(one)[[*one, "started_at_utc"]]
     rows = intervals.merge(began, on=one)
     began_s = (rows.started_at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-    # iperf3 restarts the count of seconds at 0 after the intervals that it omits.
+    # iperf3 counts seconds from 0 again after the omitted intervals.
     omitted_s = rows.end_s.where(rows.omitted).groupby(rows.source_file).transform("max").fillna(0.0)
     offset_s = began_s + omitted_s.where(~rows.omitted, 0.0)
     rows = rows.assign(start_s=rows.start_s + offset_s, end_s=rows.end_s + offset_s)
@@ -224,11 +231,13 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame
 
 def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> pd.DataFrame:
     """
-    Compute the load of each direction of each circuit, interval by interval, in the columns of `windows`.
+    Compute the load of each circuit and direction in each interval, with the columns of `windows`.
 
-    `metrics` has rows of `importers.read_circuit`, or those of Direct Connect and VPN tunnels that were fetched from
-    CloudWatch. `capacity_bps` is that of every circuit whose rows do not state it. link_from and link_to are the
-    circuit's name and "here"; carried_bps and rate_bps are NaN if only a percentage is known.
+    link_from and link_to are the circuit's name and "here", or the reverse; carried_bps and rate_bps are NaN if only a
+    percentage is known.
+
+    metrics: Rows of `importers.read_circuit`, or of Direct Connect and VPN tunnels as fetched from CloudWatch.
+    capacity_bps: The capacity of all circuits whose rows do not state it.
 
     Raises MissingDataError: no row is about a circuit, or none states the length of its interval.
     """
@@ -243,7 +252,7 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
     stated = stated.drop_duplicates(["subject", "at_utc"])[["subject", "at_utc", "value"]]
     rows = rows.merge(stated.rename(columns={"value": "rate_bps"}), on=["subject", "at_utc"], how="left")
     rate_bps = rows.rate_bps.fillna(nan if capacity_bps is None else capacity_bps)
-    # A tunnel counts the bytes of an interval; other circuits report bits per second.
+    # Metrics of a tunnel are bytes per interval, those of other circuits bit/s or per cent.
     to_bps = np.where(rows.unit == "bytes", 8 / rows.interval_s, np.where(rows.unit == "bit/s", 1.0, nan))
     carried_bps = rows.value * to_bps
     percent = rows.unit == "%"
@@ -265,9 +274,11 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
 
 def circuit_capacity(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> Capacity:
     """
-    Tell whether circuits were ever at their capacity, judged by means over their intervals.
+    Compute the utilisation of circuits, and whether they were ever at capacity, by means over their intervals.
 
-    Parameters and errors are those of `circuit_windows`; MissingDataError also if no capacity is known.
+    metrics, capacity_bps: As in `circuit_windows`.
+
+    Raises MissingDataError: as in `circuit_windows`, or if no capacity is known.
     """
     windows = circuit_windows(metrics, capacity_bps=capacity_bps)
     loads = windows[windows.utilisation.notna()]

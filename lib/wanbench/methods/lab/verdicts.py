@@ -1,4 +1,4 @@
-"""Requested against delivered: a verdict per link and quantity."""
+"""Verdicts on links: whether each delivered what was requested, per quantity."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOW
 
 class Verdicts(RowsResult):
     """
-    Requested and delivered values of links, and whether they agree within the stated limit.
+    Requested and delivered values of links, and whether they agree within a limit.
 
     rows: One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low,
-        high, level, error (delivered less requested), allowed, limit (as text), n, verdict and note. `verdict` is
-        "within", "outside", or "unknown" if the data cannot tell; `note` says why.
+        high, level, error (delivered less requested), allowed (the largest allowed error), limit (as text), n, verdict
+        ("within", "outside", or "unknown" if the data do not suffice), note.
     """
 
     @classmethod
     def of(cls, rows: list[dict]) -> Verdicts:
-        """Verdicts from rows as `row_of` makes them."""
+        """Make verdicts from rows of `row_of`."""
         return cls(pd.DataFrame(rows, columns=COLUMNS))
 
     @classmethod
     def join(cls, *parts: Verdicts) -> Verdicts:
-        """Several verdicts as one."""
+        """Combine several sets of verdicts."""
         filled = [part.rows for part in parts if len(part.rows)]
         return cls(pd.concat(filled, ignore_index=True)) if filled else cls.of([])
 
@@ -77,9 +77,9 @@ class Verdicts(RowsResult):
 
     def summary(self) -> pd.DataFrame:
         """
-        Per quantity the number of links within, outside and unknown, the limit, and the worst link.
+        Return a row per quantity: the number of links within, outside and unknown, the limit, and the worst link.
 
-        The worst link is the one with the largest error relative to its allowed error.
+        The worst link has the largest error relative to the allowed error.
         """
         rows = []
         for measured, group in self.rows.groupby("quantity", sort=False):
@@ -96,7 +96,7 @@ class Verdicts(RowsResult):
         return pd.DataFrame(rows)
 
     def findings(self, page: str = "") -> list[Finding]:
-        """One finding per quantity, named "calibration-rtt" and so on: how many links are within the limit."""
+        """Return a finding per quantity, named such as "calibration-rtt": how many links are within the limit."""
         return [_finding(row, page) for row in self.summary().itertuples(index=False)]
 
     def formatted_table(self) -> pd.DataFrame:
@@ -119,7 +119,7 @@ class Verdicts(RowsResult):
         return pd.DataFrame(rows)
 
     def figure(self) -> go.Figure:
-        """Error of each link against its request, a panel per quantity, with intervals and the allowed band."""
+        """Draw the error of each link against its request, in a panel per quantity, with intervals and allowed band."""
         rows = self.rows
         names = [name for name in PANELS if (rows.quantity == name).any()]
         if not names:
@@ -148,8 +148,8 @@ class Verdicts(RowsResult):
             title="Requested against delivered",
             subtitle=f"One point per link: delivered less requested. Shaded: the allowed error ({limits}).{bars}",
             alt=f"Errors of emulated links against what was requested: {counts}.",
-            caption=f"What the links delivered, less what was requested of them ({counts}). "
-            "Loss has no band: its verdict is whether the interval holds an error of zero.",
+            caption=f"What the links delivered, less what was requested ({counts}). "
+            "Loss has no band: a link is within the limit if its interval contains an error of zero.",
             table=rows,
             headroom_px=theme.PANEL_TITLES_PX,
         )
@@ -180,7 +180,7 @@ def _finding(row, page: str) -> Finding:
 
 
 def groups(table: str, frame: pd.DataFrame) -> Iterable[tuple[tuple[str, str, str], pd.DataFrame]]:
-    """Run, ends and rows of each direction of a link."""
+    """Group a table by `LINK_KEY`: the rows of each run and direction of a link."""
     return check_columns(table, frame, LINK_KEY).groupby(LINK_KEY, dropna=False, sort=True)
 
 
@@ -190,7 +190,7 @@ def matching(frame: pd.DataFrame, key: tuple[str, str, str]) -> pd.DataFrame:
 
 
 def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
-    """Return the link of one run and direction, or None; ParameterError if there are two."""
+    """Return the link of one run and direction, or None; ParameterError if there are several."""
     rows = matching(check_columns("links", links, LINK_KEY), key)
     if len(rows) > 1:
         run_id, start, end = key
@@ -206,7 +206,7 @@ def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]):
 
 
 def by_sender(transfers: pd.DataFrame) -> pd.DataFrame:
-    """Transfers of known direction, from_region and to_region as the data flowed (iperf3 can send in reverse)."""
+    """Return transfers of known direction, with from_region the sender of the data (iperf3 can send in reverse)."""
     rows = transfers[transfers.direction.notna()]
     forward = rows.direction == "forward"
     return rows.assign(
@@ -216,7 +216,7 @@ def by_sender(transfers: pd.DataFrame) -> pd.DataFrame:
 
 
 def answered(echoes: pd.DataFrame) -> pd.DataFrame:
-    """Select echoes with a reply, each once."""
+    """Return the echoes with a reply, without duplicate replies."""
     return echoes[echoes.rtt_ms.notna() & ~echoes.duplicate.astype(bool) & ~echoes.lost.astype(bool)]
 
 
@@ -228,7 +228,11 @@ def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
 
 
 def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
-    """The columns of a row that a measurement fills; without an allowed error, the request must lie in the interval."""
+    """
+    Return the columns of a row that depend on the measurement.
+
+    allowed: The largest allowed error; NaN: the request must lie in the interval.
+    """
     error = delivered - requested
     within = low <= requested <= high if isnan(allowed) else abs(error) <= allowed
     verdict = WITHIN if within else OUTSIDE
@@ -237,7 +241,7 @@ def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
 
 
 def or_unknown(row: dict, request, reason: str) -> dict:
-    """Return the row, with the reason if it has no verdict."""
+    """Return the row; if it has no verdict, add the reason: `reason`, or that the request is not known."""
     if row["verdict"] == UNKNOWN and not row["note"]:
         row["note"] = "the tables do not say what was requested" if request is None else reason
     return row
@@ -285,7 +289,7 @@ def _panel(figure: go.Figure, part: pd.DataFrame, name: str, at: dict, shown: se
 
 
 def _band(figure: go.Figure, x: pd.Series, allowed: pd.Series, at: dict, *, one_sided: bool) -> None:
-    """Return the allowed error over the requests, as a shaded area."""
+    """Draw the allowed error over the requests as a shaded area."""
     edges = pd.DataFrame({"x": x, "allowed": allowed}).dropna().drop_duplicates("x").sort_values("x")
     left, right = edges.x.iloc[0], edges.x.iloc[-1]
     if left == right or one_sided:

@@ -1,1 +1,1 @@
-"""Tails of latencies: a distribution with its quantiles, and intervals from order statistics."""
+"""Tails of latencies: distributions with their quantiles, and intervals from order statistics."""

@@ -1,12 +1,14 @@
 """
-One distribution of latencies, and its quantiles with intervals.
+A distribution of latencies, and its quantiles with intervals.
 
-A quantile is the smallest latency that a share q of the records does not exceed. A lost record, which never arrived,
-exceeds every latency. The naive interval takes order statistics of independent values. The main one takes them with the
-effective number of values: it follows from how much the share beyond a latency varies from run to run or, within one
-run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). This number is the
-minimum over all latencies from the quantile on, because bursts may lie beyond the quantile without affecting it. The
-upper end is open if one burst holds too many of the records beyond the quantile.
+A quantile is the smallest latency that a share q of the records does not exceed. A lost record (one that never arrived)
+exceeds every latency.
+
+The naive interval uses order statistics of n independent values. The main interval uses the effective number of values
+instead of n. It is computed from how much the share of records beyond a latency varies from run to run or, within one
+run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). The smallest effective
+number over all latencies from the quantile to the end of the interval counts, because bursts may lie beyond the
+quantile. The upper end is open if one burst contains too many of the records beyond the quantile.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.time import series
 
-STRETCHES = 1_000  # Number of stretches of a long run: each is short enough to separate one burst from the next.
-MIN_IN_STRETCH = 10  # Minimum number of records in a stretch: a shorter stretch could not hold a burst.
+STRETCHES = 1_000  # Maximum number of stretches of a run; each is then short enough to separate bursts.
+MIN_IN_STRETCH = 10  # Minimum number of records in a stretch; a shorter stretch could not contain a burst.
 # Number of periods of a run whose differences give the design effect: enough for t to be near the normal, and few
 # enough for a period to be longer than most bursts.
 SPELLS = 30
-MIN_SPELLS = 10  # With fewer periods the test of `CLUSTERED_P` has no power, so the design effect always counts.
-# Records count as independent unless the scatter between periods has a p-value below this. Without this test the noise
-# of the design effect would widen the intervals of independent records by a third.
+MIN_SPELLS = 10  # With fewer periods the test with `CLUSTERED_P` has no power, so the design effect always counts.
+# Records count as independent unless the test for scatter between periods has a p-value below this. Without this test,
+# the noise of the design effect would widen the intervals of independent records by a third.
 CLUSTERED_P = 0.05
 # A stretch belongs to a burst if it holds at least two records, and the probability of that many independent records in
 # it is below this.
@@ -45,11 +47,11 @@ BURST_P = 1e-3
 @dataclass(frozen=True)
 class Parts:
     """
-    A sample divided into stretches of time, whose differences show how dependent its records are.
+    A sample divided into stretches of time; differences between stretches show how dependent the records are.
 
-    run: The number of the run of each stretch, from 0; stretches are in order of run and time.
-    sizes: Records in each.
-    below: The number of records of each stretch with at most a latency; one that can be pickled.
+    run: The number of each stretch's run, from 0; stretches are in order of run and time.
+    sizes: The number of records in each stretch.
+    below: Function of a latency in ms: the number of records of each stretch that do not exceed it. Can be pickled.
     """
 
     run: np.ndarray = field(repr=False)
@@ -62,7 +64,7 @@ class Parts:
 
     @property
     def kind(self) -> str:
-        """The unit of replication: "runs", which are independent of each other, or "stretches of time"."""
+        """The unit of replication: "runs", or "stretches of time" of a single run."""
         return "runs" if self.n_runs > 1 else "stretches of time"
 
     def beyond(self, x: float) -> np.ndarray:
@@ -71,9 +73,9 @@ class Parts:
 
     def design_effect(self, x: float, level: float = 0.95) -> float:
         """
-        Return the number of records that carry as much information as one independent record, from 1.
+        Return how many records carry as much information as one independent record; at least 1.
 
-        It includes the widening for few units: t at this level in place of the normal.
+        The result includes the factor by which few units widen an interval at this level: t instead of normal.
         """
         unit = self.run if self.n_runs > 1 else np.arange(len(self.sizes)) * SPELLS // len(self.sizes)
         unit = np.unique(unit, return_inverse=True)[1]
@@ -95,19 +97,21 @@ class Parts:
 
     def bursts(self, x: float) -> np.ndarray:
         """
-        The number of records beyond a latency in each burst: adjacent stretches with more than expected by chance.
+        Return the number of records beyond a latency in each burst.
+
+        A burst is a series of adjacent stretches with more such records than expected by chance.
         """
         beyond = self.beyond(x)
         expected = self.sizes * beyond.sum() / self.sizes.sum()
         hot = beyond > np.maximum(stats.poisson.isf(BURST_P, expected), 1)
-        # a burst goes on in the next stretch of the same run
+        # A burst continues in the next stretch of the same run.
         goes_on = np.concatenate([[False], hot[:-1] & (self.run[1:] == self.run[:-1])])
         return np.bincount(np.cumsum(hot & ~goes_on)[hot], weights=beyond[hot])[1:]
 
 
 def equal_bursts(bursts: np.ndarray) -> float:
     """
-    Return the effective number of bursts: how many equal ones would give the same variance of the total.
+    Return the effective number of bursts: as many bursts of equal size have the same variance of their total.
 
     >>> equal_bursts(np.array([5.0, 5.0])), round(equal_bursts(np.array([20.0, 3.0, 3.0])), 2)
     (2.0, 1.62)
@@ -116,7 +120,7 @@ def equal_bursts(bursts: np.ndarray) -> float:
 
 
 def _as_by_chance(standardised: np.ndarray) -> bool:
-    """Whether counts vary, and are autocorrelated, no more than those of independent records."""
+    """Return whether counts vary, and are autocorrelated, no more than counts of independent records."""
     squares, n = float(standardised @ standardised), len(standardised)
     autocorrelation = float(standardised[1:] @ standardised[:-1]) / max(squares, 1e-300)
     p = stats.chi2.sf(squares, n - 1), stats.norm.sf(autocorrelation * n**0.5)
@@ -124,7 +128,7 @@ def _as_by_chance(standardised: np.ndarray) -> bool:
 
 
 def parts_of(runs: Sequence[np.ndarray]) -> Parts | None:
-    """Runs of values, each in order of time, split into stretches; None without values."""
+    """Split runs of values, each in order of time, into stretches; None without runs."""
     if not runs:
         return None
     starts, run, at = [], [], 0
@@ -143,9 +147,9 @@ def _below(values: np.ndarray, first: np.ndarray, x: float) -> np.ndarray:
 
 def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return the values of a histogram, ascending, and the count of each.
+    Decode an HdrHistogram: return the values, ascending, and the count of each.
 
-    A value stands for all that share its bucket, and is the largest of them.
+    A value stands for all values in the same bucket, and is the largest of them.
 
     >>> made = HdrHistogram(1, 3_600_000_000, 3)
     >>> _ = [made.record_value(value) for value in (5, 5, 100_000)]
@@ -164,7 +168,7 @@ def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:
 
 def summed(units: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """
-    Several (values, counts) merged into one.
+    Merge several distributions, each as (values, counts), into one.
 
     >>> units = [(np.array([1, 2]), np.array([3.0, 4.0])), (np.array([2]), np.array([1.0]))]
     >>> [column.tolist() for column in summed(units)]
@@ -175,18 +179,17 @@ def summed(units: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, 
     return values, np.bincount(place, weights=np.concatenate([counts for _, counts in units]), minlength=len(values))
 
 
-# The upper end is open if the bursts beyond the quantile are equivalent to fewer than this many of equal size, and one
-# of them is large: neither their size nor their number is then known. Chosen by simulation (data/validity/tails.csv):
-# with less, intervals miss; with more, they are hardly ever closed.
+# The upper end is open if the effective number of bursts beyond the quantile is smaller than this and one of them is
+# large, because neither their size nor their number is then known well. Chosen by simulation (data/validity/tails.csv):
+# with a smaller number intervals miss the true value, with a larger one they are hardly ever closed.
 MIN_BURSTS = 5
 LARGE_BURST = 0.1  # A burst is large if it holds at least this share of the records beyond the quantile.
 RATIO_OF_SHARES = 1.5  # Ratio of the shares beyond two successive latencies at which the design effect is taken.
-# Whether records come in bursts shows only if at least this many lie beyond a latency: a single one is always in one
-# run.
+# The design effect is taken at latencies with at least this many records beyond; a single record cannot show bursts.
 FEW_BEYOND = 5
-MAX_CELLS = 10_000_000  # Total number of resampled values of a bootstrap; more would take seconds per quantile.
-MIN_RESAMPLES = 200  # Fewer resamples give no percentiles worth showing at the level 95 %.
-NEARLY_ALL = 0.99  # An effective number of at least this share of n is not mentioned.
+MAX_CELLS = 10_000_000  # Maximum number of resampled values of a bootstrap; more would take seconds per quantile.
+MIN_RESAMPLES = 200  # Fewer resamples give no useful percentiles at the level 95 %.
+NEARLY_ALL = 0.99  # The effective number is mentioned only if it is below this share of n.
 METHOD = "order statistics (Hahn & Meeker 1991, section 5.2)"
 EFFECTIVE = (
     METHOD + " with the effective number of values (Korn & Graubard 1998; Woodruff 1952), from how much the share "
@@ -209,12 +212,12 @@ class Tail:
 
     name: Name of the measured quantity, for sentences.
     values_ms, counts: Latencies, ascending, and the number of records with each.
-    n_lost: Records that never arrived.
+    n_lost: Number of records that never arrived.
     parts: The sample in stretches of time; None if the dependence of the values is unknown.
-    resolution_ms: Largest error of a value by clock or histogram; intervals are wider by it at both ends.
+    resolution_ms: Largest error of a value due to clock or histogram, by which both ends of intervals are widened.
     runs: The values of each run in order of time, infinite if lost; empty if single values are unknown.
-    n_cut: Records cut as warm-up.
-    cautions: What a reader must know before quoting a quantile.
+    n_cut: Number of records cut as warm-up.
+    cautions: Warnings to read before quoting a quantile.
     """
 
     name: str
@@ -233,54 +236,54 @@ class Tail:
 
     @cached_property
     def cumulative(self) -> np.ndarray:
-        """The number of records with at most each of `values_ms`."""
+        """The number of records that do not exceed each of `values_ms`."""
         return np.cumsum(self.counts)
 
     @property
     def n(self) -> int:
-        """Number of records, including lost ones."""
+        """The number of records, including lost ones."""
         return round(float(self.cumulative[-1])) + self.n_lost if len(self.counts) else self.n_lost
 
     def at_rank(self, rank: int) -> float:
-        """Return the latency at a rank, from 1; infinite for a lost record."""
+        """Return the latency at a rank, counted from 1; infinite for a lost record."""
         place = int(np.searchsorted(self.cumulative, rank - 1e-6))
         return float(self.values_ms[place]) if place < len(self.values_ms) else inf
 
     def quantile(self, q: float) -> float:
         """
-        The smallest latency in ms that a share q of the records does not exceed; infinite if that record was lost.
+        Return the smallest latency in ms that a share q of the records does not exceed; infinite if none does.
         """
         return self.at_rank(order.rank(self.n, order.check_quantile(q)))
 
     def effective_n(self, q: float, level: float = 0.95) -> float:
-        """Number of independent values with the same information on the quantile: from 1 to n."""
+        """Return the number of independent values with the same information about the quantile: from 1 to n."""
         x = self.quantile(q)
         if self.parts is None or not isfinite(x):
             return float(self.n)
         return max(self.n / self.parts.design_effect(x, level), 1.0)
 
     def independent_interval(self, q: float, level: float = 0.95) -> tuple[float, float]:
-        """Interval of the quantile in ms for independent records; infinite where n is too small for an end."""
+        """Return the interval of the quantile in ms for independent records; infinite where n is too small."""
         low, high = order.ranks(self.n, q, level)
         return self._ends(low, high)
 
     def interval(self, q: float, level: float = 0.95) -> tuple[float, float]:
-        """Interval of the quantile in ms; infinite where an end is open."""
+        """Return the interval of the quantile in ms; infinite where an end is open."""
         if self.parts is None or not isfinite(self.quantile(q)):
             return self.independent_interval(q, level)
         low, high = (self._end(q, level, upper) for upper in (False, True))
         return self._ends(low, None if self.too_few_bursts(q) else high)
 
     def bursts(self, q: float) -> np.ndarray:
-        """Return the number of records beyond the quantile in each burst; empty without bursts."""
+        """Return the number of records beyond the quantile in each burst."""
         x = self.quantile(q)
         return self.parts.bursts(x) if self.parts is not None and isfinite(x) else np.empty(0)
 
     def too_few_bursts(self, q: float) -> bool:
-        """Whether so few bursts hold the records beyond the quantile that it has no upper end."""
+        """Return whether the records beyond the quantile are in so few bursts that its interval has no upper end."""
         bursts = self.bursts(q)
         beyond = self.n - order.rank(self.n, q)
-        # a burst of two records may be chance
+        # A burst of two records may be chance.
         largest = max(bursts, default=0.0)
         return largest > max(LARGE_BURST * beyond, 2) and equal_bursts(bursts) < MIN_BURSTS
 
@@ -289,8 +292,8 @@ class Tail:
         return ends[0] - self.resolution_ms, ends[1] + self.resolution_ms
 
     def _end(self, q: float, level: float, upper: bool) -> int | None:
-        """Rank of an end by the largest design effect at any latency from the quantile to that end; None where open."""
-        # go outwards from the quantile in steps; the end moves out with the effect, until the next step lies beyond it
+        """Return the rank of an end, by the largest design effect from the quantile to that end; None if it is open."""
+        # Go outwards from the quantile in steps. The end moves outwards with the effect, until the next step is beyond.
         effect, beyond = 1.0, self.n - order.rank(self.n, q)
         factor = 1 / RATIO_OF_SHARES if upper else RATIO_OF_SHARES
         beyond = beyond if upper else min(max(beyond, FEW_BEYOND), self.n - 1)
@@ -304,9 +307,11 @@ class Tail:
 
     def estimate(self, q: float, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0) -> Estimate:
         """
-        The quantile with its intervals; `resamples` and `seed` are for the bootstrap interval shown next to them.
+        Estimate a quantile, with its intervals.
 
-        The standard error is Woodruff's (1952): the width of the interval over that of a standard normal one.
+        The standard error is Woodruff's (1952): the width of the interval over the width of a standard normal one.
+
+        resamples, seed: Of the bootstrap, whose interval is shown for comparison.
 
         Raises ParameterError: there is no record, or the quantile or the level is not between 0 and 1.
         """
@@ -364,9 +369,9 @@ def _bootstrap(
     runs: Sequence[np.ndarray], q: float, level: float, resamples: int, seed: int
 ) -> tuple[float, float] | None:
     """
-    Return the interval of a quantile from stationary-bootstrap resamples; None if that would take too long.
+    Compute the interval of a quantile by the stationary bootstrap; None if that would take too long.
 
-    Each run is resampled in blocks as long as exceedances of the quantile depend on each other.
+    Each run is resampled in blocks, whose mean length follows from the dependence of exceedances of the quantile.
     """
     values = np.concatenate(runs)
     resamples = min(resamples, MAX_CELLS // len(values))

@@ -1,9 +1,9 @@
 """
-Intervals for a quantile from order statistics, for any distribution (Hahn & Meeker 1991, section 5.2).
+Intervals of quantiles from order statistics, for any distribution (Hahn & Meeker 1991, section 5.2).
 
-The number of values below a quantile is binomial, so n alone gives ranks that enclose it. For dependent values, n is
-their effective number, which need not be an integer: the incomplete beta function replaces the binomial sum, and ranks
-are scaled up to the sample's.
+The number of independent values below a quantile is binomial, so n alone determines two ranks that enclose the
+quantile. For dependent values the effective number replaces n. It need not be an integer, so the incomplete beta
+function replaces the binomial sum, and the ranks are scaled to the size of the sample.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from wanbench.checks import refusal
 
 
 def check_quantile(q: float) -> float:
-    """Return the quantile; ParameterError unless it is between 0 and 1."""
+    """Return a quantile as a float; ParameterError if it is not between 0 and 1."""
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q < 1:
         raise refusal("quantile", q, "a number between 0 and 1, such as 0.99")
     return float(q)
 
 
 def check_quantiles(at) -> list[float]:
-    """One quantile or several, as a list."""
+    """Return one quantile or several as a list; ParameterError if one is invalid or there is none."""
     result = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
     if not result:
         raise refusal("at", at, "one quantile or more, such as 0.99")
@@ -44,7 +44,7 @@ def name(q: float) -> str:
 
 def rank(n: float, q: float) -> int:
     """
-    Rank, from 1, of the smallest value that at least a share q of the values does not exceed.
+    Return the rank, from 1, of the smallest value that at least a share q of n values does not exceed.
 
     >>> rank(1000, 0.5), rank(1000, 0.999), rank(3, 0.5)
     (500, 999, 2)
@@ -54,9 +54,11 @@ def rank(n: float, q: float) -> int:
 
 def ranks(n: int, q: float, level: float, effective_n: float | None = None) -> tuple[int | None, int | None]:
     """
-    Ranks, from 1, of the values at both ends of an interval for the quantile; None where n is too small for an end.
+    Return the ranks, from 1, of the two values that enclose a quantile; None where n is too small for an end.
 
-    Coverage is at least the level if the values are independent.
+    The interval covers the quantile with at least the probability `level` if the values are independent.
+
+    effective_n: The effective number of values if they are dependent.
 
     >>> ranks(1000, 0.5, 0.95), ranks(1000, 0.999, 0.95), ranks(3688, 0.999, 0.95)
     ((469, 532), (997, None), (3680, 3688))
@@ -93,7 +95,9 @@ def min_values(q: float, level: float) -> int:
 
 def position(n: float, q: float, share: float) -> float:
     """
-    The position among n values, an integer or not, that lies below the quantile in this share of samples; NaN if none.
+    Return the position among n values that is below the quantile in this share of samples; NaN if there is none.
+
+    n and the position need not be integers.
     """
 
     def excess(position):

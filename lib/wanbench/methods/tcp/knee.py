@@ -1,9 +1,9 @@
 """
-Robust fit of a level line that meets a line of slope -1: y = min(level, falling - x).
+Robust fit of y = min(level, falling - x): a level line up to a knee, and a line of slope -1 beyond it.
 
-For given weights the least-squares solution is exact, not searched by steps: with the knee between two neighbouring
-points it is two weighted means, with the knee on a point it is one; running sums give all of these at once, for many
-sets of weights together. Huber's loss is reached by reweighting.
+For given weights the least-squares solution is exact, without a stepwise search. If the knee is between neighbouring
+points, the solution is two weighted means; if it is on a point, it is one. Running sums give all candidates at once,
+for many sets of weights together. Huber's loss is minimised by reweighting.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ class Knee:
     """
     The fit of y = min(level, falling - x).
 
-    `level` and `falling` are infinite if no point lies on that side. `x` and `y` are the points, x ascending; `scale`
-    is that of the residuals, `robust` the weights of Huber's loss.
+    level, falling: Infinite if no point lies on that side of the knee.
+    x, y: The points, x ascending.
+    scale: The scale of the residuals.
+    robust: The weights of the points by Huber's loss.
     """
 
     level: float
@@ -45,21 +47,21 @@ class Knee:
 
     @property
     def residual(self) -> np.ndarray:
-        """Residuals of all points."""
+        """The residuals of all points."""
         return self.y - np.minimum(self.level, self.falling - self.x)
 
     @property
     def beyond_knee(self) -> np.ndarray:
-        """Residuals of the points beyond the knee."""
+        """The residuals of the points beyond the knee."""
         return self.residual[self.is_falling]
 
     def clipped(self, residual: np.ndarray) -> np.ndarray:
-        """Compute the residuals clipped at the bend of Huber's loss."""
+        """Clip residuals at the bend of Huber's loss."""
         return np.clip(residual, -HUBER * self.scale, HUBER * self.scale)
 
 
 def fit(x: np.ndarray, y: np.ndarray) -> Knee:
-    """Fit by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals); x must ascend."""
+    """Fit by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals); x must be ascending."""
     robust, scale = np.ones((1, len(x))), inf
     for _ in range(2 * ROUNDS):
         level, falling = least_squares(x, y, robust)
@@ -70,7 +72,11 @@ def fit(x: np.ndarray, y: np.ndarray) -> Knee:
 
 
 def refit(knee: Knee, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the level and falling for each row of weights (rows, points) at the same scale; NaN where all are 0."""
+    """
+    Fit `level` and `falling` again for each row of weights (rows, points), at the same scale.
+
+    NaN for a row whose weights are all 0.
+    """
     level, falling = np.empty(len(weights)), np.empty(len(weights))
     step = max(1, CHUNK_CELLS // len(knee.x))
     for start in range(0, len(weights), step):
@@ -86,7 +92,7 @@ def refit(knee: Knee, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def without_each(knee: Knee) -> tuple[np.ndarray, np.ndarray]:
-    """Level and falling without each point in turn, the sides of the others and their robust weights kept."""
+    """Return `level` and `falling` without each point in turn; the other points keep their side and robust weight."""
     # Each line is a weighted mean, so leaving out a point moves it by that point's share, without another fit.
     residual = knee.y - np.minimum(knee.level, knee.falling - knee.x)
     flat = knee.level < knee.falling - knee.x
@@ -102,11 +108,11 @@ def without_each(knee: Knee) -> tuple[np.ndarray, np.ndarray]:
 
 def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
-    Compute the exact weighted least squares of y = min(level, falling - x) for each row of weights (rows, points).
+    Compute the exact weighted least-squares fit of y = min(level, falling - x) for each row of weights (rows, points).
 
-    `x` ascends. The level is infinite if every point lies on the falling side, `falling` if all are level.
+    x must be ascending. `level` is infinite if all points are beyond the knee, `falling` if none is.
     """
-    # Centred, so that sums of squares keep their digits.
+    # Centre the values, to avoid rounding errors in sums of squares.
     middle_x, middle_y = x.mean(), y.mean()
     x, y = x - middle_x, y - middle_y
     rows = np.arange(len(weights))
@@ -114,7 +120,7 @@ def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np
     monomials = {"1": np.ones_like(x), "x": x, "y": y, "z": z, "yy": y * y, "zz": z**2, "xx": x * x, "xy": x * y}
     # The weighted sums over the first m points, m = 0 ... all.
     sums = {name: np.pad(np.cumsum(weights * v, axis=1), ((0, 0), (1, 0))) for name, v in monomials.items()}
-    # The cost has a minimum in each gap between neighbouring points, or at a point: the smallest of all is exact.
+    # The minimum of the cost is in a gap between neighbouring points, or at a point: compare all candidates.
     level, falling, cost = _between(x, sums)
     best = cost.argmin(axis=1)
     at_level, at_cost = _on_a_point(x, sums)
@@ -126,17 +132,17 @@ def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np
 
 
 def huber_weights(residual: np.ndarray, scale) -> np.ndarray:
-    """Compute the weights by which least squares become Huber's loss."""
+    """Return the weights with which least squares minimise Huber's loss."""
     return np.minimum(1.0, HUBER * scale / np.maximum(np.abs(residual), 1e-300))
 
 
 def mad_scale(residual: np.ndarray, smallest: float = 1e-9) -> float:
-    """Compute the median absolute residual, as the standard deviation of normal residuals."""
+    """Estimate the standard deviation of normal residuals from their median absolute value."""
     return max(MAD_TO_SD * float(np.median(np.abs(residual))), smallest)
 
 
 def _between(x, sums) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Level, falling and cost with the first m points level; infinite where the knee is not after them."""
+    """Return level, falling and cost with the knee just after the first m points; infinite cost if it is not there."""
     weight, rest = sums["1"], sums["1"][:, -1:] - sums["1"]
     fallen = sums["z"][:, -1:] - sums["z"]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -151,7 +157,7 @@ def _between(x, sums) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _on_a_point(x, sums) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the level and cost with the knee on each point: the points after it fall by their distance from it."""
+    """Return level and cost with the knee on each point: later points fall by their distance from it."""
     after = {name: value[:, -1:] - value[:, 1:] for name, value in sums.items()}
     total = sums["1"][:, -1:]
     summed = sums["y"][:, -1:] + after["x"] - x * after["1"]

@@ -1,8 +1,8 @@
 """
-Models of TCP throughput: formulas, pure and vectorised, and the curves of log throughput that are fitted to pairs.
+Models of TCP throughput: vectorised formulas, and the curves of log throughput that are fitted to pairs.
 
-The formulas are those of a window-limited sender, of Reno under loss (Mathis et al. 1997; with timeouts Padhye et al.
-1998), of CUBIC (RFC 9438) and of a transfer of finite length (Cardwell, Savage & Anderson 2000).
+The formulas describe a window-limited sender, Reno under loss (Mathis et al. 1997; with timeouts: Padhye et al. 1998),
+CUBIC (RFC 9438), and a transfer of finite length (Cardwell, Savage & Anderson 2000).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 from wanbench.checks import check_number
 
 BITS = 8  # Bits per byte
-# Part of a receive buffer that Linux advertises as window, for segments of 1,448 bytes: 0.61 if they arrive one by one,
-# 0.66 if the device merges them (measured, 6.18). Since 6.6 the kernel derives it from the memory that packets actually
-# use; before, it was half of the buffer (`tcp_adv_win_scale` = 1).
+# Share of a receive buffer that Linux advertises as window, for segments of 1,448 bytes: 0.61 if they arrive singly,
+# 0.66 if the device merges them (measured with Linux 6.18). Since 6.6 the kernel derives the share from the memory that
+# packets actually use; before, it was one half (`tcp_adv_win_scale` = 1).
 WINDOW_SHARE = 0.64
 MSS_BYTES = 1448  # Payload of a segment of 1,500 bytes: 20 IPv4, 20 TCP, 12 timestamps
-# Constant of the law for evenly spaced losses (Mathis et al. 1997), for a sender whose window grows by one segment per
-# round trip, whatever its receiver acknowledges (Linux counts bytes, RFC 3465). For a sender that counts delayed
-# acknowledgements it is smaller by 1/sqrt(2).
+# Constant of Mathis's law for evenly spaced losses (1997), for a sender whose window grows by one segment per round
+# trip because it counts acknowledged bytes, as Linux does (RFC 3465). For a sender that counts delayed acknowledgements
+# it is smaller by a factor 1/sqrt(2).
 PERIODIC = np.sqrt(3 / 2)
 # Constant of the law for the same sender if each packet is lost independently (Ott, Kemperman & Mathis 1996)
 RANDOM = 1.3098
 MIN_RTO_MS = 200.0  # Minimum retransmission timeout of Linux (RFC 6298 recommends 1 s)
-TINY_LOSS = 1e-12  # Minimum loss in the formula: below it, 1 / p leaves no digits for the other terms
+TINY_LOSS = 1e-12  # Minimum loss in the formula: below it, the other terms are lost in the rounding of 1 / p
 SCALE = 0.4  # C, in segments per s^3 (RFC 9438, section 5)
 DECREASE = 0.7  # The factor beta by which a loss shrinks the window (RFC 9438, section 4.6)
 # 1.054: mean window of the cubic region over (RTT / p) ^ (3/4), for evenly spaced losses (RFC 9438, section 5.1)
@@ -66,11 +66,12 @@ def buffer_bytes(rate_bps, rtt_ms):
 
 def advertised_window_bytes(receive_buffer_bytes):
     """
-    Return the window that a Linux receiver advertises for a buffer, when the application reads at once.
+    Return the window that a Linux receiver advertises if the application reads at once.
 
-    The buffer is the one that autotuning may reach, the third number of `tcp_rmem`. A program that sets SO_RCVBUF
-    itself (iperf3 -w) gets twice the requested size, up to twice `net.core.rmem_max`: the kernel adds room for
-    bookkeeping. `ss -ti` on the sender shows the real window as snd_wnd.
+    `ss -ti` on the sender shows the real window as snd_wnd.
+
+    receive_buffer_bytes: With autotuning, the third number of `tcp_rmem`. For a program that sets SO_RCVBUF (iperf3 -w)
+        twice the requested size, at most twice `net.core.rmem_max`, as the kernel adds room for bookkeeping.
 
     >>> round(float(advertised_window_bytes(2 * 65_536)), 1)
     83886.1
@@ -83,8 +84,10 @@ def mathis_bps(loss, rtt_ms, constant=PERIODIC):
     Compute the throughput of loss-limited Reno: constant x MSS / (RTT sqrt(p)), in bit/s.
 
     The law ignores timeouts and the receiver's window: it is too high beyond a loss of about 2 %. It holds for senders
-    that halve their window, not for CUBIC beyond its Reno-friendly region, nor for BBR. `loss` is the rate of loss
-    events (several losses in one window count once), `constant` is `PERIODIC` or `RANDOM`.
+    that halve their window, not for CUBIC beyond its Reno-friendly region, and not for BBR.
+
+    loss: The rate of loss events; several losses in one window count once.
+    constant: `PERIODIC` or `RANDOM`.
 
     >>> round(float(mathis_bps(1e-4, 100)) / 1e6, 2)
     14.19
@@ -98,9 +101,11 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
     """
     Compute the send rate of a Reno sender in bit/s: equation 32 of Padhye et al. (1998), the full model.
 
-    A loss stops the window's growth by three duplicate acknowledgements or, more often for small windows, by a timeout,
-    which backs off to at most 64 times its length. The window stays below the receiver's, and grows by one segment per
-    round trip (b = 1), as Linux counts acknowledged bytes. `loss` is a rate of loss events.
+    The sender notices a loss by three duplicate acknowledgements or, more often for small windows, by a timeout, which
+    backs off to at most 64 times its length. The window stays below the receiver's window, and grows by one segment per
+    round trip (b = 1), as Linux counts acknowledged bytes.
+
+    loss: The rate of loss events.
 
     >>> float(pftk_bps(0, 80, window_bytes=65_536).round())
     6553600.0
@@ -125,13 +130,13 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
 
 
 def unlimited_window(loss):
-    """Mean window in segments when a loss occurs, without a receiver's limit (Padhye et al. 1998, eq. 13, b = 1)."""
+    """Return the mean window at a loss in segments, without a receiver's limit (Padhye et al. 1998, eq. 13, b = 1)."""
     return 1 + np.sqrt(8 * (1 - loss) / (3 * loss) + 1)
 
 
 def timeout_share(loss, window):
     """
-    Probability that a loss in a window of this many segments ends in a timeout (Padhye et al. 1998, eq. 24).
+    Return the probability that a loss in a window (in segments) ends in a timeout (Padhye et al. 1998, eq. 24).
 
     >>> float(timeout_share(0.01, 3)), round(float(timeout_share(0.01, 30)), 3)
     (1.0, 0.14)
@@ -146,7 +151,11 @@ def timeout_share(loss, window):
 
 
 def backoff(loss):
-    """Mean length of a sequence of timeouts, in first timeouts: they double six times (Padhye et al. 1998, eq. 29)."""
+    """
+    Return the mean length of a sequence of timeouts, in multiples of the first (Padhye et al. 1998, eq. 29).
+
+    Each timeout is twice as long as the one before, up to six times.
+    """
     return 1 + loss * np.polynomial.polynomial.polyval(loss, [1, 2, 4, 8, 16, 32])
 
 
@@ -170,9 +179,10 @@ def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
     """
     Compute the bytes sent and acknowledged within a time (Cardwell, Savage & Anderson 2000, equation 15, inverted).
 
-    A connection begins with about ten segments and doubles them each round trip, so a short test at a long round-trip
-    time measures the RTT rather than the path. For a path of capacity C, give `window_bytes` as the smaller of the
-    window and C x RTT / 8 (`buffer_bytes`).
+    A connection starts with about ten segments and doubles them each round trip, so a short test at a long RTT measures
+    the RTT rather than the capacity of the path.
+
+    window_bytes: For a path of capacity C, the smaller of the window and C x RTT / 8 (`buffer_bytes`).
 
     >>> round(float(bytes_sent(1.989, 200, 3 * 2**20)) / 1e6, 1)
     10.0
@@ -189,7 +199,7 @@ def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
 
 @dataclass(frozen=True)
 class Paths:
-    """Inputs of a model: arrays with one value per pair."""
+    """Inputs of a throughput model: arrays with one value per pair."""
 
     rtt_ms: np.ndarray
     distance_km: np.ndarray
@@ -204,12 +214,13 @@ class Paths:
 @dataclass(frozen=True)
 class ThroughputModel:
     """
-    A model of throughput: its formula and its parameters.
+    A model of throughput with parameters to fit.
 
-    name, formula: Its name, and a short form of its formula with the source.
-    parameters: Those with a unit are positive and fitted as their natural logarithm.
-    curve: (values (rows, parameters), Paths) to the natural logarithm of bit/s (rows, pairs).
-    bounds: (Paths, log throughput) to the lowest and highest value of each parameter.
+    name, formula: Its name, and its formula in short with the source.
+    parameters: Name and unit of each. A parameter with a unit is positive and fitted as its natural logarithm.
+    curve: Function of parameter values (rows, parameters) and Paths; returns the natural logarithm of the throughput in
+        bit/s (rows, pairs).
+    bounds: Function of Paths and log throughput; returns the lowest and the highest value of each parameter.
     """
 
     name: str
@@ -221,10 +232,12 @@ class ThroughputModel:
 
 def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel, ...]:
     """
-    List all models; the finite transfer only with the duration of each test, `transfer_s`.
+    Return all models.
 
-    Each TCP model is capped at a fitted capacity C: every path has one, and without it near pairs would dominate the
-    fit. Mathis's curve is then the same as the window's: throughput ~ 1/RTT below C.
+    Each TCP model is limited by a fitted capacity C, as every path has one and near pairs would otherwise dominate the
+    fit. Mathis's curve is then the same as the window-limited one: throughput ~ 1/RTT below C.
+
+    transfer_s: The duration of each test in seconds; without it, the model of finite transfers is left out.
     """
     check_number("transfer_s", transfer_s, 0, above=True, optional=True)
 
@@ -249,7 +262,7 @@ def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel,
         _line("log-log RTT", "a power of the RTT", "log RTT", lambda paths: np.log(paths.rtt_ms)),
         ThroughputModel(
             CONSTANT,
-            "one throughput for all: a yardstick",
+            "one throughput for all pairs, as a baseline",
             (("level", ""),),
             lambda values, paths: np.repeat(values, len(paths), axis=1),
             lambda paths, y: (np.array([y.min()]), np.array([y.max()])),
@@ -258,7 +271,12 @@ def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel,
 
 
 def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
-    """A model from a formula of (values by symbol, rtt_ms), cut off at C, which is the last of its parameters."""
+    """
+    Make a model of a TCP formula, with the capacity C as its last parameter.
+
+    symbols: The formula's parameters, a letter each.
+    bps: Function of the parameters by symbol and the RTTs in ms; returns bit/s.
+    """
     symbols = [*symbols, "C"]
 
     def curve(values, paths):
@@ -266,7 +284,7 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
         return np.log(np.minimum(by_symbol["C"], bps(by_symbol, paths.rtt_ms)))
 
     def bounds(paths, y):
-        # W and C lie near what the pairs reach; e^2 above the largest, as a limit that no pair reaches may be higher.
+        # W and C are near the values that pairs reach; a limit that no pair reaches may be up to e^2 times the largest.
         implied = y + np.log(paths.rtt_ms / 1000 / BITS)
         ends = {
             "W": (implied.min() - 1, implied.max() + 2),
@@ -279,7 +297,7 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
 
 
 def _line(name: str, formula: str, unit: str, x) -> ThroughputModel:
-    """Return a straight line of log throughput on x of paths."""
+    """Make a model with log throughput as a straight line over x; `x` is a function of Paths."""
 
     def bounds(paths, y):
         # A robust line is hardly steeper than four times the range of y over that of x.

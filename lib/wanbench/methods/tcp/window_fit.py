@@ -1,8 +1,8 @@
 """
-The window-limited TCP model: throughput = min(C, 8 W / RTT).
+Fit the window-limited TCP model: throughput = min(C, 8 W / RTT).
 
-A sender has at most W bytes unacknowledged, so it sends one window per round trip, up to the capacity C. On
-log scales that is a level line and a line of slope -1, which meet at the knee RTT = 8 W / C.
+A sender has at most W unacknowledged bytes, so it sends one window per round trip, up to the capacity C. On log scales
+this is a level line and a line of slope -1, which meet at the knee: RTT = 8 W / C.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Resul
 from . import knee
 from .models import BITS, window_limited_bps
 
-# With fewer pairs on a side of the knee, the limit of that side is not identified: two can both be outliers
+# With fewer pairs on one side of the knee, that side's limit is not identified, as two pairs may both be outliers
 MIN_PER_SIDE = 3
-# Minimum number of pairs of two clouds for comparing their median with the model: with fewer, outliers decide
+# The median of a pair of clouds is compared with the model from this many pairs on; with fewer, outliers decide
 MIN_FOR_MISFIT = 10
 # If the medians of measured over model of two pairs of clouds differ by more than this factor, one W and one C do not
 # fit all pairs
 MISFIT = 1.5
 # If a smaller share of the pairs lies beyond the knee, W is 5 to 20 % too small in simulation (`validity.window`)
 FEW_BEYOND = 0.15
-# There is a caution if the p-value of Moran's I of residuals is below this: 5 false alarms in 100 surveys
-SHARED_P = 0.05
-# Standard deviation of the log of places' effects on throughput: if W varies by receiver with twice this value, C is 3
-# % too low
+# A caution is given if the p-value of Moran's I of residuals is below this: 5 false alarms in 100 surveys
+CORRELATED_P = 0.05
+# Standard deviation of the log of places' effects on throughput from which a caution is given. If W varies between
+# receivers with twice this standard deviation, C is 3 % too low
 UNEVEN_SD = 0.15
 MAX_LOGARITHM = 700.0  # Logarithms from here on are infinite: exp has no float beyond 709
 NAIVE = "pairs taken as independent"
@@ -59,10 +59,13 @@ CURVE_POINTS = 200  # Enough that the bend at the knee looks sharp on a page 1,0
 
 def pairs_with_both(pairs: pd.DataFrame, *, ordered: bool = False) -> Sample:
     """
-    Pairs with `rtt_ms` and `throughput_bps`, columns as `COLUMNS`.
+    Return the pairs that have both `rtt_ms` and `throughput_bps`, with the columns `COLUMNS`.
 
-    The RTT is the median of both directions; the throughput is their geometric mean, or, with `ordered`, one row per
-    direction, with region_a the sender.
+    The RTT is the median of both directions.
+
+    pairs: Table `pairs`.
+    ordered: Whether to return a row per direction, with region_a the sender; else the throughput is the geometric mean
+        of both directions.
     """
     rtt = unordered(pairs, "rtt_ms")
     throughput = unordered(pairs, "throughput_bps", combine="geometric mean")
@@ -87,14 +90,14 @@ def pairs_with_both(pairs: pd.DataFrame, *, ordered: bool = False) -> Sample:
 @dataclass(frozen=True, repr=False)
 class WindowFit(Result):
     """
-    The fitted model.
+    The fitted window-limited model.
 
     window: W in bytes.
     capacity: C in bit/s.
     knee_rtt: The RTT from which the window limits, 8 W / C, in ms.
     pairs: Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps, implied_window_bytes
-        (throughput x RTT / 8: the W needed if the window were the limit), model_throughput_bps, ratio (measured /
-        model), limit ("window" or "capacity").
+        (throughput x RTT / 8: W if the window were the limit), model_throughput_bps, ratio (measured over model), limit
+        ("window" or "capacity").
     """
 
     TITLE = "Throughput = min(C, 8 W / RTT)"
@@ -106,7 +109,7 @@ class WindowFit(Result):
 
     @property
     def limits(self) -> str:
-        """The number of pairs that each limit binds: "the window limits 12 pairs, the capacity limits 3 pairs"."""
+        """How many pairs each limit applies to: "the window limits 12 pairs, the capacity limits 3 pairs"."""
         n_pairs = self.pairs.limit.value_counts()
         return ", ".join(f"the {name} limits {count(int(n), 'pair')}" for name, n in n_pairs.items())
 
@@ -115,13 +118,13 @@ class WindowFit(Result):
         return f"{self.window.sentence} {self.capacity.sentence} In this fit {self.limits}."
 
     def throughput_bps(self, rtt_ms) -> np.ndarray:
-        """Return the model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
+        """Return the model's throughput in bit/s at some RTTs; a limit that could not be fitted is ignored."""
         limits = (self.window.estimate, self.capacity.estimate)
         window, capacity = (limit if isfinite(limit) else inf for limit in limits)
         return window_limited_bps(window, rtt_ms, capacity)
 
     def over_buffer(self, buffer_bytes: float) -> Estimate:
-        """Return the window over the requested socket buffer, of which Linux makes 1 to 2 times (`WINDOW_SHARE`)."""
+        """Return the ratio of the fitted window to the socket buffer that was requested from the kernel."""
         check_number("buffer_bytes", buffer_bytes, 0, above=True)
         return self.window.transformed(
             lambda window: window / buffer_bytes,
@@ -163,13 +166,15 @@ def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
     """
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
-    The interval of log W comes from the jackknife over regions, less the one over pairs for the scatter that belongs to
-    single pairs; variance components give its degrees of freedom. C and the knee change abruptly with a single region,
-    so their intervals are percentiles of a bootstrap over regions, open at an end if resamples had no such limit. An
-    RTT without load excludes the queue that the transfer itself causes, which makes W too small.
+    The variance of log W is the jackknife over regions less the share of the jackknife over pairs that belongs to
+    single pairs; variance components give that share and the degrees of freedom. C and the knee change abruptly with a
+    single region, so their intervals are percentiles of a bootstrap over regions; an end is open if resamples had no
+    such limit. If RTTs were measured without load, they lack the queue that a transfer causes, and W is too small.
 
-    Options, as in `straight_lines.fit_rtt`: level, resamples, seed, cluster.
-    Raises ParameterError: with fewer than 3 regions or 3 pairs that have both values.
+    pairs: Table `pairs`.
+    **options: `level`, `resamples`, `seed` and `cluster`, as in `straight_lines.fit_rtt`.
+
+    Raises ParameterError: fewer than 3 regions or 3 pairs have both values.
     """
     return window_of(pairs_with_both(pairs), **options)
 
@@ -177,7 +182,7 @@ def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
 def window_of(
     sample: Sample, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0, cluster=PLACE
 ) -> WindowFit:
-    """`fit_window` of unordered pairs that have `rtt_ms` and `throughput_bps`."""
+    """Fit as `fit_window` does, from a sample of `pairs_with_both`."""
     level = check_level(level)
     require_regions(sample, 3, "the window model")
     if sample.n_pairs < MIN_PER_SIDE:
@@ -209,13 +214,13 @@ def window_of(
         limit=np.where(x > fit.falling - fit.level, "window", "capacity"),
     )
     uneven, skewed = _effects(fit, places)
-    alike = moran(fit.clipped(fit.residual), frame.distance_km.to_numpy()[order], places)
+    correlation = moran(fit.clipped(fit.residual), frame.distance_km.to_numpy()[order], places)
     warnings = sample.warnings() + places.warnings() + _too_few(sides) + _misfit(frame)
     of_window, assumption = (), ""
     if 0 < ends["window"][0].low < inf:
         of_window = coverage.caution("window W", places.n, skewed) + _few_beyond(sides, places.n)
-        if alike and alike.p <= SHARED_P:
-            of_window += (*alike.warnings, *coverage.caution_if_correlated("window W", sample.n_regions))
+        if correlation and correlation.p <= CORRELATED_P:
+            of_window += (*correlation.warnings, *coverage.caution_if_correlated("window W", sample.n_regions))
         assumption = coverage.lower_coverage("window W", places.n)
     more = {"window": of_window, "capacity": uneven, "knee": ()}
     estimates = [
@@ -226,7 +231,7 @@ def window_of(
 
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
-    """Warn if few pairs lie beyond the knee: slow near pairs, mistaken for them, make W too small."""
+    """Warn if few pairs lie beyond the knee: slow near pairs can be mistaken for them, which makes W too small."""
     beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
     if beyond >= FEW_BEYOND * n_pairs:
         return ()
@@ -238,7 +243,7 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
 
 
 def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
-    """Warn on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
+    """Return a caution about C if W differs between places, and the test for skewed effects beyond the knee."""
     beyond, residual = fit.is_falling, fit.beyond_knee
     first, second = places.first[beyond], places.second[beyond]
     clipped = fit.clipped(residual)
@@ -248,7 +253,7 @@ def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
     all_there = len({*first, *second}) == places.n
     here = replace(places, first=first, second=second)
     skewed = skew_of_effects(residual, fit.x[beyond], here) if all_there else None
-    # Two places share what is not the pair's own, so each has half of that variance.
+    # The variance that is not specific to single pairs is the sum of the effects of two places.
     sd = float(np.sqrt((1 - share) / 2) * clipped.std())
     if sd < UNEVEN_SD or isinf(fit.level):
         return (), skewed
@@ -259,7 +264,7 @@ def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
 
 
 def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Warn if some cloud pairs lie well off the model that fits the others."""
+    """Warn if one W and one C do not fit all pairs of clouds."""
     ratios = frame.groupby("cloud_pair").ratio.agg(["median", "size"])
     ratios = ratios[ratios["size"] >= MIN_FOR_MISFIT]["median"].sort_values()
     if len(ratios) < 2 or ratios.iloc[-1] / ratios.iloc[0] <= MISFIT:
@@ -269,7 +274,7 @@ def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _sides(fit: knee.Knee, places) -> dict[str, tuple[int, int]]:
-    """How many pairs and places determine W and C: those on their side of the knee."""
+    """Count the pairs and places that determine W and C: those on each side of the knee."""
     return {
         name: (int(side.sum()), len({*places.first[side], *places.second[side]}))
         for name, side in (("window", fit.is_falling), ("capacity", ~fit.is_falling))
@@ -304,7 +309,7 @@ def _logarithm(name: str, level, falling):
 
 
 def _in_unit(name: str, logarithm: float) -> float:
-    """W in bytes, C in bit/s or the knee in ms from its logarithm."""
+    """Convert the logarithm of W to bytes, of C to bit/s, or of the knee to ms."""
     if not logarithm < MAX_LOGARITHM:
         return logarithm
     return exp(logarithm) / (BITS * 1000) if name == "window" else exp(logarithm)
@@ -313,7 +318,7 @@ def _in_unit(name: str, logarithm: float) -> float:
 def _intervals(
     fit: knee.Knee, sides, places, level: float, resamples: int, seed: int
 ) -> dict[str, tuple[Interval, ...]]:
-    """Per parameter, on the log scale: the main interval, the naive one, and the other one by place."""
+    """Return per parameter, on the log scale, the main interval, the naive one, and another one by place."""
     if places.n < FEWEST_FOR_INTERVAL:
         return {name: (Interval(SCALED), Interval(NAIVE), Interval(BOOTSTRAP)) for name in NAMES}
     first, second = places.first, places.second
@@ -342,8 +347,13 @@ def _intervals(
 
 def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: float) -> float:
     """
-    Half the width of the interval of log W: the jackknife over regions, less that over pairs times the share of the
-    scatter that is a pair's own, with the degrees of freedom of a mean over the same pairs.
+    Compute half the width of the interval of log W.
+
+    The variance is the jackknife over regions, less the jackknife over pairs times the share of the scatter that is
+    specific to single pairs. The degrees of freedom are those of a mean over the same pairs.
+
+    left, alone: log W without each place, and without each pair.
+    otherwise: The result if variance components cannot be estimated.
     """
     first, second = places.first[fit.is_falling], places.second[fit.is_falling]
     share, freedom = jackknife.share_and_freedom(fit.clipped(fit.beyond_knee), first, second)
@@ -384,7 +394,7 @@ def _label(symbol: str, limit: Estimate, level: str) -> str:
 
 
 def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:
-    """Compute the points of throughput against RTT on log axes that also hold the model's throughput."""
+    """Draw throughput against RTT on log axes whose range includes the model's throughput."""
     add_points(figure, frame, frame.rtt_ms, frame.throughput_bps, "%{x:.1f} ms<br>%{y:.3s}bit/s")
     shown = np.concatenate([frame.throughput_bps, model_bps])
     figure.update_xaxes(title="round-trip time (ms, log axis)", **theme.log_axis(frame.rtt_ms, ""))
@@ -392,6 +402,6 @@ def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:
 
 
 def add_curve(figure: go.Figure, rtt_ms, throughput_bps, name: str, style: dict | None = None) -> None:
-    """Return a line without hover text, in the style of fits unless another is given."""
+    """Draw a line without hover text; default style: that of fits."""
     line = style or {"color": theme.FIT, "width": 2.5}
     figure.add_scatter(x=rtt_ms, y=throughput_bps, mode="lines", name=name, line=line, hoverinfo="skip")

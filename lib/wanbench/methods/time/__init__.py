@@ -1,1 +1,1 @@
-"""Values in time: autocorrelated series, rates of counters, two arms compared."""
+"""Values in time: autocorrelated series."""

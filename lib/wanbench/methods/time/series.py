@@ -1,11 +1,12 @@
 """
-One autocorrelated series: its effective number of independent values, and stationary-bootstrap resamples.
+The dependence of an autocorrelated series: effective number of values, and stationary-bootstrap resamples.
 
-The plain stationary bootstrap (Politis & Romano 1994) breaks the series at the seams of its blocks. Under strong
-autocorrelation its intervals are too narrow: of 95 % intervals for 100 values with a first autocorrelation of 0.9,
-71.6 of 100 cover (`make validity`, data/validity/compare.csv). So the series is whitened by an autoregression
-(`fit_autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004; Patton, Politis
-& White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section 8.2).
+The plain stationary bootstrap (Politis & Romano 1994) destroys the dependence between adjacent blocks. Under strong
+autocorrelation its intervals are too narrow: 95 % intervals from 100 values with a first autocorrelation of 0.9 cover
+in 71.6 % of simulated cases (`make validity`, data/validity/compare.csv). So the series is whitened by an
+autoregression (`fit_autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004;
+Patton, Politis & White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section
+8.2).
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from scipy.signal import lfilter
 from wanbench.methods.result.estimate import t_quantile
 
 MIN_VALUES = 20  # With fewer values an autoregression cannot be distinguished from chance.
-LARGEST_ROOT = 0.97  # Coefficients are shrunk to this root: nearer to 1 the long-run variance has no useful estimate.
-# Limit of the fit before its bias is subtracted, so that the simulated series are stationary.
+LARGEST_ROOT = 0.97  # Coefficients are shrunk to this root; nearer to 1 the long-run variance cannot be estimated.
+# Largest root before the bias is subtracted, so that the series simulated for the bias are stationary.
 LARGEST_FITTED_ROOT = 0.995
 MAX_ORDER = 12  # The orders compared grow with n as 8 (n / 100) ** (1 / 4), which reaches this at 507 values.
-SIMULATED = 50  # Simulated series; the error of their mean is then small against the bias.
-BURN_IN = 100  # Simulated values dropped, so that a series starts in its stationary state (0.97 ** 100 is 5 %).
-RESPONSE = 2_000  # Length of the impulse response: at the largest root it has died out long before.
+SIMULATED = 50  # Number of simulated series: the error of their mean is then small compared with the bias.
+BURN_IN = 100  # Number of first simulated values that are dropped to reach the stationary state (0.97^100 is 5 %).
+RESPONSE = 2_000  # Length of the impulse response: even with the largest root it is negligible by then.
 
 
 def fit_autoregression(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Bias-corrected coefficients; empty for a series that does not vary or is too short."""
+    """Fit the coefficients of an autoregression, corrected for bias; empty for a constant or too short series."""
     n, centred = len(values), values - values.mean()
-    # a constant series leaves a sum of squares of rounding errors, not of 0
+    # The sum of squares of a constant series is not 0, due to rounding.
     if n < MIN_VALUES or centred @ centred <= 1e-24 * max(float(values @ values), 1e-300):
         return np.empty(0)
     order = _order(centred, min(int(8 * (n / 100) ** 0.25), n // 10, MAX_ORDER))
@@ -50,10 +51,10 @@ def fit_autoregression(values: np.ndarray, rng: np.random.Generator) -> np.ndarr
 
 def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
     """
-    Coefficients (rows, order) of each row about its mean.
+    Fit the autoregression of each row about its mean by least squares: coefficients (rows, order).
 
-    Of equally good fits, the one with the smallest norm: zero for a constant row, such as a resample of a bursty
-    series.
+    Of equally good fits the one with the smallest norm is taken: zero for a constant row, such as a resample of a
+    bursty series.
     """
     rows = rows - rows.mean(axis=1, keepdims=True)
     n = rows.shape[1]
@@ -69,7 +70,9 @@ def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
 
 def filtered_back(residuals: np.ndarray, start: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     """
-    Series (rows, n) from residuals (rows, n - order) and the first values `start` (rows, order); undoes `whitened`.
+    Rebuild series (rows, n) from residuals (rows, n - order) and first values `start` (rows, order).
+
+    This is the inverse of `whitened`.
 
     >>> filtered_back(np.array([[1.0, 0.0]]), np.array([[2.0]]), np.array([0.5]))
     array([[2., 2., 1.]])
@@ -77,7 +80,7 @@ def filtered_back(residuals: np.ndarray, start: np.ndarray, coefficients: np.nda
     order = len(coefficients)
     if not order:
         return residuals
-    # the state of the filter after `start`, in the order that lfilter expects
+    # The state of the filter after `start`, in the order that lfilter expects.
     last_first = start[:, ::-1]
     state = np.stack([last_first[:, : order - m] @ coefficients[m:] for m in range(order)], axis=1)
     back, _ = lfilter([1.0], np.concatenate([[1.0], -coefficients]), residuals, axis=1, zi=state)
@@ -86,7 +89,7 @@ def filtered_back(residuals: np.ndarray, start: np.ndarray, coefficients: np.nda
 
 def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
     """
-    Return the coefficients, shrunk so that no root exceeds the limit.
+    Shrink the coefficients of an autoregression so that no root exceeds the limit.
 
     >>> stable(np.array([1.1])).tolist(), stable(np.array([0.5])).tolist()
     ([0.97], [0.5])
@@ -99,7 +102,7 @@ def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
 
 def largest_root(coefficients: np.ndarray) -> float:
     """
-    Return the largest root in absolute value: the factor per step by which the slowest mode decays.
+    Return the largest absolute root of an autoregression: the factor per step by which its slowest mode decays.
 
     >>> largest_root(np.array([0.5])), largest_root(np.empty(0))
     (0.5, 0.0)
@@ -113,7 +116,9 @@ def largest_root(coefficients: np.ndarray) -> float:
 
 def variances(coefficients: np.ndarray) -> tuple[float, float]:
     """
-    Variance of one value, and long-run variance (variance of the mean times n), for residuals of variance 1.
+    Return the variance of a value, and the long-run variance (n times the variance of the mean).
+
+    Both are for an autoregression whose residuals have variance 1.
 
     >>> [round(variance, 3) for variance in variances(np.array([0.5]))]
     [1.333, 4.0]
@@ -127,7 +132,7 @@ def variances(coefficients: np.ndarray) -> tuple[float, float]:
 
 
 def _order(centred: np.ndarray, highest: int) -> int:
-    """Return the order by AICc, along the recursion of Levinson & Durbin."""
+    """Choose the order of the autoregression by AICc, with the recursion of Levinson & Durbin."""
     n = len(centred)
     covariance = np.array([centred[k:] @ centred[: n - k] for k in range(highest + 1)]) / n
     rest, coefficients, best, order = covariance[0], np.empty(0), np.inf, 1
@@ -141,22 +146,22 @@ def _order(centred: np.ndarray, highest: int) -> int:
     return order
 
 
-# Exponent of n for the number of lowest frequencies used: so few that ordinary short memory has little effect.
+# The n^0.5 lowest frequencies are used: so few that ordinary short memory has little effect.
 LOWEST = 0.5
-MORE = 0.65  # Exponent of n for the larger number of frequencies, used for comparison.
-# From this d on memory counts as long: two to three times its standard error in two series of 100 to 300 values. The
-# rates of false and missed detections are in data/validity/slow.csv.
+MORE = 0.65  # The exponent for the larger number of frequencies, used for comparison.
+# Memory counts as long from this d: two to three times its standard error in two series of 100 to 300 values. The rates
+# of false and missed detections are in data/validity/slow.csv.
 LONG = 0.25
-# The d of the lowest frequencies must be at least this share of the d of more frequencies: the spectrum of an ordinary
-# autoregression flattens towards frequency 0.
+# The d of the lowest frequencies must be at least this share of the d of more frequencies, because the spectrum of an
+# ordinary autoregression flattens towards frequency 0.
 KEPT = 0.8
-ONE_ALONE = 0.2  # A single series whose d exceeds both limits by this much counts as long even if the other does not.
+ONE_SERIES = 0.2  # If one series exceeds both limits by this much, memory counts as long whatever the other series.
 BOUNDS = (-0.5, 1.2)  # Range of d searched: from over-differenced to beyond a random walk (1).
 
 
 def memory(values: np.ndarray, power: float = LOWEST) -> float:
     """
-    Estimate the memory d from the n ** `power` lowest frequencies: 0 for none, 1 for a random walk.
+    Estimate the memory parameter d from the n^`power` lowest frequencies: 0 for none, 1 for a random walk.
 
     >>> steps = np.random.default_rng(0).normal(size=2_000)
     >>> abs(memory(steps)) < 0.15, abs(memory(np.cumsum(steps)) - 1) < 0.15
@@ -176,12 +181,12 @@ def memory(values: np.ndarray, power: float = LOWEST) -> float:
 
 
 def is_long(arms: Sequence[np.ndarray]) -> bool:
-    """Whether the series of a comparison have long memory: their average, or one of them clearly."""
+    """Return whether the series of a comparison have long memory: on average, or one of them clearly."""
     excess = [memory(values) - max(LONG, KEPT * memory(values, MORE)) for values in arms]
-    return float(np.mean(excess)) > 0 or max(excess) > ONE_ALONE
+    return float(np.mean(excess)) > 0 or max(excess) > ONE_SERIES
 
 
-MIN_BLOCKS = 3  # Blocks are at most a third of the series long on average: resamples of fewer blocks hardly differ.
+MIN_BLOCKS = 3  # Blocks have at most a third of the series' length on average; fewer blocks hardly vary.
 CHUNK_CELLS = 2_000_000  # Resampled values held at once (16 MB).
 
 
@@ -191,7 +196,7 @@ class Series:
     A series and its dependence.
 
     coefficients: The autoregression that whitens it, corrected for bias.
-    effective_n: Number of independent values with the same information on the mean: n times the variance of a value
+    effective_n: Number of independent values with the same information about the mean: n times the variance of a value
         over the long-run variance; from 2 to n.
     block_length: Mean length of the blocks in which the residuals are resampled.
     """
@@ -204,14 +209,14 @@ class Series:
     @property
     def at_limit(self) -> bool:
         """
-        Whether the fluctuations are as slow as the autoregression allows, or slower: `effective_n` is then too large.
+        Whether fluctuations are as slow as `LARGEST_ROOT` allows, or slower; `effective_n` is then too large.
         """
         slow = largest_root(self.coefficients) > LARGEST_ROOT - 1e-9
         return slow and self.effective_n < len(self.values)  # a series that alternates has a root near -1
 
 
 def fit_series(values) -> Series:
-    """Return the dependence of a series of values in order of time, equally far apart."""
+    """Estimate the dependence of a series: values in order of time, at equal intervals."""
     values = np.asarray(values, dtype=float)
     coefficients = fit_autoregression(values, np.random.default_rng(0))
     residuals = whitened(values - values.mean(), coefficients)
@@ -220,7 +225,7 @@ def fit_series(values) -> Series:
 
 def effective_n(n: int, coefficients: np.ndarray) -> float:
     """
-    Number of independent values with the same information on the mean as n values of this autoregression.
+    Return the number of independent values with the same information about the mean as n values of an autoregression.
 
     >>> effective_n(300, np.array([0.5])), effective_n(300, np.array([-0.5]))
     (100.0, 300.0)
@@ -230,7 +235,7 @@ def effective_n(n: int, coefficients: np.ndarray) -> float:
 
 
 def block_length(values: np.ndarray) -> float:
-    """Automatic mean block length of the stationary bootstrap: from 1 to a third of the series."""
+    """Choose the mean block length of the stationary bootstrap: from 1 to a third of the series."""
     if len(values) < MIN_VALUES or np.ptp(values) <= 1e-12 * max(np.abs(values).max(), 1e-300):
         return 1.0
     length = float(optimal_block_length(values).stationary.iloc[0])
@@ -238,14 +243,14 @@ def block_length(values: np.ndarray) -> float:
 
 
 def resampled_means(one: Series, resamples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Means of resamples: post-blackened, and of the plain bootstrap."""
+    """Return the means of resamples: of the post-blackened bootstrap, and of the plain bootstrap."""
     n, order, mean = len(one.values), len(one.coefficients), one.values.mean()
     centred = one.values - mean
     residuals = whitened(centred, one.coefficients)
-    # residuals of a fit are too small by the freedom that the coefficients took
+    # Residuals are too small, as the fitted coefficients have used degrees of freedom.
     residuals = (residuals - residuals.mean()) * sqrt(len(residuals) / max(len(residuals) - order - 1, 1))
     spread, due = centred.std(), residuals.std() * sqrt(variances(one.coefficients)[0])
-    # a resample starts with a stretch of the series, scaled to the variance that the autoregression implies
+    # A resample starts with a part of the series, scaled to the variance that the autoregression implies.
     start = centred * (due / spread) if spread > 0 else centred
     length = block_length(one.values)
     means, plain = np.empty(resamples), np.empty(resamples)
@@ -262,17 +267,19 @@ def resampled_means(one: Series, resamples: int, rng: np.random.Generator) -> tu
 
 def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units) -> tuple[float, float]:
     """
-    Percentiles of resamples beyond the nominal ones (Hesterberg 2015, "expanded percentile interval").
+    Compute the expanded percentile interval of resamples (Hesterberg 2015).
 
-    Resamples vary too little, so percentiles move outward by the ratio of t with `freedom` to the normal, times the
-    root of n / (n - 1) for the `units` n of each arm.
+    Resamples vary too little. So the percentiles are moved outwards by the ratio of t with `freedom` degrees of freedom
+    to the normal distribution, times the root of the mean of n / (n - 1).
+
+    units: The effective numbers n of the samples.
     """
     shrunk = float(np.mean([n / max(n - 1.0, 0.5) for n in units]))
     tail = stats.norm.cdf(-t_quantile(level, max(freedom, 1.0)) * sqrt(shrunk))
     known = drawn[~np.isnan(drawn)]
     if not len(known):
         return nan, nan
-    # a median of 0 makes a ratio 0 or infinite, between which nothing can be interpolated
+    # A mean of 0 makes a ratio 0 or infinite; such values cannot be interpolated.
     method = "linear" if np.isfinite(known).all() else "inverted_cdf"
     low, high = np.quantile(known, [tail, 1 - tail], method=method)
     return float(low), float(high)
@@ -280,8 +287,9 @@ def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units)
 
 def welch_freedom(variances, units) -> float:
     """
-    Degrees of freedom of a difference (Welch 1947; Satterthwaite 1946) from the variance of either estimate and
-    the number of units behind it.
+    Compute the degrees of freedom of a difference of estimates (Welch 1947; Satterthwaite 1946).
+
+    variances, units: The variance of each estimate, and the number of units behind it.
 
     >>> welch_freedom([1.0, 1.0], [11, 11])
     20.0
@@ -293,9 +301,9 @@ def welch_freedom(variances, units) -> float:
 
 
 def bootstrap_indices(n: int, length: int, block: float, rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Stationary-bootstrap indices (rows, length) into n values, by arch's sampler."""
+    """Draw stationary-bootstrap indices (rows, length) into n values, by arch's sampler."""
     sampler = StationaryBootstrap(block, np.empty(n), seed=rng)
-    # the sampler gives n indices at a time, however many are asked for
+    # The sampler always returns n indices at a time.
     times = ceil(length / n)
     drawn = [sampler.update_indices() for _ in range(rows * times)]
     return np.array(drawn, dtype=np.intp).reshape(rows, times * n)[:, :length]

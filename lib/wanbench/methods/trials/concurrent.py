@@ -1,4 +1,4 @@
-"""Measurements that ran concurrently with the load of a trial: pings, background traffic, packets on the link."""
+"""Measurements made during the load of a trial: pings, background traffic, packets on the link."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ LINK_COLUMNS = ["rx_packets_per_s", "tx_packets_per_s", "rx_utilisation", "tx_ut
 
 def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
     """
-    Per test: n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms.
+    Return per test n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms.
 
-    mdev is ping's: the standard deviation with n, not n - 1, in the denominator. Second replies to an echo do
-    not count.
+    mdev is defined as by ping: the standard deviation with n, not n - 1, in the denominator. Duplicate replies do not
+    count.
+
+    echoes: The table of that name.
     """
     groups = echoes[~echoes.duplicate].groupby(KEY)
     rtts = {f"{name}_rtt_ms": ("rtt_ms", name) for name in ("min", "mean", "max")}
@@ -32,10 +34,10 @@ def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
 
 def harmonic_rtts(echoes: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     """
-    Per test: harmonic_rtt_ms, the harmonic mean of the RTTs of echoes received in the counted seconds.
+    Return per test harmonic_rtt_ms: the harmonic mean of the RTTs of echoes received in the counted seconds.
 
-    All echoes are taken if fewer than two were received in these seconds, or none has a time. Requests in a closed loop
-    complete once per round trip, so their rate is proportional to the mean of 1/RTT, which exceeds 1 over the mean RTT.
+    All echoes are used if fewer than two were received in these seconds, or if times are unknown. Requests in a closed
+    loop complete once per round trip, so their rate is proportional to the mean of 1/RTT, which exceeds 1/(mean RTT).
 
     echoes: The table of that name.
     spans: As in `link_load`.
@@ -56,15 +58,15 @@ def _harmonic_mean(values: pd.Series) -> float:
 
 def background(transfers: pd.DataFrame, intervals: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     """
-    Background traffic per test, in the counted seconds.
+    Compute the background traffic of each test in the counted seconds.
 
     transfers, intervals: The tables of those names.
     spans: As in `link_load`.
 
-    Returns DataFrame: measured_background_bps (payload towards the brokers, while it was running),
+    Returns DataFrame: measured_background_bps (payload towards the brokers, while the traffic was running),
         background_packets_per_s, background_wire_bps (with IP and UDP or TCP headers), and background_covered: the
-        share of the counted seconds in which it was running, with its start taken as late as possible. If iperf3's
-        intervals have no times, this is null and the other figures are those of the whole transfer.
+        share of the counted seconds in which the traffic was running, if it started as late as its rounded start time
+        allows. Without times of iperf3's intervals, this is null and the other numbers are for the whole transfer.
     """
     sent = transfers[transfers.direction.fillna("forward") == "forward"]
     udp = sent.protocol == "UDP"
@@ -95,15 +97,15 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, spans: pd.DataF
 
 def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     """
-    Per test: the link's packets per second in the counted seconds, utilisation and queue drops.
-
-    `rx_packets_per_s` arrived at the brokers' region from the producers', `tx_packets_per_s` the other way;
-    `rx_utilisation` and `tx_utilisation` are bits delivered (headers included) over the link's rate;
-    `queue_dropped_packets` were dropped because a queue was full, both ways.
+    Compute the load of the link between producers and brokers in the counted seconds of each test.
 
     samples: Table link_samples: counters since the lab opened.
-    spans: Per test: KEY, from_region, to_region, start_s, end_s. All samples of a test are taken if fewer than two lie
-        between these.
+    spans: Per test: KEY, from_region, to_region, start_s, end_s. All samples of a test are used if fewer than two lie
+        between start_s and end_s.
+
+    Returns DataFrame: KEY; rx_packets_per_s (delivered to the brokers' region) and tx_packets_per_s (from it);
+        rx_utilisation and tx_utilisation (bits delivered, headers included, over the link's rate);
+        queue_dropped_packets (because a queue was full, in both directions).
     """
     merged = samples.drop(columns=["from_region", "to_region"]).merge(spans, on=KEY)
     names = ("link_from", "link_to", "from_region", "to_region")

@@ -1,4 +1,4 @@
-"""Select what counts of a trial: its attempt, its seconds, and its producers' reports within them."""
+"""Select what counts of a trial: its last successful attempt, its seconds, and its producers' lines in them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ MIN_SECONDS = 2  # A single whole second gives no reliable rate: batches may arr
 @dataclass(frozen=True)
 class CountedSeconds:
     """
-    The seconds of one trial that count: from `start_s` (Unix s) up to, not including, `end_s`.
+    The counted seconds of a trial: whole seconds of Unix time from `start_s`, before `end_s`.
 
-    `rule` says how they were chosen; `fault` says why there are none, "" otherwise.
+    rule: How they were chosen.
+    fault: Why no seconds count; "" otherwise.
     """
 
     start_s: float = nan
@@ -50,7 +51,7 @@ class CountedSeconds:
         return lines[(starts >= self.start_s) & (printed <= self.end_s)]
 
     def per_second(self, log: pd.DataFrame) -> pd.DataFrame:
-        """One row per counted second: at_s, batches, records, bytes."""
+        """Return a row per counted second from the brokers' log: at_s, batches, records, bytes."""
         seconds = np.arange(int(self.start_s), int(self.end_s))
         at = log.at_s.to_numpy() - int(self.start_s)
         inside = (at >= 0) & (at < len(seconds))
@@ -65,12 +66,11 @@ def counted_seconds(
     lines: pd.DataFrame, log: pd.DataFrame, load: pd.DataFrame, *, producers: int | None, warmup_s: float
 ) -> CountedSeconds:
     """
-    Return the counted seconds of one trial.
+    Choose the counted seconds of a trial, by the rule in `RULE`.
 
     lines, log, load: The trial's rows of tables producer_windows, batches and loads.
     producers: Expected number of producers; None: as many as have lines.
-    warmup_s: Time to cut if no warm-up is reported, counted from the first line of a producer, or from the first second
-        of the log.
+    warmup_s: Warm-up to cut if none is reported, from the first line of a producer or the first second of the log.
     """
     timed = lines[lines.printed_at_s.notna()]
     noted = load[["counts_from_s", "counts_until_s"]]
@@ -93,7 +93,7 @@ def counted_seconds(
 
 
 def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
-    """When each producer ended its warm-up, and when it printed its last line."""
+    """Return per producer the Unix times of the end of its warm-up and of its last line."""
     printed = lines.printed_at_s.to_numpy()
     starts = printed - lines.length_s.fillna(0.0).to_numpy()
     said = lines.warmup.astype("boolean")
@@ -112,9 +112,9 @@ def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
 
 def one_replica(log: pd.DataFrame) -> pd.DataFrame:
     """
-    Return the log with each partition counted once: of several replicas, that of the broker with the most batches.
+    Return the log with one replica per partition: the one on the broker with the most batches.
 
-    The same batch is in the log of every replica.
+    Every replica's log contains the same batches.
     """
     part = [*KEY, "topic", "partition"]
     sums = log.groupby([*part, "broker"], dropna=False, as_index=False).batches.sum()
@@ -124,10 +124,10 @@ def one_replica(log: pd.DataFrame) -> pd.DataFrame:
 
 def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
     """
-    Return the attempts that count, in the order measured (`order`, from 1), and the others with their reason.
+    Return the attempts that count, in the order of measuring (`order`, from 1), and the others with their reason.
 
-    Both have the levels of their trial. The last successful attempt of a trial counts. A failure that was retried with
-    success is in neither.
+    Both have the columns of their trial. The last successful attempt of a trial counts. A failed attempt that was
+    retried successfully is in neither.
 
     tests, trials: The tables of those names.
     """
@@ -153,8 +153,13 @@ def attempts_with_loads(
     tables: Mapping[str, pd.DataFrame], columns: Sequence[str], loads: pd.DataFrame
 ) -> pd.DataFrame:
     """
-    Return some columns of all attempts of open-loop trials, their loads, and `why` an attempt does not count: it
-    failed, was repeated, or its load had an error; "" otherwise.
+    Return all attempts of open-loop trials with their loads, and `why` an attempt does not count.
+
+    `why` is "" if the attempt counts; else it failed, was repeated later, or its load had an error.
+
+    tables: Tables tests and trials.
+    columns: The columns of table trials to return.
+    loads: Table open_loop_loads.
     """
     kept, out = attempts_of(tables["tests"], tables["trials"])
     attempts = pd.concat([kept, pd.DataFrame(out)], ignore_index=True).reindex(columns=[*KEY, *columns, "reason"])
@@ -163,17 +168,17 @@ def attempts_with_loads(
     return rows.assign(why=reason.str.removeprefix("that ").fillna(error).fillna("").astype(object))
 
 
-SATURATED_S = 1.0  # A reporting interval: producers further behind than this lag by more than the records in flight.
+SATURATED_S = 1.0  # The producers' reporting interval: a longer lag is more than the records in flight.
 
 
 def records_per_s(inside: pd.DataFrame) -> pd.Series:
-    """Records per second of each producer, from its lines inside the counted seconds."""
+    """Return the records per second of each producer, from its lines inside the counted seconds."""
     sums = inside[inside.length_s > 0].groupby("producer")[["records", "length_s"]].sum()
     return sums.records / sums.length_s
 
 
 def behind_s(inside: pd.DataFrame) -> float:
-    """Lag of the slowest producer behind its target rate, at its last line; NaN without a target."""
+    """Return the lag in s of the slowest producer behind its target rate at its last line; NaN without a target."""
     if inside.behind_s.isna().all():
         return nan
     last = inside.sort_values("window").groupby("producer").behind_s.last()
@@ -181,18 +186,22 @@ def behind_s(inside: pd.DataFrame) -> float:
 
 
 def lag_cautions(rates: pd.DataFrame) -> list[str]:
-    """Cautions for trials in which acknowledgements lagged the target rate."""
+    """Warn about trials in which acknowledgements lagged behind the target rate."""
     behind = rates.behind_s[rates.behind_s > SATURATED_S]
     if behind.empty:
         return []
     return [
-        f"in {count(len(behind), 'trial')} acknowledgements lagged the target rate, by up to {number(behind.max())} s: "
-        "where that grows, the system is saturated, and latencies grow with it"
+        f"in {count(len(behind), 'trial')} acknowledgements lagged behind the target rate by up to "
+        f"{number(behind.max())} s: if the lag keeps growing, the system is saturated, and latencies grow too"
     ]
 
 
 def mean_latency_ms(inside: pd.DataFrame, producers: pd.DataFrame) -> float:
-    """Mean latency of all records, from the lines or else from each producer's totals; NaN unless all report it."""
+    """
+    Return the mean latency of all records in ms, from the producers' lines, or else from their totals.
+
+    NaN unless all producers report it.
+    """
     for rows in (inside, producers[~producers.warmup]):
         columns = [rows[name].to_numpy(dtype="float64", na_value=nan) for name in ("mean_latency_ms", "records")]
         mean, records = np.array(columns)[:, columns[1] != 0]

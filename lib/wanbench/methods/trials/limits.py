@@ -1,13 +1,15 @@
 """
-What limits a trial: its producers' window, the link's rate, or loss.
+Compute what limits the rate of a trial: its producers' window, the link's rate, or loss.
 
-- window: a producer has a maximum of requests in flight to a broker, and each carries one batch per partition that the
-  broker leads, up to max.request.size; the window of a TCP connection may be less. These are the bytes per RTT.
-- rate: the link's rate less background traffic and headers.
+- window: A producer has a maximum number of requests in flight to a broker. Each request carries one batch per
+  partition that the broker leads, up to max.request.size. The requests in flight, or the window of the TCP connection
+  if that is smaller, can be sent per RTT.
+- rate: The link's rate less background traffic and headers.
 - loss: TCP's throughput on a lossy path (Mathis et al. 1997), one connection per producer and broker; not for BBR.
 
-The lowest of the three is the upper bound. It is computed from the settings and the RTT of the trial's pings; nothing
-is fitted. Window and loss limit bytes per round trip, so the mean of 1/RTT counts, which exceeds 1 over the mean RTT.
+The lowest of the three limits bounds the trial's rate. It is computed from the settings and from the RTTs of the
+trial's pings, without a fit. Window and loss limit bytes per round trip, so the mean of 1/RTT counts, which exceeds
+1/(mean RTT).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ BITS = 8
 PACKET_BYTES = 1500
 IN_FLIGHT = 5  # Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence.
 MAX_REQUEST_BYTES = 1_048_576  # Kafka's default of max.request.size.
-# The TCP window on Linux for the brokers' default socket.receive.buffer.bytes of 102,400.
+# The TCP window on Linux with the brokers' default socket.receive.buffer.bytes of 102,400.
 CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
 MIN_LOSSES = 10  # With fewer losses per connection in the counted seconds, a steady-state law does not apply.
 NAMES = ("window", "rate", "loss")
@@ -48,13 +50,14 @@ ASSUMPTION = (
 @dataclass(frozen=True, repr=False)
 class Limits(Result):
     """
-    Measured rates against the lowest of three limits.
+    Measured rates of trials compared with the lowest of three limits.
 
-    trials: Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
-        twice the requested delay), `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that
-        each limit allows), `predicted` (the lowest of these), `limit` (its name), `reached` (measured over predicted),
-        `losses` (mean number of packets that a connection loses in the counted seconds).
-    reached: Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
+    trials: Per trial: all columns of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted
+        seconds, else twice the requested delay), `batch_bytes_in_log`, `measured` (batches/s), `by_window`, `by_rate`,
+        `by_loss` (batches/s that each limit allows), `predicted` (the lowest of these), `limit` (its name), `reached`
+        (measured over predicted), `losses` (mean number of packets that a connection loses in the counted seconds).
+    reached: By limit: the geometric mean of measured over predicted, over the trials with this limit.
+    source: The rates of the trials.
     basis: What the three limits were computed from.
     """
 
@@ -115,13 +118,14 @@ def limits(
     rates: TrialRates, *, brokers: int, connection_window_bytes: float = CONNECTION_WINDOW_BYTES, level: float = 0.95
 ) -> Limits:
     """
-    Compare each trial's rate with its upper bound.
+    Compare the rate of each trial with the lowest of its limits.
 
+    rates: The result of `trial_rates`.
     brokers: Number of brokers that lead partitions of the load, at most the number of partitions.
-    connection_window_bytes: TCP window per connection with fixed socket buffers; by default Linux's window for the
-        brokers' default buffer. Infinite if the brokers have -1, so that the kernel tunes the buffer.
+    connection_window_bytes: TCP window of a connection with fixed socket buffers; default: Linux's window for the
+        brokers' default buffer. Give infinity if the brokers' setting is -1: the kernel then tunes the buffer.
 
-    Raises ParameterError: a required level is missing: partitions, producers, batch_bytes, delay or pings.
+    Raises ParameterError: no trial has all inputs: partitions, producers, batch_bytes, and a delay or pings.
     """
     level = check_level(level)
     check_number("brokers", brokers, 1, whole=True)
@@ -169,11 +173,10 @@ def _basis(brokers: int, n_out: int) -> str:
 
 def window_batches_per_s(rtt_ms, batch_bytes, producers, leaders, partitions, connection_window_bytes: float = inf):
     """
-    Batches per second that the producers' in-flight requests allow: producers x leaders x window / RTT.
+    Compute the batches per second that the producers' requests in flight allow: producers x leaders x window / RTT.
 
     rtt_ms: The harmonic mean, if round trips vary.
-    leaders, partitions: Number of brokers that lead the partitions to which a producer writes, and number of these
-        partitions.
+    partitions, leaders: Number of partitions to which a producer writes, and of brokers that lead them.
 
     >>> float(window_batches_per_s(100, 16_384, producers=3, leaders=1, partitions=1))
     150.0
@@ -189,13 +192,13 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
     if name == "loss" and losses < MIN_LOSSES:
         few = f"where loss is the limit, a connection loses about {number(losses, 0)} packets in the counted seconds"
         notes = (f"{few}: too few for a steady-state law, so measure longer",)
-    # Whole seconds may begin just before the batches of a round trip and end just after them; a law of mean rates, as
-    # that of loss, may be exceeded by chance.
+    # Whole seconds may start just before the batches of a round trip and end just after them, so one round trip may be
+    # counted in excess. The law of loss is about mean rates, so it may be exceeded by chance.
     beyond = int((part.reached > 1 + part.rtt_ms / 1000 / part.n_seconds).sum())
     if beyond and name != "loss":
         notes += (
             f"{count(beyond, 'trial')} reached more than the {name} allows, by more than the batches of one round "
-            "trip: pings did not see the RTT of requests, or a setting is not what the trial states",
+            "trip: the RTT of pings differs from that of requests, or a setting is not what the trial states",
         )
     claim = f"Where the {name} limits, trials reach {{}} what it allows"
     estimate = ratio_of_units([part.reached], f"measured over predicted, {name}", claim, "trial", level)

@@ -1,4 +1,4 @@
-"""Who used the processors of a trial, how busy they were, and whether that cost throughput."""
+"""Compute how busy processors were in a trial, which programs used them, and whether this reduced throughput."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from wanbench.methods.trials.limits import Limits
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.read.ingest.processors import ALL, BUSY, INTERRUPTS
 
-# Processors that are busy for this share of the counted seconds on average are full in some of them.
+# Processors with this mean utilisation in the counted seconds are fully used in some of them.
 FULL_PERCENT = 90.0
-# The effect is stated per this many percentage points of utilisation: a typical difference between trials.
+# The effect is stated for this difference of utilisation in percentage points, which is typical between trials.
 STEP_PERCENT = 10.0
 METHOD = (
     "least squares of the log of measured over allowed on the busy part of the processors' time, each setting with its "
@@ -40,10 +40,10 @@ ASSUMPTION = (
 @dataclass(frozen=True, repr=False)
 class ProcessorEffect(Result):
     """
-    The share of their limit that trials reached, against processor utilisation.
+    The relation between processor utilisation and the share of its limit that a trial reaches.
 
-    slope: The factor on the share of its limit that a trial reaches if the processors are busy for a further 10 % of
-        their time, at the same setting; NaN if no setting has two trials.
+    slope: The factor by which this share changes for 10 percentage points more of processor utilisation, at the same
+        setting; NaN if no setting has two trials.
     trials: Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured rate over limit),
         `busy_percent` (of the busiest machine, mean over the counted seconds).
     """
@@ -61,14 +61,14 @@ class ProcessorEffect(Result):
         return f"{self.slope.sentence} On average {listed}."
 
     def _means(self) -> pd.DataFrame:
-        """Per setting, at the highest rate of the link: mean busy_percent and reached."""
+        """Return mean busy_percent and reached per setting, at the highest rate of the link."""
         rates = self.trials.rate_bps.astype("float64")
         rows = self.trials[rates.isna() | (rates == rates.max())]
         return rows.groupby("setting", sort=False)[["busy_percent", "reached"]].mean()
 
     @property
     def full(self) -> tuple[str, ...]:
-        """The settings that kept the processors full, at the highest rate of the link."""
+        """The settings in which processors were full, at the highest rate of the link."""
         busy = self._means().busy_percent
         return tuple(busy.index[busy >= FULL_PERCENT])
 
@@ -84,8 +84,12 @@ class ProcessorEffect(Result):
 
     def bounding(self, ratio: Estimate | None, of: str, over: str) -> Estimate | None:
         """
-        The ratio of setting `of` to setting `over`, with an open end where processors were full: on a larger machine
-        such a setting may reach more, so the ratio has no upper end if it is `of`, and no lower one if it is `over`.
+        Return a ratio between two settings, with an open end if processors were full in one of them.
+
+        On a larger machine, a setting with full processors may reach more. So the interval has no upper end if this is
+        setting `of`, and no lower end if it is setting `over`.
+
+        ratio: The ratio of setting `of` to setting `over`; None is returned as None.
         """
         if ratio is None or not {of, over} & {*self.full}:
             return ratio
@@ -118,9 +122,11 @@ class ProcessorEffect(Result):
 
 def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
     """
-    Mean busy_percent and iowait_percent over all processors and samples of sysstat, per test and host.
+    Return mean busy_percent and iowait_percent per test and host, over all processors and samples of sysstat.
 
-    Busy is all but idle and iowait, so steal time counts as busy. `metrics` is the table of that name.
+    Processors are busy when neither idle nor in iowait, so steal time counts as busy.
+
+    metrics: The table of that name.
     """
     rows = metrics[(metrics.source == "sysstat") & (metrics.subject == "cpu all")]
     machine = [*KEY, "host"]
@@ -134,10 +140,10 @@ def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     """
-    Test whether trials reach less of their limit if processors are busier.
+    Test whether trials reach a smaller share of their limit if processors are busier.
 
-    A fixed threshold would not do: at a mean of 75 % over a second, threads already wait. So the share reached is
-    regressed on utilisation, among trials of one setting and link rate.
+    The share is regressed on utilisation, among trials of the same setting and link rate. A fixed threshold would not
+    suffice: threads already wait at a mean utilisation of 75 % over a second.
 
     limits: The limits of the trials.
     use: The result of `processor_use` for the counted seconds (`TrialRates.marked`).
@@ -151,7 +157,7 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         raise ParameterError(f"no trial of {len(limits.trials)} has samples of processors in its counted seconds")
     frame = pd.DataFrame({"busy": trials.busy_percent / STEP_PERCENT, "log": np.log(trials.reached)})
     groups = frame.groupby([trials.setting, trials.rate_bps], dropna=False)
-    # Deviations from the mean of the setting: settings differ in both without the one causing the other.
+    # Use deviations from the setting's mean, as settings differ in both without a causal relation.
     apart = frame - groups.transform("mean")
     total, freedom = float(apart.busy @ apart.busy), len(frame) - groups.ngroups - 1
     slope = float(apart.busy @ apart.log) / total if total > 0 else nan
@@ -173,8 +179,11 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
 
 def mean_use(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    Per trial: mean busy_percent and iowait_percent of the busiest machine, and fullest_link, the highest link
-    utilisation; NaN if not measured.
+    Return per trial the mean busy_percent and iowait_percent of the busiest machine, and fullest_link: the mean
+    utilisation of the link with the highest one. NaN if not measured.
+
+    rates: The trials.
+    tables: Tables metrics and link_samples, if any.
     """
     result = rates.rates[KEY].assign(busy_percent=nan, iowait_percent=nan, fullest_link=nan).set_index(KEY)
     if "metrics" in tables and len(tables["metrics"]):
@@ -193,57 +202,57 @@ CLIENTS = (
     "org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.ConsumerPerformance",
     "io.openmessaging.benchmark.Benchmark", "io.openmessaging.benchmark.worker.BenchmarkWorker",
 )  # fmt: skip
-# Programs by name ("keeper" held the links when the first samples were recorded); every other program of the
-# measurement is the harness: samplers, watchers, the driver.
+# The role of each program by name; "keeper" is the former name of "lab_supervisor". All other programs of the
+# measurement belong to the harness: samplers, watchers, the driver.
 ROLE_OF = {"kafka.Kafka": "brokers", "lab_supervisor": "links", "keeper": "links"} | dict.fromkeys(CLIENTS, "clients")
 ROLES = ["brokers", "clients", "links", "kernel", "harness", "other"]
-# What a real deployment has elsewhere: clients on other machines, and networks instead of emulated links.
-OURS = ["clients", "links", "harness"]
-# Percentages of the processors above which a caution is due. At 15 % of two processors brokers lose a third of one,
-# more than trials of one setting differ by; other work is nobody's plan, so less of it is enough.
-MOST_OURS, MOST_OTHER = 15.0, 10.0
+# Roles that a real deployment does not have on the brokers' machine.
+MEASUREMENT = ["clients", "links", "harness"]
+# A caution is given above these percentages of all processors. With 15 % of two processors, brokers lose a third of one
+# processor, more than the difference between trials of one setting. Other work is not planned, so its limit is lower.
+MAX_MEASUREMENT, MAX_OTHER = 15.0, 10.0
 
 
 @dataclass(frozen=True, repr=False)
 class ProcessorRoles(RowsResult):
     """
-    Who used the processors.
+    How much of the processors each role used: brokers, clients, links, and so on.
 
-    rows: Per setting, the busiest first: `setting`, `trials`, and in percent of all processors, means over trials,
-        `busy` and each of `ROLES`. "links" is the emulation of links, "kernel" interrupts that no process is charged
-        for, "harness" whatever else measures, "other" all other work, stolen time included.
+    rows: Per setting, the busiest first: `setting`, `trials`, and `busy` and each of `ROLES` in per cent of all
+        processors, as means over trials. "links": the emulation of links; "kernel": interrupts that are not charged to
+        a process; "harness": other programs of the measurement; "other": all other work, and steal time.
     """
 
-    TITLE = "Who used the processors, in % of all processors"
+    TITLE = "Processor use by role, in % of all processors"
 
     @property
     def sentence(self) -> str:
-        top, least = self.rows.iloc[0], self.rows.iloc[-1]
+        top, lowest = self.rows.iloc[0], self.rows.iloc[-1]
         by_role = ", ".join(f"{role} {number(top[role], 0)} %" for role in ROLES)
         busy = f"busy for {number(top.busy, 0)} % of the time ({by_role})"
         if len(self.rows) == 1:
             return f"The processors were {busy}."
         return (
-            f"With “{top.setting}” the processors were {busy}; that is the most of {len(self.rows)} settings. With "
-            f"“{least.setting}” it was {number(least.busy, 0)} %, the least."
+            f"With “{top.setting}” the processors were {busy}; this is the highest of {len(self.rows)} settings. The "
+            f"lowest is {number(lowest.busy, 0)} %, with “{lowest.setting}”."
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        ours = self.rows[OURS].sum(axis=1)
+        share = self.rows[MEASUREMENT].sum(axis=1)
         texts = []
-        if (ours > MOST_OURS).any():
-            at = ours.idxmax()
-            parts = ", ".join(f"{role} {number(self.rows[role][at], 0)} %" for role in OURS)
+        if (share > MAX_MEASUREMENT).any():
+            at = share.idxmax()
+            parts = ", ".join(f"{role} {number(self.rows[role][at], 0)} %" for role in MEASUREMENT)
             texts.append(
-                f"the measurement itself takes over {MOST_OURS:g} % of the processors in {(ours > MOST_OURS).sum()} "
-                f"of {count(len(ours), 'setting')}, most with {self.rows.setting[at]} ({parts}); brokers elsewhere "
-                "would have that time for themselves"
+                f"the measurement itself takes more than {MAX_MEASUREMENT:g} % of the processors in "
+                f"{(share > MAX_MEASUREMENT).sum()} of {count(len(share), 'setting')}, most with "
+                f"{self.rows.setting[at]} ({parts}); on separate machines, brokers could use this time"
             )
-        if (self.rows.other > MOST_OTHER).any():
+        if (self.rows.other > MAX_OTHER).any():
             worst = self.rows.loc[self.rows.other.idxmax()]
             texts.append(
-                f"other work on the machine takes over {MOST_OTHER:g} % of its processors, most with {worst.setting} "
+                f"other work on the machine takes over {MAX_OTHER:g} % of its processors, most with {worst.setting} "
                 f"({number(worst.other, 0)} %)"
             )
         return tuple(texts)
@@ -254,16 +263,16 @@ class ProcessorRoles(RowsResult):
 
 def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    Percentages of all processors by role, per trial and machine, over the seconds that count.
+    Compute how much of all processors each role used, per trial and machine, in per cent.
 
-    These are the counted seconds of a load, or the whole of a fault episode; without them, all samples.
+    The counted seconds of a load, or the whole of a fault episode, are used; without them, all samples.
 
     Returns DataFrame: run_id, test_id, attempt, host, busy, and a column for each of `ROLES`.
     """
     metrics = check_kind("tables", tables, Mapping).get("metrics")
     rows = metrics if metrics is None else metrics[metrics.source == "processors"]
     if rows is None or rows.empty:
-        raise MissingDataError("no samples of who used the processors: the run was measured by an older version.")
+        raise MissingDataError("no samples of processors by program: the run was measured by an older version.")
     windows = _windows(tables)
     at_s = (rows.at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
     result = []
@@ -281,9 +290,11 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def processor_roles(tables: Mapping[str, pd.DataFrame]) -> ProcessorRoles:
     """
-    Who used the processors, by setting of the tests that are done; of several machines, the busiest one of each test.
+    Compute how much of the processors each role used, per setting, over the tests that are done.
 
-    MissingDataError if there are no such samples.
+    Of several machines, the busiest one of each test counts. Warm-up trials are left out.
+
+    Raises MissingDataError: no test has such samples.
     """
     machines = by_trial(tables).sort_values("busy", ascending=False).drop_duplicates(KEY)
     tests = tables["tests"]
@@ -293,7 +304,7 @@ def processor_roles(tables: Mapping[str, pd.DataFrame]) -> ProcessorRoles:
         tests = tests[~pd.MultiIndex.from_frame(tests[["run_id", "test_id"]]).isin(warm_ups)]
     joined = tests.loc[tests.outcome == "done", [*KEY, "setting"]].merge(machines, on=KEY)
     if joined.empty:
-        raise MissingDataError("no test that counts has samples of who used the processors.")
+        raise MissingDataError("no test that counts has samples of processors by program.")
     groups = joined.groupby("setting", sort=False)
     rows = groups[["busy", *ROLES]].mean()
     rows.insert(0, "trials", groups.size())
@@ -306,8 +317,9 @@ def _by_role(used: dict[str, float]) -> dict[str, float]:
     for name, seconds in used.items():
         if name not in (ALL, BUSY, INTERRUPTS):
             roles[ROLE_OF.get(name, "harness")] += seconds
-    # The kernel may charge interrupts to the process that they interrupt, so only what is left over is its own.
-    # The kernel times programs exactly, but samples the busy time of a processor at its ticks, which miss bursts.
+    # The kernel may charge interrupts to the interrupted process, so only busy time that is left counts as interrupts.
+    # The kernel measures the time of programs exactly, but samples the busy time of a processor at ticks, which miss
+    # bursts; so busy time is at least the sum of the programs.
     busy = max(busy, sum(roles.values()))
     left = busy - sum(roles.values())
     roles["kernel"] = min(used.get(INTERRUPTS, 0.0), left)
@@ -316,7 +328,7 @@ def _by_role(used: dict[str, float]) -> dict[str, float]:
 
 
 def _windows(tables: Mapping[str, pd.DataFrame]) -> dict[tuple, tuple[float, float]]:
-    """Return the seconds that count of each test: from, until (Unix s)."""
+    """Return the start and end of each test's counted seconds (Unix s)."""
     spans = []
     if len(loads := tables.get("open_loop_loads", ())):
         first = loads.start_s + loads.warmup_s

@@ -1,7 +1,7 @@
 """
-Rates of trials: one row per measured setting of link, topic and clients.
+Compute the rates of Kafka trials: one row per trial, a measured setting of link, topic and clients.
 
-The trial is the unit of comparison: its seconds are not independent.
+The trial is the unit of replication, because its seconds are not independent.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ NEEDED = (
     "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
     "link_samples",
 )  # fmt: skip
-# If background traffic covers a smaller share of the counted seconds, there is a caution: iperf3 may start up to a
+# A caution is given if background traffic covers a smaller share of the counted seconds; iperf3 may start up to a
 # second late.
 COVERED = 0.9
-# If background traffic covers a smaller share of the counted seconds, the trial is left out: for most of the time it
-# ran another setting.
+# A trial is left out if background traffic covers a smaller share of the counted seconds: most of the time it ran
+# another setting.
 MIN_COVERED = 0.5
-ALONE = "whose background traffic covered too few counted seconds"
+NOT_COVERED = "whose background traffic covered too few counted seconds"
 # Columns that can be compared, with label and unit.
 MEASURED = {
     "batches_per_s": ("rate of batches", "batches/s"),
@@ -71,15 +71,15 @@ class TrialRates(Result):
     """
     The rates of trials.
 
-    rates: One row per trial that was measured, in the order in which they were (`order`, from 1): KEY, all columns of
-        table trials, `COLUMNS`, and those of `concurrent`. `batches_per_s`, `records_per_s`, `throughput_bps` (payload)
-        and `log_bytes_per_s` are means over the counted seconds; `counted_by` says from what, `share_counted` which
-        part of all batches fell into them. `batch_log_bytes` is the mean size of a batch, header included,
-        `autocorrelation` that of batches from one second to the next. `mean_latency_ms` is from send to
-        acknowledgement, of all records. `behind_s` is the lag of the slowest producer. `rx_own_packets_per_s` are
-        packets towards the brokers less the background's.
+    rates: One row per measured trial, in the order of measuring (`order`, from 1): KEY, all columns of table trials,
+        `COLUMNS`, and the columns of module `concurrent`. Means over the counted seconds: `batches_per_s`,
+        `records_per_s`, `throughput_bps` (payload), `log_bytes_per_s`. `counted_by`: the source of these counts.
+        `share_counted`: the share of all batches in the counted seconds. `batch_log_bytes`: mean size of a batch,
+        header included. `autocorrelation`: of batches from one second to the next. `mean_latency_ms`: from send to
+        acknowledgement, over all records. `behind_s`: lag of the slowest producer. `rx_own_packets_per_s`: packets
+        towards the brokers, without background traffic.
     seconds: Per trial and counted second: `at_s`, `second` (from 0), `batches`, `records`, `bytes`.
-    left_out: Planned trials and attempts without a row in `rates`, with their levels and the reason.
+    left_out: Planned trials and attempts without a row in `rates`, with the columns of their trial and the `reason`.
     rule: How the counted seconds were chosen.
     """
 
@@ -91,7 +91,7 @@ class TrialRates(Result):
     TITLE = "Means over the trials of each setting"
 
     def of(self, *settings: str) -> TrialRates:
-        """The trials whose setting matches one of these patterns, such as "internet*"; MissingDataError if none."""
+        """Return the trials whose setting matches a pattern, such as "internet*"; MissingDataError without any."""
 
         def chosen(frame: pd.DataFrame) -> pd.DataFrame:
             fits = [any(fnmatchcase(str(name), pattern) for pattern in settings) for name in frame.setting]
@@ -104,7 +104,7 @@ class TrialRates(Result):
         return part
 
     def at(self, **levels) -> TrialRates:
-        """Only the trials at these levels, such as `at(rate_bps=1e8)`; ParameterError if there are none."""
+        """Return the trials with some levels, such as `at(rate_bps=1e8)`; ParameterError if there are none."""
         check_columns("rates", self.rates, levels)
         kept = _at(self.rates, levels)
         if kept.empty:
@@ -114,14 +114,14 @@ class TrialRates(Result):
         return replace(self, rates=kept, seconds=self.seconds.merge(own, on=KEY), left_out=_at(self.left_out, levels))
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a table, such as link_samples, that belong to the attempts of these trials."""
+        """Return the rows of a table, such as link_samples, that belong to these trials."""
         return frame.merge(self.rates[KEY], on=KEY)
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """
-        Return the same rows with their trial's `setting`, and `counts`: whether they lie in its counted seconds.
+        Add to the rows of a table their trial's `setting`, and `counts`: whether they lie in its counted seconds.
 
-        The time of a row is from start_s to end_s, or else the interval_s before at_utc.
+        A row lasts from start_s to end_s; without these columns, for interval_s until at_utc.
         """
         own = self.rates[[*KEY, "setting", "start_s", "end_s"]]
         rows = frame.merge(own.rename(columns={"start_s": "_from", "end_s": "_to"}), on=KEY)
@@ -221,15 +221,16 @@ def _at(frame: pd.DataFrame, levels: Mapping) -> pd.DataFrame:
 
 def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) -> TrialRates:
     """
-    Return the rates of each trial, from the tables of one or several run folders.
+    Compute the rates of each trial, from the tables of one or several run folders.
 
-    The last successful attempt of a trial counts, unless its background traffic covered less than half of the counted
-    seconds: whole seconds (of Unix time) in which all producers ran (`counted_seconds`). Batches are counted in the
-    brokers' log; without one, they are the producers' records, assuming full batches, and `counted_by` says so.
+    The last successful attempt of a trial counts. Rates are means over the counted seconds: whole seconds of Unix time
+    in which all producers ran (`counted_seconds`). Batches are counted in the brokers' log. Without a log, they are
+    computed from the producers' records as if batches were full; `counted_by` states this. A trial is left out if
+    background traffic covered less than half of its counted seconds.
 
     tables: Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals,
         link_samples; all but the first two may be missing.
-    warmup_s: Time to cut if neither column `warmup_s` of table trials nor the tool gives the end of the warm-up.
+    warmup_s: Warm-up to cut if neither column `warmup_s` of table trials nor the tool states it.
 
     Raises ParameterError: table tests or trials is missing.
     """
@@ -265,9 +266,9 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
         if by_second is not None:
             seconds.append(by_second.assign(**about, second=range(len(by_second))))
     rates = _with_concurrent(pd.DataFrame(rows, columns=[*attempts.columns, *COLUMNS]), given)
-    alone = rates[rates.background_covered < MIN_COVERED]
-    left_out += alone[levels].assign(reason=ALONE).to_dict("records")
-    rates = rates.drop(index=alone.index).reset_index(drop=True)
+    uncovered = rates[rates.background_covered < MIN_COVERED]
+    left_out += uncovered[levels].assign(reason=NOT_COVERED).to_dict("records")
+    rates = rates.drop(index=uncovered.index).reset_index(drop=True)
     own, counts = [*KEY, "setting"], counted_seconds.COUNTS
     return TrialRates(
         rates,
@@ -278,14 +279,14 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
 
 
 def _given(tables) -> dict[str, pd.DataFrame]:
-    """All tables; tables that were not given are empty."""
+    """Return all needed tables; tables that are missing are empty."""
     for name, columns in REQUIRED.items():
         check_columns(name, check_table(name, tables), columns)
     return {name: tables[name] if name in tables else declared.from_rows(name, []) for name in NEEDED}
 
 
 def _rates(trial, counted: CountedSeconds, log, inside, by_second) -> dict:
-    """Rates over the counted seconds, from the log, or else from the producers' output."""
+    """Return the rates over the counted seconds, from the log, or else from the producers' lines."""
     n = counted.n
     row = {
         "n_seconds": n,
@@ -312,7 +313,7 @@ def _rates(trial, counted: CountedSeconds, log, inside, by_second) -> dict:
 
 def records_per_full_batch(batch_bytes: float, record_bytes: float) -> float:
     """
-    Uncompressed records without key that fit into a batch; at least one.
+    Return how many uncompressed records without key fit into a batch; at least one.
 
     >>> records_per_full_batch(16_384, 1_000)
     16.0
@@ -332,7 +333,7 @@ def _autocorrelation(values: np.ndarray) -> float:
 
 
 def _with_concurrent(rates: pd.DataFrame, tables) -> pd.DataFrame:
-    """Return the rates with columns for concurrent pings and traffic."""
+    """Add columns for concurrent pings and traffic to the rates."""
     spans = rates[[*KEY, "from_region", "to_region", "start_s", "end_s"]]
     for part in (
         concurrent.round_trips(tables["echoes"]),
@@ -351,7 +352,7 @@ def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
 
 
 def points(part: pd.DataFrame, value: str, name: str, shade: str, symbol: str) -> dict:
-    """Points of trials, as a trace."""
+    """Return the arguments of a trace with a point per trial."""
     text = [
         theme.plain(f"{row.test_id}: {row.n_seconds} s by {row.counted_by}")
         for row in part[["test_id", "n_seconds", "counted_by"]].itertuples(index=False)
@@ -368,7 +369,7 @@ def points(part: pd.DataFrame, value: str, name: str, shade: str, symbol: str) -
 
 
 def add_mean(figure: go.Figure, values: pd.Series, order: pd.Series, shade: str, **where) -> None:
-    """A line at the mean of the values over the range of `order`, with its interval as a band."""
+    """Draw a line at the mean of the values, with its interval as a band, over the range of `order`."""
     values = values.dropna().to_numpy(dtype=float)
     if not len(values):
         return
@@ -380,7 +381,7 @@ def add_mean(figure: go.Figure, values: pd.Series, order: pd.Series, shade: str,
 
 
 def _shade_blocks(figure: go.Figure, rates: pd.DataFrame) -> None:
-    """Every second block in grey, if the trials of a block were measured together."""
+    """Shade every second block in grey, if the trials of each block were measured together."""
     known = rates[rates.block.notna()]
     if known.block.nunique() < 2:
         return

@@ -1,7 +1,7 @@
 """
-Whether trials keep their rate: the later half of the counted seconds against the earlier half.
+Test whether trials keep their rate: compare the later half of the counted seconds with the earlier half.
 
-A warm-up that is too short shows as a rising rate. The trial is the unit.
+If the warm-up is too short, the rate still rises. The trial is the unit of replication.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from wanbench.methods.result import RowsResult
 from wanbench.methods.result.means import half_width
 
 COLUMNS = ["setting", "n_trials", "later_over_earlier", "low", "high", "level"]
-TOO_WIDE = np.log(2)  # An interval that contains both a half and a doubling shows nothing about the warm-up.
-MAX_LISTED = 6  # Maximum number of settings in a sentence; further ones are only in the table.
+TOO_WIDE = np.log(2)  # An interval that contains both 1/2 and 2 does not show whether the warm-up was long enough.
+MAX_LISTED = 6  # Maximum number of settings in a sentence; all are in the table.
 
 
 class Steadiness(RowsResult):
     """
-    The ratio of batches in the later half of the counted seconds to the earlier half.
+    The ratio of batches in the later half of the counted seconds to batches in the earlier half.
 
     rows: Per setting: setting, n_trials, later_over_earlier (geometric mean over trials), low, high, level. The
         intervals (t on the logarithms) are simultaneous over all settings (Bonferroni); they are null for too few
@@ -70,10 +70,9 @@ def _ratio(row) -> str:
 
 def steadiness(seconds: pd.DataFrame, level: float = 0.95) -> Steadiness:
     """
-    Return the later half of the counted seconds against the earlier half.
+    Compare the batches in the later half of the counted seconds with those in the earlier half.
 
-    A second in the middle belongs to neither half. Trials without a batch in a half, and those without a log, are left
-    out.
+    A second in the middle belongs to neither half. Trials without a log, or without a batch in one half, are left out.
 
     seconds: As `TrialRates.seconds`.
 

@@ -1,4 +1,4 @@
-"""Source 005: KIP-390, which lets users choose the level of compression, and its benchmark of producers."""
+"""Test the claims of source 005: KIP-390, which made compression levels configurable, and its benchmark."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from wanbench.methods.result import Estimate, Result
 
 SOURCE = "005-compression-levels"
 EXPERIMENTAL = "minus-5"
-"""A level of zstd that the source calls experimental and sets apart."""
+"""The level of zstd that the source calls experimental."""
 LEVELS = {"gzip": ("1", "6", "9"), "lz4": ("1", "9", "17"), "zstd": (EXPERIMENTAL, "1", "3", "12", "18")}
-"""The levels in the source's table, from the lowest on."""
+"""The levels in the source's table, lowest first."""
 GAINS = {"gzip-rate": ("rate-gzip-1", "rate-gzip-6"), "zstd-rate": ("rate-zstd-1", "rate-zstd-3")}
 SAVINGS = {"gzip-size": ("size-gzip-1", "size-gzip-9"), "lz4-size": ("size-lz4-1", "size-lz4-17")}
-"""Claimed percentages, and the two rows of the table that they follow from."""
+"""Claims in per cent, with the two rows of the source's table from which each is computed."""
 RULES = (
     Rule("gzip-rate", "gzip-rate", near(1.564, 0.1 * 1.564)),  # within a tenth, as elsewhere
     Rule("zstd-rate", "zstd-rate", near(1.327, 0.1 * 1.327)),
@@ -28,13 +28,13 @@ RULES = (
 
 def compression_levels(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of source 005 on its own numbers and on what was measured again.
+    Test every claim of source 005 on the source's own numbers and on a re-run.
 
     Parameters
     ----------
     **measured
-        Quantities of `RULES` that were measured: ratios of messages per second or of sizes between the two levels that
-        a claim names; `lowest_over_highest_rate` is the smallest ratio of any codec.
+        Measured quantities by their name in `RULES`: ratios of messages per second, or of sizes, between the two levels
+        that a claim names; `lowest_over_highest_rate` is the smallest such ratio over the codecs.
 
     Examples
     --------
@@ -48,10 +48,14 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
         for claim, rows in claims.items():
             audit.compare(claim, audit.from_printed(function, *rows, unit="%"), "From the table.")
     best = audit.from_printed(gain, *GAINS["gzip-rate"], unit="%")
-    audit.compare("up-to", best, "The largest gain over a default level; 156 % is the rate itself, not its gain.")
+    audit.compare(
+        "up-to",
+        best,
+        "The largest gain over a default level: 156 % is the new rate as a share of the old one, not the gain.",
+    )
     rates, latencies, sizes = (_columns(audit, kind) for kind in ("rate", "latency", "size"))
     falling, rising = (one.apply(lambda v: v.dropna().is_monotonic_decreasing) for one in (rates, -latencies))
-    audit.judge("lower-faster", (falling & rising).all(), "From the table; it is so at zstd -5 too.")
+    audit.judge("lower-faster", (falling & rising).all(), "From the table; it also holds at zstd -5.")
     audit.judge("lowest-best", (rates.bfill().iloc[0] == rates.max()).all(), "From the table.")
     usual = sizes.drop(index=EXPERIMENTAL)
     levels, codecs = (usual.max() / usual.min()).max(), usual.max().max() / usual.max().min()
@@ -59,22 +63,22 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     audit.judge(
         "codec-first",
         codecs > levels,
-        f"From the table: codecs differ by {number(codecs, 3)} times, levels of one codec by up to {number(levels, 3)} "
-        f"times, or {number(with_it, 3)} with zstd -5.",
+        f"From the table: sizes differ by {number(codecs, 3)} times between codecs, and by up to {number(levels, 3)} "
+        f"times between levels of one codec ({number(with_it, 3)} with zstd -5).",
     )
     took_s = audit.number("linear-bytes") / (1e6 * audit.number("linear-write"))
     audit.judge(
         "linear-write",
         None,
-        f"It would have written its {number(audit.number('linear-bytes'))} bytes in {number(1e6 * took_s, 2)} "
-        "microseconds: one write into memory, extrapolated to a second. It measures no disk.",
+        f"At this rate the test's {number(audit.number('linear-bytes'))} bytes take {number(1e6 * took_s, 2)} "
+        "microseconds: it is one write into memory, extrapolated to a second, and not the speed of a disk.",
     )
     apply_rules(audit, RULES, {}, measured)
     return audit
 
 
 def _columns(audit: Audit, kind: str) -> pd.DataFrame:
-    """Return a kind of number of the source's table: a row per level, from the lowest on, and a column per codec."""
+    """Return one kind of number (rate, latency, size) of the source's table: rows are levels, columns codecs."""
     levels = [EXPERIMENTAL, "1", "3", "6", "9", "12", "17", "18"]
     numbers = {codec: {level: audit.number(f"{kind}-{codec}-{level}") for level in of} for codec, of in LEVELS.items()}
     return pd.DataFrame(numbers).reindex(levels)

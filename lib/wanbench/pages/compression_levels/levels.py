@@ -1,4 +1,4 @@
-"""Messages per second, latency and size of a message by codec and level."""
+"""Summarise trials by codec and compression level: messages per second, latency and message size."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ MEASURES = {
     "bytes_per_record": ("bytes of a message in the log", "bytes"),
 }
 FAST, SMALL = "records_per_s", "bytes_per_record"
-METHOD = "geometric mean of the ratios within blocks, with Student's t"
-ASSUMPTION = "Blocks are independent, and what disturbs a block disturbs all of its trials alike"
+METHOD = "geometric mean of the ratios within blocks; interval from Student's t on their logarithms"
+ASSUMPTION = "Blocks are independent, and a disturbance of a block affects all of its trials by the same factor"
 
 
 @dataclass(frozen=True, repr=False)
 class Levels(RowsResult):
     """
-    Means of every codec and level, and ratios between two of them.
+    Geometric means of every setting (a codec at a level), and ratios between settings.
 
-    `rows` has a row per setting: `setting`, `codec`, `level`, `n` (trials), and the geometric means of `MEASURES`;
-    `trials` has a row per trial.
+    `rows` has one row per setting: `setting`, `codec`, `level`, `n` (trials), and the columns of `MEASURES`. `trials`
+    has one row per trial.
     """
 
     trials: pd.DataFrame
@@ -40,7 +40,7 @@ class Levels(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Return the ratio of the lowest over the highest level of every codec, in messages per second and in size."""
+        """Return per codec the ratios of the lowest level over the highest: messages per second, then message size."""
         return tuple(
             self.ratio(part.setting.iloc[0], part.setting.iloc[-1], of)
             for _, part in self.rows.groupby("codec", sort=False)
@@ -50,7 +50,6 @@ class Levels(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """Say what the lowest level of every codec gains in speed and loses in size against its highest."""
         faster, larger = self.estimates[::2], self.estimates[1::2]
         parts = [
             f"{rate.quantity.partition(': ')[2]}: {_with_ends(rate)} the messages per second, each {_with_ends(size)} "
@@ -62,18 +61,17 @@ class Levels(RowsResult):
         return f"The lowest level of each codec over its highest: {'; '.join(parts)} ({faster[0].basis} of each)."
 
     def formatted_table(self) -> pd.DataFrame:
-        """Return the rows as text, with the measures' names."""
         names = {name: label for name, (label, _) in MEASURES.items()}
         return super().formatted_table().drop(columns=["codec", "level"]).rename(columns=names | {"n": "trials"})
 
     def ratio(self, setting: str, over: str, of: str = FAST) -> Estimate:
         """
-        Estimate the ratio of one setting over another in a measure, from the blocks that have both.
+        Estimate a measure with `setting` over that with `over`, from the blocks that have both.
 
         Raises
         ------
         ParameterError
-            There is no such setting or measure.
+            `setting`, `over` or `of` (a key of `MEASURES`) is unknown.
         """
         label, _ = MEASURES[check_choice("measure", of, MEASURES)]
         for name in (setting, over):
@@ -88,8 +86,8 @@ class Levels(RowsResult):
             assumption=ASSUMPTION,
         )
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Draw the size of a message against messages per second, a line per codec, a point per level."""
+    def figure(self) -> go.Figure:
+        """Draw message size against messages per second: one line per codec, one point per level."""
         figure = go.Figure()
         for shade, (codec, part) in zip(theme.SERIES_COLOURS, self.rows.groupby("codec", sort=False), strict=False):
             figure.add_scatter(
@@ -113,7 +111,6 @@ class Levels(RowsResult):
             alt=f"Size of a message against messages per second, by codec and level. {self.sentence}",
             caption=str(self),
             table=self.rows,
-            note=note,
         )
 
 
@@ -123,12 +120,12 @@ def _with_ends(one: Estimate) -> str:
 
 def by_level(rates: TrialRates) -> Levels:
     """
-    Summarise trials whose settings are named after codec and level, such as "gzip 6"; "none" has no level.
+    Summarise trials by setting; a setting is a codec and a level, such as "gzip 6", or "none".
 
     Raises
     ------
     ParameterError
-        No trial was measured.
+        `rates` has no trial.
     """
     trials = rates.rates.copy()
     if trials.empty:

@@ -134,9 +134,10 @@ class Bounds(Result):
 @dataclass(frozen=True, repr=False)
 class Share(Result):
     """
-    The shares of its bounds that one setting reached; `trials` has its rows of `Bounds.trials`.
+    The shares of its bounds that one setting reached.
 
-    `link` is the share of the links' bound, `lowest` that of its lowest bound (None if that is always the machine's).
+    `trials` has the rows of `Bounds.trials` for this setting. `link` is the share of the links' bound, `lowest` that of
+    its lowest bound (None if that is always the machine's).
     """
 
     setting: str

@@ -40,7 +40,7 @@ CHOSEN = "the best level was chosen from the same trials, so its advantage is ov
 @dataclass(frozen=True, repr=False)
 class Curve(Result):
     """
-    The levels of one factor.
+    Throughput at the levels of one factor.
 
     levels: One row per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's level), `numeric`
         (the level as a number, NaN for others), `compression` (payload bytes per byte in the log), and the columns n,
@@ -104,7 +104,7 @@ class Curve(Result):
 @dataclass(frozen=True, repr=False)
 class Curves(Result):
     """
-    All curves that were measured.
+    The curves of all factors that were varied alone.
 
     curves: Maps each factor to its curve, in the order of `factor_columns.FACTORS`.
     frame: One row per trial in use: its settings; `cell`, the name of its combination of levels (that of the first

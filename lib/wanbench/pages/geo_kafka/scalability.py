@@ -40,7 +40,7 @@ ASSUMPTION = (
 @dataclass(frozen=True, repr=False)
 class Scalability(Result):
     """
-    A fitted law.
+    The Universal Scalability Law, fitted to trials.
 
     efficiency: Throughput at the largest measured number of producers, as a share of linear growth.
     peak_producers: Number of producers at the peak (N*), at least 1; infinite if beta is 0.

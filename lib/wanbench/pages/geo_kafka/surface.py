@@ -60,7 +60,7 @@ TOGETHER = (
 @dataclass(frozen=True, repr=False)
 class Surface(Result):
     """
-    A fitted surface.
+    A fitted response surface.
 
     best: The response at the best setting, for the average block; the interval is simultaneous over all settings.
     best_setting: Maps each factor to its value at the maximum of the fitted surface.

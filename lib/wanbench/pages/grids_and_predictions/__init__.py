@@ -1,4 +1,4 @@
-"""Grids measured by others, and checks of predictions against them."""
+"""Analyse grids of other surveys, predict pairs that were not measured, and check the predictions."""
 
 from .other_surveys import check_predictions, half_distances
 from .prediction import fit_predictor, what_if

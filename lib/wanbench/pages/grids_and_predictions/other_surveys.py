@@ -1,4 +1,4 @@
-"""What others' grids say: half-distances by sending cloud, and measurements of pairs that a survey predicted."""
+"""Analyse other surveys: half-distances by sending cloud, and their RTTs against predictions from a first survey."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import REFERENCE, interval_points
 from wanbench.formatting import number, percent
-from wanbench.methods.distance.ceiling import CeilingFit, fit_with_ceiling
 from wanbench.methods.distance.pair_points import pair_labels
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, unordered
 from wanbench.methods.result import Estimate, Result
 
+from .ceiling import CeilingFit, fit_with_ceiling
 from .prediction import fit_predictor
 from .prediction_coverage import share_interval
 
@@ -29,7 +29,7 @@ ENDS = ["region_a", "region_b"]
 
 @dataclass(frozen=True, repr=False)
 class HalfDistances(Result):
-    """`fits` maps each sending cloud to throughput against distance, with values at its ceiling as "at least"."""
+    """Throughput against distance by sending cloud (`fits`), with values at a sender's ceiling as lower bounds."""
 
     fits: dict[str, CeilingFit]
 
@@ -52,18 +52,20 @@ class HalfDistances(Result):
 
 
 def half_distances(pairs: pd.DataFrame) -> HalfDistances:
-    """Fit throughput against distance separately for each cloud that sends (`from_cloud` of table `pairs`)."""
+    """Fit throughput against distance separately for each sending cloud (`from_cloud` of table `pairs`)."""
     check_columns("pairs", pairs, ["from_cloud"])
     if pairs.empty:
-        raise ParameterError("no pair is given, so no cloud sends.")
+        raise ParameterError("table pairs has no rows; allowed: one or more.")
     return HalfDistances({cloud: fit_with_ceiling(part) for cloud, part in pairs.groupby("from_cloud")})
 
 
 @dataclass(frozen=True, repr=False)
 class CheckedPredictions(Result):
     """
-    ratio: RTT measured by the other survey over the predicted RTT: the median over pairs.
-    coverage: The share of the other survey's RTTs that lie in the prediction intervals.
+    Predictions from one survey, checked against another survey's RTTs.
+
+    ratio: Measured over predicted RTT, as the median over pairs.
+    coverage: The share of measured RTTs inside their prediction intervals.
     pairs: Per unordered pair: region_a, region_b, distance_km, predicted_ms, low_ms, high_ms, measured_ms, covered.
     """
 
@@ -71,7 +73,7 @@ class CheckedPredictions(Result):
     coverage: Estimate
     pairs: pd.DataFrame
 
-    TITLE = "Predictions against others' measurements of these pairs"
+    TITLE = "Predicted RTTs against RTTs in another survey"
 
     @property
     def sentence(self) -> str:
@@ -79,12 +81,12 @@ class CheckedPredictions(Result):
         below, above = (rows.measured_ms < rows.low_ms).sum(), (rows.measured_ms > rows.high_ms).sum()
         too_high = (rows.predicted_ms > rows.measured_ms).mean()
         return (
-            f"{self.ratio.sentence} {self.coverage.sentence} Of the others {below} lie below and {above} above; "
+            f"{self.ratio.sentence} {self.coverage.sentence} Of the RTTs outside, {below} lie below and {above} above; "
             f"{number(100 * too_high, 0)} % of the predictions are too high."
         )
 
     def figure(self) -> go.Figure:
-        """Predicted RTT with its interval against RTTs of the same pairs that others measured."""
+        """Draw predicted RTTs with their intervals against the measured RTTs."""
         rows = self.pairs
         figure = go.Figure()
         for covered, label, colour in ((True, "inside the interval", theme.WITHIN), (False, "outside", theme.OUTSIDE)):
@@ -101,13 +103,13 @@ class CheckedPredictions(Result):
             )
         ends = [0, float(rows[["measured_ms", "predicted_ms"]].to_numpy().max()) * 1.05]
         figure.add_scatter(x=ends, y=ends, mode="lines", line=REFERENCE, name="equal", hoverinfo="skip")
-        figure.update_xaxes(title="measured by others (ms)", rangemode="tozero")
+        figure.update_xaxes(title="measured in the other survey (ms)", rangemode="tozero")
         figure.update_yaxes(title="predicted (ms)", rangemode="tozero")
         return theme.finish(
             figure,
             name="predictions-elsewhere",
-            title="Predicted round-trip times against those measured by others",
-            subtitle="One point per pair that the predicting survey lacks; bars: prediction intervals.",
+            title="Predicted round-trip times against those of another survey",
+            subtitle="One point per pair that the first survey lacks; bars: prediction intervals.",
             alt=f"Predicted against measured round-trip times. {self.sentence}",
             caption=str(self),
             table=rows,
@@ -116,9 +118,9 @@ class CheckedPredictions(Result):
 
 def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float = 0.9) -> CheckedPredictions:
     """
-    Predict from `pairs` the RTT of every pair that only `others` has, between regions that `pairs` has.
+    Predict from `pairs` the RTT of every pair that only `others` has, and compare with the RTT in `others`.
 
-    Raises ParameterError: there is no such pair.
+    Both regions of a pair must be in `pairs`. Raises ParameterError: there is no such pair.
     """
     predictor = fit_predictor(pairs, level=level)
     own = {tuple(sorted(ends)) for ends in pairs[["from_region", "to_region"]].to_numpy()}
@@ -128,7 +130,7 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     ]
     checked = sample.frame[wanted].reset_index(drop=True)
     if checked.empty:
-        raise ParameterError("others has no pair that pairs lacks, between regions of pairs")
+        raise ParameterError("others has no pair that is not in pairs, between regions of pairs")
     rows = checked[[*ENDS, "distance_km"]].itertuples(index=False)
     rtts = [predictor.predict(a, b, distance_km=distance_km).rtt for a, b, distance_km in rows]
     predicted = [(rtt.estimate, rtt.low, rtt.high) for rtt in rtts]
@@ -149,12 +151,12 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
         "n_regions": n_regions,
         "level": 0.95,
         "warnings": sample.warnings()[: len(sample.left_out) > 0],
-        "assumption": "Both measure the same quantity, although tools, hosts and dates differ",
+        "assumption": "Both surveys measure the same quantity, although tools, hosts and dates differ",
     }
     return CheckedPredictions(
         ratio=Estimate(
-            "measured by others over predicted",
-            "The RTT measured by others is {} times the predicted one in the median",
+            "RTT in another survey over predicted RTT",
+            "The RTT in another survey is {} times the predicted RTT in the median",
             *np.exp([log.median(), *log_ends]).tolist(),
             unit="",
             method="median over pairs; percentile interval of a bootstrap over regions",

@@ -1,10 +1,10 @@
 """
-What if: RTT and throughput of a pair that was not measured, with prediction intervals.
+Predict RTT and throughput of a pair that was not measured, with prediction intervals.
 
-RTT is a robust line over distance plus a shrunken effect of each region (`prediction_fits`), never below light.
-Throughput is the window-limited model at the predicted RTT, or log throughput over distance, plus effects of regions:
-the one with the smaller error on left-out regions. Intervals are conformal (`prediction_fits`), separately for three
-situations: both regions have other measured pairs, one has, none has.
+RTT is a robust line over distance plus a shrunken effect of each region, and never below that of light. Throughput is
+either the window-limited model at the predicted RTT or log throughput over distance, plus effects of regions, whichever
+has the smaller error on left-out regions. Intervals are conformal, and differ by situation: both, one or neither of the
+pair's regions have other measured pairs. The fits are in `prediction_fits`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ from wanbench.methods.result import Estimate, Result
 from . import prediction_fits
 from .prediction_fits import SITUATIONS
 
-# The effect of a region with fewer pairs is less accurate than those of the left-out regions that set the width of the
-# interval
+# With fewer measured pairs, a region's effect is less accurate than the left-out regions that set the interval's width
 FEW_PAIRS = 3
-MAX_DISTANCE_KM = 40_075.0  # The length of the equator: an upper limit of distances
-MAX_LOG = 700.0  # A larger logarithm overflows a float
+MAX_DISTANCE_KM = 40_075.0  # Length of the equator
+MAX_LOG = 700.0  # Largest logarithm whose exponential fits into a float
 UNITS = {"rtt_ms": "ms", "throughput_bps": "bit/s"}
 CONFORMAL = (
     "jackknife+ over {} left out (Barber, Candès, Ramdas & Tibshirani 2021; pooled by unit: Dunn, Wasserman & "
@@ -43,9 +42,7 @@ CONFORMAL = (
 )
 LEFT_OUT = {"both": "pairs", "one": "regions", "none": "both regions of a pair"}
 ASSUMPTION = (
-    "The pair resembles the measured ones: regions without measurements are drawn like "
-    "those with, and unmeasured pairs are not exceptional. Hosts, tool and load are as in "
-    "the measurements"
+    "The pair resembles the measured pairs: neither it nor its regions are exceptional; hosts, tool and load are equal"
 )
 POINT = {"size": 6, "opacity": 0.55}
 
@@ -53,12 +50,12 @@ POINT = {"size": 6, "opacity": 0.55}
 @dataclass(frozen=True, repr=False)
 class Prediction(Result):
     """
-    RTT and throughput of one ordered pair.
+    Predicted RTT and throughput of one ordered pair.
 
-    situation: "both", "one" or "none": how many of the regions have other measured pairs.
-    rtt, throughput: In ms and bit/s; the interval is for one measurement of this pair, not for a mean. `throughput` is
+    situation: "both", "one" or "none": how many of the pair's regions have other measured pairs.
+    rtt, throughput: In ms and bit/s, with intervals for one measurement of this pair, not for a mean. `throughput` is
         None if fewer than 10 pairs have one. With too few regions an end is infinite, or the RTT of light.
-    measured: Existing measurements of this pair: `rtt_ms`, `throughput_bps`.
+    measured: Measured values of this pair by name, `rtt_ms` and `throughput_bps`; not used for the prediction.
     """
 
     from_region: str
@@ -71,14 +68,14 @@ class Prediction(Result):
     measured: Mapping[str, float]
     pairs: pd.DataFrame
 
-    TITLE = "Predicted for one measurement of the pair"
+    TITLE = "Prediction for one measurement of the pair"
 
     @property
     def sentence(self) -> str:
         sentences = [estimate.sentence for estimate in self.estimates]
         if self.measured:
             values = " and ".join(quantity(value, UNITS[name]) for name, value in self.measured.items())
-            sentences.append(f"Measured were {values}, left out of the prediction.")
+            sentences.append(f"The pair was measured: {values}, not used for the prediction.")
         return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:
@@ -88,7 +85,7 @@ class Prediction(Result):
         return pd.concat([front, super().table()], axis=1)
 
     def figure(self) -> go.Figure:
-        """Draw a predicted RTT, and throughput, with its interval among the measured pairs, over distance."""
+        """Draw the predicted RTT and throughput with their intervals, among the measured pairs, over distance."""
         estimates = dict(zip(UNITS, self.estimates, strict=False))
         figure = make_subplots(rows=1, cols=len(estimates), horizontal_spacing=0.18)
         for col, (name, estimate) in enumerate(estimates.items(), start=1):
@@ -107,10 +104,9 @@ class Prediction(Result):
             name="prediction",
             title=f"Predicted: {ends}",
             subtitle=f"Small points: measured pairs of regions. Large point: the prediction; bar: its {level} interval "
-            f"for one measurement ({SITUATIONS[self.situation]}). Dashed: light in fibre.",
+            f"for one measurement. {SITUATIONS[self.situation].capitalize()}. Dashed: light in fibre.",
             alt=f"Measured pairs over distance, and the prediction. {self.sentence}",
-            caption=f"What to expect from {ends}, {quantity(self.distance_km, 'km')} apart, which was "
-            f"not used: {SITUATIONS[self.situation]}.",
+            caption=f"Prediction for {ends}, {quantity(self.distance_km, 'km')} apart: {SITUATIONS[self.situation]}.",
             table=self.table(),
         )
 
@@ -118,11 +114,11 @@ class Prediction(Result):
 @dataclass(frozen=True)
 class Predictor:
     """
-    Both fits, ready to predict many pairs.
+    The fits of RTT and throughput, ready to predict many pairs.
 
     level: Level of the prediction intervals.
-    pairs: Table `pairs`, in which distances and measured values are looked up.
-    sample: The pairs with an RTT that are in use, and the rows left out.
+    pairs: Table `pairs`, for distances and measured values.
+    sample: The unordered pairs with an RTT that the fits use.
     """
 
     level: float
@@ -132,9 +128,9 @@ class Predictor:
 
     def predict(self, from_region: str, to_region: str, *, distance_km: float | None = None) -> Prediction:
         """
-        Predict one pair. A measured pair is predicted as if measured again: to leave it out, use `what_if`.
+        Predict one ordered pair. If the fits use measurements of this pair, `what_if` predicts it without them.
 
-        `distance_km` replaces the distance from the pairs or the catalogue; a region without coordinates needs it.
+        `distance_km` replaces the distance from the pairs or the catalogue; regions without coordinates need it.
         """
         ends = (from_region, to_region)
         if from_region == to_region:
@@ -147,7 +143,7 @@ class Predictor:
         notes = self.sample.warnings()
         for name, k in zip(ends, indices, strict=True):
             if k >= 0 and (n := int(self.fits.rtt.observed.measured[k])) < FEW_PAIRS:
-                notes += (f"{name} has only {count(n, 'measured pair')}, fewer than the left-out regions",)
+                notes += (f"{name} has only {count(n, 'measured pair')}, so the interval may be too narrow",)
         light = float(catalogue.light_rtt_ms(distance))
         return Prediction(
             *ends,
@@ -166,7 +162,7 @@ class Predictor:
         if not all(map(isfinite, values)):
             needed = ceil(self.level / (1 - self.level) - 1e-9)
             units = "pairs" if situation == "both" else "regions"
-            notes += (f"open interval: {percent(self.level)} needs {needed} {units}, there are {predicted.n_units}",)
+            notes += (f"open interval: {percent(self.level)} needs {needed} {units}; there are {predicted.n_units}",)
         if name == "rtt_ms":
             what, model, fit = "RTT", self.fits.rtt, "robust line over distance"
         else:
@@ -213,15 +209,15 @@ class Predictor:
                 ) from error
             names = self.sample.regions
             listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-            raise ParameterError(f"{error} Or a region of the pairs: {listed}") from error
+            raise ParameterError(f"{error} Also allowed: the regions of the pairs: {listed}.") from error
         return region.latitude_deg, region.longitude_deg
 
 
 def what_if(pairs: pd.DataFrame, from_region: str, to_region: str) -> Prediction:
     """
-    Predict RTT and throughput of a pair of regions that was not measured, with prediction intervals.
+    Predict RTT and throughput of an ordered pair of regions, with prediction intervals.
 
-    If it was measured, its own rows (both directions) are left out, and reported with the prediction.
+    If `pairs` has measurements of the pair, in either direction, the prediction does not use them but reports them.
     """
     pairs = _checked(pairs)
     ends = (from_region, to_region)
@@ -231,9 +227,11 @@ def what_if(pairs: pd.DataFrame, from_region: str, to_region: str) -> Prediction
 
 def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
     """
-    Fit once, predict many pairs. 90 % requires 9 regions if one of a pair's regions was not measured.
+    Fit RTT and throughput once, to predict many pairs.
 
-    Raises ParameterError: with fewer than 5 regions or 6 pairs that have an RTT and a distance.
+    Closed intervals at a level of 90 % need 9 regions if one of the pair's regions was not measured.
+
+    Raises ParameterError: there are fewer than 5 regions or 6 pairs with an RTT and a distance.
     """
     level = check_level(level)
     pairs = _checked(pairs)
@@ -242,7 +240,7 @@ def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
 
 
 def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]:
-    """Return the pairs as arrays, whose indices are those of the sample's regions, and the sample of RTTs."""
+    """Return the pairs as arrays, and the sample of RTTs, whose regions the arrays index."""
     rtt = unordered(pairs, "rtt_ms")
     require_regions(rtt, prediction_fits.MIN_REGIONS, "a prediction")
     if rtt.n_pairs < prediction_fits.MIN_PAIRS:
@@ -265,7 +263,7 @@ def _checked(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _between(pairs: pd.DataFrame, ends: tuple[str, str]) -> pd.Series:
-    """Return the rows of a pair, in both directions."""
+    """Select the rows of a pair, in both directions."""
     return pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
 
 
@@ -278,7 +276,7 @@ def _add_measured(figure: go.Figure, prediction: Prediction, name: str, col: int
     for n, label, marker in (
         (0, "other pairs", POINT | {"color": theme.LAND}),
         (1, f"pairs of {' or '.join(map(theme.plain, ends))}", POINT | {"color": theme.WITHIN}),
-        (2, "measured after all", cross),
+        (2, "this pair, measured", cross),
     ):
         part = frame[n_shared == n]
         if part.empty:

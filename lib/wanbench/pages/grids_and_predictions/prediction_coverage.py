@@ -1,4 +1,4 @@
-"""Count how often prediction intervals contain left-out values."""
+"""Count how often prediction intervals contain measured values that were left out of the fit."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from . import prediction_fits
 from .prediction import LEFT_OUT, UNITS, observe
 from .prediction_fits import SITUATIONS
 
-FOLDS = 10  # Number of groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has
-REPEATS = 2  # Number of regroupings of regions: one grouping predicts only the few pairs inside each group
+FOLDS = 10  # Number of groups of pairs, or of regions, that are left out in turn: nine tenths remain for the fit
+REPEATS = 2  # Number of random groupings of regions, because one predicts only the few pairs inside its groups
 NAMES = {"rtt_ms": "RTT", "throughput_bps": "throughput"}
 HOW = {
     "both": f"pairs left out, a {FOLDS}th at a time",
     "one": "each region left out in turn",
-    "none": f"groups of regions left out, pairs inside a group predicted, {REPEATS} times over",
+    "none": f"groups of regions left out in turn, pairs inside the group predicted, with {REPEATS} groupings",
 }
-HEADROOM_PX = 24  # Room for one line of panel titles
+HEADROOM_PX = 24  # Height of the panel titles
 COLOURS = {"rtt_ms": theme.WITHIN, "throughput_bps": theme.OUTSIDE}
 LABELS = {"both": "pair left out", "one": "one region left out", "none": "both regions left out"}
 
@@ -41,12 +41,11 @@ LABELS = {"both": "pair left out", "one": "one region left out", "none": "both r
 @dataclass(frozen=True, repr=False)
 class PredictionCoverage(Result):
     """
-    Share of left-out values inside their prediction intervals, per quantity and situation.
+    The share of left-out values inside their prediction intervals, per quantity and situation.
 
-    coverage: (quantity, situation) to an Estimate: the share of measured values that lie in their intervals, with an
-        interval by region.
-    left_out: One row per prediction: quantity, situation, region (the one left out, for "one"), from_region, to_region,
-        distance_km, measured, predicted, low, high, covered.
+    coverage: The share as an Estimate, with an interval by region, by (quantity, situation).
+    left_out: One row per prediction: quantity, situation, region (that was left out, in situation "one"), from_region,
+        to_region, distance_km, measured, predicted, low, high, covered.
     """
 
     coverage: dict[tuple[str, str], Estimate]
@@ -90,7 +89,7 @@ class PredictionCoverage(Result):
         return pd.DataFrame(rows)
 
     def by_region(self, name: str = "rtt_ms") -> pd.DataFrame:
-        """Coverage of the pairs of each region when it is left out: region, n_pairs, coverage; worst first."""
+        """Return the coverage of each region's pairs when it is left out: region, n_pairs, coverage; lowest first."""
         groups = self._part(name, "one").groupby("region").covered
         rows = groups.agg(n_pairs="size", coverage="mean").reset_index()
         return rows.sort_values(["coverage", "region"], ignore_index=True)
@@ -99,8 +98,8 @@ class PredictionCoverage(Result):
         return self.left_out[(self.left_out.quantity == name) & (self.left_out.situation == situation)]
 
     def figure(self) -> go.Figure:
-        """Coverage per quantity and situation against the stated level, and region by region."""
-        titles = ["all left-out pairs", "each region left out in turn"]
+        """Draw the coverage per quantity and situation, and of each left-out region, against the stated level."""
+        titles = ["all left-out pairs", "each left-out region"]
         figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=titles)
         labels = []
         for row, ((name, situation), share) in enumerate(self.coverage.items()):
@@ -116,7 +115,7 @@ class PredictionCoverage(Result):
         worst = ""
         if len(by_region):
             row = by_region.iloc[0]
-            worst = f" Least covered: {row.region} ({quantity(float(row.coverage), 'fraction')})."
+            worst = f" Lowest coverage: {row.region} ({quantity(float(row.coverage), 'fraction')})."
         return theme.finish(
             figure,
             name="prediction-calibration",
@@ -124,8 +123,8 @@ class PredictionCoverage(Result):
             subtitle=f"Dashed: the stated level, {percent(self.level)}. Left, point: share of left-out values inside "
             "their intervals; bar: its 95 % interval by region. Right: one point per left-out region.",
             alt=f"Coverage of prediction intervals on left-out values. {self.sentence}",
-            caption="Pairs and regions were left out, predicted from the others, and compared with the "
-            f"measurements.{worst}",
+            caption="Pairs and regions were left out, predicted from the others, and compared with their measured "
+            f"values.{worst}",
             table=self.table(),
             headroom_px=HEADROOM_PX,
         )
@@ -133,10 +132,10 @@ class PredictionCoverage(Result):
 
 def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 0) -> PredictionCoverage:
     """
-    Leave out regions and pairs, predict them as `what_if` would, and compare with the measured values.
+    Leave out regions and pairs, predict them as `what_if` does, and compare with the measured values.
 
-    Each prediction and its interval use only the other pairs; only the choice between window model and distance is made
-    once, on all pairs. The throughput of each direction is compared with the one range of the pair.
+    Each prediction and its interval use only the other pairs, except for the choice between window model and distance,
+    which all pairs make. Both directions of a pair share one predicted range of throughput.
     """
     level = check_level(level)
     check_number("seed", seed, 0, whole=True)
@@ -165,7 +164,7 @@ def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 
 def _splits(
     observed: prediction_fits.ObservedPairs, situation: str, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Return the kept pairs, the tested pairs and the left-out region (-1: several) of each split."""
+    """Yield the kept pairs, the tested pairs and the left-out region (-1 for several) of each split."""
     first, second, n = observed.first, observed.second, observed.n_regions
     if situation == "both":
         fold = rng.permutation(len(observed)) % FOLDS
@@ -184,7 +183,7 @@ def _splits(
 
 
 def _predicted(train, test, region: int, situation: str, base: str, level: float) -> list[pd.DataFrame]:
-    """A frame per quantity and direction of the tested pairs, predicted from the others; none if these are too few."""
+    """Predict the pairs of `test` from `train`; return a frame per quantity and direction, or [] if too few."""
     seen = train.measured > 0
     if len(train) < prediction_fits.MIN_PAIRS or seen.sum() < prediction_fits.MIN_REGIONS:
         return []
@@ -228,7 +227,7 @@ def _predicted(train, test, region: int, situation: str, base: str, level: float
 
 
 def _coverage(part: pd.DataFrame, name: str, situation: str, level: float, notes: tuple[str, ...]) -> Estimate:
-    """Return the share covered, with an interval from leaving out each region, and each pair, of the comparison."""
+    """Estimate the covered share of `part`, the predictions of one quantity and situation."""
     ends = np.sort(part[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
     pairs = part.covered.groupby([ends[:, 0], ends[:, 1]]).agg(["sum", "size"])
     *share, n_regions = share_interval(pairs["sum"], pairs["size"], pairs.index.to_frame())
@@ -249,9 +248,9 @@ def _coverage(part: pd.DataFrame, name: str, situation: str, level: float, notes
 
 def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float, int]:
     """
-    Compute a share of successes over unordered pairs, its 95 % interval by region, and the number of regions.
+    Return the share of successes over unordered pairs, its 95 % interval by region, and the number of regions.
 
-    At 0 and 1 the jackknife has no width: the interval is then that of Clopper and Pearson with the regions as n.
+    At 0 and 1 the jackknife has no width, so the interval is Clopper and Pearson's with the number of regions as n.
     """
     hits, tries = np.asarray(hits, dtype=float), np.asarray(tries, dtype=float)
     codes, regions = pd.factorize(ends.to_numpy().ravel(), sort=True)
@@ -265,7 +264,7 @@ def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float
 
 
 def _add_regions(figure: go.Figure, result: PredictionCoverage) -> pd.DataFrame:
-    """Return a strip of regions per quantity in the right panel; returns the first strip's rows, the worst first."""
+    """Draw a row of regions per quantity in the right panel; return the first row's coverage by region."""
     frames = {name: result.by_region(name) for name, situation in result.coverage if situation == "one"}
     for row, (name, frame) in enumerate(frames.items()):
         figure.add_scatter(

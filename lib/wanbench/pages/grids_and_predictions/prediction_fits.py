@@ -1,14 +1,15 @@
 """
-The fits of RTT and throughput behind predictions, and conformal intervals from their errors on left-out pairs.
+Fit RTT and throughput for predictions, with conformal intervals from the errors on left-out pairs.
 
-y = fixed part + u[first] + u[second] + error. The random effects u are shrunk towards 0 (Henderson 1975); the ratio of
-the two variances, by restricted maximum likelihood (Patterson & Thompson 1971), determines how much. For given weights
-and ratio the fit is a ridge regression, so the fits without a pair, a region or two regions are exact.
+The model is y = fixed part + u[first] + u[second] + error, with a random effect u of each region. Effects are shrunk
+towards 0 (Henderson 1975) by the ratio of error variance to effect variance, which restricted maximum likelihood
+estimates (Patterson & Thompson 1971). For given weights and ratio the fit is a ridge regression, so the fits without a
+pair, a region or two regions follow exactly.
 
-Each left-out value gives a score: its distance from the prediction made without it, in units of a scale that may grow
-with x. The interval for a new value spans the predictions of all these fits, each moved by its score (jackknife+:
-Barber, Candès, Ramdas & Tibshirani 2021). Values left out together (those of a region) are one unit and share one
-weight; one more unit, that of the new value, lies at infinity (Dunn, Wasserman & Ramdas 2023).
+Each left-out value gives a score: its distance from the prediction without it, in units of a scale that may grow with
+x. The interval for a new value spans the predictions of all these fits, each moved by its score (jackknife+: Barber,
+Candès, Ramdas & Tibshirani 2021). Values that are left out together, such as those of a region, are one unit and share
+one weight; the new value adds a unit at infinity (Dunn, Wasserman & Ramdas 2023).
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from wanbench.regions import light_rtt_ms
 
 ROUNDS = 5  # Rounds of reweighting, enough for Huber's weights to settle
 LOG_RATIO = (-6.0, 14.0)  # Search range of the log ratio: from almost no shrinkage to no effects of regions
-CHUNK_CELLS = 2_000_000  # Numbers held at a time, 16 MB
+CHUNK_CELLS = 2_000_000  # Floats in memory at a time, 16 MB
 IMPOSSIBLE = 1e30  # Replaces an infinite deviance, which the search could not subtract
-SMALLEST_SCALE = 0.3  # Share of the typical deviation below which a scale counts as too small to divide by
+SMALLEST_SCALE = 0.3  # Lower limit of a scale, as a share of the typical deviation
 SITUATIONS = {
     "both": "both regions have other measured pairs",
     "one": "one of the regions has no measured pair",
@@ -48,10 +49,12 @@ MIN_RTT_MS = 0.05  # Minimum RTT in the window model, whose logarithm is infinit
 @dataclass(frozen=True)
 class Effects:
     """
-    The fit. `coefficients` holds the fixed part, then one effect per region (0 for a region without pairs).
+    A fit of values of pairs with effects of regions.
 
-    `design` (pairs, coefficients) and `weights` (pairs,) are those of the fit, `ratio` is the variance of an error
-    over that of a region's effect.
+    coefficients: The fixed part, then one effect per region (0 for a region without pairs).
+    design: The design matrix (pairs, coefficients).
+    weights: The final Huber weights (pairs,).
+    ratio: Variance of the errors over variance of the effects.
     """
 
     coefficients: np.ndarray
@@ -74,7 +77,7 @@ class Effects:
         return self.design.shape[1] - self.n_fixed
 
     def without_pairs(self) -> np.ndarray:
-        """Compute the coefficients without each pair: (pairs, coefficients)."""
+        """Return the coefficients of the fit without each pair: (pairs, coefficients)."""
         inverse = np.linalg.pinv(self._normal()[0], hermitian=True)
         moved = self.design @ inverse
         leverage = self.weights * (moved * self.design).sum(axis=1)
@@ -83,13 +86,13 @@ class Effects:
         return self.coefficients - moved * step[:, None]
 
     def without_regions(self) -> np.ndarray:
-        """Coefficients without the pairs of each region: (regions, coefficients); NaN where undetermined."""
+        """Return the coefficients without each region's pairs: (regions, coefficients); NaN if undetermined."""
         grams, sums = self._by_region()
         normal, right = self._normal()
         return _solve(normal - grams, right - sums)
 
     def without_ends(self) -> np.ndarray:
-        """Compute the coefficients without the pairs of either region of each pair: (pairs, coefficients)."""
+        """Return, for each pair, the coefficients without all pairs of both its regions: (pairs, coefficients)."""
         grams, sums = self._by_region()
         normal, right = self._normal()
         first, second = self.first, self.second
@@ -106,7 +109,7 @@ class Effects:
         return coefficients
 
     def _by_region(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the share of each region's pairs in the normal equations."""
+        """Return what each region's pairs add to the normal equations: matrices, and right-hand sides."""
         n_coefficients = self.design.shape[1]
         grams = np.zeros((n_coefficients - self.n_fixed, n_coefficients, n_coefficients))
         sums = np.zeros((len(grams), n_coefficients))
@@ -120,8 +123,9 @@ class Effects:
 
 def design_rows(fixed: np.ndarray, first, second, n_regions: int) -> np.ndarray:
     """
-    Make rows of a design: the fixed part (pairs, k), then a 1 for either region; an index of -1 is a region without
-    an effect.
+    Return rows of a design matrix: the fixed part (pairs, k), then one column per region, with 1 for a pair's regions.
+
+    A region of index -1 has no effect, so no column.
     """
     design = np.zeros((len(fixed), fixed.shape[1] + n_regions))
     design[:, : fixed.shape[1]] = fixed
@@ -133,10 +137,10 @@ def design_rows(fixed: np.ndarray, first, second, n_regions: int) -> np.ndarray:
 
 def fit_effects(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray) -> Effects:
     """
-    Fit by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals) and restricted maximum likelihood.
+    Fit `y` by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals) and restricted maximum likelihood.
 
-    fixed: array (pairs, k); Columns of the fixed part, the constant among them.
-    first, second: arrays (pairs,); Index of each pair's regions, from 0 to `n_regions` - 1.
+    fixed: Columns of the fixed part, with a constant (pairs, k).
+    first, second: Indices of each pair's regions, from 0 to `n_regions` - 1 (pairs,).
     """
     design, n_fixed = design_rows(fixed, first, second, n_regions), fixed.shape[1]
     weights = np.ones(len(y))
@@ -153,7 +157,7 @@ def fit_effects(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray)
 
 
 def _gram(fixed, first, second, n_regions, weights, y) -> tuple[np.ndarray, np.ndarray]:
-    """Return the normal equations without penalty, summed by region, as a dense product would be mostly zeros."""
+    """Return the normal equations without the penalty, by sums per region instead of a mostly empty dense product."""
     k = fixed.shape[1]
     gram, right = np.zeros((k + n_regions,) * 2), np.zeros(k + n_regions)
     weighted = fixed * weights[:, None]
@@ -177,7 +181,7 @@ def _add_ratio(normal: np.ndarray, n_fixed: int, ratio: float) -> None:
 
 
 def _ratio(gram, right, total: float, n_fixed: int, n_pairs: int) -> float:
-    """Compute the variance of errors over variance of effects, by restricted maximum likelihood."""
+    """Estimate the variance of errors over the variance of effects, by restricted maximum likelihood."""
     n_effects, freedom = len(gram) - n_fixed, n_pairs - n_fixed
 
     def deviance(log_ratio: float) -> float:
@@ -198,7 +202,7 @@ def _ratio(gram, right, total: float, n_fixed: int, n_pairs: int) -> float:
 
 
 def _solve(normal: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve many small systems at once; NaN for the singular ones."""
+    """Solve many small systems at once; NaN for singular systems."""
     try:
         return np.linalg.solve(normal, right[..., None])[..., 0]
     except np.linalg.LinAlgError:
@@ -209,7 +213,7 @@ def _solve(normal: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Spread:
-    """The scale of deviations at x, such as distance in 1,000 km: (constant + slope x) times `up` or `down`."""
+    """A scale of deviations that grows with x: (constant + slope x), times `up` if positive, `down` if negative."""
 
     constant: float
     slope: float
@@ -218,17 +222,17 @@ class Spread:
     down: float
 
     def of(self, x) -> np.ndarray:
-        """Return the common scale at x."""
+        """Return constant + slope x, but at least `smallest`."""
         return np.maximum(self.constant + self.slope * np.asarray(x, dtype=float), self.smallest)
 
     def scores(self, deviation: np.ndarray, x) -> np.ndarray:
-        """Compute the deviations (measured less predicted) without sign, in units of the scale for their sign."""
+        """Divide the absolute deviations (measured less predicted) by the scale for their sign."""
         scaled = deviation / self.of(x)
         return np.where(scaled >= 0, scaled / self.up, -scaled / self.down)
 
 
 def spread(deviation: np.ndarray, x: np.ndarray) -> Spread:
-    """Return the scale of these deviations: a line through their sizes over x, times the median for either sign."""
+    """Fit the scale of deviations: a line through their sizes over x, times the median size for each sign."""
     size = np.abs(deviation)
     typical = max(float(np.mean(size)), 1e-9)
     design = np.column_stack([np.ones_like(x), x])
@@ -247,16 +251,16 @@ def spread(deviation: np.ndarray, x: np.ndarray) -> Spread:
 
 
 def unit_weights(units: np.ndarray) -> np.ndarray:
-    """Return a weight per score: the scores of each unit share 1 / (units + 1)."""
+    """Return the weight of each score: the scores of a unit share 1 / (number of units + 1)."""
     _, index, size = np.unique(units, return_inverse=True, return_counts=True)
     return 1.0 / size[index] / (len(size) + 1)
 
 
 def upper_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
     """
-    The smallest value per row with `share` of the weight at or below it; infinite if the weights do not reach it.
+    Return per row the smallest value with `share` of the weight at or below it; infinite if no value has.
 
-    NaN among `values` (rows, scores) has no weight; the other values of the row keep the total weight.
+    NaN in `values` (rows, scores) gets no weight; the other values of the row share it.
 
     >>> upper_end(np.array([[3.0, 1.0, 2.0]]), np.full(3, 0.25), 0.5)
     array([2.])
@@ -278,17 +282,18 @@ def upper_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarr
 
 
 def lower_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
-    """Return the largest value per row with `share` of the weight at or above it; see `upper`."""
+    """Return per row the largest value with `share` of the weight at or above it; see `upper_end`."""
     return -upper_end(-values, weights, share)
 
 
 @dataclass(frozen=True)
 class ObservedPairs:
     """
-    Unordered pairs as arrays; the directions of a pair are its two throughputs.
+    Measured unordered pairs, as arrays of one value per pair.
 
-    `first` and `second` index regions. `log_bps` is the mean of the natural logarithms of both directions (NaN: none
-    was measured), and `half_gap` half the difference of first to second less second to first (0 for one direction).
+    first, second: Indices of the regions.
+    log_bps: Natural logarithm of throughput, as the mean of both directions; NaN if not measured.
+    half_gap: Half of the log throughput from first to second less that from second to first; 0 for one direction.
     """
 
     n_regions: int
@@ -303,19 +308,19 @@ class ObservedPairs:
         return len(self.first)
 
     def take(self, kept: np.ndarray) -> ObservedPairs:
-        """Some of the pairs; the regions keep their indices."""
+        """Select pairs; regions keep their indices."""
         arrays = (self.first, self.second, self.distance_km, self.rtt_ms, self.log_bps, self.half_gap)
         return ObservedPairs(self.n_regions, *(values[kept] for values in arrays))
 
     @property
     def measured(self) -> np.ndarray:
-        """Pairs per region."""
+        """The number of measured pairs of each region."""
         return np.bincount(np.concatenate([self.first, self.second]), minlength=self.n_regions)
 
 
 @dataclass(frozen=True)
 class NewPairs:
-    """Pairs to predict: indices of their regions (-1 for a region without measured pairs) and their distances."""
+    """Pairs to predict: indices of their regions (-1: no measured pairs), and their distances."""
 
     first: np.ndarray
     second: np.ndarray
@@ -324,7 +329,7 @@ class NewPairs:
 
 @dataclass(frozen=True)
 class Predicted:
-    """A prediction per pair with its interval, which is infinite if there are too few units."""
+    """Predictions of several pairs with intervals, which are infinite if there are too few units."""
 
     value: np.ndarray
     low: np.ndarray
@@ -334,7 +339,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Model:
-    """A fit of RTT, or of log throughput relative to a base computed from RTT, with effects of regions."""
+    """A fit of RTT, or of log throughput (less the window model, if that is its base), with effects of regions."""
 
     observed: ObservedPairs
     fit: Effects
@@ -344,26 +349,26 @@ class Model:
         return {}
 
     def coefficients(self, situation: str) -> np.ndarray:
-        """Coefficients without each pair ("both"), region ("one") or both regions of a pair ("none"), computed once."""
+        """Return (computed once) coefficients without each pair ("both"), region ("one") or both regions ("none")."""
         if situation not in self.without:
             self.without[situation] = getattr(self.fit, WITHOUT[situation])()
         return self.without[situation]
 
     def left_out(self, situation: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each score its pair, and the unit left out, which is the row of coefficients without it."""
+        """Return for each score the index of its pair, and of its row in `coefficients`."""
         pair = np.arange(len(self.observed))
         if situation != "one":
             return pair, pair
         return np.concatenate([pair, pair]), np.concatenate([self.observed.first, self.observed.second])
 
     def rows(self, new: NewPairs) -> np.ndarray:
-        """Return the design of new pairs."""
+        """Return the design matrix of new pairs."""
         fixed = _fixed(new.distance_km, self.fit.n_fixed)
         return design_rows(fixed, new.first, new.second, self.observed.n_regions)
 
 
 def window_log_bps(fitted: knee.Knee | None, rtt_ms: np.ndarray) -> np.ndarray:
-    """Return the logarithm of min(C, 8 W / RTT); 0 without a window."""
+    """Return the natural logarithm of min(C, 8 W / RTT); 0 if `fitted` is None."""
     if fitted is None:
         return np.zeros_like(rtt_ms)
     return np.minimum(fitted.level, fitted.falling - np.log(np.maximum(rtt_ms, MIN_RTT_MS)))
@@ -372,9 +377,12 @@ def window_log_bps(fitted: knee.Knee | None, rtt_ms: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True)
 class Fits:
     """
-    Both fits on one set of observed pairs.
+    The fits of RTT and throughput on one set of observed pairs.
 
-    `throughput` is None if fewer than 10 pairs have both values; `on_throughput` holds these pairs.
+    rtt: Fitted to all pairs.
+    throughput: None if fewer than 10 pairs have a throughput.
+    window: The window model, if it is the base of `throughput`.
+    on_throughput: Indices of the pairs that have a throughput.
     """
 
     rtt: Model
@@ -384,11 +392,11 @@ class Fits:
 
     @property
     def base(self) -> str:
-        """The basis of throughput: "window", "distance", or "" without throughput."""
+        """The base of the throughput fit: "window", "distance", or "" without throughput."""
         return "" if self.throughput is None else "distance" if self.window is None else "window"
 
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
-        """Compute the value and interval of "rtt_ms", or of "throughput_bps" as a natural logarithm, for new pairs."""
+        """Predict "rtt_ms" in ms, or "throughput_bps" as a natural logarithm, of new pairs with intervals."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         pair, unit = model.left_out(situation)
         deviation, centre, value = self._deviations(quantity, situation, model, new)
@@ -413,13 +421,13 @@ class Fits:
         return Predicted(value, low, high, units)
 
     def deviations(self, quantity: str, situation: str) -> np.ndarray:
-        """Compute the measured less predicted for each pair left out: in ms, or of the natural logarithm."""
+        """Return measured less predicted for each left-out value, in ms or of the natural logarithm."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
         return self._deviations(quantity, situation, model, none)[0]
 
     def _deviations(self, quantity, situation, model: Model, new: NewPairs):
-        """The deviation of each score; the prediction of each new pair by each score's fit; that by the full fit."""
+        """Return the left-out deviations, the predictions of `new` by each left-out fit, and those by the full fit."""
         pair, unit = model.left_out(situation)
         own = model.coefficients(situation)[unit]
         rows = model.rows(new)
@@ -444,8 +452,7 @@ def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
     """
     Fit RTT and throughput.
 
-    Throughput is based on the window model or on distance alone: the one of `bases` with the smaller error on left-out
-    regions.
+    Throughput has the base ("window" or "distance") of `bases` with the smaller error on left-out regions.
     """
     rtt = Model(observed, _fit(observed, observed.rtt_ms, 2))
     kept = np.flatnonzero(np.isfinite(observed.log_bps))
@@ -478,7 +485,7 @@ def _fixed(distance_km: np.ndarray, n_fixed: int) -> np.ndarray:
 
 
 def observed_pairs(rtt: Sample, throughput: Sample | None, directed: dict[tuple[str, str], float]) -> ObservedPairs:
-    """Make arrays of the pairs that have an RTT; `directed` maps (from, to) to a throughput in bit/s."""
+    """Convert the pairs that have an RTT to arrays; `directed` maps (from, to) to throughput in bit/s."""
     frame = rtt.frame
     log_bps = np.full(len(frame), np.nan)
     if throughput is not None:

@@ -1,4 +1,4 @@
-"""RTT and throughput on distance for all pairs and for each ordered pair of clouds: five charts for two clouds."""
+"""Fit RTT and throughput against distance, for all pairs and for each ordered pair of clouds."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ PANELS = ("round-trip time (ms)", "throughput (bit/s, log axis)")
 @dataclass(frozen=True, repr=False)
 class Chart(Result):
     """
-    One chart: its pairs (table `pairs`), the two lines through them, and the TCP window.
+    One chart: its pairs, the lines of RTT and of throughput, and the fitted TCP window.
 
-    `model` is None if there are too few regions, and for the chart of all pairs, which have several windows.
+    `model` is None for all pairs, which have several windows, and if there are too few regions.
     """
 
     TITLE = "RTT and throughput against distance"
@@ -51,7 +51,7 @@ class Chart(Result):
         return f"{self.rtt.pearson.sentence} {self.throughput.pearson.sentence}"
 
     def figure(self) -> go.Figure:
-        """Draw every unordered pair of a chart, with both lines and the intervals of their heights."""
+        """Draw every unordered pair, with both lines and the intervals of their heights."""
         figure = make_subplots(rows=1, cols=2, subplot_titles=PANELS, horizontal_spacing=0.12)
         for column, panel in enumerate((self.rtt.figure(), self.throughput.figure()), start=1):
             for trace in panel.data:
@@ -80,8 +80,9 @@ class Chart(Result):
 @dataclass(frozen=True, repr=False)
 class Charts(Result):
     """
-    `charts` maps "all" and each ordered pair of clouds ("aws->gcp") to its Chart; `left_out` says why others are
-    missing.
+    The charts of all pairs ("all") and of each ordered pair of clouds ("aws->gcp").
+
+    `left_out` maps the name of each chart that could not be made to the reason.
     """
 
     TITLE = "RTT and throughput against distance"
@@ -135,12 +136,10 @@ class Charts(Result):
 
 def charts(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0, transfer_s: float) -> Charts:
     """
-    Fit both lines to all pairs, and to the pairs of each ordered pair of clouds, with TCP's window for the latter.
+    Fit RTT and throughput against distance, for all pairs and for each ordered pair of clouds.
 
-    Parameters
-    ----------
-    transfer_s : float
-        Duration of each transfer; the model includes slow start (finite transfer).
+    For each pair of clouds, TCP's window is fitted as well ("finite transfer", which includes slow start); `transfer_s`
+    is the duration of each transfer.
     """
     check_columns("pairs", pairs, ["from_cloud", "to_cloud"])
     joined = pairs.from_cloud + "->" + pairs.to_cloud

@@ -1,4 +1,4 @@
-"""Source 002: latency and throughput between regions of two clouds, tested on its published rows."""
+"""Test the claims of source 002, on latency and throughput between regions of two clouds, on its published rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pandas as pd
 
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.claims.ledger import Audit, above, read_claims
-from wanbench.methods.distance.clouds import CloudComparison
 from wanbench.methods.distance.inflation import ALL, Inflation
 from wanbench.methods.result import Estimate
 from wanbench.methods.tcp.models import window_limited_bps
@@ -18,6 +17,7 @@ from wanbench.read.plausibility import known_instances
 from wanbench.regions import FIBRE_INDEX, LIGHT_KM_PER_MS
 
 from .charts import Charts
+from .clouds import CloudComparison
 from .compare_models import WORSE, ModelComparison
 from .matched_cities import MatchedCities
 from .nearest_region import NearestRegion
@@ -27,15 +27,12 @@ from .variation import Repeats, Scatter
 EARTH_RADIUS_KM = 6371.0088  # Mean radius (IUGG)
 EXAMPLE_WINDOW_BYTES = 65_536  # The window of the article's example: 64 KiB
 EXAMPLE_RTT_MS = 80.0  # The round trip of the article's example
-# Two tests of one pair are noisy if they differ by half as much again, which shows on a chart with linear axes
-NOISY_FACTOR = 1.5
-NOISY_SHARE = 0.1  # Share of the repeated pairs that must differ so much: one in ten is more than outliers
-# Inflation below which paths count as straightforward: a quarter more than light in fibre along the geodesic
-STRAIGHT = 1.25
-# Share of an instance's limit that counts as reaching it: payload is 96.5 % of what the limit counts
-NEAR_CEILING = 0.95
-FAR_LESS = 10.0  # A rate far below another is at most a tenth of it
-ALIKE = 2.0  # Instances whose rates differ by more than a doubling are not comparable
+NOISY_FACTOR = 1.5  # Factor from which two tests of one pair count as noisy: a reader sees it on a linear axis
+NOISY_SHARE = 0.1  # Share of repeated pairs that must be noisy for the claim to hold: more than a few outliers
+STRAIGHT = 1.25  # Path inflation below which latency counts as light and little else
+NEAR_CEILING = 0.95  # Share of an instance's limit that counts as reaching it: payload is 96.5 % of the counted bytes
+FAR_LESS = 10.0  # Factor by which a rate must be below another to be far less
+COMPARABLE = 2.0  # Factor by which the rates of comparable instances may differ
 # Lowest and highest list price of traffic to the internet (labs/rented/prices.csv)
 INTERNET_USD_PER_GB = {"aws": (0.09, 0.155), "gcp": (0.08, 0.12)}
 REGIONS_USD_PER_GB = {"aws": (0.02, 0.138), "gcp": (0.01, 0.08)}  # The same of traffic between regions
@@ -59,9 +56,9 @@ def throughput_across_clouds(
     """
     Test every claim of source 002 that its published rows can test.
 
-    `tests` has one row per test (`ingest.per_test`); the first two selections of `latency_r` and `throughput_r` are all
-    rows with the survey's and with the catalogue's coordinates; `repeats` are those of RTT and of throughput;
-    `scatters` are by chart, and of all pairs ("all"). All others are results for the survey's pairs.
+    `tests` has one row per test (`ingest.per_test`). The first two selections of `latency_r` and `throughput_r` are all
+    rows, with the survey's and with the catalogue's coordinates. `repeats` is (RTT, throughput), and `scatters` is by
+    chart name. The other arguments are results for the survey's pairs.
     """
     audit = read_claims("002-throughput-across-clouds")
     _facts(audit, tests)
@@ -75,13 +72,15 @@ def throughput_across_clouds(
     audit.judge(
         "within-throughput",
         None if faster is None else not faster,
-        f"Holds if the interval lies below 1. {throughput.difference.sentence} Who receives matters more: "
+        f"Holds if the interval lies below 1. {throughput.difference.sentence} The receiving cloud matters more: "
         f"{' '.join(direction.sentence for direction in clouds.directions)}",
     )
     median = inflation.medians[ALL]
     straight = f"Holds if the median is below {STRAIGHT:g} times. {median.sentence}"
     audit.judge("straightforward", median.high < STRAIGHT, straight)
-    most = f"Holds if the interval lies below 2 times: light takes more than half of the time. {median.sentence}"
+    most = (
+        f"Holds if the interval lies below 2 times, so that light takes more than half of the time. {median.sentence}"
+    )
     audit.judge("light-most", None if median.low <= 2 <= median.high else median.high < 2, most)
     _spiky(audit, scatters)
     _buffers(audit, models, charts)
@@ -91,7 +90,7 @@ def throughput_across_clouds(
 
 
 def _by_clouds(estimates: Mapping[str, Estimate]) -> str:
-    """Make text of estimates by ordered pair of clouds: "aws to gcp 1.2 (1.1 to 1.3)"."""
+    """Format estimates by ordered pair of clouds: "aws to gcp 1.2 (1.1 to 1.3); ..."."""
     return "; ".join(
         f"{name.replace('->', ' to ')} {estimate.formatted} ({estimate.formatted_interval})"
         for name, estimate in estimates.items()
@@ -107,9 +106,9 @@ def _coordinates(audit: Audit, latency_r: Correlations) -> None:
     )
     if UNFLAGGED in r and UNFLAGGED_CATALOGUE in r:
         working += (
-            f" Without the regions that the plausibility rules flag it is {number(r[UNFLAGGED], 3)} and "
-            f"{number(r[UNFLAGGED_CATALOGUE], 3)}: the difference comes from those alone, not from cities that "
-            "stand for data centres."
+            f" Without the regions that the plausibility rules flag, r is {number(r[UNFLAGGED], 3)} and "
+            f"{number(r[UNFLAGGED_CATALOGUE], 3)}: the difference comes from these regions, not from using a city's "
+            "coordinates for a data centre."
         )
     audit.judge("coordinates", abs(own - catalogue) < audit.claims["latency-r"].half_step, working)
 
@@ -117,11 +116,15 @@ def _coordinates(audit: Audit, latency_r: Correlations) -> None:
 def _spiky(audit: Audit, scatters: Mapping[str, Scatter]) -> None:
     ratios = {name: scatter.ratio for name, scatter in scatters.items() if name != "all"}
     spikier = [above(ratio, 1) for ratio in ratios.values()]
-    whole = f" All pairs: {scatters['all'].ratio.formatted}, as they mix receivers." if "all" in scatters else ""
+    whole = (
+        f" Over all pairs it is {scatters['all'].ratio.formatted}, because these mix receivers."
+        if "all" in scatters
+        else ""
+    )
     audit.judge(
         "spiky",
         True if all(spikier) else False if False in spikier else None,
-        "Holds if in every ordered pair of clouds throughput scatters more about its line than RTT: "
+        "Holds if throughput scatters more about its line than RTT (ratio above 1) in every ordered pair of clouds: "
         f"{_by_clouds(ratios)}.{whole}",
     )
 
@@ -133,7 +136,7 @@ def _buffers(audit: Audit, models: ModelComparison, charts: Charts) -> None:
     audit.judge(
         "buffers",
         any(verdict[name] != WORSE for name in limited),
-        "Holds if a model in which the window limits predicts left-out regions best, or as well as the best. "
+        "Holds if a model with a TCP window predicts left-out regions best, or ties with the best. "
         f"{models.sentence} W by sender and receiver: {_by_clouds(windows)}.",
     )
 
@@ -147,47 +150,48 @@ def _facts(audit: Audit, tests: pd.DataFrame) -> None:
     audit.judge(
         "far-less",
         FAR_LESS * printed_bps <= least_bps,
-        f"Holds if the printed rate is at most a tenth of {quantity(least_bps, 'bit/s')}, the least that the "
-        "instances of the published rows may send.",
+        f"Holds if the printed rate is at most a tenth of {quantity(least_bps, 'bit/s')}, the lowest limit of the "
+        "instances in the published rows.",
     )
     rates = ", ".join(f"{name} {quantity(float(bps), 'bit/s')}" for name, bps in limits_bps.items())
-    audit.judge("instance-bandwidth", least_bps >= 1e9, f"Holds if each may send 1 Gbit/s or more: {rates}.")
+    audit.judge("instance-bandwidth", least_bps >= 1e9, f"Holds if each instance may send 1 Gbit/s or more: {rates}.")
     audit.judge(
         "instances-alike",
-        float(limits_bps.max()) <= ALIKE * least_bps,
-        f"Holds if one may send at most {ALIKE:g} times what the other may: {rates}.",
+        float(limits_bps.max()) <= COMPARABLE * least_bps,
+        f"Holds if one instance may send at most {COMPARABLE:g} times as much as the other: {rates}.",
     )
     around_ms = 2 * pi * EARTH_RADIUS_KM / LIGHT_KM_PER_MS
     audit.judge(
         "antipodes",
         None,
-        f"The circumference of the mean sphere takes light {number(around_ms, 0)} ms in vacuum, which rounds to the "
-        f"claimed number. In fibre, where data travel, it takes {number(around_ms * FIBRE_INDEX, 0)} ms: that limits "
-        "latency.",
+        f"Light takes {number(around_ms, 0)} ms around the earth in vacuum, which rounds to the claimed number. In "
+        f"fibre, where data travel, it takes {number(around_ms * FIBRE_INDEX, 0)} ms: this is the limit of latency.",
     )
     audit.note("n-regions", f"The published rows have {len({*tests.from_region, *tests.to_region})}.")
     n_pairs = len(tests.drop_duplicates(["from_region", "to_region"]))
     n = audit.number("n-regions")
     published = f"The {count(len(tests), 'published row')} have {number(n_pairs)}; the others are repeats."
     audit.compare("n-pairs", n * (n - 1), f"{number(n)} regions, each to all others. {published}")
-    sent = f"The mean of the bytes column; {quantity(tests['bytes'].sum(), 'bytes')} in all."
+    sent = f"The mean of the bytes column; all tests sent {quantity(tests['bytes'].sum(), 'bytes')}."
     audit.compare("volume", float(tests["bytes"].mean() / 1e6), sent)
     clouds = tests.groupby(["from_cloud", "to_cloud"]).ngroups
-    audit.compare("charts", clouds + 1, f"One of all pairs, and {number(clouds)} ordered pairs of clouds.")
+    audit.compare(
+        "charts", clouds + 1, f"One chart of all pairs, and one for each of {number(clouds)} ordered pairs of clouds."
+    )
     _cost(audit, tests)
     _ceilings(audit, tests)
 
 
 def _cost(audit: Audit, tests: pd.DataFrame) -> None:
-    """Return the cost of a full test, by list prices and both volumes: what the source says, and what was sent."""
+    """Judge the claims on the cost of a full test, by list prices, with the printed and with the sent volume."""
     n, n_pairs = audit.number("n-regions"), audit.number("n-pairs")
     hour_usd = n * audit.number("instance-high") / 100
     hours = audit.number("instances-cost") / hour_usd
     audit.judge(
         "instances-cost",
         None,
-        f"{number(n)} instances cost {number(hour_usd, 2)} USD/h at most by the printed price, so it holds for tests "
-        f"of less than {number(hours, 1)} h; how long one takes is not said.",
+        f"{number(n)} instances cost at most {number(hour_usd, 2)} USD/h by the printed price, so the claim holds for "
+        f"tests of less than {number(hours, 1)} h; the source does not say how long a test takes.",
     )
     prices = np.array(list(INTERNET_USD_PER_GB.values()))
     volumes_mb = {"as printed": audit.number("volume"), "as sent": float(tests["bytes"].mean() / 1e6)}
@@ -196,8 +200,8 @@ def _cost(audit: Audit, tests: pd.DataFrame) -> None:
     audit.judge(
         "egress-cost",
         any(low <= claimed <= high for low, high in usd.values()),
-        f"Holds if one of these contains it: {number(n_pairs)} tests at {prices.min():g} to {prices.max():g} USD/GB to "
-        "the internet cost "
+        f"Holds if one of these ranges contains it: {number(n_pairs)} tests at {prices.min():g} to {prices.max():g} "
+        "USD/GB to the internet cost "
         + " and ".join(
             f"{number(low)} to {number(high)} USD with {number(volumes_mb[name])} MB each, {name}"
             for name, (low, high) in usd.items()
@@ -218,7 +222,7 @@ def _cost(audit: Audit, tests: pd.DataFrame) -> None:
     audit.judge(
         "egress-dearer",
         all(dearer),
-        "Holds if both clouds' lowest and highest list price are higher to the internet than between regions: "
+        "Holds if the lowest and the highest list price of each cloud are higher to the internet than between regions: "
         + "; ".join(
             f"{cloud} {ends[0]:g} to {ends[1]:g} against {REGIONS_USD_PER_GB[cloud][0]:g} to "
             f"{REGIONS_USD_PER_GB[cloud][1]:g} USD/GB"
@@ -238,8 +242,8 @@ def _ceilings(audit: Audit, tests: pd.DataFrame) -> None:
         len(capped) > 0 and capped_km < all_km,
         f"{count(len(capped), 'test')} of {len(within):,} within Google Cloud reach {percent(NEAR_CEILING)} of the "
         f"{quantity(limit_bps, 'bit/s')} that an e2-small may send, none more than "
-        f"{quantity(within.throughput_bps.max(), 'bit/s')}; their median distance is {number(capped_km, 0)} km, that "
-        f"of all {number(all_km, 0)} km.",
+        f"{quantity(within.throughput_bps.max(), 'bit/s')}; their median distance is {number(capped_km, 0)} km, "
+        f"against {number(all_km, 0)} km for all.",
     )
     r = [
         float(np.corrcoef(rows.distance_catalogue_km, np.log10(rows.throughput_bps))[0, 1])
@@ -260,6 +264,6 @@ def _noisy(audit: Audit, repeats: tuple[Repeats, Repeats]) -> None:
         "noisy",
         True if max(shares) >= NOISY_SHARE else None,
         f"Holds if a tenth of the pairs that were tested twice differ by a factor of {NOISY_FACTOR:g}: {rtt} of them "
-        f"do in RTT and {throughput} in throughput. Two occasions cannot rule it out for others. "
+        f"do in RTT and {throughput} in throughput. Two tests of a pair cannot rule out noise at other times. "
         f"{repeats[0].factor.sentence} {repeats[1].factor.sentence}",
     )

@@ -1,4 +1,4 @@
-"""Compare models of throughput by their predictions of left-out regions: fits, scores and ties."""
+"""Compare models of throughput by how well they predict the pairs of left-out regions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
-from wanbench.figures.primitives import draw_pairs, draw_regions, interval_points, label_pairs, world
+from wanbench.figures.primitives import interval_points
 from wanbench.formatting import count, decimals, number, percent, quantity
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.dyadic import touches
@@ -27,36 +27,32 @@ from . import robust_fit
 
 SAME_CURVE = 1e-3  # Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %
 BEST = "best"
-TIED = "not told apart from the best"
+TIED = "tied with the best"
 WORSE = "worse"
-MIN_REGIONS = 5  # With fewer, the interval over left-out regions has hardly any degrees of freedom
-# A pair is unexplained only if every model misses it by more than this factor: a smaller one is ordinary noise of a
-# test
+MIN_REGIONS = 5  # With fewer, the interval over left-out regions has too few degrees of freedom
+# A pair is unexplained if every model but the constant misses it on the same side, with either region left out, by more
+# than this factor (the noise of tests is smaller) and by more than this many robust standard deviations of residuals.
 FACTOR = 2.0
-# A pair is unexplained only if it also lies beyond this many robust standard deviations of each model's residuals: 3 in
-# 1,000 if they were normal
 ROBUST_Z = 3.0
-RULE = (
-    f"every model but the {CONSTANT} misses it, when either of its regions is left out, on the same side by more "
-    f"than a factor of {FACTOR:g} and {ROBUST_Z:g} robust standard deviations"
-)
 METHOD = (
     "Huber's loss on log throughput; every pair of a region predicted by the fit to all pairs without that region; "
     f"interval from the dyadic-robust variance of the errors, leave-one-region-out form ({REFERENCES})"
 )
 TONES = {BEST: theme.WITHIN, TIED: theme.FIT, WORSE: theme.OUTSIDE}
-ROW_PX = 44  # Height of a model's row: its name, and the point with its interval, without touching the next
-TOP_PX = 150  # Room for title, subtitle and legend
-MIN_ROWS = 5  # The figure is at least as high as with so many models, so that its title does not fill it
+ROW_PX = 44  # Height of a model's row
+TOP_PX = 150  # Height of title, subtitle and legend
+MIN_ROWS = 5  # Minimum height of the figure, in models
 
 
 @dataclass(frozen=True)
 class Predictions:
     """
-    One model's residuals of log throughput per pair.
+    One model's residuals of log throughput, per pair.
 
-    `in_sample` is measured less fitted; `left_out` measured less predicted, the mean over both left-out regions;
-    `error` the mean of both absolute values. `fitted` has the fitted parameters as text.
+    in_sample: Measured less fitted.
+    left_out: Measured less predicted, as the mean of two predictions, each without one region of the pair.
+    error: The mean absolute value of these two residuals.
+    fitted: The fitted parameters as text.
     """
 
     name: str
@@ -72,11 +68,12 @@ def cross_validate(
     models: Sequence[ThroughputModel], sample: Sample, paths: Paths, y: np.ndarray, groups: np.ndarray
 ) -> list[Predictions]:
     """
-    Fit each model to each group of pairs, with all regions and without each one.
+    Fit each model to each group of pairs, once to all pairs and once without the pairs of each region.
 
-    y: array (pairs,); Log throughput.
-    groups: array (pairs,); A label per pair; every group has its own parameters.
-    Raises ParameterError: if a group has too few pairs when one region is left out.
+    y: Log throughput (pairs,).
+    groups: A label per pair (pairs,); every group has its own parameters.
+
+    Raises ParameterError: a group has too few pairs when one region is left out.
     """
     kept = ~touches(sample.first, sample.second, sample.n_regions)
     labels = np.unique(groups)
@@ -121,7 +118,7 @@ def cross_validate(
 
 
 def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
-    """Return the fitted parameters as text; one at its bound is not identified."""
+    """Return the fitted parameters as text; a parameter at its bound is not identified."""
     if len(values) == 1:
         return quantity(exp(values[0]), "bit/s")
     if not model.parameters[0][1]:
@@ -134,7 +131,7 @@ def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
 
 
 def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
-    """One row per model, the best first; columns as `ModelComparison.scores`."""
+    """Score each model: one row per model, the best first, with the columns of `ModelComparison.scores`."""
     fields = {name: [getattr(one, name) for one in predictions] for name in Predictions.__dataclass_fields__}
     in_sample, error, names = (np.array(fields[name]) for name in ("in_sample", "error", "name"))
     mean = error.mean(axis=1)
@@ -165,7 +162,7 @@ def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
 
 
 def _half_widths(values: np.ndarray, sample: Sample) -> np.ndarray:
-    """Compute half the width of the interval of the mean over pairs, per row of values (rows, pairs)."""
+    """Return half the width of the interval of each row's mean, for values (rows, pairs)."""
     without = dyadic.means_without(values.T, sample.first, sample.second, sample.n_regions)
     return t_quantile(LEVEL, sample.n_regions - 1) * np.sqrt(dyadic.variance(*without))
 
@@ -175,12 +172,11 @@ class ModelComparison(Result):
     """
     The models' scores on left-out regions.
 
-    scores: One row per model, the best first. `error_factor` is the exponential of the mean absolute log error on left-
-        out regions (1.5 means 50 % more or a third less), `worse_by` its error over that of the best, `verdict` "best",
-        "not told apart from the best" or "worse".
-    pairs: Per pair also "<model>: ratio", measured over predicted by the fits that left out either of its regions.
-    unexplained: The pairs that no model explains (`RULE`), with `closest_ratio`, the ratio nearest to 1 that any model
-        but the constant reaches.
+    scores: One row per model, the best first. `error_factor` is the exponential of the mean absolute log error on
+        left-out regions (1.5 means 50 % too high or a third too low), `worse_by` the ratio to the best model's
+        `error_factor`, and `verdict` "best", "tied with the best" or "worse".
+    pairs: The pairs, with "<model>: ratio", measured over predicted when a region of the pair is left out.
+    unexplained: The pairs that no model explains (`FACTOR`, `ROBUST_Z`).
     """
 
     TITLE = "Models of throughput"
@@ -193,7 +189,7 @@ class ModelComparison(Result):
 
     @property
     def counted(self) -> str:
-        """The rows of `pairs` as text, such as "66 pairs" or, with two directions, "132 ordered pairs"."""
+        """The number of pairs as text: "66 pairs" or, with two directions, "132 ordered pairs"."""
         ordered = (self.pairs.region_a > self.pairs.region_b).any()
         return count(len(self.pairs), "ordered pair" if ordered else "pair")
 
@@ -204,7 +200,7 @@ class ModelComparison(Result):
         return tuple(
             Estimate(
                 f"error of {row.model} on left-out regions",
-                f"On regions it has not seen, {row.model} errs by a factor of {{}} (mean absolute log error)",
+                f"On left-out regions, {row.model} errs by a factor of {{}} (mean absolute log error)",
                 *(row.error_factor, row.low, row.high),
                 unit="",
                 n=n_pairs,
@@ -234,14 +230,15 @@ class ModelComparison(Result):
             parts.append(f"{_listed(rest.model[~worse & ~same])} do not differ significantly from it")
         if worse.any():
             factors, named = [], set()
-            for model, alike, bad, estimate in zip(rest.model, rest.same_curve_as, worse, others, strict=True):
+            for model, same_as, bad, estimate in zip(rest.model, rest.same_curve_as, worse, others, strict=True):
                 if bad and model not in named:
-                    named |= set(alike.split(", "))
-                    factors.append(f"{model} {estimate.formatted}" + (f" (the same curve: {alike})" if alike else ""))
+                    named |= set(same_as.split(", "))
+                    factors.append(
+                        f"{model} {estimate.formatted}" + (f" (the same curve: {same_as})" if same_as else "")
+                    )
             parts.append(f"worse {'is' if worse.sum() == 1 else 'are'} {_listed(factors)}")
         n = len(self.unexplained)
-        are = "is" if n == 1 else "are"
-        return f"{'; '.join(parts)}. {n:,} of the {self.counted} {are} explained by no model."
+        return f"{'; '.join(parts)}. No model explains {n:,} of the {self.counted}."
 
     def formatted_table(self) -> pd.DataFrame:
         rows = [
@@ -258,41 +255,8 @@ class ModelComparison(Result):
         ]
         return pd.DataFrame(rows)
 
-    def map(self, regions: pd.DataFrame) -> go.Figure:
-        """Draw the pairs that no model explains as great circles; `regions` is table regions."""
-        frame = self.unexplained
-        catalogue = regions.set_index("name")
-        used = sorted({*self.pairs.region_a, *self.pairs.region_b})
-        if missing := [name for name in used if name not in catalogue.index]:
-            raise ParameterError(f"table regions lacks {', '.join(missing[:3])} of {len(missing)} in the pairs")
-        figure = world()
-        counts = []
-        for name, part, dash in (
-            ("faster than all models say", frame[frame.closest_ratio > 1], "dot"),
-            ("slower than all models say", frame[frame.closest_ratio < 1], "solid"),
-        ):
-            counts.append(f"{len(part):,} {name}")
-            if not part.empty:
-                style = {"color": theme.FIT, "width": 1.5, "dash": dash}
-                draw_pairs(figure, part, catalogue, name=name, line=style, opacity=0.6)
-                rows = zip(part.throughput_bps, part.closest_ratio, strict=True)
-                texts = [f"{quantity(bps, 'bit/s')}, {ratio:.2f} times the closest model" for bps, ratio in rows]
-                label_pairs(figure, part, catalogue, texts)
-        draw_regions(figure, catalogue.loc[used].reset_index())
-        share = f"{len(frame):,} of {self.counted}"
-        sides = "; ".join(counts)
-        return theme.finish(
-            figure,
-            name="throughput-unexplained",
-            title="Pairs whose throughput no model explains",
-            subtitle=f"{share}: {sides}. A pair is drawn if {RULE}.",
-            alt=f"World map with {share} that no model explains: {sides}.",
-            caption=f"{share} whose throughput no model explains ({sides}). Coastline: Natural Earth.",
-            table=frame,
-        )
-
     def figure(self) -> go.Figure:
-        """Draw the error of each model on left-out regions with its interval, and in sample, the best on top."""
+        """Draw the error of each model on left-out regions with its interval, and its error in sample, best on top."""
         scores = self.scores
         worst = float(np.nanmax(scores[["error_factor", "high", "in_sample_factor"]].to_numpy()))
         figure = go.Figure()
@@ -324,13 +288,12 @@ class ModelComparison(Result):
         return theme.finish(
             figure,
             name="throughput-models",
-            title="Models of throughput on regions they have not seen",
+            title="Error of models of throughput on left-out regions",
             subtitle="Exponential of the mean absolute log error when a pair's region is left out of the fit; bars: "
             f"{percent(LEVEL)} interval by region. {self.counted} of "
             f"{count(self.n_regions, 'region')}.",
             alt=f"Points with intervals for {count(len(scores), 'model')}. {self.sentence}",
-            caption=f"{self.sentence} Verdicts come from the differences pair by pair, not from whether these bars "
-            "overlap.",
+            caption=f"{self.sentence} Verdicts compare errors pair by pair, not by whether these bars overlap.",
             table=scores,
         )
 
@@ -339,15 +302,22 @@ def compare_models(
     pairs: pd.DataFrame, *, transfer_s: float | None = None, ordered: bool = False, by_receiver: bool = False
 ) -> ModelComparison:
     """
-    Fit the models of throughput and score them by predictions of left-out regions.
+    Fit the models of throughput, and score each by its predictions of left-out regions.
 
-    A model fitted without a region predicts the pairs of that region. So each pair is predicted twice; its error is the
-    mean of both absolute log errors. Two models are compared by the differences of their errors per pair, with an
-    interval by region. At the 95 % level one in twenty equally good models is called worse by chance. The finite
-    transfer needs `transfer_s`; `ordered` takes the two directions of a pair as two rows rather than their geometric
-    mean, and `by_receiver` then fits every model separately per receiving cloud, on which the window depends.
+    Each pair is predicted twice, by the fits without either of its regions; its error is the mean of both absolute log
+    errors. Two models are compared by the differences of their errors per pair, with an interval by region. At the 95 %
+    level one in twenty equally good models is called worse by chance.
 
-    Raises ParameterError: with fewer than 5 regions, or if a group has too few pairs when one region is left out.
+    Parameters
+    ----------
+    transfer_s : float, optional
+        Duration of each transfer; without it the model "finite transfer" is not fitted.
+    ordered : bool
+        Whether the two directions of a pair are two rows, instead of their geometric mean.
+    by_receiver : bool
+        Whether every model is fitted separately per receiving cloud, on which the window depends; needs `ordered`.
+
+    Raises ParameterError: there are fewer than 5 regions, or a group has too few pairs when one region is left out.
     """
     models = throughput_models(transfer_s)
     sample = pairs_with_both(pairs, ordered=ordered)
@@ -363,7 +333,7 @@ def compare_models(
     residual = np.array([prediction.left_out for prediction in predictions if prediction.name != CONSTANT])
     notes = sample.warnings()
     if "finite transfer" not in names:
-        notes += ("the finite transfer was not fitted: transfer_s was not given",)
+        notes += ("the model finite transfer was not fitted, as transfer_s was not given",)
     if by_receiver:
         notes += ("each model is fitted separately per receiving cloud",)
     unexplained = _unexplained(frame, residual)
@@ -371,18 +341,16 @@ def compare_models(
 
 
 def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:
-    """The pairs that every model misses (`RULE`), the farthest first; residuals on left-out regions (models, pairs)."""
+    """Select the pairs that every model misses; `residual` is log measured over predicted (models, pairs)."""
     middle = np.median(residual, axis=1, keepdims=True)
     scale = MAD_TO_SD * np.median(np.abs(residual - middle), axis=1, keepdims=True)
     bound = np.maximum(log(FACTOR), ROBUST_Z * scale)
     missed = (residual > bound).all(axis=0) | (residual < -bound).all(axis=0)
-    closest = residual[np.abs(residual).argmin(axis=0), np.arange(residual.shape[1])]
-    unexplained = frame[COLUMNS].assign(closest_ratio=np.exp(closest))[missed]
-    return unexplained.iloc[np.argsort(-np.abs(closest[missed]), kind="stable")].reset_index(drop=True)
+    return frame[COLUMNS][missed].reset_index(drop=True)
 
 
 def _like(estimate: Estimate, value: float) -> str:
-    """Return a number with as many decimals as the estimate."""
+    """Format a number with as many decimals as the estimate."""
     return number(value, decimals(estimate.estimate, estimate.low, estimate.high))
 
 

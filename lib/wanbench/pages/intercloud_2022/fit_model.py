@@ -1,4 +1,4 @@
-"""The parameters of one model of throughput, with intervals by place."""
+"""Fit one model of TCP throughput to pairs, with intervals for its parameters."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class ModelFit(Result):
     """
     One fitted model.
 
-    model, formula: Its name and a short form of its formula.
-    parameters: By symbol: "W", "C", "p".
-    pairs: As `window_fit.pairs_with_both`, with model_bps and ratio (measured over model).
+    model, formula: The model's name, and its formula in short.
+    parameters: The fitted parameters by symbol: "W", "C", "p".
+    pairs: The pairs as from `window_fit.pairs_with_both`, with model_bps and ratio (measured over model).
     """
 
     TITLE = "Fitted parameters of a TCP model"
@@ -58,7 +58,7 @@ class ModelFit(Result):
         return " ".join(estimate.sentence for estimate in self.estimates)
 
     def figure(self) -> go.Figure:
-        """Draw every pair of a fit, and the model's throughput at their RTTs."""
+        """Draw throughput against RTT of every pair, with the model's curve."""
         frame = self.pairs
         figure = go.Figure()
         rtt_and_throughput(figure, frame, frame.model_bps)
@@ -80,13 +80,13 @@ class ModelFit(Result):
 
 def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = None) -> ModelFit:
     """
-    Fit one of the models of `throughput_models`, by name, to ordered pairs, with an interval for each of its
-    parameters.
+    Fit the model of `throughput_models` that `model` names to ordered pairs, with an interval per parameter.
 
-    The interval says how much the parameter may differ in other regions if the model holds. "finite transfer" needs
-    `transfer_s`, the duration of each test.
+    The intervals are for other regions, if the model holds there too. "finite transfer" needs `transfer_s`, the
+    duration of each test.
 
-    Raises ParameterError: an unknown model, or one whose parameters have no unit; fewer than 5 regions or places.
+    Raises ParameterError: the model is unknown or its parameters have no unit, or there are fewer than 5 regions or
+        places.
     """
     models = throughput_models(transfer_s)
     by_name = {candidate.name: candidate for candidate in models if all(unit for _, unit in candidate.parameters)}
@@ -112,12 +112,12 @@ def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = Non
     parameters = {
         symbol: Estimate(
             f"{NAMES[symbol]} ({model})",
-            f"The {NAMES[symbol]} that {model} needs is {{}}",
+            f"The {NAMES[symbol]} of the model {model} is {{}}",
             *(exp(best[k]), exp(best[k] - half[k]), exp(best[k] + half[k])),
             unit=unit,
             **sample.counted(places),
             method=f"{METHOD}; {chosen.formula}",
-            assumption=f"The model holds, with the same parameters for all pairs. {ASSUMPTION}",
+            assumption=f"The model holds with the same parameters for all pairs. {ASSUMPTION}",
             naive=Interval(PAIRS_INDEPENDENT, exp(best[k] - naive[k]), exp(best[k] + naive[k])),
             warnings=sample.warnings(),
         )

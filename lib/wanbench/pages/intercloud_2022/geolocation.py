@@ -1,4 +1,4 @@
-"""A region whose round trips contradict its coordinates: stated place, allowed area, the catalogue's place."""
+"""A map for a region whose RTTs contradict its coordinates: its stated place, and the area that the RTTs allow."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from wanbench.read.plausibility.places import Area, circle, great_circle_km, pos
 from wanbench.read.plausibility.rules import geolocate
 
 TAKEN_AS_EXACT_KM = 1.0  # Coordinates are taken as exact: their stated precision would hide an error
-MAX_DISCS = 8  # More circles would cover the map; larger ones hardly bound the area
+MAX_DISCS = 8  # Number of circles drawn: more would cover the map, and larger ones hardly bound the area
 MARGIN_DEG = 6.0
-MIN_SPAN_DEG = 30.0  # A smaller part of the world shows no coast by which one knows it
+MIN_SPAN_DEG = 30.0  # A smaller part of the world may show no coast
 STYLES = ((theme.OUTSIDE, 13, "x"), (theme.COLOURS["gcp"], 12, "diamond"))
 COORDINATES = ["latitude_deg", "longitude_deg"]
 
 
 def misplaced(tables: Mapping[str, pd.DataFrame], region: str, catalogue: pd.DataFrame) -> go.Figure:
     """
-    Draw the stated place of an imported region, the area that its round trips allow, and the place in the catalogue.
+    Draw the stated place of an imported region, the area that its RTTs allow, and its place in the catalogue.
 
     Parameters
     ----------
     tables : mapping of DataFrame
-        As from an importer; `regions` has the stated places. Other flagged regions are not used as landmarks.
+        Tables of an importer; `regions` has the stated places. Other flagged regions are not used as landmarks.
     region : str
         The region to locate.
     catalogue : DataFrame
-        Table `regions` with other coordinates.
+        Table `regions` with the catalogue's coordinates.
     """
     stated, listed = (rows.set_index("name") for rows in (tables["regions"], catalogue))
     if region not in stated.index:
@@ -49,10 +49,10 @@ def misplaced(tables: Mapping[str, pd.DataFrame], region: str, catalogue: pd.Dat
 
 def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Figure:
     """
-    Draw the discs that a region's RTTs allow around its nearest landmarks, their common area, and possible places.
+    Draw the discs that a region's RTTs allow around its nearest landmarks, their common area, and candidate places.
 
-    area: As from `plausibility.geolocate`.
-    places: The stated place first, and another candidate if there is one, by name, in degrees.
+    area: The result of `plausibility.geolocate`.
+    places: Latitude and longitude of each candidate by name, the stated place first; at most two.
     """
     figure = world()
     discs = area.discs.sort_values("radius_km").head(MAX_DISCS)
@@ -76,13 +76,13 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Fig
     shown = [*discs[COORDINATES].head(3).to_numpy(), *places.values(), *area.points[COORDINATES].to_numpy()]
     _frame(figure, np.array(shown))
     discs_in_all = count(len(area.discs), "disc")
-    summary = f"No place on earth lies in all of the {discs_in_all}."
+    summary = f"No place on earth lies in all {discs_in_all}."
     if not area.empty:
         away_km = float(great_circle_km(*stated, area.latitude_deg, area.longitude_deg))
         summary = (
-            f"The {discs_in_all} have {number(area.area_km2, -3)} km2 in common, around "
+            f"All {discs_in_all} overlap in {number(area.area_km2, -3)} km2 around "
             f"{position(area.latitude_deg, area.longitude_deg)}. The stated place, {position(*stated)}, is "
-            f"{away_km:,.0f} km from there."
+            f"{away_km:,.0f} km away."
         )
     drawn = [("middle of the allowed area", area.latitude_deg, area.longitude_deg, area.radius_km)]
     drawn += [(name, *place, 0.0) for name, place in places.items()]
@@ -92,7 +92,7 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Fig
         figure,
         name="geolocation",
         title=f"Where {area.region} may be",
-        subtitle="Circles: as far as light in fibre gets within half the RTT, around a landmark (the "
+        subtitle="Circles: the distance that light in fibre covers in half the RTT to a landmark (the "
         f"{len(discs)} smallest are drawn). {summary}",
         alt=f"Map of the place of {area.region}. {summary}",
         caption=f"Constraint-based geolocation (Gueye et al. 2006) of {area.region}. {summary} "
@@ -113,7 +113,7 @@ def _points(figure, latitude, longitude, name, colour, size, symbol, opacity=1.0
 
 
 def _frame(figure, shown: np.ndarray) -> None:
-    """Return the part of the world that holds the points; all of it where they lie on both sides of the date line."""
+    """Zoom the map to the points; leave the whole world if they span more than 180 degrees."""
     low, high = shown.min(axis=0) - MARGIN_DEG, shown.max(axis=0) + MARGIN_DEG
     short = np.maximum(MIN_SPAN_DEG - (high - low), 0) / 2
     low, high = low - short, high + short

@@ -1,4 +1,4 @@
-"""AWS and Google Cloud compared in the cities where both are present: equal distance by design, not by a model."""
+"""Compare AWS and Google Cloud over pairs of cities where both are present, so that distances are equal by design."""
 
 from __future__ import annotations
 
@@ -8,24 +8,19 @@ from math import nan
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
-from wanbench.figures import theme
-from wanbench.figures.primitives import REFERENCE
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import REFERENCES
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, unordered
 from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
-from .readings import DOT
-
 METHOD = (
-    "mean over pairs of cities of (both pairs between the clouds) less (the pair within each cloud); interval from the "
-    f"dyadic jackknife over cities ({REFERENCES})"
+    "mean over pairs of cities: both pairs between the clouds, averaged, less the pair within each cloud, averaged; "
+    f"interval from the dyadic jackknife over cities ({REFERENCES})"
 )
-ASSUMPTION = "Differences between clouds in these cities also hold elsewhere; hosts of one city share one location"
+ASSUMPTION = "Other cities have the same difference; both clouds are at the same place in a city"
 WITHIN_KM = 50.0  # Regions of two clouds at most this far apart are one city
 
 
@@ -34,8 +29,8 @@ class MatchedCities(Result):
     """
     Pairs between two clouds compared with pairs within them, over the same pairs of cities.
 
-    difference: Between clouds less within one: ms, or for throughput a ratio (between over within).
-    pairs: Per pair of cities: city_a, city_b, between, within, difference (of logarithms for throughput).
+    difference: RTT between clouds less RTT within one, in ms; or throughput between over throughput within.
+    pairs: Per pair of cities: city_a, city_b, between, within, difference (of logarithms, for throughput).
     """
 
     TITLE = "Cities with regions of both clouds"
@@ -44,44 +39,13 @@ class MatchedCities(Result):
     difference: Estimate
     pairs: pd.DataFrame
 
-    def figure(self) -> go.Figure:
-        """Per pair of cities: the mean of the two pairs between clouds against the mean of the two within."""
-        throughput = self.column == "throughput_bps"
-        name, unit = ("throughput", "bit/s") if throughput else ("round-trip time", "ms")
-        pairs = self.pairs
-        figure = go.Figure()
-        figure.add_scatter(
-            x=pairs.within,
-            y=pairs.between,
-            mode="markers",
-            marker=DOT,
-            text=[f"{theme.plain(row.city_a)} – {theme.plain(row.city_b)}" for row in pairs.itertuples()],
-            hovertemplate="%{text}<extra></extra>",
-            name="pair of cities",
-        )
-        both = pairs[["within", "between"]].to_numpy()
-        ends = [float(both.min()), float(both.max())]
-        figure.add_scatter(x=ends, y=ends, mode="lines", line=REFERENCE, name="no difference", hoverinfo="skip")
-        axis = theme.log_axis(ends, unit) if throughput else {}
-        figure.update_xaxes(title=f"{name} within the clouds ({unit})", **axis)
-        figure.update_yaxes(title=f"{name} between the clouds ({unit})", **axis)
-        return theme.finish(
-            figure,
-            name=f"matched-cities-{name.replace(' ', '-')}",
-            title=f"The same cities, within and between clouds: {name}",
-            subtitle="One point per pair of cities with both clouds. Dashed: no difference.",
-            alt=f"Scatter of {name} between clouds against within one over the same pairs of cities. {self}",
-            caption=self.difference.sentence,
-            table=pairs,
-        )
-
 
 def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCities:
     """
     Compare pairs between two clouds with pairs within them, over the same pairs of cities.
 
-    A city is one region of each cloud at most 50 km apart, matched nearest first, each region once. A pair of cities
-    counts if all four of its pairs have a value. "throughput_bps" is compared as a ratio.
+    A city has a region of each cloud, at most 50 km apart, matched nearest first. A pair of cities counts if all four
+    pairs of regions between them have a value. "throughput_bps" is compared as a ratio.
 
     Raises ParameterError: no pair of cities has all four values.
     """
@@ -133,7 +97,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
 
 
 def _cities(pairs: pd.DataFrame) -> list[tuple[str, str, float]]:
-    """One-to-one matches of the regions of AWS and Google Cloud, nearest first."""
+    """Match regions of AWS and Google Cloud one to one, nearest first; return both names and their distance in km."""
     near = pairs[pairs.distance_km <= WITHIN_KM][["from_region", "to_region", "distance_km"]]
     columns = ["one", "other", "apart_km"]
     back = near[["to_region", "from_region", "distance_km"]]

@@ -1,4 +1,4 @@
-"""Is the nearest region of another cloud the one with the best throughput?"""
+"""Compare throughput to the nearest region of another cloud with the best throughput to that cloud."""
 
 from __future__ import annotations
 
@@ -7,35 +7,29 @@ from math import nan
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.errors import ParameterError
-from wanbench.figures import theme
-from wanbench.figures.primitives import reference_line
 from wanbench.formatting import count, percent
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, check_pairs
 from wanbench.methods.result import Estimate, Result, tails
 
-# From this share of the best throughput on, a target counts as about the best: 10 % is five times the typical
-# difference of repeated tests
+# Share of the best throughput from which a target counts as about the best; repeated tests typically differ by 2 %
 NEARLY = 0.9
-# Sources with fewer tested targets in a cloud are left out: among one or two, the nearest is often the best by chance
+# Minimum number of tested targets in a cloud: among one or two, the nearest is often the best by chance
 MIN_TARGETS = 3
 COLUMNS = ("from_region", "to_region", "from_cloud", "to_cloud", "distance_km", "throughput_bps")
 METHOD = "percentile interval of a bootstrap over source regions"
-ASSUMPTION = (
-    "The target regions are taken as given: source regions share them, so the interval says nothing about other targets"
-)
+ASSUMPTION = "The target regions are fixed: all sources share them, so the interval says nothing about other targets"
 
 
 @dataclass(frozen=True, repr=False)
 class NearestRegion(Result):
     """
-    Throughput to the nearest region of another cloud compared with the best.
+    Throughput to the nearest region of another cloud, compared with the best throughput to that cloud.
 
     share: The share of sources whose throughput to the nearest target is at least 90 % of the best.
-    relative: Throughput to the nearest target over throughput to the best one: the median over sources.
+    relative: Throughput to the nearest target over the best throughput, as the median over sources.
     sources: Per source region and target cloud: from_region, to_cloud, n_targets, nearest, nearest_km, best, best_km,
         relative.
     """
@@ -50,42 +44,10 @@ class NearestRegion(Result):
     def sentence(self) -> str:
         return f"{self.share.sentence} {self.relative.sentence}"
 
-    def figure(self) -> go.Figure:
-        """Per source and target cloud: throughput to the nearest region over the best, against the distance to it."""
-        figure = go.Figure()
-        for cloud, part in self.sources.groupby("to_cloud"):
-            texts = [
-                f"{theme.plain(row.from_region)}: nearest {theme.plain(row.nearest)}, best {theme.plain(row.best)}"
-                for row in part.itertuples()
-            ]
-            figure.add_scatter(
-                x=part.nearest_km,
-                y=part.relative,
-                mode="markers",
-                marker={"color": theme.colour(cloud), "size": 9, "opacity": 0.8},
-                name=f"to {theme.cloud_name(cloud)}",
-                text=texts,
-                hovertemplate="%{text}<br>%{y:.0%}<extra></extra>",
-            )
-        reference_line(figure, y=NEARLY)
-        title = "distance to the nearest region of the other cloud (km)"
-        figure.update_xaxes(title=title, tickformat=",d", rangemode="tozero")
-        figure.update_yaxes(title="its throughput over the best", range=[0, 1.05], tickformat=".0%")
-        return theme.finish(
-            figure,
-            name="nearest-region",
-            title="Is the nearest region of the other cloud the fastest?",
-            subtitle=f"One point per source region and target cloud. Dashed: {percent(NEARLY)} of the best.",
-            alt=f"Throughput to the nearest target over the best one, against distance. {self}",
-            caption=self.share.sentence,
-            table=self.sources,
-        )
-
 
 def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0) -> NearestRegion:
     """
-    Compare, for each source region and each other cloud, throughput to that cloud's nearest region with that to its
-    best.
+    Compare, for each source region and other cloud, throughput to the cloud's nearest region with the best throughput.
 
     Pairs without distance or throughput, and sources with fewer than 3 targets in a cloud, are left out and counted.
     """

@@ -1,4 +1,4 @@
-"""Possible readings of published rows: units of a column, selections of rows, and the correlation over each."""
+"""Read published rows in several ways: a column in several units, and a correlation over several selections of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wanbench.checks import FEWEST_RESAMPLES, check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import interval_points, reference_line
-from wanbench.formatting import count, number, quantity, span
+from wanbench.formatting import count, number, quantity
 from wanbench.methods.distance.straight_lines import fit_rtt, fit_throughput
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
 from wanbench.methods.result import Estimate, Result, RowsResult
@@ -39,10 +39,11 @@ DOT = {"color": theme.FIT, "size": 9}
 @dataclass(frozen=True, repr=False)
 class UnitReadings(RowsResult):
     """
-    A column of rates, read in several units.
+    A column of rates, read in several units and compared with the maximum rate of the senders.
 
-    rows: Per reading and sender: reading, sender, n, max_bps, limit_bps, n_above, share_of_limit.
-    step: The greatest common divisor of the values (1 if they are not whole numbers).
+    rows: Per reading and sender: reading, sender, n, max_bps, limit_bps, n_above (rows above the limit),
+        share_of_limit (the maximum over the limit).
+    step: The greatest common divisor of the values; 1 if they are not whole numbers.
     """
 
     column: str
@@ -50,7 +51,7 @@ class UnitReadings(RowsResult):
 
     @property
     def possible(self) -> list[str]:
-        """The readings under which no value is above its sender's limit."""
+        """The readings in which no value exceeds its sender's limit."""
         n_above = self.rows.groupby("reading", sort=False).n_above.sum()
         return n_above.index[n_above == 0].tolist()
 
@@ -58,8 +59,8 @@ class UnitReadings(RowsResult):
     def estimates(self) -> tuple[Estimate, ...]:
         n = int(self.rows.groupby("reading").n.sum().max())
         names = f"possible readings of {self.column}", f"{self.column} has {{}}"
-        method = "every value in each unit against the limit of the sender's instance type"
-        assumption, basis = "The stated instance types were used, and their limits hold", count(n, "value")
+        method = "every value, read in each unit, against the maximum rate of the sender's instance type"
+        assumption, basis = "The senders were of the stated instance types, and their limits hold", count(n, "value")
         numbers = len(self.possible), nan, nan
         return (Estimate(*names, *numbers, "possible readings", n, method, assumption, basis),)
 
@@ -69,14 +70,14 @@ class UnitReadings(RowsResult):
         for reading, part in self.rows.groupby("reading", sort=False):
             worst = part.loc[part.share_of_limit.idxmax()]
             parts.append(
-                f"as {reading}, {count(int(part.n_above.sum()), 'row')} would exceed the limit of the sender's "
-                f"instance (most of all {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, "
+                f"as {reading}, {count(int(part.n_above.sum()), 'row')} would exceed the maximum rate of the sender "
+                f"(at worst {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, "
                 f"{number(worst.share_of_limit, 2)} times its {quantity(worst.limit_bps, 'bit/s')})"
             )
-        of_blocks = f" Every value is a multiple of {self.step:,}, as counts of bytes sent in blocks are."
+        of_blocks = f" Every value is a multiple of {self.step:,}, like a count of bytes sent in blocks."
         step = of_blocks if self.step > 1 else ""
         possible = " or ".join(self.possible) or "none of them"
-        return f"Read {'; '.join(parts)}: the column {self.column} can be {possible}.{step}"
+        return f"Read {'; '.join(parts)}. So the column {self.column} can be {possible}.{step}"
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
@@ -91,44 +92,15 @@ class UnitReadings(RowsResult):
             }
         )
 
-    def figure(self) -> go.Figure:
-        """Draw the highest rate of each sender under each reading, over the limit of its instance."""
-        figure = go.Figure()
-        for sender, part in self.rows.groupby("sender", sort=False):
-            figure.add_bar(
-                y=[theme.plain(reading) for reading in part.reading],
-                x=part.share_of_limit,
-                orientation="h",
-                name=f"from {theme.cloud_name(sender)}",
-                marker={"color": theme.colour(sender)},
-                hovertemplate="%{y}<br>%{x:.2f} times the limit<extra></extra>",
-            )
-        reference_line(figure, x=1.0)
-        figure.update_xaxes(
-            title="highest rate over the instance's limit (times, log axis)",
-            **theme.log_axis([*self.rows.share_of_limit, 0.5, 1], ""),
-        )
-        figure.update_yaxes(autorange="reversed")
-        return theme.finish(
-            figure,
-            name=f"column-readings-{self.column.lower().replace('_', '-')}",
-            title=f"What {theme.plain(self.column)} can mean",
-            subtitle="Bars: the highest value of each sender, read in each unit. "
-            "Beyond the dashed line it is impossible.",
-            alt=f"Highest rates over the limits of the senders' instances. {self}",
-            caption=self.sentence,
-            table=self.rows,
-        )
-
 
 def unit_readings(
     values: pd.Series, senders: pd.Series, limits_bps: Mapping[str, float], factors: Mapping[str, float]
 ) -> UnitReadings:
     """
-    Read a column of rates, with the sending cloud of each row, in several units.
+    Read a column of rates in several units, and compare each reading with the maximum rate of the senders.
 
-    `limits_bps` is the maximum rate of each sender's instance; `factors` maps each reading to the factor from values to
-    bit/s: {"bytes/s": 8, "bit/s": 1}.
+    `senders` has the sending cloud of each row, `limits_bps` the maximum rate of each cloud's instance. `factors` maps
+    each reading to the factor that converts a value to bit/s: {"bytes/s": 8, "bit/s": 1}.
     """
     used = pd.DataFrame({"value": values.astype("float64"), "sender": senders}).dropna()
     missing = sorted(set(used.sender) - set(limits_bps))
@@ -145,7 +117,7 @@ def unit_readings(
 
 
 def _step(values: np.ndarray) -> int:
-    """The greatest common divisor of whole numbers; 1 where one is not whole, or too large for a float to hold."""
+    """Return the greatest common divisor; 1 if a value is not whole, or too large to be exact as a float."""
     if not len(values) or (values != np.round(values)).any() or np.abs(values).max() >= 2**53:
         return 1
     return max(int(np.gcd.reduce(values.astype("int64"))), 1)
@@ -155,10 +127,10 @@ def row_selections(
     tests: pd.DataFrame, catalogue: pd.DataFrame, flagged: tuple[str, ...] = ()
 ) -> dict[str, pd.DataFrame]:
     """
-    Select rows of tests in several ways: each selection with at least 100 rows, by its label.
+    Select rows of `tests` in several ways, and return every selection of at least 100 rows by its label.
 
-    `tests` has distance_km by the survey's own coordinates, and distance_catalogue_km by those of `catalogue` (table
-    `regions`). `flagged` names the regions whose coordinates are flagged.
+    `tests` has distance_km from the survey's coordinates, and distance_catalogue_km from those of `catalogue`, a table
+    `regions`. `flagged` names the regions whose coordinates the plausibility rules flag.
     """
     by_catalogue = tests.assign(distance_km=tests.distance_catalogue_km)
     is_flagged = tests.from_region.isin(flagged) | tests.to_region.isin(flagged)
@@ -196,8 +168,8 @@ class Correlations(Result):
     The correlation of a column with distance over each selection of rows.
 
     rows: Per selection: selection, n_rows (with a distance and a positive value), n_pairs, n_regions, r_rows (over the
-        unchanged rows, as in a chart of them: repeats and both directions count as independent), r_pairs (over
-        unordered pairs), low, high, reproduces (one of the two rounds to the claimed value).
+        rows as published, with repeats and both directions as separate points), r_pairs (over unordered pairs), low,
+        high, reproduces (r_rows or r_pairs rounds to the claimed value).
     """
 
     column: str
@@ -206,7 +178,7 @@ class Correlations(Result):
 
     @property
     def closest(self) -> pd.Series:
-        """The selection whose correlation over rows is nearest to the claimed one."""
+        """The selection whose r_rows is nearest to the claimed correlation."""
         return self.table().iloc[0]
 
     @property
@@ -214,8 +186,8 @@ class Correlations(Result):
         first, name = self.rows.iloc[0], QUANTITIES[self.column]
         n, n_regions = int(first.n_rows), int(first.n_regions)
         names = f"correlation of {name} with distance over rows", f"{name} correlates with distance at r = {{}}"
-        method = "Pearson's r over unchanged rows, each taken as one observation, as in the source"
-        assumption, basis = "Among many selections, one reproduces a number by chance", count(n, "row")
+        method = "Pearson's r over the published rows, each taken as one observation, as in the source"
+        assumption, basis = "Among many selections, some reproduce a number by chance", count(n, "row")
         return (Estimate(*names, first.r_rows, nan, nan, "", n, method, assumption, basis, n_regions),)
 
     @property
@@ -226,29 +198,14 @@ class Correlations(Result):
             f"{name} against distance ({first.selection}): r = {number(first.r_rows, R_DECIMALS)} over "
             f"{count(int(first.n_rows), 'row')}, where r = {self.claimed:g} is claimed. Of "
             f"{count(len(self.rows), 'selection')} of rows the nearest is r = {number(closest.r_rows, R_DECIMALS)} "
-            f"({closest.selection}). To the claimed value round: {matches or 'none of them'}."
+            f"({closest.selection}). Selections that round to the claimed value: {matches or 'none'}."
         )
 
     def table(self) -> pd.DataFrame:
         return self.rows.iloc[(self.rows.r_rows - self.claimed).abs().argsort(kind="stable")]
 
-    def formatted_table(self) -> pd.DataFrame:
-        rows = self.table()
-        return pd.DataFrame(
-            {
-                "Selection": rows.selection,
-                "Rows": rows.n_rows.map("{:,}".format),
-                "r over rows": [number(r, R_DECIMALS) for r in rows.r_rows],
-                "Pairs": rows.n_pairs.map("{:,}".format),
-                "Regions": rows.n_regions,
-                "r over pairs": [number(r, R_DECIMALS) for r in rows.r_pairs],
-                "95 % interval": [span(*ends, R_DECIMALS) for ends in zip(rows.low, rows.high, strict=True)],
-                f"{self.claimed:g}?": np.where(rows.reproduces, "reproduced", "no"),
-            }
-        )
-
     def figure(self) -> go.Figure:
-        """Draw the correlation with distance over each selection, with its interval, and the claimed one."""
+        """Draw the correlation of each selection with its interval, and the claimed correlation."""
         rows = self.table()
         figure, at = go.Figure(), list(range(len(rows)))
         style = {"marker": DOT, "bar": {"width": 5}, "name": "over unordered pairs"}
@@ -266,7 +223,7 @@ class Correlations(Result):
             figure,
             name=f"correlation-by-reading-{self.column.partition('_')[0]}",
             title=f"{name} against distance: the correlation by selection of rows",
-            subtitle="Filled: over unordered pairs, bar: 95 % interval by place. Open: over unchanged rows.",
+            subtitle="Filled: over unordered pairs; bar: 95 % interval by place. Open: over the published rows.",
             alt=f"Correlations with distance over {count(len(rows), 'selection')} of the same rows. {self}",
             caption=self.sentence,
             table=rows,
@@ -275,9 +232,9 @@ class Correlations(Result):
 
 def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms") -> Correlations:
     """
-    Correlate RTT, or the logarithm of throughput, with distance over each selection of rows, the plain one first.
+    Correlate RTT, or the logarithm of throughput, with distance over each of `selections`, the plain rows first.
 
-    `claimed` is the published correlation; its number of digits decides which values round to it.
+    `claimed` is the published correlation; its number of digits decides which correlations round to it.
     """
     check_choice("column", column, QUANTITIES)
     half_step = 0.5 * 10.0 ** -len(repr(float(claimed)).partition(".")[2])

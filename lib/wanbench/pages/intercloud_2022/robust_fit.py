@@ -1,9 +1,9 @@
 """
-Robust fits of one curve to many weightings of the same pairs at once.
+Fit one curve robustly to many weightings of the same pairs at once.
 
-Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals) is reached by reweighting inside damped
-Levenberg-Marquardt steps; every row of weights has its own damping. The start is the best point of a coarse grid.
-SciPy's `least_squares` fits one weighting at a time; there are hundreds of leave-one-out fits here.
+Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals) is minimised by damped Levenberg-Marquardt steps with
+reweighting, from the best points of a coarse grid. A leave-one-out analysis needs hundreds of fits, and SciPy's
+`least_squares` fits one weighting at a time.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from wanbench.methods.tcp.knee import HUBER, huber_weights, mad_scale
 from wanbench.methods.tcp.models import Paths, ThroughputModel
 
-# Maximum number of Levenberg-Marquardt steps; half of the fits of a simulated survey take 6, and 1 in 14 stops here
+# Maximum number of Levenberg-Marquardt steps. In simulated surveys half of the fits take 6 steps, and 1 in 14 takes all
 STEPS = 40
-SCALES = 6  # Maximum number of rounds of fit and scale; in simulated surveys the scale settles to 0.1 % in 1 to 4
-# Grid points per axis by number of parameters: 200 to 8,000 curves, so that the grid costs less than the fit
+SCALES = 6  # Maximum number of rounds of fit and scale; in simulated surveys the scale converges to 0.1 % in 1 to 4
+# Grid points per axis, by number of parameters: 200 to 8,000 curves, which cost less than the fit
 GRID = {1: 200, 2: 80, 3: 20}
-GRID_PAIRS = 100  # Number of pairs on which the grid is evaluated; more would not move the best point to another basin
+GRID_PAIRS = 100  # Number of pairs on which the grid is evaluated; more would not change which basin is best
 STARTS = 6  # Number of grid points from which a fit starts: enough to reach every basin of curves with a knee
 DIFFERENCE = 1e-5  # Step of the numerical derivatives, of logarithms: about the cube root of the precision of a float
 MIN_SCALE = 1e-4  # Smallest scale of residuals, 0.01 %: exact data would otherwise have the scale 0
@@ -31,10 +31,10 @@ def fit(
     model: ThroughputModel, paths: Paths, y: np.ndarray, simpler: Mapping[tuple[str, str], float] | None = None
 ) -> tuple[np.ndarray, float]:
     """
-    Return the parameters of a model that fit `y`, log throughput, and the scale of the residuals.
+    Fit a model to `y`, log throughput; return its parameters (logarithms) and the scale of the residuals.
 
-    `simpler` holds fitted parameters of simpler models by (model, symbol). Each gives one more start, so that a model
-    fits at least as well as one that it contains.
+    `simpler` maps (model, symbol) to a fitted parameter of a simpler model. Each gives a further start, so that a model
+    fits at least as well as a model that it contains.
     """
     bounds = model.bounds(paths, y)
     some = np.linspace(0, len(y) - 1, min(len(y), GRID_PAIRS)).astype(int)
@@ -60,7 +60,9 @@ def refit(
     model: ThroughputModel, paths: Paths, y: np.ndarray, weights: np.ndarray, starts: np.ndarray, scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """
-    The parameters (rows, parameters) and the cost of each row of weights (rows, pairs), from its start, at one scale.
+    Fit once per row of `weights` (rows, pairs), from `starts`, at a fixed scale of residuals.
+
+    Returns the parameters (rows, parameters) and the cost of each row.
     """
     low, high = model.bounds(paths, y)
     values = np.clip(np.broadcast_to(starts, (len(weights), len(low))), low, high).copy()
@@ -105,9 +107,9 @@ def refit(
 
 def _simpler_starts(model: ThroughputModel, bounds, simpler: Mapping[tuple[str, str], float]) -> np.ndarray:
     """
-    Starts (rows, parameters) with one parameter of a simpler model each, and its C.
+    Return starts (rows, parameters), each with one parameter of a simpler model and, if it has one, its capacity C.
 
-    All other parameters start where they have no effect: loss at its lower bound, the others at their upper one.
+    All other parameters start where they have no effect: loss at its lower bound, others at their upper bound.
     """
     symbols = [symbol for symbol, _ in model.parameters]
     starts = []

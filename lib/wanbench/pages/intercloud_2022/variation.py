@@ -1,4 +1,4 @@
-"""How far values vary: repeated tests of one ordered pair, and pairs about a straight line on distance."""
+"""Measure variation: between repeated tests of one ordered pair, and of pairs around a line on distance."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from wanbench.methods.tcp.window_fit import pairs_with_both
 
 METHOD = "percentile interval of a bootstrap over regions (Davezies, D'Haultfœuille & Guyonvarch 2021)"
 REPEATED = (
-    "Pairs were repeated for reasons unrelated to the results, and both tests see the same path; tests "
-    "minutes apart do not show day-to-day noise"
+    "Which pairs were repeated does not depend on the results, and repeated tests see the same path; tests minutes "
+    "apart do not show how much days differ"
 )
 ENDS = ["from_region", "to_region"]
 # Nearer pairs are left out: where the line of RTT is close to zero, the factor of a deviation says little
@@ -35,11 +35,10 @@ class Repeats(Result):
     """
     The difference between two tests of one ordered pair.
 
-    factor: The largest over the smallest value of one ordered pair: the median over pairs.
-    share: The share of the variance of the logarithm that lies between pairs rather than between tests of the same
-        pair: the intraclass correlation of a one-way analysis of variance.
-    pairs: The repeated ordered pairs: from_region, to_region, n_tests, smallest, largest, factor. Ordered pairs with
-        one test are left out.
+    factor: The largest over the smallest value of an ordered pair, as the median over pairs.
+    share: The share of the variance of the logarithm that lies between pairs, not between tests of one pair: the
+        intraclass correlation of a one-way analysis of variance.
+    pairs: The ordered pairs with two tests or more: from_region, to_region, n_tests, smallest, largest, factor.
     """
 
     TITLE = "Repeated tests of one ordered pair"
@@ -55,7 +54,7 @@ class Repeats(Result):
 
 def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: int = 0) -> Repeats:
     """
-    Compare tests of the same ordered pair. Rows where the column is missing or not positive are left out and counted.
+    Compare repeated tests of ordered pairs. Tests whose value is missing or not positive are left out and counted.
 
     Raises ParameterError: a column is missing, or no ordered pair was tested twice.
     """
@@ -112,9 +111,9 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
 
 def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
     """
-    Return the sums of an analysis of variance per pair (pairs, 7); resamples are weighted sums of these.
+    Return per pair the seven sums of an analysis of variance; a resample is a weighted sum over pairs.
 
-    n, degrees of freedom within, squares within, n x mean, n x mean^2, n^2, 1.
+    The columns are n, degrees of freedom within, squares within, n x mean, n x mean^2, n^2 and 1.
     """
     n, mean = pairs.n_tests.to_numpy(dtype=float), pairs["mean"].to_numpy()
     within = (n - 1) * pairs.variance.to_numpy()
@@ -134,10 +133,10 @@ def _share_between(sums: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True, repr=False)
 class Scatter(Result):
     """
-    The factor by which pairs deviate from their line on distance.
+    How far pairs deviate from their line on distance.
 
-    ratio: The logarithm of the factor of throughput over that of RTT: above 1, throughput scatters more.
     rtt, throughput: The factor by which a pair typically misses the line: exp of the median absolute log residual.
+    ratio: log(`throughput`) / log(`rtt`): above 1, throughput scatters more.
     """
 
     TITLE = "How far pairs lie from the line on distance"
@@ -153,9 +152,9 @@ class Scatter(Result):
 
 def scatter(pairs: pd.DataFrame, *, resamples: int = 1_000, seed: int = 0) -> Scatter:
     """
-    Compute the scatter of RTT about its line on distance, and of log throughput about its own line, as factors.
+    Compute the scatter of RTT, and of log throughput, about their least-squares lines on distance, as factors.
 
-    Only unordered pairs of at least 500 km with both values count; nearer ones are left out and counted.
+    Only unordered pairs of at least 500 km with both values are used; nearer pairs are counted.
     """
     whole = pairs_with_both(pairs)
     far = whole.frame.distance_km >= MIN_DISTANCE_KM
@@ -180,7 +179,7 @@ def scatter(pairs: pd.DataFrame, *, resamples: int = 1_000, seed: int = 0) -> Sc
         ends = np.column_stack([_percentiles(column) for column in drawn.T])
 
     rtt, throughput = np.exp([logs[:2], *ends[:, :2]]).T
-    claim = "A pair typically misses the line of {} by a factor of {{}}"
+    claim = "A pair typically deviates from the line of {} by a factor of {{}}"
     ratio_claim = "On log scales throughput scatters {} times as much as RTT"
     common = sample.counted(places) | {
         "unit": "",
@@ -202,7 +201,7 @@ def _percentiles(values: np.ndarray) -> np.ndarray:
 
 
 def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:
-    """Median absolute log residual of RTT and of throughput, and their ratio: (rows, 3) for weights (rows, pairs)."""
+    """Return the median absolute log residuals of RTT and throughput, and their ratio, per row of `weights`."""
     medians = np.empty((len(weights), 3))
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):

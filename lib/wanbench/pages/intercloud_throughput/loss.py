@@ -1,10 +1,10 @@
 """
-Estimate a path's loss from the throughput of loss-limited TCP and the sender's congestion control.
+Estimate the packet loss of a path from the throughput of TCP, if loss is what limits the sender.
 
-Throughput, RTT and segment size give the average window; the model gives the loss that leads to it. Packets are lost
-independently here, so the constants are those of Reno (Ott, Kemperman & Mathis 1996) and CUBIC (the fixed point of
-Linux's rules with fast convergence) under independent losses, and the round trip in which a sender recovers and does
-not grow is subtracted. Beyond a loss of about 3 % timeouts dominate. `MODEL_SD` is the error on real Linux senders.
+Throughput, RTT and segment size give the sender's average window, and a model of its congestion control gives the loss
+that leads to this window. The models assume independent losses: Reno by Ott, Kemperman & Mathis (1996), CUBIC by the
+fixed point of Linux's rules with fast convergence. Both subtract the round trip in which a sender recovers and does not
+grow. They lack timeouts, which dominate beyond a loss of about 3 %. `MODEL_SD` is their error on real Linux senders.
 """
 
 from __future__ import annotations
@@ -22,45 +22,44 @@ from wanbench.methods.result import LEVEL, Estimate, Interval, exact_binomial, t
 from wanbench.methods.sizes import check_sizes
 from wanbench.methods.tcp.models import RANDOM, buffer_bytes
 
-# CUBIC's constant of the Reno-friendly region under independent losses, as in Linux: its Reno estimate grows by 3 (1 -
-# beta) / (1 + beta) of a segment per round trip throughout (RFC 8312, 4.2). RFC 9438 (4.3) lets it grow by 1 once it
-# has reached the window before the loss, `cwnd_prior`; senders that do so keep windows 11 % larger there
-# (`validity.models` simulates them), so their loss is underestimated.
+# CUBIC's constant in the Reno-friendly region under independent losses, as in Linux: the Reno estimate always grows by
+# 3 (1 - beta) / (1 + beta) segments per round trip (RFC 8312, 4.2). By RFC 9438 (4.3) it grows by 1 once it has reached
+# `cwnd_prior`, the window before the loss. Windows are then 11 % larger (`validity.models` simulates such senders), so
+# the loss is underestimated.
 FRIENDLY_RANDOM = 1.273
 CONVEX_RANDOM = 1.195  # CUBIC's constant of the cubic region under independent losses
 BEND = 6.5  # Exponent of the power mean that joins both regions: it reproduces the window of simulated senders to 1 %
-# The average window is divided by 1 + this x sqrt(p): the round trips in which a sender recovers and does not grow.
+# The average window is divided by 1 + RECOVERY x sqrt(loss), for the round trips in which a sender recovers.
 # Fitted to 120 connections of Linux 6.18 on an emulated link (12 cells of 0.05 to 2 % and 10 to 100 ms).
 RECOVERY = {"reno": 0.5, "cubic": 1.0}
-# Standard deviation of the model's own error in log loss. In the cells of `RECOVERY`, log estimates differed from the
-# actual losses with a standard deviation of 0.05 (CUBIC) and 0.04 (Reno), chance included; this value leaves room for
-# other senders.
+# Standard deviation of the model's error in log loss. In the 12 cells above it was 0.05 (CUBIC) and 0.04 (Reno), chance
+# included; the value allows for other senders.
 MODEL_SD = 0.08
-# Standard deviation of log loss times the root of the number of losses: 1.03 for Reno, 1.12 for CUBIC, in simulation
+# Standard deviation of estimated log loss, times the root of the number of losses. Simulated: 1.03 (Reno), 1.12 (CUBIC)
 NOISE = 1.15
-MIN_LOSSES = 5  # With fewer losses the logarithm of their number is far from normal, so the interval would be wrong
+MIN_LOSSES = 5  # With fewer losses the logarithm of their number is far from normal, so the interval is unreliable
 MAX_LOSS = 0.03  # From this loss on, timeouts, which the model lacks, take a large part of the time
 SMALLEST_LOSS = 1e-9  # Start of the search for a loss: at 1 ms a Reno sender would reach 480 Gbit/s
 BISECTIONS = 60  # Halvings of the range of log loss, 20.7: the last step is below the precision of a float
 MIN_TRANSFERS_FOR_SCATTER = 3  # Minimum number of transfers for their scatter to count: two give no useful variance
 RATE_BASED = ("bbr", "bbr2", "bbr3")
-METHOD = "average window = throughput x RTT / (8 MSS), put into the model of {} under independent losses ({})"
+METHOD = "average window = throughput x RTT / (8 MSS), and the loss that gives this window with {} ({})"
 MODELS = {
     "reno": "Mathis et al. 1997 with the constant of Ott, Kemperman & Mathis 1996",
     "cubic": "CUBIC as in Linux, with constants for independent losses; a sender that follows RFC 9438 past cwnd_prior "
     "loses up to 23 % more than this says",
 }
 ASSUMPTION = (
-    "Loss alone limits the sender, each packet is lost independently, and start-up is over; a receiver's window, a "
-    "full queue or an application that writes too slowly makes the estimate too high, bursts of loss make it too low"
+    "Only loss limits the sender, packets are lost independently, and start-up is over; a receiver's window, a full "
+    "queue or a slow application makes the estimate too high, and bursts of loss make it too low"
 )
-RETRANSMITS = "segments sent again per segment"
+RETRANSMITS = "retransmitted share of segments"
 NUMBERS = ["throughput_bps", "duration_s", "mean_rtt_ms", "mss_bytes"]
 
 
 def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
     """
-    Compute the average window in segments of a Linux sender whose packets are lost independently.
+    Compute the average congestion window of a Linux sender, in segments, under independent packet loss.
 
     loss, rtt_ms: float or array
     congestion_control: "reno" or "cubic".
@@ -79,7 +78,7 @@ def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
 
 def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
     """
-    Return the loss at which `loss_limited_window` is this many segments, from 1e-9 to 1.
+    Return the loss, between 1e-9 and 1, at which `loss_limited_window` is `window_segments`.
 
     >>> float(loss_of_window(loss_limited_window(1e-3, 50), 50).round(9))
     0.001
@@ -95,17 +94,17 @@ def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
 
 def estimate_loss(transfers: pd.DataFrame) -> Estimate:
     """
-    Estimate the loss of one direction of a path, from its TCP transfers with one congestion control.
+    Estimate the loss in one direction of a path, as a fraction, from TCP transfers with one congestion control.
 
-    Each transfer gives a loss. Their logarithms are averaged, weighted by the expected number of losses in each. The
-    interval has two parts: chance in the number of losses (or the scatter of three or more transfers, if larger), and
-    the model's error, `MODEL_SD`. On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms) it contained the loss
-    that was set for each of 68 connections. `mean_rtt_ms` must be the RTT under load, and the measured time begin after
-    some ten losses (iperf3 -O). Transfers that are not TCP, ended in an error or lack a value are left out and counted.
+    Each transfer gives an estimate of loss; their logarithms are averaged, weighted by the expected number of losses.
+    The interval combines the model's error, `MODEL_SD`, with the chance in the number of losses (or the scatter of
+    three or more transfers, if that is larger). On emulated links (16 settings of 0.07 to 1.5 % and 8 to 60 ms) it
+    contained the true loss of all 68 connections. `mean_rtt_ms` must be the RTT under load, and measuring must begin
+    after some ten losses (iperf3 -O). Transfers that are not TCP, failed, or lack a value are left out and counted.
+    The estimate is NaN for BBR, whose throughput does not follow from loss.
 
-    Returns Estimate: a fraction; NaN for BBR, whose throughput does not follow from loss.
-    Raises ParameterError: several directions or congestion controls, no model of the congestion control, or no row
-        left.
+    Raises ParameterError: the transfers have several directions or congestion controls, there is no model of the
+        congestion control, or no usable transfer is left.
     """
     rows = _usable(transfers)
     names = sorted(rows.congestion_control.dropna().unique())
@@ -136,7 +135,7 @@ def estimate_loss(transfers: pd.DataFrame) -> Estimate:
 
 
 def _usable(transfers: pd.DataFrame) -> pd.DataFrame:
-    """Select the TCP transfers with every number."""
+    """Select the successful TCP transfers that have all of `NUMBERS`."""
     check_columns("transfers", transfers, NUMBERS)
     ends = [name for name in ("from_region", "to_region", "direction") if name in transfers.columns]
     directions = len(transfers[ends].drop_duplicates()) if ends and len(transfers) > 1 else 1
@@ -157,7 +156,7 @@ def _usable(transfers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _half_width(logs, weight, n_seen: float) -> float:
-    """Half the width of the interval of log loss, from the chance in so many losses and the model's own error."""
+    """Return half the width of the interval of log loss, from `n_seen` losses and the model's error."""
     z = stats.norm.ppf((1 + LEVEL) / 2)
     chance = z * NOISE / sqrt(max(n_seen, 1.0))
     if len(logs) >= MIN_TRANSFERS_FOR_SCATTER:
@@ -169,7 +168,7 @@ def _half_width(logs, weight, n_seen: float) -> float:
 
 
 def _retransmits(rows: pd.DataFrame, segments) -> tuple[Interval, ...]:
-    """Compute the share of retransmitted segments, over the transfers that report it."""
+    """Return the share of retransmitted segments with its interval, or () if no transfer reports retransmits."""
     stated = rows.retransmits.notna().to_numpy()
     if not stated.any():
         return ()
@@ -180,18 +179,18 @@ def _retransmits(rows: pd.DataFrame, segments) -> tuple[Interval, ...]:
 def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
     cautions = []
     if n_seen < MIN_LOSSES:
-        cautions.append(f"the transfers can have had only about {count(round(n_seen), 'loss', 'losses')}")
+        cautions.append(f"the estimate rests on only about {count(round(n_seen), 'loss', 'losses')}")
     if loss > MAX_LOSS:
-        cautions.append(f"beyond {percent(MAX_LOSS)} timeouts dominate, which the model lacks")
+        cautions.append(f"beyond a loss of {percent(MAX_LOSS)} timeouts dominate, which the model lacks")
     if retransmits and retransmits[0].high < low:
         cautions.append(
-            f"the sender sent at most {quantity(retransmits[0].high, 'fraction')} of its segments again: something "
+            f"the sender retransmitted at most {quantity(retransmits[0].high, 'fraction')} of its segments: something "
             "else limits it as well, and the estimate is an upper bound of the loss"
         )
     if retransmits and retransmits[0].low > high:
         cautions.append(
-            f"the sender sent at least {quantity(retransmits[0].low, 'fraction')} of its segments again: losses come "
-            "in bursts, start-up is in the measured time, or many were sent again needlessly"
+            f"the sender retransmitted at least {quantity(retransmits[0].low, 'fraction')} of its segments: losses "
+            "come in bursts, start-up was measured as well, or many retransmissions were unnecessary"
         )
     return tuple(cautions)
 

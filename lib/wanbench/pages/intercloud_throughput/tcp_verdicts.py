@@ -1,4 +1,4 @@
-"""Verdicts on the models of TCP: window, capacity and loss from throughput, against the values that were set."""
+"""Compare the window, capacity and loss that TCP throughput implies with the settings of the links."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ from wanbench.methods.tcp.window_fit import fit_window
 from .loss import MODELS, RATE_BASED, estimate_loss
 
 EVERY = "every region"
-# The RTT must be below the knee by this factor for the link alone to limit: near the knee both window and link do
+# Factor by which an RTT must be below the knee for the link alone to limit: near the knee the window limits as well
 CLEAR_OF_KNEE = 1.25
-# Allowed error of window and capacity: the model leaves out slow start and the queue, some per cent each
+# Allowed error of window and capacity: the model lacks slow start and the queue, some per cent each
 ALLOWED_SHARE = 0.05
-PAYLOAD_SHARE = 1448 / 1500  # Payload per byte that the link counts: TCP with timestamps over IPv4
+PAYLOAD_SHARE = 1448 / 1500  # Payload share of the bytes that a link counts: TCP with timestamps over IPv4
 
 
 def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame) -> Verdicts:
     """
     Compare the settings of a run's links with the values that its throughput and RTTs imply.
 
-    There are rows for the window (if all transfers requested the same buffer, iperf3 -w) and the capacity of
-    `fit_window`, for the rate of each link that limited a pair, and for the loss of each lossy link. Pairs on lossy
-    links are limited by loss, so they do not count for the first three. RTTs measured without load make the window too
-    small: for example by 6 % if a sender puts 80 kB per round trip of 100 ms on a link of 10 Mbit/s.
+    There is a row for the window of `fit_window` (if all transfers requested the same buffer, iperf3 -w), for its
+    capacity, for the rate of each link that limited a pair, and for the loss of each lossy link. The first three leave
+    out pairs on lossy links, which loss limits. RTTs measured without load make the window too small: for example by
+    6 % if a sender puts 80 kB per round trip of 100 ms on a link of 10 Mbit/s.
 
-    Raises MissingDataError: if table `links` is empty: the hosts of the run have no emulated links.
+    Raises MissingDataError: table `links` is empty, as the hosts of the run have no emulated links.
     """
     transfers, links = run["transfers"], run["links"]
     if links.empty:
-        raise MissingDataError("the hosts of this run have no emulated links, so no settings are known.")
+        raise MissingDataError(
+            "the hosts of this run have no emulated links, so there are no settings to compare with."
+        )
     run_id = str(transfers.run_id.iloc[0]) if transfers.run_id.nunique() == 1 else ""
     lossy = {tuple(pair) for pair in links[links.loss > 0][["from_region", "to_region"]].to_numpy()}
     whole = [not {ends, ends[::-1]} & lossy for ends in zip(pairs.from_region, pairs.to_region, strict=True)]
@@ -53,7 +55,7 @@ def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame) -> Verdicts:
 
 
 def _limits(transfers, links, pairs, run_id) -> list[Verdicts]:
-    """Window, capacity and rate, from pairs that no loss limits."""
+    """Return the verdicts on window, capacity and rate, from pairs on links without loss."""
     fit = fit_window(pairs)
     asked = transfers.window_bytes.dropna().unique() if "window_bytes" in transfers else []
     parts = []
@@ -77,8 +79,8 @@ def loss(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     Compare the loss estimated from TCP throughput (`estimate_loss`) with the loss set on the sending direction.
 
-    It is within the limit if the request lies inside the interval. There is a row per direction and congestion control;
-    on a link without loss something else limits the sender, and the verdict is "unknown", as for reverse transfers.
+    The verdict is "within" if the requested loss lies inside the interval, and "unknown" for a link without loss, where
+    something else limits the sender. There is one row per direction and congestion control.
     """
     limit, rows = f"request inside the {percent(LEVEL)} interval", []
     for key, group in groups("transfers", by_sender(transfers[transfers.protocol == "TCP"])):
@@ -101,22 +103,22 @@ def _loss_row(row: dict, requested: float, part: pd.DataFrame) -> tuple[dict, st
     note = "; ".join([estimate.method.rpartition("; ")[2], part.congestion_control.iloc[0], *estimate.warnings])
     row |= judged(requested, estimate.estimate, estimate.low, estimate.high, note=note)
     if not requested > 0 or not estimate.low <= estimate.high:
-        row |= {"verdict": UNKNOWN, "note": f"loss is not what limits this link; {note}"}
+        row |= {"verdict": UNKNOWN, "note": f"something other than loss limits this link; {note}"}
     return row, ""
 
 
 def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verdicts:
     """
-    Return the fitted window (`fit_window(...).window`) against the window that receivers advertise: within 5 %.
+    Compare the fitted window (`fit_window(...).window`) with the advertised one; 5 % is allowed.
 
-    window_bytes: The receiver's window as the sender's kernel reports it (`ss -ti`: snd_wnd), or
+    window_bytes: The receiver's window as the sender's kernel reports it (snd_wnd of `ss -ti`), or
         `advertised_window_bytes`.
     """
     return _against(estimate, "window", window_bytes, run_id)
 
 
 def capacity(estimate: Estimate, rate_bps: float, *, run_id: str = "") -> Verdicts:
-    """The fitted capacity (`fit_window(...).capacity`), payload, against the rate set on the links: within 5 %."""
+    """Compare the fitted capacity (`fit_window(...).capacity`) with the payload rate of the links; 5 % is allowed."""
     return _against(estimate, "capacity", rate_bps * PAYLOAD_SHARE, run_id)
 
 

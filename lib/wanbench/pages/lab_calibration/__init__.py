@@ -1,6 +1,6 @@
-"""Does the lab deliver what it is asked for? Losses, late packets and cuts, counted on links and devices."""
+"""Calibrate a lab: dropped and late packets on its links, and echoes around a cut."""
 
 from .cut_figure import cut_timeline
-from .drops import device_drops, lateness, link_drops
+from .drops import lateness, link_drops
 
-__all__ = ["cut_timeline", "device_drops", "lateness", "link_drops"]
+__all__ = ["cut_timeline", "lateness", "link_drops"]

@@ -1,4 +1,4 @@
-"""Echoes across a link before, during and after a cut."""
+"""A figure of the echoes that cross a link before, during and after a cut."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ MAX_TIMELINES = 3  # More timelines below each other do not fit on a screen
 
 def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     """
-    Draw the echoes around each of the first three cuts: replies at their RTT, lost echoes below, against time since the
-    command. A lost echo is placed by its sequence number between the replies before and after it.
+    Draw the echoes around each of the first three cuts, against the time since the command to cut.
+
+    Replies are drawn at their RTT and lost echoes at zero. The time of a lost echo is interpolated by sequence number
+    between the replies before and after it.
     """
     check_columns("cuts", cuts, ["run_id", "from_region", "to_region", "cut_at_s", "healed_at_s"])
     n_all, cuts = len(cuts), cuts.head(MAX_TIMELINES)
@@ -43,7 +45,7 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     figure.update_layout(height=max(theme.HEIGHT_PX, 150 + 150 * len(cuts)), legend=theme.LEGEND_ON_TOP)
     worst = max(last_ms)
     last = (
-        f"the last reply came {worst:.0f} ms after the command at the latest"
+        f"the last reply came {worst:.0f} ms after the command or sooner"
         if round(worst) > 0
         else "no reply came after the command to cut"
     )
@@ -55,7 +57,7 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
         subtitle="Points: replies, at their round-trip time in ms. Ticks at the bottom: lost echoes. "
         "Shaded: from the command to cut to the command to heal.",
         alt=f"Timelines of echoes around {count(len(cuts), 'cut')}; {last}.",
-        caption=f"What {count(len(cuts), 'cut')}{of_all} did to echoes: {last}.",
+        caption=f"Echoes around {count(len(cuts), 'cut')}{of_all}: {last}.",
         table=pd.concat(timelines, ignore_index=True),
         headroom_px=theme.PANEL_TITLES_PX,
     )

@@ -1,4 +1,4 @@
-"""Calibrate a lab: try link settings, and change a link while echoes cross it."""
+"""Measure for the calibration of a lab: try link settings, and change a link while pings cross it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Links = dict[tuple[str, str], LinkSettings]
 
 def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
     """
-    Disjoint links: each setting joins two separate invented regions, symmetrically.
+    Make one link per setting, each between two invented regions of its own, with equal settings in both directions.
 
     Examples
     --------
@@ -33,9 +33,9 @@ def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
     [('lab:a1', 'lab:b1'), ('lab:a2', 'lab:b2')]
     """
     links = {}
-    for number, one in enumerate(settings, start=1):
-        links[f"lab:a{number}", f"lab:b{number}"] = one
-        links[f"lab:b{number}", f"lab:a{number}"] = one
+    for number, link in enumerate(settings, start=1):
+        links[f"lab:a{number}", f"lab:b{number}"] = link
+        links[f"lab:b{number}", f"lab:a{number}"] = link
     return links
 
 
@@ -43,9 +43,10 @@ def plan_for_links(
     links: Mapping[tuple[str, str], LinkSettings], experiments: list, *, batch: int | None = None, seed: int = 0
 ) -> Plan:
     """
-    A plan that tests every link once, in the first-named direction, to calibrate a lab.
+    Plan one test of every link, in the direction that `links` names first.
 
-    `links` has both directions, as returned by `separate_pairs`; the rest is as in `wanbench.measure.plan.make_plan`.
+    `links` has both directions, as `separate_pairs` returns them; the other arguments are those of
+    `wanbench.measure.plan.make_plan`.
     """
     forward = [pair for position, pair in enumerate(links) if pair[::-1] not in list(links)[:position]]
     rtt_ms = {pair: links[pair].delay_ms + links[pair[::-1]].delay_ms for pair in forward}
@@ -64,21 +65,21 @@ def calibrate(
     **options,
 ) -> Run:
     """
-    Try link settings concurrently with one experiment.
+    Run one experiment on a separate link for each of `settings`, and return the run.
 
-    Each of `settings` gets a separate pair of invented regions, with the same settings in both directions. `batch` is
-    the maximum number of concurrent links; `lab` and `options` are as in `wanbench.measure.campaign.run`.
+    Links are tested concurrently, at most `batch` at a time. `lab` and `options` are as in
+    `wanbench.measure.campaign.run`.
     """
     links = separate_pairs(settings)
     plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
     return start.run(plan, links, lab=lab, campaign=campaign, **options)
 
 
-_MARGIN_S = 30.0  # Time for the first echo, and for ping to end.
+_MARGIN_S = 30.0  # Time that the first echo, and the end of ping, may take
 
 
-class _PingMeanwhile:
-    """Echoes, while something is changed and restored; a subclass defines `_change`."""
+class _PingDuringChange:
+    """Ping while a link is changed and restored; a subclass defines the change."""
 
     name: str
     interval_s: float
@@ -87,7 +88,7 @@ class _PingMeanwhile:
         raise NotImplementedError
 
     def _change(self, source: Host, target: Host) -> AbstractContextManager[dict]:
-        """Apply a change, once, and undo it at the end; yields the times of its commands."""
+        """Apply the change, yield the times of its commands, and undo the change on exit."""
         raise NotImplementedError
 
     def _ping(self) -> Ping:
@@ -95,10 +96,9 @@ class _PingMeanwhile:
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Ping, and change the link meanwhile; leaves <name>/<stem>.txt, and perhaps the times of the changes.
+        Ping while the link is changed; write <name>/<stem>.txt and, if the change has times, <stem>.<name>.json.
 
-        Raises ExperimentError if the hosts are not joined by an emulated link, or ping fails. The change is undone in
-        any case.
+        The change is always undone. Raises ExperimentError if no emulated link joins the hosts, or if ping fails.
         """
         links_of(source)
         process = source.start(self._ping().command(target.address))
@@ -121,21 +121,21 @@ class _PingMeanwhile:
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration: that of its echoes, and the wait for the first."""
+        """Return the expected duration: that of the echoes, and one RTT for the first."""
         return self._ping().expected_s(rtt_ms) + rtt_ms / 1000
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes on the wire, requests and replies."""
+        """Return the expected bytes of all requests and replies."""
         return self._ping().expected_bytes(rtt_ms)
 
 
 @dataclass(frozen=True)
-class Cut(_PingMeanwhile):
+class Cut(_PingDuringChange):
     """
-    Ping every `interval_s` while the link of the pair is cut in both directions for `cut_s`, and healed.
+    Ping every `interval_s`; meanwhile cut the link of the pair in both directions for `cut_s`, then heal it.
 
-    Only for labs with emulated links. Besides ping's output it leaves cut.json with the time of each command and of the
-    lab's confirmation. Read by `wanbench.read.ingest.cut`.
+    Requires emulated links. Writes ping's output and a cut.json with the time of each command and of the lab's answer.
+    Read by `wanbench.read.ingest.cut`.
     """
 
     before_s: float = bounded(1.0, 0.1, 3600)
@@ -173,12 +173,12 @@ class Cut(_PingMeanwhile):
 
 
 @dataclass(frozen=True)
-class Shorten(_PingMeanwhile):
+class Shorten(_PingDuringChange):
     """
-    Ping, and meanwhile shorten the delay of the link between the two regions in both directions to `delay_ms`.
+    Ping every `interval_s`; after `before_s`, shorten the delay of the link in both directions to `delay_ms`.
 
-    No echo may overtake an earlier one when the delay drops. Echoes every `interval_s` last `before_s` and `after_s`;
-    then the original delay is restored. Read by `wanbench.read.ingest.ping`.
+    Tests whether an echo overtakes an earlier one when the delay drops. After `after_s` the original delay is restored.
+    Requires emulated links. Read by `wanbench.read.ingest.ping`.
     """
 
     delay_ms: float = bounded(MISSING, 0, 10_000)

@@ -1,4 +1,4 @@
-"""Where packets were dropped, and how late they were delivered: whether the lab distorted the measurement."""
+"""Count the packets that links dropped, and how late packets were delivered, to see if the lab distorted a test."""
 
 from __future__ import annotations
 
@@ -18,32 +18,29 @@ DROPPED = ["packets_queue_dropped", "packets_lost", "packets_device_dropped"]
 
 class LinkDrops(RowsResult):
     """
-    Drops in each direction of a link.
+    Packets dropped in each direction of each link that carried any.
 
     rows: run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
-        packets_device_dropped, dropped_share, verdict; directions that carried nothing are left out. The verdict is
-        "outside" if the queue of a link without a rate dropped anything, if loss was counted but none requested, or if
-        the receiving device refused packets.
+        packets_device_dropped, dropped_share, verdict. The verdict is "outside" if a link without a rate dropped
+        packets in its queue, if packets were lost although no loss was requested, or if the receiving device refused
+        packets.
     """
 
     @property
     def sentence(self) -> str:
         rows = self.rows
         return (
-            f"The queues of links dropped {number(rows.packets_queue_dropped.sum())} of "
+            f"The queues of the links dropped {number(rows.packets_queue_dropped.sum())} of "
             f"{count(int(rows.packets_sent.sum()), 'packet')}; {_verdict(rows, 'direction')} "
-            "dropped packets where none are allowed."
+            "dropped packets where none should be dropped."
         )
 
 
 def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
     """
-    Compute the packets dropped in each direction of a link; ParameterError if `links` lacks a direction.
+    Count the packets dropped in each direction, from tables `link_counters` and `links` of the same runs.
 
-    Parameters
-    ----------
-    counters, links : DataFrame
-        Tables `link_counters` and `links` of the same runs.
+    Raises ParameterError: `links` lacks a direction.
     """
     joined = counters.merge(
         links[[*LINK_KEY, "rate_bps", "loss"]], on=LINK_KEY, how="left", validate="one_to_one", indicator=True
@@ -62,35 +59,12 @@ def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
     return LinkDrops(rows.reset_index(drop=True))
 
 
-class DeviceDrops(RowsResult):
-    """
-    Kernel drops at the regions' devices, where no link counts them.
-
-    rows: run_id, device, packets_received, packets_dropped_receiving, packets_sent, packets_dropped_sending, verdict:
-        "outside" if anything was dropped.
-    """
-
-    @property
-    def sentence(self) -> str:
-        runs = count(self.rows.run_id.nunique(), "run")
-        return f"The kernel dropped packets at {_verdict(self.rows, 'device')} in {runs}."
-
-
-def device_drops(sessions: Sequence[pd.DataFrame]) -> DeviceDrops:
-    """Compute the packets dropped by the kernel, per run and device."""
-    counters = _together("device_counters", sessions)
-    names = ["packets_received", "packets_dropped_receiving", "packets_sent", "packets_dropped_sending"]
-    rows = counters.groupby(["run_id", "device"], sort=False)[names].sum().reset_index()
-    dropped = rows.packets_dropped_receiving + rows.packets_dropped_sending
-    return DeviceDrops(rows.assign(verdict=np.where(dropped > 0, OUTSIDE, WITHIN)))
-
-
 class Lateness(RowsResult):
     """
-    How late an emulator delivered packets: whether the machine was fast enough.
+    How late an emulator delivered packets, which shows if the machine was fast enough.
 
-    rows: Per run: run_id, packets_delivered, mean_late_ms (of links, weighted by their packets), worst_late_ms; NaN if
-        the emulator does not report it.
+    rows: Per run: run_id, packets_delivered, mean_late_ms (over all packets), worst_late_ms; NaN if the emulator does
+        not report lateness.
     """
 
     @property
@@ -100,13 +74,13 @@ class Lateness(RowsResult):
             return "The emulator does not report how late it delivered packets."
         worst, mean = number(reported.worst_late_ms.max()), number(reported.mean_late_ms.max())
         return (
-            f"In {count(len(reported), 'run')} packets were delivered at most {worst} ms late, and in the worst run "
-            f"{mean} ms late on average."
+            f"In {count(len(reported), 'run')} no packet was delivered more than {worst} ms late; the mean was "
+            f"{mean} ms in the worst run."
         )
 
 
 def lateness(sessions: Sequence[pd.DataFrame]) -> Lateness:
-    """How late packets were delivered, per run."""
+    """Summarise per run how late packets were delivered, from tables `link_counters`."""
     counters = _together("link_counters", sessions)
     rows = []
     for run_id, links in counters.groupby("run_id", sort=False):

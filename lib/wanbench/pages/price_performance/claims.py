@@ -1,9 +1,9 @@
 """
-Source 004: which instance type carries the most Kafka messages per dollar.
+Test the claims of source 004: which instance type carries the most Kafka messages per dollar.
 
-The source prints no rate, but its price per hour over its cost per message is one: messages per hour and priced broker,
-up to a factor common to all instances (brokers priced, copies stored). Comparing instances needs no such factor. Every
-number is read from the claims, so correcting a digit there corrects the verdict.
+The source prints no rates, but price per hour over cost per message gives one: messages per hour and priced broker, up
+to a factor that all instances share (number of priced brokers, stored copies). Ratios of instances do not need this
+factor. All numbers of the source are read from its claims file.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ INTEL, AMD, GRAVITON = ("m5", "m6i"), ("m6a", "m5a"), ("m6g", "m7g")
 INSTANCES = (*INTEL, *AMD, *GRAVITON)
 LEADER = "m7g"
 RIVAL = "m6i"
-"""The next after the leader by cost, and the first by rate."""
+"""The second by cost, and the first by rate."""
 PERCENT, MEGA = 100.0, 1e6
 SIMILAR = 1.10
-"""Within a tenth: the source calls Graviton3 close to Ice Lake, which is 10 % ahead of it by the costs."""
+"""Ratio up to which two numbers are similar: the source calls Graviton3 close to Ice Lake, 10 % ahead by cost."""
 FULL = 0.9
-"""A disk that is fully saturated carries at least nine tenths of its maximum."""
+"""Share of its maximum rate from which a disk counts as saturated."""
 GRAPHS = "The source shows a figure without numbers."
 RULES = (
     # share of time in IOWait with twice the network's rate over that with the plain one
@@ -48,27 +48,27 @@ SHOWN = {
     "requests_over_messages": ("throttling",),
     "producer_latency": ("producer-latency",),
 }
-"""Quantities of other broker sizes, which are no verdict on these instances."""
+"""Claims next to which a measured quantity is shown, without a verdict, because broker sizes are not instances."""
 
 
 def evidence(
     costs: SizeCosts, frontier: Frontier | None, times: OverTime, *, plain: str, more_network: str | None = None
 ) -> dict[str, Estimate]:
     """
-    Collect every measured estimate that a claim refers to.
+    Collect the measured estimates for `price_performance`.
 
-    `more_network` names a setting that differs from `plain` only in having twice the network rate.
+    `more_network` names the setting that differs from `plain` only in twice the network rate.
     """
     trials = _with_requests(costs.trials, times)
-    found = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
+    estimates = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
     if frontier is not None:
         low, *_, high = frontier.latencies.settings
         texts = ("largest p99 over smallest", "The largest p99 of a setting is {} the smallest")
-        found["producer_latency"] = replace(frontier.latencies.ratios[high, low], quantity=texts[0], claim=texts[1])
+        estimates["producer_latency"] = replace(frontier.latencies.ratios[high, low], quantity=texts[0], claim=texts[1])
     best = costs.rates.settings[-1]
-    claim = "With twice the network's rate, {} are {{}} those with the plain one"
-    requests = f"Between {best} and {plain}, the ratio of requests is {{}} the ratio of messages"
-    sent, waited = "bytes that brokers send", "share of time in IOWait"
+    claim = "With twice the network rate, {} is {{}} the value with the plain size"
+    requests = f"From {plain} to {best}, the ratio of requests is {{}} the ratio of messages"
+    sent, waited = "the rate that brokers send", "the share of time in IOWait"
     for name, column, setting, title, text in (
         ("network_limit", "brokers_sent_bps", more_network, f"{sent}, twice the network", claim.format(sent)),
         ("network_iowait", "iowait", more_network, f"{waited}, twice the network", claim.format(waited)),
@@ -77,12 +77,12 @@ def evidence(
         pair = trials[trials.setting.isin([setting, plain])]
         with suppress(ParameterError):  # one of the two has no positive value
             ratio = compare_all(pair, column, "").ratios[setting, plain]
-            found[name] = replace(ratio, quantity=title, claim=text)
-    return found
+            estimates[name] = replace(ratio, quantity=title, claim=text)
+    return estimates
 
 
 def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
-    """Add the mean requests per message of each trial in its counted seconds; NaN without broker metrics."""
+    """Add column requests_each, the mean requests per message of each trial; NaN without broker metrics."""
     rows = times.rows[(times.rows.quantity == "requests") & (times.rows.at_s > 0)]
     means = rows.groupby(KEY).value.mean().rename("requests").reset_index()
     return trials.merge(means, on=KEY, how="left").assign(
@@ -91,17 +91,17 @@ def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
 
 
 def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
-    """Largest over smallest rate of a setting's repeats: descriptive, without an interval."""
+    """Return the largest over the smallest rate of a setting's trials, without an interval."""
     values = trials.messages_per_s[trials.setting == setting]
     about = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
     about |= {"method": "largest over smallest of the trials", "assumption": "none: it describes these trials"}
-    texts = "largest rate over smallest of one size", f"The largest rate of a repeat of {setting} is {{}} the smallest"
+    texts = "largest over smallest rate of one size", f"The largest rate of a trial of {setting} is {{}} the smallest"
     return Estimate(*texts, float(values.max() / values.min()), nan, nan, "times", len(values), **about)
 
 
 def price_performance(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of source 004, on its own numbers and on a re-run with quantities of `RULES` and `SHOWN`.
+    Test every claim of source 004 on its own numbers and, with the quantities of `RULES` and `SHOWN`, on a re-run.
 
     >>> rows = price_performance().table().set_index("claim")
     >>> rows.own[["m6g-less", "m7g-network-bytes", "leader", "clearly"]].tolist()
@@ -114,7 +114,7 @@ def price_performance(**measured: Estimate | Result | None) -> Audit:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Test the claims that the source's own numbers can test: numbers by comparison, sentences by a bound."""
+    """Test claims on the source's own numbers: numbers by comparison, sentences by a bound."""
     for claim, recomputed, working in _recomputed(audit):
         audit.compare(claim, recomputed, f"Own numbers: {working}")
     for judged in (_setup, _costs, _rates, _disks, _causes, _stability):
@@ -123,12 +123,12 @@ def own_numbers(audit: Audit) -> None:
 
 
 def messages_per_s(audit: Audit, name: str) -> float:
-    """Messages per second and priced broker, by price and cost per message."""
+    """Return messages per second and priced broker, from price and cost per message."""
     return audit.number(f"{name}-exact") / audit.number(f"{name}-billion") * 1e9 / 3600
 
 
 def _mb_per_s(audit: Audit, name: str) -> float:
-    """MB/s of messages per priced broker."""
+    """Return MB/s of messages per priced broker."""
     return messages_per_s(audit, name) * audit.number("message-size") / MEGA
 
 
@@ -137,22 +137,21 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
     rates = {name: _mb_per_s(audit, name) for name in INSTANCES}
     most = max(audit.number(f"{name}-ebs-bytes") / rates[name] for name in INSTANCES)
     kept_gb = max(rates.values()) * brokers * 60 * audit.number("retention-time") / partitions / 1e3
-    of = f"at most in the retention time, of the {number(audit.number('retention'))} GB that this allows."
-    audit.note("retention", f"Own numbers: a partition gets {number(kept_gb)} GB {of}")
+    of = f"in the retention time, of the {number(audit.number('retention'))} GB that the setting allows."
+    audit.note("retention", f"Own numbers: a partition gets at most {number(kept_gb)} GB {of}")
     working = (
-        f"Holds if {number(partitions)} partitions are a multiple of {number(brokers)} brokers: "
-        f"{number(partitions / brokers, 1)} each. Otherwise every broker hosts as many only with {number(brokers)} "
-        "replicas, which the source does not mention. If the costs per message are those of all brokers, EBS volumes "
-        f"could write {number(most, 2)} copies at most; if they are those of one, the cluster costs {number(brokers)} "
-        "times what is printed."
+        f"Holds if {number(partitions)} is a multiple of {number(brokers)} brokers; it is "
+        f"{number(partitions / brokers, 1)} partitions each. Otherwise brokers have equally many only with "
+        f"{number(brokers)} replicas, which the source does not mention. If the costs per message are those of all "
+        f"brokers, EBS volumes could write at most {number(most, 2)} copies; if they are those of one broker, the "
+        f"cluster costs {number(brokers)} times the printed cost."
     )
     return [("same-partitions", True if partitions % brokers == 0 else None, working)]
 
 
 def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
     """
-    Prices, which are printed twice; "less than Intel", which is computed on the wrong base; bits as bytes; and what
-    each costs more than the leader.
+    Recompute printed numbers from others: prices, MB/s, "less than Intel", and the cost above the leader's.
     """
     rows, intel = [], audit.number(f"{RIVAL}-exact")
     for name in INSTANCES:
@@ -164,8 +163,7 @@ def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
         if name in (*AMD, *GRAVITON):
             names = (f"{name}-exact", f"{RIVAL}-exact")
             made = audit.from_printed(lambda one, intel: PERCENT * (1 - one / intel), *names, unit="%")
-            other = f"({intel:g} / {price:g} - 1), which is another number."
-            more = f"Intel costs {number(PERCENT * (intel / price - 1), 1)} % more {other}"
+            more = f"The other way round, Intel costs {number(PERCENT * (intel / price - 1), 1)} % more."
             rows.append((f"{name}-less", made, f"1 - {price:g} / {intel:g}. {more}"))
         if name != LEADER:
             names = (f"{name}-billion", f"{LEADER}-billion")
@@ -175,17 +173,18 @@ def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
 
 
 def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Costs against the leader's, and what could be added to them before the leader changes."""
+    """Judge the costs, and compute the added price at which the leader changes."""
     costs, brokers = {name: audit.number(f"{name}-billion") for name in INSTANCES}, audit.number("nodes")
     rows = []
     for name in INSTANCES:
         mb_per_s = _mb_per_s(audit, name)
         copies = audit.number(f"{name}-ebs-bytes") / mb_per_s
         working = (
-            f"Own numbers: {audit.number(f'{name}-exact'):g} USD/h over it makes "
-            f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, {number(mb_per_s, 0)} MB/s, for each of "
-            f"the {number(brokers)} brokers if all are priced, for the whole cluster if one is. EBS volumes can write "
-            f"{number(copies, 2)} copies of that if all are priced, {number(brokers * copies, 2)} if one is."
+            f"Own numbers: {audit.number(f'{name}-exact'):g} USD/h over this cost is "
+            f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, or {number(mb_per_s, 0)} MB/s: per "
+            f"broker if the cost includes all {number(brokers)} brokers, for the whole cluster if it includes one. EBS "
+            f"volumes can write {number(copies, 2)} copies of that in the first case, and "
+            f"{number(brokers * copies, 2)} in the second."
         )
         rows.append((f"{name}-billion", None, working))
     order = sorted(costs, key=costs.get)
@@ -195,16 +194,16 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
     price, other = (audit.number(f"{name}-exact") for name in (LEADER, RIVAL))
     added = (other * rate - price * rival) / (rival - rate)
     clearly = (
-        f"Own numbers: {gap} % ahead of {RIVAL}, by {number(audit.number('runs'))} runs whose scatter is "
-        f"not printed. Only instances are priced: with {number(added, 3)} USD/h more per broker, such as for its EBS "
-        f"volumes, both cost the same, as they do if {LEADER} costs {number(other * rate / rival, 3)} USD/h; beyond "
-        f"that {RIVAL} leads."
+        f"Own numbers: {gap} % ahead of {RIVAL}, from {number(audit.number('runs'))} runs whose scatter is not "
+        f"printed. Only instances are priced. If each broker cost {number(added, 3)} USD/h more, such as for its EBS "
+        f"volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both would tie; "
+        f"beyond that {RIVAL} leads."
     )
     return [*rows, ("leader", order[0] == LEADER, lowest), ("clearly", None, clearly)]
 
 
 def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Compare implied rates against the sentences on performance; ratios of instances need no factor."""
+    """Judge the sentences on performance by the implied rates."""
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
     order = sorted(rates, key=rates.get, reverse=True)
     listed = ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)
@@ -217,10 +216,11 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     spread, least = max(group.values()) / min(group.values()), min(group.values())
     ahead = ", ".join(name for name in INSTANCES if name not in group and rates[name] > least) or "none"
     no_network, times = "The source prints no throughput of the network.", f"{number(close, 2)} times the rate of"
-    intel = "Holds if the newer Intel is ahead of Graviton3 and the older at most a tenth behind Graviton2."
+    intel = "Holds if the newer Intel type is ahead of Graviton3, and the older at most a tenth behind Graviton2."
     more = f"Holds if {LEADER} has the higher rate of messages in: {number(produced, 2)} times that of {RIVAL}."
     apart = (
-        f"By messages these differ by {number(spread, 2)} times; and {LEADER} is said to send far more than {RIVAL}."
+        f"By messages these differ by {number(spread, 2)} times, and the source says that {LEADER} sends far more than "
+        f"{RIVAL}."
     )
     return [
         (claim, holds, f"{working} {own}")
@@ -229,28 +229,36 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
             ("best", first, f"Holds if {RIVAL} has the highest rate."),
             ("graviton3-close", None, f"The source gives no bound. {RIVAL} has {times} {LEADER}."),
             ("intel-messages", newer and rates[RIVAL] >= rates[LEADER], intel),
-            ("amd-messages", slower, "Holds if both AMD instances are behind the best others."),
+            ("amd-messages", slower, "Holds if both AMD types are behind the best of the others."),
             ("older-intel", rates["m5"] < rates[LEADER], f"Holds if m5 is behind {LEADER}."),
             ("amd-graviton2", None, f"The source gives no bound. Over Graviton2: {over}."),
             ("more-produced", produced > 1, more),
             ("same-throughput", None, f"{no_network} {apart}"),
-            ("other-bottlenecks", None, f"{no_network} By messages, ahead of the last of the former three: {ahead}."),
-            ("merit", None, f"The best x86 has {times} the best ARM; of stability the source gives no numbers."),
+            (
+                "other-bottlenecks",
+                None,
+                f"{no_network} By messages, these are ahead of the slowest of the three: {ahead}.",
+            ),
+            (
+                "merit",
+                None,
+                f"The best x86 type has {times} the best ARM type; the source gives no numbers on stability.",
+            ),
         )
     ]
 
 
 def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Can all disks be saturated at the rates that the costs imply?"""
+    """Judge whether all disks can be saturated at the rates that the costs imply."""
     shares = {name: _mb_per_s(audit, name) / audit.number(f"{name}-ebs-bytes") for name in INSTANCES}
     order = sorted(shares, key=shares.get, reverse=True)
     least = shares[order[-1]] / shares[order[0]]
     each = ", ".join(f"{name} {quantity(shares[name], 'fraction')}" for name in order)
     saturated = (
-        f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. Own numbers: one copy per broker "
-        f"priced would use {each}; so when {order[0]} is full, {order[-1]} writes {quantity(least, 'fraction')} of its "
-        "maximum, whatever is priced and however often a message is stored, and only by reading "
-        f"{number(1 / least - 1, 1)} times as much from disk as it writes would it be full."
+        f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. Own numbers: one copy per priced "
+        f"broker would use {each}. So when {order[0]} is full, {order[-1]} writes {quantity(least, 'fraction')} of its "
+        "maximum, however many brokers are priced and copies stored. To be full it would have to read "
+        f"{number(1 / least - 1, 1)} times as much from disk as it writes."
     )
     ratio = audit.number("m6a-ebs") / audit.number("m5-ebs")
     bound = f"Holds if they differ by at most {SIMILAR:g} times."
@@ -262,7 +270,7 @@ def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _causes(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Causes that the source's own limits of disks and networks contradict."""
+    """Judge the claimed causes by the source's limits of disks and networks."""
     ebs, network = ({name: audit.number(f"{name}-{what}") for name in INSTANCES} for what in ("ebs-bytes", "network"))
     named, better = ("m6a", "m6g", "m5a"), (RIVAL, LEADER)
     spared, rest = ([name for name in INSTANCES if name not in group] for group in (named, better))
@@ -274,11 +282,11 @@ def _causes(audit: Audit) -> list[tuple[str, bool | None, str]]:
     less = "Holds if the three have less EBS throughput than each of the others. Own numbers, in MB/s:"
     more = (
         f"Holds if both have a higher network bandwidth than each of the others. Own numbers, in Mbit/s: {bandwidths}. "
-        f"IOWait counts waiting for disks; both have the highest EBS throughput, {number(ebs[LEADER])} MB/s."
+        f"But IOWait is time waiting for disks, and both have the highest EBS throughput, {number(ebs[LEADER])} MB/s."
     )
     outbound = (
-        f"Own numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow it; as printed in "
-        f"bytes, {leader} against {rival} MB/s, they would not. That it was the limit is not shown."
+        f"Own numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow it; the printed "
+        f"{leader} against {rival} MB/s would not. The source does not show that the network was the limit."
     )
     allowed = None if network[LEADER] > network[RIVAL] else False
     judged = ("bottleneck", slower, f"{less} {throughputs}."), ("iowait-network", wider, more)
@@ -286,16 +294,19 @@ def _causes(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _stability(audit: Audit) -> list[tuple[str, None, str]]:
-    """Who crashed, and who was least loaded: contradictory sentences."""
-    types = f"only the {number(audit.number('two-types'))} AMD types could not continuously take the load"
-    crashed, another = "all Intel and AMD types crashed several times", "Another sentence contradicts it:"
+    """Judge the contradictory sentences on which types crashed, and which were least loaded."""
+    types = f"only the {number(audit.number('two-types'))} AMD types could not sustain the load"
+    crashed, another = "all Intel and AMD types crashed several times", "Another sentence contradicts this:"
     rival = f"and {RIVAL} is said to perform best under load."
     return [
         (claim, None, f"{GRAPHS} {working}")
         for claim, working in (
             ("x86-crashed", f"{another} {types}; {rival}"),
             ("two-types", f"{another} {crashed}; {rival}"),
-            ("arm-less", f"It is said of user time; of total time, {RIVAL} is said to be the least loaded."),
-            ("least-loaded", "It is said of total time; of user time, ARM is said to take less than Intel and AMD."),
+            ("arm-less", f"It is about user time; by total time, the source calls {RIVAL} the least loaded."),
+            (
+                "least-loaded",
+                "It is about total time; by user time, the source says that ARM needs less than Intel and AMD.",
+            ),
         )
     ]

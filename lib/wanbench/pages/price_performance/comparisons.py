@@ -1,4 +1,4 @@
-"""All pairwise ratios of settings, with simultaneous intervals, from few trials in blocks."""
+"""Estimate all pairwise ratios of settings, with simultaneous intervals, from few trials in blocks."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ from wanbench.methods.result import Estimate
 from wanbench.methods.result.means import half_width, ratio_estimate
 
 NAMES = {"messages_per_s": "rate of messages", "usd_per_billion": "cost per billion messages", "p99_ms": "p99"}
-"""Readable names of columns; others keep their own."""
+"""Names of columns in sentences."""
 LEVEL = 0.95
 ASSUMPTION = (
-    "The relative scatter of a setting is log-normal; trials are independent, apart from what those of a block have in "
-    "common. Trials of one setting after the same restart, counted as different blocks, would break it"
+    "The relative scatter of a setting is log-normal, and trials are independent except for effects of their block. "
+    "Trials of one setting after the same restart, counted as different blocks, would violate this"
 )
-MEANS = "geometric mean; t on the logarithms of its own trials, differences between blocks included"
+MEANS = "geometric mean; interval from Student's t on the logarithms of the setting's trials, blocks included"
 METHOD = (
-    "least squares of the logarithm on setting and block; studentized range over all pairs, with the wider of the "
-    "intervals from each setting's own scatter (Games & Howell 1976) and from the pooled one (Tukey), as three trials "
-    "can look alike by chance"
+    "least squares of the logarithm on setting and block; studentized range over all pairs; the wider of two "
+    "intervals, from the scatter of each setting (Games & Howell 1976) and from the pooled scatter (Tukey), as three "
+    "trials may agree by chance"
 )
 
 
 @dataclass(frozen=True)
 class Comparisons:
     """
-    Ratios of a positive response between settings, which stand in order of the response, the smallest first.
+    Ratios of a positive response between all pairs of settings.
 
-    `means` has the geometric mean of each, with a t interval from its own trials: that of a mean in other blocks.
-    `ratios` has (setting, other) for both orders, without differences between blocks, simultaneous over all pairs.
+    settings: In ascending order of the response.
+    means: The geometric mean of each setting; its interval, from the setting's trials, includes differences of blocks.
+    ratios: By (setting, other), in both orders; without differences of blocks, and simultaneous over all pairs.
     """
 
     response: str
@@ -48,29 +49,31 @@ class Comparisons:
     means: dict[str, Estimate]
     ratios: dict[tuple[str, str], Estimate]
 
-    def shown_lower(self, setting: str, other: str) -> bool:
-        """Tell whether the setting's response is significantly lower than the other's."""
+    def is_lower(self, setting: str, other: str) -> bool:
+        """Tell whether the response of `setting` is significantly lower than that of `other`."""
         return self.ratios[setting, other].high < 1
 
     def ties(self, setting: str) -> tuple[str, ...]:
-        """Return the settings that are neither significantly lower nor higher."""
+        """Return the settings that do not differ significantly from `setting`."""
         others = [other for other in self.settings if other != setting]
-        return tuple(o for o in others if not self.shown_lower(setting, o) and not self.shown_lower(o, setting))
+        return tuple(o for o in others if not self.is_lower(setting, o) and not self.is_lower(o, setting))
 
     def rank(self, setting: str) -> tuple[int, int]:
         """Return the best and the worst possible rank of a setting, 1 for the lowest response."""
         others = [other for other in self.settings if other != setting]
-        better = sum(self.shown_lower(other, setting) for other in others)
-        worse = sum(self.shown_lower(setting, other) for other in others)
+        better = sum(self.is_lower(other, setting) for other in others)
+        worse = sum(self.is_lower(setting, other) for other in others)
         return 1 + better, len(self.settings) - worse
 
 
 def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "{name} has {{}}") -> Comparisons:
     """
-    Compare all settings two by two; ParameterError if fewer than two have a trial.
+    Compare all pairs of settings in a response.
 
-    `frame` has trials with setting, block and the response; rows without a response do not count. `claim` is the
-    sentence about a mean, with {name} for the setting.
+    `frame` has one row per trial with setting, block and the response; rows without a positive response are ignored.
+    `claim` is the sentence about a mean, with {name} for the setting.
+
+    Raises ParameterError: fewer than two settings have a trial.
     """
     check_columns("frame", frame, ["setting", "block", response])
     trials = frame[np.isfinite(frame[response].astype(float)) & (frame[response] > 0)].reset_index(drop=True)
@@ -83,7 +86,7 @@ def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "
     names = tuple(trials.groupby("setting").log.mean().sort_values(kind="stable").index)
     if len(names) < 2:
         known = ", ".join(names) or "no setting"
-        raise ParameterError(f"{response} is known for {known}; allowed: two settings or more.")
+        raise ParameterError(f"only {known} has {response}; allowed: two settings or more.")
     means = {}
     for name in names:
         logs = trials.log[trials.setting == name]
@@ -97,7 +100,7 @@ def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "
 
 @cache
 def _critical(k: int, freedom: float) -> float:
-    """Critical value, in standard errors, for all pairs of k means."""
+    """Return the critical value, in standard errors, for all pairs of k means."""
     return float(stats.studentized_range.ppf(LEVEL, k, freedom)) / sqrt(2)
 
 
@@ -105,19 +108,19 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
     logs, sizes = trials.log.to_numpy(), trials.setting.value_counts()
     indicators = (trials.setting.to_numpy()[:, None] == np.array(names)).astype(float)
     design = with_blocks(indicators, trials.block if trials.block.notna().all() else None)
-    apart = np.linalg.matrix_rank(design) == design.shape[1]
-    design = design if apart else indicators
+    separable = np.linalg.matrix_rank(design) == design.shape[1]
+    design = design if separable else indicators
     freedom = len(logs) - design.shape[1]
     params = np.linalg.lstsq(design, logs, rcond=None)[0]
     rest = logs - design @ params
     robust = robust_variance(design, rest, trials.setting) if freedom > 0 else None
-    found, what = {}, NAMES.get(response, response)
+    ratios, what = {}, NAMES.get(response, response)
     for a, b in combinations(range(len(names)), 2):
         notes, half = (), nan
         if min(sizes[names[a]], sizes[names[b]]) < 2:
             notes = (f"no interval: a single {unit_name}",)
-        elif not apart or freedom < 1:
-            notes = ("no interval: some settings share no block with the others, so blocks may differ instead",)
+        elif not separable or freedom < 1:
+            notes = ("no interval: settings share no blocks, so their difference may be one of blocks",)
         else:
             contrast = np.zeros(design.shape[1])
             contrast[[a, b]] = 1.0, -1.0
@@ -131,7 +134,7 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
             about |= {"method": METHOD, "assumption": ASSUMPTION, "level": LEVEL, "warnings": notes}
             texts = {
                 "quantity": f"{what}, {of} over {over}",
-                "claim": f"With {of}, the {what} is {{}} that with {over}",
+                "claim": f"With {of}, the {what} is {{}} the value with {over}",
             }
-            found[of, over] = ratio_estimate(sign * float(params[a] - params[b]), half, **about, **texts)
-    return found
+            ratios[of, over] = ratio_estimate(sign * float(params[a] - params[b]), half, **about, **texts)
+    return ratios

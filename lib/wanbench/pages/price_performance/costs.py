@@ -1,4 +1,4 @@
-"""Cost per billion messages by setting: ranked with ties, the price at which settings tie, and cost against p99."""
+"""Rank settings by the cost of a billion messages, with ties, and compare cost against p99 latency."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STYLES = {FIRST: (theme.WITHIN, "diamond"), NOT_SHOWN: (theme.UNKNOWN, "circle")
 
 @dataclass(frozen=True, repr=False)
 class SizeCosts(Result):
-    """Messages per second, and USD per billion messages, of each setting."""
+    """Messages per second (`rates`) and USD per billion messages (`costs`) of each setting."""
 
     measured: SizeTrials
     rates: Comparisons
@@ -45,22 +45,21 @@ class SizeCosts(Result):
         costs, names = self.costs, self.costs.settings
         listed = ", ".join(f"{name} {costs.means[name].formatted}" for name in names)
         leaders = [name for name in names if costs.rank(name)[0] == 1]
-        tie = f"the cheapest is one of {', '.join(leaders)}: these tie"
-        lead = tie if leaders[1:] else f"{leaders[0]} is shown to be the cheapest"
+        tie = f"the cheapest is one of {', '.join(leaders)}, which tie"
+        lead = tie if leaders[1:] else f"{leaders[0]} is significantly the cheapest"
         return (
-            f"Cost of a billion messages: {listed}; {lead} ({percent(LEVEL)} intervals of all "
-            f"{count(len(costs.ratios) // 2, 'ratio')} together; {count(len(self.trials), 'trial')})."
+            f"Cost of a billion messages: {listed}; {lead} (simultaneous {percent(LEVEL)} intervals of "
+            f"{count(len(costs.ratios) // 2, 'ratio')}; {count(len(self.trials), 'trial')})."
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
         lost = ", ".join(f"{name} {n:,}" for name, n in self.failed.items())
-        failed = (f"failed trials are not included in any cost ({lost})",) if lost else ()
+        failed = (f"costs do not include failed trials ({lost})",) if lost else ()
         return (*super().cautions, *self.measured.cautions, *failed)
 
     @property
     def trials(self) -> pd.DataFrame:
-        """The trials of `measured`."""
         return self.measured.trials
 
     @property
@@ -75,7 +74,7 @@ class SizeCosts(Result):
         return self.costs.ratios[second, first]
 
     def price_that_ties(self, setting: str, other: str) -> Estimate:
-        """The price of a setting, in USD per hour, at which a billion messages would cost as much as with the other."""
+        """Estimate the price of `setting`, in USD per hour, at which its messages cost as much as with `other`."""
         now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
         claim = f"{setting} would cost as much per message as {other} at {{}} (its price is {now:g})"
         about = {"quantity": f"price at which {setting} ties with {other}", "claim": claim, "unit": "USD/hour"}
@@ -83,7 +82,9 @@ class SizeCosts(Result):
 
     def ratio(self, setting: str, other: str, of: str = COST) -> Estimate:
         """
-        Cost of a setting (with of="messages_per_s": its rate) over that of another; MissingDataError if one is missing.
+        Return the cost (or with of="messages_per_s" the rate) of `setting` over that of `other`.
+
+        Raises MissingDataError: one of the two has no trials.
         """
         each = self.costs if of == COST else self.rates
         if (setting, other) not in each.ratios:
@@ -114,8 +115,8 @@ class SizeCosts(Result):
             rows.append(cells | {"rank": row.rank, "tied with": row.ties})
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Draw a row per setting, the cheapest first; small points are trials, bars intervals."""
+    def figure(self) -> go.Figure:
+        """Draw rate and cost in a row per setting, the cheapest first, with trials and intervals."""
         titles = list(PANELS.values())
         figure = make_subplots(1, 2, shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=titles)
         names = list(self.costs.settings)
@@ -134,12 +135,11 @@ class SizeCosts(Result):
             figure,
             name="cost-per-billion",
             title="What a billion messages cost",
-            subtitle="Small points: trials. Bars: intervals of a setting, from the scatter pooled over all. The table "
-            "shows whether two sizes differ: their trials are compared block by block.",
+            subtitle="Small points: trials. Bars: interval of a setting's mean. Whether two sizes differ is in the "
+            "table, which compares their trials block by block.",
             alt=f"Rates and costs by setting. {self}",
             caption=str(self),
             table=self.table(),
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 
@@ -148,9 +148,9 @@ def cost_per_billion(trials: SizeTrials) -> SizeCosts:
     """
     Compute the cost of a billion messages with each setting: price per hour over messages per hour.
 
-    Two settings tie unless the interval of their cost ratio, simultaneous over all pairs, excludes 1.
+    Two settings tie if the interval of their cost ratio, simultaneous over all pairs, contains 1.
     """
-    rates = compare_all(trials.trials, RATE, "messages/s", claim="With {name} the brokers take {{}}")
+    rates = compare_all(trials.trials, RATE, "messages/s", claim="With {name} the brokers receive {{}}")
     costs = compare_all(trials.trials, COST, "USD", claim="With {name} a billion messages cost {{}}")
     return SizeCosts(trials, rates, costs)
 
@@ -160,7 +160,7 @@ def _with_ends(name: str, one: Estimate) -> dict[str, float]:
 
 
 def _formatted(one: Estimate, name: str) -> dict[str, str]:
-    """Return the cells of an estimate; the column names the unit, except that of latency."""
+    """Return the cells of an estimate and its interval, under `name`."""
     text = one.formatted.removesuffix(" messages/s").removesuffix(" USD")
     return {name: text, f"{name}, interval": one.formatted_interval}
 
@@ -168,10 +168,10 @@ def _formatted(one: Estimate, name: str) -> dict[str, str]:
 @dataclass(frozen=True, repr=False)
 class Frontier(RowsResult):
     """
-    The frontier of cost against p99: per setting both with intervals, and a verdict.
+    Cost and p99 of each setting with intervals, and a verdict.
 
-    "dominated": another is significantly cheaper and faster (`by` which); "on the frontier of the means": no other has
-    a lower mean in both; else "not shown to be dominated".
+    "dominated": another setting (`by`) is significantly cheaper and faster. "on the frontier of the means": no other
+    setting has both lower means. Otherwise "not shown to be dominated".
     """
 
     costs: Comparisons
@@ -187,8 +187,8 @@ class Frontier(RowsResult):
     def sentence(self) -> str:
         parts = [f"{verdict}: {', '.join(part.setting)}" for verdict, part in self.rows.groupby("verdict", sort=True)]
         return (
-            f"Cost per message against p99: {'; '.join(parts)}. Dominated means that another is shown to be both "
-            f"cheaper and faster ({percent(LEVEL)} intervals, all pairs together, for each of the two)."
+            f"Cost per message against p99: {'; '.join(parts)}. Dominated: another size is significantly cheaper and "
+            f"faster ({percent(LEVEL)} intervals, simultaneous over all pairs)."
         )
 
     def formatted_table(self) -> pd.DataFrame:
@@ -199,8 +199,8 @@ class Frontier(RowsResult):
             rows.append(cells | {"verdict": f"{row.verdict} by {row.by}" if row.by else row.verdict})
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Draw a point per setting; bars are its intervals."""
+    def figure(self) -> go.Figure:
+        """Draw cost against p99 with intervals, one point per setting."""
         figure, rows = go.Figure(), self.rows
         first = rows[rows.verdict == FIRST].sort_values(COST)
         line = {"mode": "lines", "name": "frontier of the means", "line": primitives.REFERENCE}
@@ -223,26 +223,25 @@ class Frontier(RowsResult):
             figure,
             name="cost-against-p99",
             title="Cost against latency",
-            subtitle="Left and below is better. Bars: intervals of each setting. Dominated: another is shown to be "
-            "both cheaper and faster, all pairs together.",
+            subtitle="Left and below is better. Bars: intervals of each setting. Dominated: another size is "
+            "significantly cheaper and faster.",
             alt=f"Settings by cost and p99. {self}",
             caption=str(self),
             table=rows,
-            note=note,
         )
 
 
 def frontier(costs: SizeCosts) -> Frontier:
     """
-    Compare cost per billion messages against the p99 from send to acknowledgement.
+    Compare settings by cost per billion messages and by p99 from send to acknowledgement.
 
-    ParameterError if fewer than two settings have a p99: a killed tool prints none.
+    Raises ParameterError: fewer than two settings have a p99, which a killed tool does not print.
     """
     latencies = compare_all(costs.trials, P99, "ms", claim="With {name} the p99 is {{}}")
     both, rows = [name for name in costs.costs.settings if name in latencies.means], []
     for name in both:
         others = [other for other in both if other != name]
-        by = [o for o in others if costs.costs.shown_lower(o, name) and latencies.shown_lower(o, name)]
+        by = [o for o in others if costs.costs.is_lower(o, name) and latencies.is_lower(o, name)]
         cost, p99 = costs.costs.means[name], latencies.means[name]
         means = [(costs.costs.means[o].estimate, latencies.means[o].estimate) for o in others]
         below = any(usd <= cost.estimate and ms <= p99.estimate for usd, ms in means)

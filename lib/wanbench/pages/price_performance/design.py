@@ -1,4 +1,4 @@
-"""Trials of one load on brokers of several sizes: the same brokers with different quotas and rates."""
+"""Plan trials of one load on brokers of several sizes."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ def sizes_of_brokers(
     usd_per_hour: Mapping[str, float] | None = None,
 ) -> dict[str, KafkaTrial]:
     """
-    A trial of each size, applied to all brokers.
+    Make one trial per size, with all brokers of that size, by the name of the size.
 
-    Unthrottled producers send as many records as the size's links carry in `duration_s`, after a warm-up of `warmup_s`:
-    trials of all sizes then take about equally long, and end by themselves, so that the tools print quantiles.
+    After a warm-up of `warmup_s`, unthrottled producers send as many records as the size's links carry in `duration_s`.
+    So trials of all sizes take about equally long, and end by themselves, as Kafka's tools need to print quantiles.
 
     Parameters
     ----------
     sizes : mapping of str to (processors, Mbit/s)
         Processors and link rate of one broker, by the name of the size.
     load : KafkaLoad
-        Must have `records`, which are replaced.
+        The load of every trial; its `records` are replaced.
     brokers : int
-        Number of brokers of the cluster, each in a separate region.
+        Number of brokers, each in a separate region.
     usd_per_processor_hour : float
-        Gives the price of a size, network included.
+        Price of a processor; a size costs this times its processors, network included.
     one_large : float
-        If not 0, a further trial, "one large": a single broker with that many times the processors, rate and price of
-        the first size leads all partitions; the others have no size, carry nothing, and have no price.
+        If not 0, adds the trial "one large": a single broker, with this many times the processors, rate and price of
+        the first size, leads all partitions. The others have no size and no price, and carry nothing.
     usd_per_hour : mapping of str to float, optional
-        Prices, if sizes are instance types of rented hosts: the cluster has `brokers` of each, in this order, and the
-        topics of a trial are only on those of its size. Nothing is limited; the Mbit/s are the expected rate of its
-        brokers.
+        Prices by size, if sizes are instance types of rented hosts. The cluster then has `brokers` of each type, in the
+        order of `sizes`, and the topics of a trial are on one type only. Nothing is limited; Mbit/s are expected rates.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Metrics of the trials over time, in the source's steps: load, latency, processors, disk, network."""
+"""Metrics of trials over time: load, latency, processors, disk, network."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ PANEL_PX = 190
 @dataclass(frozen=True, repr=False)
 class OverTime(Result):
     """
-    Metrics over time: a row per trial, quantity and step.
+    Metrics over time, one row per trial, quantity and step.
 
-    `at_s` is the middle of the step after the warm-up; values are means over the step, of brokers first summed.
+    `at_s` is the middle of the step, in seconds after the warm-up. Values are means over the step, summed over brokers.
     """
 
     rows: pd.DataFrame
@@ -47,13 +47,13 @@ class OverTime(Result):
     def sentence(self) -> str:
         tests = self.rows[KEY].drop_duplicates()
         names = ", ".join(dict.fromkeys(self.rows.quantity))
-        return f"Every {self.step_s:g} s in {count(len(tests), 'trial')}: {names or 'nothing'}."
+        return f"Means over {self.step_s:g} s in {count(len(tests), 'trial')}: {names or 'no metric'}."
 
     def formatted_table(self) -> None:
-        """None: the figure has the values."""
+        """Return None, because the figure has the values."""
 
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Draw small multiples of all metrics that were measured."""
+    def figure(self) -> go.Figure:
+        """Draw one small chart per measured metric."""
         rows = self.rows
         panels = [name for name in PANELS if (rows.quantity == name).any()]
         lines = -(-len(panels) // COLUMNS)
@@ -78,13 +78,12 @@ class OverTime(Result):
             figure,
             name="metrics-over-time",
             title="Every metric over time",
-            subtitle=f"A line per trial, in steps of {self.step_s:g} s; seconds from the end of the warm-up. "
-            "Processors and disks are the machine's, which clients share; messages and requests are summed over "
-            "brokers; latency is that of producers.",
+            subtitle=f"One line per trial, in steps of {self.step_s:g} s from the end of the warm-up. Processors and "
+            "disks are those of the machine, which clients share; messages and requests are sums over brokers; latency "
+            "is that of producers.",
             alt=f"Small charts of metrics over time. {self}",
             caption=str(self),
             table=rows,
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 
@@ -114,7 +113,7 @@ def _unix_s(times: pd.Series) -> pd.Series:
 
 
 def _broker_counters(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Incoming messages, and requests of all kinds, per broker."""
+    """Return incoming messages, and requests of all kinds, per second and broker."""
     names = {"kafka_records_in_total": "messages in", "kafka_requests_total": "requests"}
     each = counter_rates(metrics[metrics.metric.isin(names)])
     if each.empty:
@@ -126,7 +125,7 @@ def _broker_counters(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _machine(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Processors and disks of the machine, and the networks of all hosts except the clients'."""
+    """Return the use of processors and disks of the machine, and of the networks of the brokers' hosts."""
     rows = metrics[metrics.source == "sysstat"]
     middle = _unix_s(rows.at_utc) - rows.interval_s.fillna(0) / 2
     rows = rows.assign(unix_s=middle, series=rows.host.astype(str) + " " + rows.subject)
@@ -144,7 +143,7 @@ def _machine(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _producers(windows: pd.DataFrame) -> pd.DataFrame:
-    """Latency as producers print it; the mean is over windows of equal length."""
+    """Return the latencies that producers print for each window."""
     rows = windows[windows.printed_at_s.notna()]
     about = {"series": "producers", "unix_s": rows.printed_at_s.astype(float) - rows.length_s.fillna(0) / 2}
     parts = [

@@ -1,4 +1,4 @@
-"""Which resource of each setting was saturated, and whether the machine had enough processors for it."""
+"""Find the saturated resource of each setting, and compare the needed processors with those of the machine."""
 
 from __future__ import annotations
 
@@ -15,35 +15,33 @@ from wanbench.methods.result import RowsResult, text_table
 from .trials import SizeTrials, quotas_of
 
 FULL = {
-    # column of SizeTrials.trials: what it is, from where on it is full
+    # column of SizeTrials.trials: (resource, share from which it counts as full)
     "fullest_link": ("network", 0.85),
     "waited": ("processor quota", 0.5),
     "machine_busy": ("processors of the machine", 0.95),
     "iowait": ("disk", 0.25),
 }
 """
-A link is full from 85 % of its rate on, averaged over seconds: senders without any other limit reach 90 %, because TCP
-backs off when a queue overflows. A quota is full if it ran out in half of its periods: most requests then wait for the
-next period. Processors are full if busy 95 % of the time, because no process finds an idle one; disks at 25 % IOWait,
-because processors wait for them.
+A link counts as full at 85 % of its rate, averaged over seconds: senders that nothing else limits reach 90 %, because
+TCP backs off when a queue overflows. A quota is full if it ran out in half of its periods, as most requests then wait
+for the next period. Processors are full if busy 95 % of the time, and disks at 25 % IOWait.
 """
 UNSEEN = (
-    "Not tested here, as invisible from inside: burst credits, and limits of attached volumes (EBS), which the "
-    "provider enforces outside the machine."
+    "Not tested: burst credits, and limits of attached volumes (EBS), which the provider enforces outside the machine."
 )
 
 
 @dataclass(frozen=True, repr=False)
 class FullResource(RowsResult):
-    """Per setting: mean shares of `FULL` over its trials, `full`, and the number of trials."""
+    """Per setting: `trials`, the mean of each column of `FULL` over them, and `full`, the names of full resources."""
 
     TITLE = "Which resource is full"
 
     @property
     def sentence(self) -> str:
         groups = self.rows.groupby("full", sort=False).setting
-        found = [f"{full} with {', '.join(names)}" for full, names in groups]
-        return f"Full: {'; '.join(found)}. {UNSEEN}"
+        listed = [f"{full} with {', '.join(names)}" for full, names in groups]
+        return f"Full: {'; '.join(listed)}. {UNSEEN}"
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows[["setting", "trials"]].astype(str)
@@ -55,25 +53,25 @@ class FullResource(RowsResult):
 
 
 def full_resource(trials: SizeTrials) -> FullResource:
-    """Tell which resources were saturated in the counted seconds of each setting's trials."""
+    """Find the resources that were saturated in the counted seconds of each setting's trials."""
     rows = []
     for name, part in trials.trials.groupby("setting", sort=False):
         means = {column: float(part[column].mean()) for column in FULL}
         full = [what for column, (what, limit) in FULL.items() if means[column] >= limit]
         known = [column for column in FULL if isfinite(means[column])]
-        found = " and ".join(full) or ("nothing that was measured" if known else "nothing was measured")
-        rows.append({"setting": name, "trials": len(part)} | means | {"full": found})
+        names = " and ".join(full) or ("no measured resource" if known else "unknown")
+        rows.append({"setting": name, "trials": len(part)} | means | {"full": names})
     return FullResource(pd.DataFrame(rows))
 
 
 @dataclass(frozen=True, repr=False)
 class Machine(RowsResult):
     """
-    The processors that settings need, compared with those of the machine.
+    The processors that each setting needs, compared with those of the machine.
 
-    Per setting, in processors: `quotas` of its brokers together; `others`, kept busy by clients, the relay and other
-    work (mean over trials); `used`, the used part of the quotas; `needed`, quotas and others; `enough`, None without
-    samples.
+    rows: Per setting, in processors: `quotas` (sum over its brokers), `used` (part of the quotas in use), `others`
+        (used by clients, the relay and other work, as the mean over trials), `needed` (quotas and others), and `enough`
+        (whether the machine has as many; None without samples).
     """
 
     processors: int
@@ -82,26 +80,27 @@ class Machine(RowsResult):
 
     @property
     def sentence(self) -> str:
-        seen = self.rows[self.rows.enough.notna()]
+        sampled = self.rows[self.rows.enough.notna()]
         there = f"The machine has {self.processors} processors"
-        if seen.empty:
-            return f"{there}; no trial has samples of what was used, so whether they suffice is unknown."
-        short = seen[~seen.enough.astype(bool)]
-        most = seen.loc[seen.needed.idxmax()]
+        if sampled.empty:
+            return f"{there}; no trial sampled their use, so it is unknown whether they suffice."
+        short = sampled[~sampled.enough.astype(bool)]
+        most = sampled.loc[sampled.needed.idxmax()]
         if short.empty:
             return (
-                f"{there}; {most.setting} needs the most, {number(most.needed, 1)} ({number(most.quotas, 1)} as quotas "
-                f"of brokers, {number(most.others, 1)} for clients and all else). So where quotas are "
-                "full, they limit the brokers, not the machine."
+                f"{there}; {most.setting} needs the most, {number(most.needed, 1)} ({number(most.quotas, 1)} for the "
+                f"quotas of brokers, {number(most.others, 1)} for clients and other work). So a full quota limits the "
+                "brokers, and not the machine."
             )
         share, full = (short.used + short.others).max() / self.processors, FULL["machine_busy"][1]
         needs = ", ".join(f"{row.setting} {number(row.needed, 1)}" for row in short.itertuples())
         busy = f"at most {number(100 * share, 0)} % of the processors were busy"
-        so = "Such a size may carry no more messages here than one with a smaller quota, and then tie with it or look"
-        so = f"But brokers used less, and {busy}: they were not full." if share < full else f"{so} dearer than it is."
+        so = "Such a size may carry no more messages here than a size with a smaller quota, and so look too expensive."
+        if share < full:
+            so = f"But brokers used less than their quotas, and {busy}: the machine was not full."
         return (
-            f"{there}, too few for every size to use its whole quota beside clients and all else, with "
-            f"{number(100 * full, 0)} % of them busy at most. Processors needed: {needs}. {so}"
+            f"{there}. With at most {number(100 * full, 0)} % of them busy, these are too few for the quotas of every "
+            f"size, clients and other work. Processors needed: {needs}. {so}"
         )
 
     def formatted_table(self) -> pd.DataFrame:
@@ -110,20 +109,20 @@ class Machine(RowsResult):
     @property
     def cautions(self) -> tuple[str, ...]:
         names = ", ".join(self.rows.setting[self.rows.enough.isna()])
-        text = f"no samples of processors for {names}: whether the machine suffices for them is unknown"
+        text = f"it is unknown whether the machine suffices for {names}: no samples of processors"
         return (text,) if names else ()
 
 
 def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *, brokers: int) -> Machine:
     """
-    Compare the brokers' quotas and all other use with the processors of the machine.
+    Compare the quotas of the brokers, and all other use of processors, with the processors of the machine.
 
-    If processors were short, `others` is an underestimate. MissingDataError without samples or quotas.
+    If processors were short, `others` is an underestimate. Raises MissingDataError: there are no samples or quotas.
     """
     metrics = tables.get("metrics")
     subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()
     if not len(subjects):
-        raise MissingDataError("no samples of processors; measure with HostMetrics beside the load.")
+        raise MissingDataError("no samples of processors; measure with HostMetrics alongside the load.")
     if not any(quota for text in trials.trials.broker_sizes for quota in quotas_of(text, brokers)):
         raise MissingDataError("no size has a processor quota: brokers on separate hosts have none.")
     n, rows = len(subjects), []
@@ -132,8 +131,8 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
         others = float((n * part.machine_busy - part.brokers_used).clip(lower=0).mean())
         row = {"setting": name, "quotas": float(sum(quotas)), "used": float(part.brokers_used.mean()), "others": others}
         needed = row["quotas"] + (others if isfinite(others) else 0.0)
-        # Full to the last processor, nothing is left for a burst: the limit of `FULL` holds here too.
+        # As in `FULL`, processors that are all busy leave none for a burst.
         enough = needed <= n * FULL["machine_busy"][1]
-        # Quotas alone can be too much, but without samples of all else never known to be enough.
+        # Without samples, quotas can be known to be too large, but never to fit.
         rows.append(row | {"needed": needed, "enough": enough if isfinite(others) or not enough else None})
     return Machine(pd.DataFrame(rows), n)

@@ -1,4 +1,4 @@
-"""Trials of broker sizes, one row each with rate, latency, price and resource use; failures too."""
+"""Collect trials of broker sizes with their rate, latency, price and use of resources."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
 
 def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
     """
-    Compute the increase of cumulative metrics from one sample to the next, absolute and per second, in order of time.
+    Compute the increase of cumulative metrics between samples, and the increase per second.
 
-    Counters start at 0 again when their process restarts, which shows as a counter that fell, or as a new
-    `process_start_time_seconds`. The increase is then the later value alone, which misses what the first process
-    counted after the earlier sample; `restarted` is true. `at_utc` is the end of the interval.
+    A process that restarts sets its counters to 0, which shows as a counter that fell or a new
+    `process_start_time_seconds`. `restarted` is then true and the increase is the later value, which misses what the
+    old process counted after the earlier sample. `at_utc` is the end of the interval.
 
     >>> from wanbench import tables
     >>> shared = {"source": "prometheus", "subject": "", "metric": "records_total", "unit": "", "cumulative": True}
@@ -60,14 +60,14 @@ def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def each_size(broker_sizes: str, brokers: int) -> list[dict | None]:
-    """Return the size of each broker, from column broker_sizes of table trials; None for one without."""
+    """Parse column broker_sizes of table trials: the size of each broker, or None."""
     sizes = json.loads(broker_sizes) if broker_sizes else None
     return sizes if isinstance(sizes, list) else [sizes] * brokers
 
 
 def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
     """
-    Sum up the prices of all brokers of a trial.
+    Return the total price of a trial's brokers, in USD per hour.
 
     >>> usd_per_hour('[{"name": "a", "price_usd_per_hour": 0.5}, null]', 2, "a")
     0.5
@@ -80,19 +80,21 @@ def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
 
 def per_processor_hour(provider: str, item: str, processors: int, **which) -> Input:
     """
-    Return a list price per processor: an instance's price over its processors, with region, date and source.
+    Return the list price of an instance divided by its number of processors.
 
     >>> round(per_processor_hour("aws", "m6i.2xlarge", 8).value, 4)
     0.048
     """
     check_number("processors", processors, 1, whole=True)
-    found = price(provider, item, **which)
-    return Input(f"{item} per processor", found.value / processors, "USD/hour", source=found.source)
+    listed = price(provider, item, **which)
+    return Input(f"{item} per processor", listed.value / processors, "USD/hour", source=listed.source)
 
 
 def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) -> dict[str, float]:
     """
-    Divide the price under a term by that on demand, by item; `which` is the region and the prices of `cost.price`.
+    Return, for each item, the price under `term` divided by the on-demand price.
+
+    `which` has the arguments region and prices of `cost.price`.
 
     >>> paid_over_listed("aws", ["m6i.2xlarge"], "on demand")
     {'m6i.2xlarge': 1.0}
@@ -104,13 +106,15 @@ def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) ->
 @dataclass(frozen=True, repr=False)
 class SizeTrials(Result):
     """
-    Trials of broker sizes; failed attempts with setting and reason; cautions on rates that drifted.
+    Trials of broker sizes.
 
-    `trials` has: `messages_per_s` (by the log of the brokers, while all producers ran), `p50_ms`, `p95_ms`, `p99_ms`
-    (from send to acknowledgement: the largest quantile of any producer, an upper bound of that of all records),
-    `usd_per_hour` of all brokers, `usd_per_billion` messages; as shares of 1, NaN if not measured: `waited` (of periods
-    in which the fullest broker used up its quota), `fullest_link`, `machine_busy`, `iowait`; and `brokers_sent_bps`,
-    the rate that left their regions.
+    trials: One row per trial: `messages_per_s` (from the brokers' logs, while all producers ran); `p50_ms`, `p95_ms`,
+        `p99_ms` (from send to acknowledgement, the largest over producers, an upper bound of the quantile of all
+        records); `usd_per_hour` of all brokers; `usd_per_billion` messages; the fractions, NaN if not measured,
+        `waited` (of periods in which the fullest broker used up its quota), `fullest_link`, `machine_busy` and
+        `iowait`; and `brokers_sent_bps`, the rate that left the brokers' regions.
+    failed: Failed attempts: `setting` and `reason`.
+    cautions: Cautions on rates that drifted.
     """
 
     trials: pd.DataFrame
@@ -124,8 +128,8 @@ class SizeTrials(Result):
         sizes = self.trials.groupby("setting", sort=False).size()
         each = ", ".join(f"{count(n, 'trial')} of {name}" for name, n in sizes.items())
         lost = "; ".join(f"{row.setting}: {row.reason}" for row in self.failed.itertuples())
-        text = f"Measured: {each or 'nothing'}."
-        return f"{text} {count(len(self.failed), 'attempt')} failed ({lost})." if lost else f"{text} None failed."
+        text = f"Measured: {each or 'no trial'}."
+        return f"{text} {count(len(self.failed), 'attempt')} failed ({lost})." if lost else f"{text} No attempt failed."
 
     def table(self) -> pd.DataFrame:
         rows = []
@@ -153,9 +157,10 @@ def size_trials(
     """
     Collect the trials of broker sizes with their prices, latencies and use of resources.
 
-    `brokers` is the number in the cluster, for trials with one size for all; `price_factor` the price paid over that in
-    the plan, of all settings or by setting: 0.6 with a discount of 40 %. ParameterError if a trial's brokers have no
-    price.
+    `brokers` is the number of brokers in the cluster. `price_factor` is the paid price over the planned price, of all
+    settings or by setting: 0.6 with a discount of 40 %.
+
+    Raises ParameterError: a broker of a trial has no price.
     """
     frame = rates.rates[[*KEY, "setting", "block", "broker_sizes"]]
     frame = frame.assign(messages_per_s=rates.rates.records_per_s.astype(float))
@@ -177,7 +182,7 @@ def size_trials(
 
 
 def _sent(rates: TrialRates, tables) -> pd.DataFrame:
-    """Bits per second on all links that leave regions other than the producers', in each trial's counted seconds."""
+    """Return the bit/s on all links that leave the brokers' regions, in each trial's counted seconds."""
     samples = tables.get("link_samples")
     if samples is None or samples.empty:
         return pd.DataFrame(columns=[*KEY, "brokers_sent_bps"]).astype({"attempt": "int64"})
@@ -188,7 +193,7 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
 
 
 def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
-    """Return the maximum of the producers' quantiles per trial; NaN unless each producer reports them."""
+    """Return the largest quantiles over producers per trial; NaN if a producer lacks them."""
     columns = {f"{name}_latency_ms": f"{name}_ms" for name in QUANTILES}
     totals = producers[~producers.warmup.astype(bool)].astype(dict.fromkeys(columns, float))
     largest = totals.groupby(KEY)[list(columns)].agg(lambda values: values.max(skipna=False))
@@ -196,7 +201,7 @@ def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
-    """Per trial, in its counted seconds: share of periods that exhausted the fullest quota, and processors used."""
+    """Return per trial the largest share of periods that exhausted a quota, and the processors that brokers used."""
     columns = [*KEY, "waited", "brokers_used"]
     metrics = tables.get("metrics")
     if metrics is None or not (metrics.source == "process").any():
@@ -217,5 +222,5 @@ def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
 
 
 def quotas_of(broker_sizes: str, brokers: int) -> list[float | None]:
-    """Return the processors of each broker; None for one without a quota."""
+    """Return the processor quota of each broker, or None."""
     return [None if size is None else size.get("processors") for size in each_size(broker_sizes, brokers)]

@@ -1,4 +1,4 @@
-"""Private link against the internet: RTT table, scaling down, limits of each trial."""
+"""Compare Kafka over a private link and over the internet, and latency with bandwidth in a factorial experiment."""
 
 from . import claims
 from .fit import fit_factorial

@@ -1,9 +1,10 @@
 """
-Two arms compared, such as private against internet: the ratio of their means, with an interval.
+Estimate the ratio of the means of two arms, such as two links, with an interval.
 
-Values measured second by second are autocorrelated, so they are not independent replicates. The unit is the run if runs
-are repeated; the block if arms are interleaved (A B B A), as both share the same hour; and a stretch of time for one
-series per arm, by the stationary bootstrap (`series`). Welch's interval (1947) of single values is the naive one.
+Values measured second by second are autocorrelated, so they are not independent replicates. The unit of replication is
+the block if arms are interleaved (A B B A), as both arms of a block share the same hour; the run if runs are repeated;
+and otherwise a stretch of the arm's one series, by the stationary bootstrap (`series`). The naive interval is Welch's
+(1947) over single values.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from wanbench.methods.result.estimate import t_interval
 from wanbench.methods.sizes import check_sizes, numbers
 from wanbench.methods.time import series
 
-MIN_UNITS = 2  # A variance between units needs two units.
-# With fewer effective values the interval depends on the autoregression, which such a short series cannot verify.
+MIN_UNITS = 2  # Number of units that a variance needs
+# With fewer effective values the interval depends on an autoregression that so short a series cannot verify
 MIN_EFFECTIVE = 5.0
-GAP = 3.0  # A step of time this many times the median step is a gap; jitter of a sampling tool stays below it.
+GAP = 3.0  # A time step of this many times the median step is a gap; jitter of a sampling tool is less
 NAIVE = "Welch's interval over single values"
-ONE_RUN = "an arm has a single run: runs may differ by more than this interval, and only further runs can show it"
+ONE_RUN = "an arm has a single run: runs may differ by more than this interval, which only further runs can show"
 METHODS = {
     "series": "stationary bootstrap of the whitened series, filtered back (Politis & Romano 1994; Politis & White "
     "2004; Davison & Hinkley 1997), expanded percentiles (Hesterberg 2015) with the effective number of values",
@@ -39,19 +40,19 @@ PLAIN = "plain stationary bootstrap, percentiles"
 ASSUMPTIONS = {
     "series": "Each series is stationary, and depends on its past as an autoregression with short blocks does. "
     "Differences from run to run are not in the interval",
-    "runs": "The runs of an arm are independent of each other and of the other arm's, and show every kind of run: a "
-    "bad one that comes once in ten times is missing from six runs in half of all cases",
-    "blocks": "Differences between {unit}s act on both arms alike; the {unit}s are independent of each other, and show "
-    "every kind of {unit}: a bad one that comes once in ten times is missing from six {unit}s in half of all cases",
+    "runs": "All runs are independent, and the measured runs include every kind of run: with one bad run in ten, half "
+    "of all sets of six runs have none",
+    "blocks": "Differences between {unit}s affect both arms by the same factor; the {unit}s are independent, and "
+    "include every kind of {unit}: with one bad {unit} in ten, half of all sets of six {unit}s have none",
 }
 
 
 @dataclass(frozen=True)
 class Arm:
     """
-    One arm: its values in order of time, all and per unit of replication, and their mean.
+    The values of one arm in order of time: all of them (`values`), and per unit of replication (`units`).
 
-    Each unit (a run, a block with both arms, or the whole series) has the same weight in the mean.
+    Each unit (a run, a block, or the whole series) has the same weight in the mean.
     """
 
     name: str
@@ -71,11 +72,11 @@ class Arm:
 @dataclass(frozen=True, repr=False)
 class Comparison(Result):
     """
-    Arm b against arm a.
+    Arm b compared with arm a.
 
     ratio: Mean of b over mean of a.
     unit_of_replication: "blocks", "runs" or "series".
-    left_out: Rows that were not in use, with the reason.
+    left_out: Unused rows, with the reason.
     """
 
     TITLE = "Two arms compared"
@@ -90,11 +91,11 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """The ratio of means, worded so that "times" and "per cent more" cannot be confused."""
+        """State the ratio of means both as "times" and as "per cent more", which are easily confused."""
         ratio = self.ratio
         ends = ratio.formatted_interval
         inside = f"{ratio.formatted_level} interval {ends}; {ratio.basis}" if ends else ratio.basis
-        unsure = ", though it may be the same" if ratio.low <= 1 <= ratio.high else ""
+        unsure = ", though they may be equal" if ratio.low <= 1 <= ratio.high else ""
         return (
             f"The mean {self.value} of {self.b.name} is {ratio.formatted} that of {self.a.name} ({inside}), which is "
             f"{more_or_less(ratio.estimate)}{unsure}: {quantity(self.b.mean, self.unit)} against "
@@ -104,7 +105,7 @@ class Comparison(Result):
 
 def times(ratio: float, low: float = nan, high: float = nan) -> str:
     """
-    A ratio rounded as its interval allows.
+    Format a ratio, rounded by its interval.
 
     >>> times(2.25), times(2.2537, 2.1, 2.4), times(0.444)
     ('2.25 times', '2.25 times', '0.444 times')
@@ -114,7 +115,7 @@ def times(ratio: float, low: float = nan, high: float = nan) -> str:
 
 def more_or_less(ratio: float) -> str:
     """
-    A ratio in per cent: 2.25 times as much is 125 % more, not "225 % more".
+    Format a ratio as per cent more or less: 2.25 times as much is 125 % more, not "225 % more".
 
     >>> more_or_less(2.25), more_or_less(0.8), more_or_less(1.0)
     ('125 % more', '20 % less', 'the same')
@@ -127,7 +128,7 @@ def more_or_less(ratio: float) -> str:
 
 def compare_series(a, b, *, names: tuple[str, str] = ("a", "b"), value: str = "value", **settings) -> Comparison:
     """
-    Compare two arrays, one series per arm in order of time; settings as in `compare_arms`.
+    Compare two arrays, each the series of an arm in order of time; `settings` are those of `compare_arms`.
 
     >>> rng = np.random.default_rng(0)
     >>> result = compare_series(rng.normal(20, 2, 300), rng.normal(45, 5, 300), names=("private", "internet"))
@@ -154,18 +155,18 @@ def compare_arms(
     seed: int = 0,
 ) -> Comparison:
     """
-    Estimate the ratio of two means.
+    Estimate the ratio of the means of two arms.
 
-    How often intervals cover is counted by `make validity` (data/validity/compare.csv): in 93.4 to 96.3 of 100 for
-    autoregressive series, where Welch's falls to 17.5. Under slow regimes, drift or long memory the interval is far too
-    narrow; a caution then advises to compare runs (slow.csv), but often not under weak long memory.
+    In simulations (`make validity`, data/validity/compare.csv) the interval covers in 93.4 to 96.3 of 100 cases for
+    autoregressive series, and Welch's in as few as 17.5. Under slow regimes, drift or long memory the interval is far
+    too narrow (slow.csv). A caution then advises to compare runs, but often not under weak long memory.
 
     observations: One row per observation; rows without a finite `value` are left out and counted.
-    arm, arms: The column of the arms, and its values a and b; by default both values, in order of name.
-    run, time, block: Columns: the run, the time within it (by default rows are in order of time), and the block in
-        which both arms were interleaved. With blocks the comparison is paired; with two or more runs in each arm the
-        run is the unit; otherwise a stretch of time.
-    resamples, seed: Of the bootstrap.
+    arm, arms: The column of the arms, and its values for a and b; by default both values, in order of name.
+    run, time, block: Columns of the run, of the time within the run (by default rows are in order of time), and of the
+        block in which both arms are interleaved. With blocks the comparison is paired; with two runs or more per arm
+        the run is the unit; otherwise a stretch of time.
+    resamples, seed: Number of resamples of the bootstrap, and its seed.
 
     Raises ParameterError: a column is missing, there are not two arms, an arm has no values, or a mean is not positive.
     """
@@ -207,9 +208,10 @@ def _ends_at(again, level: float) -> tuple[float, float]:
 
 def _by_series(arms, level: float, resamples: int, rng: np.random.Generator) -> tuple:
     """
-    Interval of the log ratio from one series per arm, resampled in stretches of time.
+    Compute the interval of the log ratio from one series per arm, resampled in stretches of time.
 
-    As the other `_by_`: n, basis, (low, high, standard error), interval of the plain bootstrap if any, and cautions.
+    Returns, like `_by_run` and `_by_block`: n, basis, (low, high, standard error), the interval of the plain bootstrap
+    or None, and cautions.
     """
     units = [arm.dependence.effective_n for arm in arms]
     basis = " and ".join(
@@ -240,26 +242,26 @@ def _series_cautions(arms) -> tuple[str, ...]:
         if worth < MIN_EFFECTIVE:
             cautions.append(
                 f"{arm.name}: its {count(len(arm.values), 'value')} are so autocorrelated that they are worth "
-                f"{number(worth, 1)} independent ones; below {MIN_EFFECTIVE:g} the interval depends "
-                "on the autoregression being right. Measure longer or repeat the run"
+                f"{number(worth, 1)} independent ones; below {MIN_EFFECTIVE:g} the interval relies on the fitted "
+                "autoregression. Measure longer or repeat the run"
             )
     slow = [arm.name for arm in arms if arm.dependence.at_limit]
     if slow or series.is_long([arm.values for arm in arms]):
         cautions.append(
-            f"{' and '.join(slow) or 'The series'} swing{'s' * (len(slow) == 1)} slowly, as under regimes or a drift, "
+            f"{' and '.join(slow) or 'The series'} change{'s' * (len(slow) == 1)} slowly, as under regimes or a drift, "
             "so the interval may be far too narrow. Repeat the runs and compare runs"
         )
     return tuple(cautions)
 
 
 def _by_run(arms, level: float, *_) -> tuple:
-    """Interval of the log ratio from several runs per arm, the run as the unit."""
+    """Compute the interval of the log ratio with the run as the unit."""
     sizes, means = [len(arm.units) for arm in arms], [arm.unit_means for arm in arms]
     return sum(sizes), f"{count(sizes[0], 'run')} against {sizes[1]}", welch(*means, level), None, ()
 
 
 def _by_block(arms, level: float, *_) -> tuple:
-    """Interval of the log ratio from arms interleaved in each block, compared within it."""
+    """Compute the interval of the log ratio from differences within blocks."""
     n, (a, b) = len(arms[0].units), (arm.unit_means for arm in arms)
     # the logarithm of the ratio varies between blocks as the relative deviations do, to first order
     error = float((b / b.mean() - a / a.mean()).std(ddof=1)) / sqrt(n)
@@ -269,9 +271,9 @@ def _by_block(arms, level: float, *_) -> tuple:
 
 def welch(a: np.ndarray, b: np.ndarray, level: float) -> tuple[float, float, float]:
     """
-    Welch's interval (1947) of the logarithm of the ratio of two means, by the delta method, and its standard error.
+    Return the ends of Welch's interval (1947) of the log ratio of two means, and the standard error (delta method).
 
-    NaN for fewer than two values in either.
+    All are NaN if either side has fewer than two values.
     """
     if min(len(a), len(b)) < MIN_UNITS:
         return nan, nan, nan
@@ -281,7 +283,7 @@ def welch(a: np.ndarray, b: np.ndarray, level: float) -> tuple[float, float, flo
 
 
 def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.DataFrame, tuple]:
-    """Return the rows in use, the rows left out with their reason, and the names of both arms."""
+    """Return the used rows, the rows left out with their reason, and the names of both arms."""
     others = [name for name in others if name is not None]
     check_columns("observations", observations, [value, arm, *others])
     present = sorted(observations[arm].dropna().unique().tolist(), key=str)
@@ -307,7 +309,7 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
 
 
 def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list[dict], list[str]]:
-    """Return the kind of the unit of replication, the values of each unit by arm, and cautions."""
+    """Return the kind of unit of replication, per arm the values of each unit, and cautions."""
 
     def groups(column) -> list[dict]:
         return [{key: part.to_numpy() for key, part in side.groupby(column)[value]} for side in sides]
@@ -319,7 +321,7 @@ def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list
         if len(shared) < MIN_UNITS:
             present = f"{count(len(shared), 'block')} with both arms"
             raise ParameterError(f"{block} has {present}; allowed: {MIN_UNITS} or more.")
-        cautions = [f"{count(alone, 'block')} with one arm only not in use"] if alone else []
+        cautions = [f"{count(alone, 'block')} with only one arm left out"] if alone else []
         return "blocks", [{key: own[key] for key in shared} for own in blocks], cautions
     runs = groups(run) if run else []
     if run and min(map(len, runs)) >= MIN_UNITS:
@@ -342,6 +344,6 @@ def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, time, arm: str, ru
 
 
 def _exp(log: float) -> float:
-    """A ratio from its logarithm; infinite beyond the largest float, as the end of an interval of few units may be."""
+    """Return exp(log), or infinity beyond the largest float, which the interval of few units may reach."""
     with np.errstate(over="ignore"):
         return nan if isnan(log) else float(np.exp(log))

@@ -1,9 +1,8 @@
 """
-Source 000: Kafka between two clouds over a VPN and over a private link.
+Test the claims of source 000: Kafka between two clouds, over a VPN and over a private link.
 
-The settings of the re-run (the RTTs of its paths, the background, the batches that make Kafka's traffic) do not decide
-on the source: such claims are tested on the source's own numbers only. These are read from its claims, so correcting a
-digit there corrects the verdict here.
+Settings of the re-run (the RTTs of its paths, its background and batches) cannot test the source, so claims about them
+are tested on the source's own numbers only. All numbers of the source are read from its claims file.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ SOURCE = "000-private-vs-internet"
 PATHS = {"vpn": "the VPN", "private": "the private link"}
 TABLE_1 = ("min-rtt", "mean-rtt", "max-rtt", "deviation")
 TRAFFIC = ("background", "kafka-traffic", "total")
-PACKET_BYTES = 1500  # A full IP packet: 1,448 bytes of TCP payload (`MSS_BYTES`) and 52 of headers.
-FRAME_BYTES = 1538  # A full packet on an Ethernet: 38 bytes more, with preamble and gap (IEEE 802.3).
+PACKET_BYTES = 1500  # A full IP packet: 1,448 bytes of TCP payload (`MSS_BYTES`) and 52 of headers
+FRAME_BYTES = 1538  # A full packet on Ethernet: 38 bytes more, with preamble and gap (IEEE 802.3)
 NOT_RERUN = "No re-run: the lab's paths were set to this value."
-NOT_SET = "No re-run: the lab sets only mean and deviation, so its own extremes say nothing of the source's."
-ROUNDING_MS = 0.15  # Largest rounding error of three times with one decimal each, added or subtracted.
-JITTER = "jitter_ms"  # The factor that varies the latency.
+NOT_SET = "No re-run: the lab sets only mean and deviation, so its extremes do not test the source's."
+ROUNDING_MS = 0.15  # Largest rounding error of a sum of three times with one decimal each
+JITTER = "jitter_ms"  # The factor that varies the latency
 RATIOS = (Rule("batches", "times"), Rule("percent_more", "more"), Rule("packets", "packets"))
 RULES = (
     *RATIOS,
     Rule("jitter", "variations", under(1)),  # batches per second with more variation over that with less
     Rule("queued", "no-queue", NEVER),
 )
-IN_FLIGHT = 5  # Unanswered requests that a Kafka producer may have (max.in.flight.requests.per.connection).
+IN_FLIGHT = 5  # Unanswered requests of a Kafka producer (max.in.flight.requests.per.connection)
 
 
 def private_vs_internet(
@@ -53,21 +52,21 @@ def private_vs_internet(
     factorial: Factorial | None = None,
 ) -> Audit:
     """
-    Every claim of source 000.
+    Test every claim of source 000; a quantity that is None was not measured.
 
-    Omit what was not measured, or pass None: its claims are then tested on the source's own numbers only.
+    Claims on quantities that were not measured are tested on the source's own numbers only.
 
-    batches: Batches per second over the private link over those over the VPN: "times".
-    packets: The same of packets per second that the brokers receive.
-    machine: How busy the processors were (`processor_effect`). If they were full, they may have
-        changed both ratios, which then decide nothing.
-    traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
-        (`traffic`). Shown without a verdict: background and batches were set.
-    capacity: Capacity of the links of this comparison (`utilisation.capacity`); that its load was set near
-        their rate is no verdict on whether the source's were full.
-    factorial: Batches per second on delay, jitter, loss and rate.
+    batches: Batches per second with the private link over those with the VPN.
+    packets: Packets per second that the brokers receive, with the private link over those with the VPN.
+    machine: The effect of busy processors (`processor_effect`). If processors were full, they may have changed both
+        ratios, so these give no verdict.
+    traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate (`traffic`).
+        Shown without a verdict, because background and batches were set.
+    capacity: Capacity of the links (`utilisation.capacity`). Shown without a verdict on "never full", because the load
+        was set.
+    factorial: The fit of batches per second on delay, jitter, loss and rate.
 
-    Raises ParameterError for another claim in `traffic`.
+    Raises ParameterError: `traffic` has another key.
 
     >>> rows = private_vs_internet().table().set_index("claim")
     >>> rows.own[["total", "more", "thesis"]].tolist()
@@ -109,16 +108,16 @@ def private_vs_internet(
 
 
 def _path(audit: Audit, path: str) -> tuple[float, float, float, float]:
-    """Minimum, mean, maximum and deviation of a path's RTTs in ms, as claimed."""
+    """Return the claimed minimum, mean, maximum and deviation of a path's RTTs in ms."""
     return tuple(audit.number(f"{path}-{statistic}") for statistic in TABLE_1)
 
 
 def _harmonic(audit: Audit, path: str) -> float:
     """
-    Return the harmonic mean of a path's RTTs, in ms: 1 over the mean of 1/RTT, to second order in the deviation.
+    Return the harmonic mean of a path's RTTs in ms: 1 over the mean of 1/RTT, to second order in the deviation.
 
-    The source's deviation is taken as a standard deviation; that of the VPN can be one, and that of the private link
-    changes its mean by a ten-thousandth.
+    The claimed deviations are taken as standard deviations. For the VPN this is possible; for the private link it
+    changes the mean by a ten-thousandth only.
     """
     _, mean, _, deviation = _path(audit, path)
     return mean / (1 + (deviation / mean) ** 2)
@@ -129,7 +128,7 @@ def _table_1(audit: Audit) -> None:
         minimum, mean, maximum, deviation = _path(audit, path)
         is_ordered = minimum <= mean <= maximum
         ordered = " <= ".join(audit.claims[f"{path}-{statistic}"].formatted for statistic in TABLE_1[:3])
-        own = f"Own numbers: that {ordered} {'holds' if is_ordered else 'does not hold'}."
+        own = f"Own numbers: {ordered} {'holds' if is_ordered else 'does not hold'}."
         for statistic in TABLE_1[:3]:
             why = NOT_RERUN if statistic == "mean-rtt" else NOT_SET
             audit.judge(f"{path}-{statistic}", None if is_ordered else False, f"{own} {why}")
@@ -138,13 +137,13 @@ def _table_1(audit: Audit) -> None:
 
 
 def _deviation(minimum: float, mean: float, maximum: float, deviation: float) -> tuple[str, bool]:
-    """What the claimed deviation can be, and whether it is the largest deviation from the mean, as the source says."""
+    """Say what the claimed deviation can be, and whether it is the largest deviation from the mean, as claimed."""
     farthest = max(maximum - mean, mean - minimum)
     bound = sqrt(max((maximum - mean) * (mean - minimum), 0.0))
     return (
-        f"Own numbers: the RTT farthest from the mean is {number(farthest, 1)} ms off, which is the largest deviation. "
-        f"The claimed one can{'' if deviation <= bound else 'not'} be a standard deviation, as ping's mdev is: with "
-        f"this minimum, mean and maximum none exceeds {number(bound, 1)} ms (Bhatia & Davis 2000).",
+        f"Own numbers: the largest deviation of an RTT from the mean is {number(farthest, 1)} ms. The claimed "
+        f"deviation can{'' if deviation <= bound else 'not'} be a standard deviation, like ping's mdev: with this "
+        f"minimum, mean and maximum a standard deviation is at most {number(bound, 1)} ms (Bhatia & Davis 2000).",
         abs(farthest - deviation) <= ROUNDING_MS,
     )
 
@@ -157,14 +156,14 @@ def _jitter(audit: Audit) -> None:
     audit.judge(
         "jitter",
         units <= {"ms²"},
-        "Holds if the jitter that is then given is a variance, in ms². Table 1 gives it in "
-        f"{', '.join(sorted(units))}, and ping prints mdev, a standard deviation: the variances would be {squares}, "
-        f"{number(ratio**2, 0)} times apart where the table shows {number(ratio, 0)} times.",
+        "Holds if Table 1 gives jitter as a variance, in ms². It gives it in "
+        f"{', '.join(sorted(units))}, and ping prints mdev, a standard deviation. The variances would be {squares}, a "
+        f"ratio of {number(ratio**2, 0)} instead of {number(ratio, 0)}.",
     )
 
 
 def _ratio(audit: Audit) -> None:
-    """ "225 % more" and "2.25 times" are two numbers: which one do Table 1 and the packets agree with?"""
+    """Judge whether Table 1 and the packets agree with "225 % more" or with "2.25 times"."""
     more, as_times, of_packets = (audit.number(name) for name in ("more", "times", "packets"))
     literally = 1 + more / 100
     predicted = _harmonic(audit, "vpn") / _harmonic(audit, "private")
@@ -173,19 +172,19 @@ def _ratio(audit: Audit) -> None:
     nearer = min((literally, as_times), key=lambda ratio: abs(ratio - predicted))
     own = (
         f"Own numbers: {more:g} % more is {times(literally)} as much, and {times(as_times)} as much is "
-        f"{more_or_less(as_times)}. About {times(of_packets)} the packets agrees with "
-        f"{' and '.join(map(times, agreeing)) or 'neither'}. Throughput that the window limits ({IN_FLIGHT} requests "
-        f"in flight times batch, over RTT) goes with the mean of 1 / RTT: Table 1 alone predicts {times(predicted)}, "
-        f"nearer to {times(nearer)}."
+        f"{more_or_less(as_times)}. The claimed ratio of packets, about {times(of_packets)}, agrees with "
+        f"{' and '.join(map(times, agreeing)) or 'neither'}. Throughput limited by the window ({IN_FLIGHT} requests in "
+        f"flight times batch, over RTT) is proportional to the mean of 1 / RTT: Table 1 alone predicts "
+        f"{times(predicted)}, nearer to {times(nearer)}."
     )
-    audit.judge("more", nearer == literally, f"Holds if this reading is the nearer one. {own}")
-    audit.judge("times", nearer == as_times, f"Holds if this reading is the nearer one. {own}")
+    audit.judge("more", nearer == literally, f"Holds if this reading is nearer to the prediction. {own}")
+    audit.judge("times", nearer == as_times, f"Holds if this reading is nearer to the prediction. {own}")
     audit.compare(
         "packets",
         as_times,
-        f"Own numbers: if packets go with batches, {times(as_times)} the batches "
-        f"{'rounds' if as_times in agreeing else 'does not round'} to it, {times(literally)} "
-        f"{'rounds' if literally in agreeing else 'does not'}.",
+        f"Own numbers: if packets are proportional to batches, {times(as_times)} "
+        f"{'rounds' if as_times in agreeing else 'does not round'} to the claim, and {times(literally)} "
+        f"{'does' if literally in agreeing else 'does not'}.",
     )
 
 
@@ -195,14 +194,14 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
     private_ms, vpn_ms = (_harmonic(audit, path) for path in ("private", "vpn"))
     own = {
         "background": f"{number(background / private_mbps * 100)} % of the private link's rate.",
-        "kafka-traffic": f"{number(kafka * private_ms / 8000)} MB in flight over the private link; as much in flight "
-        f"over the VPN is {number(kafka * private_ms / vpn_ms, 0)} Mbit/s.",
+        "kafka-traffic": f"{number(kafka * private_ms / 8000)} MB are in flight over the private link; the same "
+        f"bytes in flight over the VPN make {number(kafka * private_ms / vpn_ms, 0)} Mbit/s.",
         "total": f"{number(background)} + {number(kafka)} = {number(background + kafka)}.",
     }
     for claim in TRAFFIC:
         working = f"Own numbers: {own[claim]}"
         if claim in traffic:
-            working += f" Re-run, with background and batches that were set: {traffic[claim]}"
+            working += f" Re-run, where background and batches were set: {traffic[claim]}"
         if claim == "total":
             audit.compare(claim, background + kafka, working)
         elif claim == "background":
@@ -218,10 +217,10 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
     in_packets, on_wire = (total * size / MSS_BYTES for size in (PACKET_BYTES, FRAME_BYTES))
     ratio = audit.number("times")
     below = (
-        "Holds if the total, taken as payload of full packets, is in IP packets below the lower rate: own numbers: "
-        f"{number(in_packets, 0)} Mbit/s, and {number(on_wire, 0)} Mbit/s on an Ethernet, of {number(lower_mbps)}. "
-        f"Over the VPN the total was less: with {times(ratio)} the batches over the private link, "
-        f"{number(background + kafka / ratio, 0)} Mbit/s."
+        "Holds if the total, as payload of full IP packets, is below the lower rate. Own numbers: with headers it is "
+        f"{number(in_packets, 0)} Mbit/s, or {number(on_wire, 0)} Mbit/s on Ethernet, of {number(lower_mbps)}. With "
+        f"the VPN the total was lower: {number(background + kafka / ratio, 0)} Mbit/s, if the private link carried "
+        f"{times(ratio)} the batches."
     )
     audit.judge("below-rate", in_packets < lower_mbps, below)
     audit.judge("circuit-below", in_packets < private_mbps, below)
@@ -231,12 +230,12 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
 def _queues(audit: Audit, share: float) -> None:
     waiting = share**2 / (2 * (1 - share)) if share < 1 else inf
     mean = f"{quantity(share, 'fraction')} of the rate"
-    audit.judge("never-full", None, f"Own numbers: a mean of {mean}; a mean says nothing of moments.")
+    audit.judge("never-full", None, f"Own numbers: a mean of {mean}, which says nothing about single moments.")
     audit.judge(
         "no-queue",
         waiting < 1,
-        f"Holds if fewer than 1 packet would wait. Own numbers: at {mean}, packets of one size that arrive at random "
-        f"find {number(waiting)} others waiting on average (the queue M/D/1, by the Pollaczek-Khinchine formula).",
+        f"Holds if fewer than 1 packet would wait on average. Own numbers: at {mean}, {number(waiting)} packets wait "
+        "if packets of one size arrive at random (M/D/1 queue, Pollaczek-Khinchine formula).",
     )
 
 
@@ -244,14 +243,14 @@ def _thesis(audit: Audit, factorial: Factorial | None) -> None:
     rates = " and ".join(f"{audit.claims[name].formatted} Gbit/s" for name in ("same-rate", "vpn-rate"))
     ratio = _path(audit, "vpn")[1] / _path(audit, "private")[1]
     own = (
-        f"Own numbers: the mean RTTs differ by a factor of {number(ratio)}, and so do other properties of both paths, "
-        f"while rates ({rates}) were never varied: one comparison of two paths cannot tell latency from bandwidth."
+        f"Own numbers: the mean RTTs of the paths differ by a factor of {number(ratio)}, other properties differ too, "
+        f"and rates ({rates}) were not varied. One comparison of two paths cannot separate latency from bandwidth."
     )
     by_rtt = _harmonic(audit, "vpn") / _harmonic(audit, "private")
     left = audit.number("times") / by_rtt
     mean_alone = (
-        f"Own numbers: the RTTs of Table 1, by the mean of 1 / RTT, explain {times(by_rtt)}, which leaves a factor of "
-        f"{number(left)}."
+        f"Own numbers: the RTTs of Table 1, by the mean of 1 / RTT, explain a ratio of {times(by_rtt)}, which leaves "
+        f"a factor of {number(left)}."
     )
     audit.judge("thesis", None, own)
     audit.judge("variations", None, mean_alone)

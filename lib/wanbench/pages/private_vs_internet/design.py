@@ -1,4 +1,4 @@
-"""Plans of Kafka trials: their settings, repeats and order."""
+"""Plan the Kafka trials of this page: two paths compared, and a factorial experiment."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ from wanbench.measure.plan import Trial
 from wanbench.measure.plan.plan import check_keys
 
 PING_INTERVAL_S = 0.1
-OVERLAP_S = 2.0  # Extra time of pings and background beyond the counted period.
+OVERLAP_S = 2.0  # Time by which pings and background outlast the measured seconds
 BACKGROUND_WINDOW_BYTES = 1 << 20
-"""Socket buffer of the background's receiver: large enough not to drop what the link delivers."""
+"""Socket buffer of the background's receiver: large enough not to drop delivered packets."""
 
 BATCH_HEADER_BYTES = 61
 RECORD_HEADER_BYTES, MOST_RECORD_HEADER_BYTES = 9, 12
-"""
-Bytes that Kafka's record batch, version 2, adds to a payload without key: usually, and at most, if a batch waits for
-seconds.
-"""
+"""Bytes that record batch version 2 adds to a payload without key: usually, and at most (a batch waits for seconds)."""
 
 LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 
@@ -32,10 +29,10 @@ LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 @dataclass(frozen=True)
 class Path:
     """
-    A path between two regions, in ping's terms: mean and standard deviation of its round-trip time.
+    A path between two regions, given by the mean and standard deviation of its RTT.
 
-    Each direction has half of the mean and, because both vary independently, the deviation over the root of 2. In
-    `correlation_s` the autocorrelation of the delay falls to 1/e.
+    Each direction has half of the mean. As both vary independently, each has the deviation over the root of 2. The
+    autocorrelation of the delay falls to 1/e in `correlation_s`.
     """
 
     setting: str
@@ -45,7 +42,7 @@ class Path:
 
     def link(self, rate_bps: float | None) -> LinkSettings:
         """
-        The link settings of one direction.
+        Return the link settings of one direction.
 
         >>> Path("private", 62.5, 0.7).link(2e8).jitter_ms.__round__(2)
         0.49
@@ -67,12 +64,12 @@ def two_paths(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    The same load over two paths, interleaved (A B B A ...), with background traffic and pings, at one or more scales.
+    Plan the same load over two paths, interleaved (A B B A ...), with background traffic and pings, at each scale.
 
-    At scale 5, the link's rate, the background and the producers' batches are all a fifth. As the batch size determines
-    the rate of a producer that waits for acknowledgements, all shares of the link stay the same, if batches are equally
-    full. Small batches are not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %), 81,920 hold 81 (99.8
-    %). So records are fitted to the batch, unless `fit_records` is False.
+    At scale 5 the link's rate, the background and the producers' batches are a fifth of the full ones. The batch size
+    determines the rate of a producer that waits for acknowledgements, so all shares of the link stay the same if
+    batches are equally full. Small batches are not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %),
+    81,920 hold 81 (99.8 %). So the record size is fitted to the batch, unless `fit_records` is False.
 
     Parameters
     ----------
@@ -81,18 +78,20 @@ def two_paths(
     rate_bps : float
         Rate of the link at scale 1.
     scales : mapping of float to int
-        Blocks at each scale; scales take turns, block by block.
+        Number of blocks at each scale; blocks of the scales alternate.
     background_share : float
-        Share of the link's rate that the background takes.
+        Rate of the background over that of the link.
     are_real : bool
-        Whether the settings are the names of real paths between the hosts.
+        Whether the hosts have both paths, under the names of the settings; otherwise paths are emulated.
     """
     if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
         raise ParameterError(f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more.")
-    check_number("background_share", background_share, 0, 0.99)  # a full link leaves nothing to compare
+    check_number("background_share", background_share, 0, 0.99)
     check_number("rate_bps", rate_bps, 0, above=True)
     if load.duration_s is None:
-        raise ParameterError("load counts records; allowed: one with duration_s, as pings and background have.")
+        raise ParameterError(
+            "load has no duration_s; allowed: a load with duration_s, as pings and background need one."
+        )
     of = {path.setting: path for path in paths}
     waiting = {scale: designs.interleaved(list(of), blocks, seed=seed) for scale, blocks in scales.items()}
     trials, number = [], 0
@@ -111,7 +110,7 @@ def two_paths(
 
 def filling_record_bytes(batch_bytes: int, record_bytes: int) -> int:
     """
-    A record payload near `record_bytes` of which a whole number nearly fills a batch.
+    Return a record size near `record_bytes` of which a whole number of records nearly fills a batch.
 
     >>> [filling_record_bytes(batch, 1000) for batch in (81_920, 8_192, 4_096, 2_048)]
     [998, 1004, 996, 981]
@@ -136,11 +135,11 @@ def thesis(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    A factorial experiment on link and producer, without background traffic.
+    Plan a factorial experiment on link and producer, without background traffic.
 
-    `factors` has levels of any of delay_ms, jitter_ms, loss and rate_bps of the link, and of the fields of KafkaLoad;
-    the rest of the load is `load`. `replicates`, `fraction` and `seed` are as in `designs.factorial`: a replicate is a
-    block; 0: no trials.
+    `factors` maps delay_ms, jitter_ms, loss or rate_bps of the link, or fields of KafkaLoad, to their levels; `load`
+    has the other fields. `replicates`, `fraction` and `seed` are as in `designs.factorial`. A replicate is a block;
+    with 0 replicates there are no trials.
     """
     check_keys("factors", factors, [*LINK_FACTORS, *(field.name for field in fields(load))])
     if replicates == 0:
@@ -168,5 +167,5 @@ def _trial(load, link, background_share, alongside):
 
 
 def _plain(value):
-    """A design's level in the type that settings use: whole numbers as int."""
+    """Convert a whole float to int, the type that settings use."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

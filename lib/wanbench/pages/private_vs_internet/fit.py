@@ -1,10 +1,10 @@
 """
-Fit log(throughput) on the logarithms of delay, jitter, loss and rate, to see which matters most.
+Fit log throughput on the logarithms of delay, jitter, loss, rate and other factors.
 
-A coefficient is an elasticity: the per cent change of throughput per per cent of the factor. A factor without a
-logarithm (acks; jitter or loss with a level of 0) is a contrast: the ratio of throughput at its high level to that at
-its low one. With interactions both vary over the factor space. The thesis "latency matters more than bandwidth" then
-holds in the part of the space where halving the delay gains more than doubling the rate.
+A coefficient is an elasticity: the per cent change of throughput per per cent change of the factor. A factor without a
+logarithm (acks; jitter or loss with a level of 0) is a contrast: throughput at its high level over throughput at its
+low level. With interactions both vary over the factor space. The thesis "latency matters more than bandwidth" holds in
+the part of this space where halving the delay gains more than doubling the rate.
 """
 
 from __future__ import annotations
@@ -39,22 +39,21 @@ from wanbench.pages.private_vs_internet.result import Factorial
 
 from .gain_map import DOUBLING, GainMap
 
-ALIASED = 1 - 1e-9  # From this correlation on, two effects are equal up to rounding.
-UNRELATED = 1e-6  # Up to this correlation two effects are independent up to rounding.
-LISTED_ORDER = 2  # Effects of up to this many factors get a row.
-SEARCHED_ORDER = 3  # Effects of up to this many factors are searched for aliases; higher orders are assumed negligible.
+ALIASED = 1 - 1e-9  # Correlation from which two effects count as equal
+UNRELATED = 1e-6  # Correlation up to which two effects count as independent
+LISTED_ORDER = 2  # Effects of up to this many factors have a row
+SEARCHED_ORDER = 3  # Effects of up to this many factors can be aliases; higher orders are assumed negligible
 
 
 def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     """
-    One row per main effect and two-factor interaction, with the effects it is confounded with.
+    List the effects with which each main effect and two-factor interaction is confounded, one row per effect.
 
-    Computed from the runs themselves, so missing ones count. `aliased_with` lists fully confounded effects, with a
-    minus for opposite sign; `mixed_with` partly correlated terms, with the correlation. Both are "" for a clear effect.
+    `aliased_with` lists fully confounded effects, with a minus for opposite sign, and `mixed_with` partly correlated
+    effects with the correlation; both may be "". They are computed from the runs that exist, not from the design.
 
-    runs: A row per run.
-    factors: Columns of `runs`. The smallest and the largest level (in sorted order) are coded -1 and 1, levels between
-        them evenly by rank.
+    runs: One row per run.
+    factors: Columns of `runs`. Levels are coded by rank, evenly from -1 to 1.
 
     >>> from wanbench.designs import factorial
     >>> half = factorial({name: [0, 1] for name in "abc"}, fraction={"c": "ab"}, replicates=1)
@@ -87,14 +86,14 @@ def _alias_code(values: pd.Series) -> np.ndarray:
 
 METHOD = (
     "least squares of log throughput on centred log factors and contrasts, one value per run; the wider of two "
-    f"intervals: from pooled scatter, and from the {NAME}, here {{}}"
+    f"intervals, from pooled scatter and from the {NAME}, here {{}}"
 )
 ASSUMPTION = (
-    "Runs are independent and in random order, the link delivered what was requested, and the response "
-    "is log-linear between the levels"
+    "Runs are independent and in random order, the link had the requested settings, and the response is log-linear "
+    "between the levels"
 )
-LACK_P = 0.01  # Stricter than the intervals' level, because every experiment is tested.
-FEW_DEGREES = 5  # With fewer degrees of freedom an interval is more than 30 % wider than with many.
+LACK_P = 0.01  # p-value below which the model does not fit; small, because every experiment is tested
+FEW_DEGREES = 5  # With fewer degrees of freedom an interval is more than 30 % wider than with many
 
 
 def fit_factorial(
@@ -112,17 +111,16 @@ def fit_factorial(
     """
     Fit a factorial experiment.
 
-    observations: One row per run, with the response (such as throughput_bps or batches_per_s) and the factors. Rows
-        that lack one of these or have no positive response are left out and counted.
-    factors: Columns: positive numbers, whose logarithm is taken, or two levels (see `contrasts`).
-    interactions: Which products of factors to fit: all pairs, or those named.
-    contrasts: Factors whose two levels are compared, high over low, instead of taking their logarithm. Columns of text
-        always are contrasts.
-    block: Column of blocks, such as the replicate, which get separate levels.
-    delay, rate: The factors that the thesis compares; without either in `factors` there is no thesis.
+    observations: One row per run, with the response (such as batches_per_s) and the factors. Rows that lack a factor or
+        a positive response are left out and counted.
+    factors: Columns of positive numbers, whose logarithm is taken, or of two levels (see `contrasts`).
+    interactions: Products of factors to fit, or "all" pairs.
+    contrasts: Factors whose two levels are compared, high over low. Columns of text are always contrasts.
+    block: Column of blocks, such as the replicate; each block gets its own level of the response.
+    delay, rate: The factors that the thesis compares; there is no thesis without both in `factors`.
 
-    Raises ParameterError for missing columns, a factor that does not vary or is not positive, fewer runs than
-        coefficients + 2, or effects that the runs cannot separate.
+    Raises ParameterError: a column is missing, a factor does not vary or is not positive, there are fewer than two runs
+        more than coefficients, or the runs cannot separate the effects.
     """
     level = check_level(level)
     names = list(check_kind("factors", factors, Iterable))
@@ -152,13 +150,13 @@ def fit_factorial(
     measured = grid = pd.DataFrame(columns=[*names, "gain", "low", "high", "verdict"])
     if {delay, rate} <= {*elasticities}:
         gain = -sums.unit(1 + names.index(delay)) - sums.unit(1 + names.index(rate))
-        claim = f"halving {word(delay)} multiplies {word(response)} by {{}} what doubling {word(rate)} does"
-        claim = f"On average between the levels {claim}"
+        claim = f"the gain from halving {word(delay)} is {{}} the gain from doubling {word(rate)}, in {word(response)}"
+        claim = f"On average between the levels, {claim}"
         thesis = sums.estimate(gain, "halved delay over doubled rate", claim, _doubled, "times")
         covariances = (robust.covariance, pooled)
         gain_map = GainMap(factors, terms, delay, rate, fit.params, covariances, freedom, level)
         measured, grid = runs[names].drop_duplicates().sort_values(names), gain_map.grid(runs)
-        gain_map.hold_together_at(pd.concat([measured, grid], ignore_index=True))
+        gain_map.make_simultaneous(pd.concat([measured, grid], ignore_index=True))
         measured, grid = gain_map.gains(measured), gain_map.gains(grid)
     interactions = _interactions(sums, terms, factors, response)
     runs = runs.assign(fitted=np.exp(fit.fittedvalues), residual=fit.resid)
@@ -170,10 +168,10 @@ def fit_factorial(
 @dataclass(frozen=True)
 class _Combinations:
     """
-    Linear combinations of the coefficients, and what their estimates share.
+    Estimates of linear combinations of the coefficients.
 
-    From few runs, each measured once, the robust variance may be small by chance, so no interval is narrower than that
-    of the scatter pooled over all runs.
+    With few runs the robust variance may be small by chance, so no interval is narrower than the one from the scatter
+    pooled over all runs.
     """
 
     params: np.ndarray
@@ -186,11 +184,11 @@ class _Combinations:
     cautions: tuple[str, ...]
 
     def unit(self, at: int) -> np.ndarray:
-        """Return the combination that is one coefficient."""
+        """Return the combination that selects coefficient number `at`."""
         return (np.arange(len(self.params)) == at).astype(float)
 
     def estimate(self, combination: np.ndarray, quantity: str, claim: str, change: Callable = float, unit: str = ""):
-        """Return the estimate of a combination, with `change` applied to it and to both ends of its interval."""
+        """Estimate a combination; `change` transforms the value and both ends of its interval."""
         freedom = self.robust.freedom(combination)
         value = float(combination @ self.params)
         half = max(
@@ -214,7 +212,7 @@ def _main_effects(sums: _Combinations, factors: Sequence[Factor], response: str)
         factor_word, response_word = word(name), word(response)
         if factor.is_contrast:
             low, high = factor.labels
-            claim = f"With {factor_word} {high}, {response_word} is {{}} that with {factor_word} {low}"
+            claim = f"With {factor_word} {high}, {response_word} is {{}} the value with {factor_word} {low}"
             effects[name] = sums.estimate(unit, factor.step, claim, exp, "times")
             continue
         between = f"On average between its levels, {factor.span},"
@@ -241,7 +239,8 @@ def _interactions(
                 levels = f"{word(steps[0].name)} {' to '.join(steps[0].labels)}"
                 claim = f"The elasticity of {response} to {word(logs[0].name)} changes by {{}} from {levels}"
             case 0, 2:
-                claim = f"The ratio of {response} at {steps[0].step} is, at {steps[1].step}, {{}} as great"
+                low, high = (f"{word(steps[1].name)} {label}" for label in steps[1].labels)
+                claim = f"The ratio of {response} for {steps[0].step} is {{}} as large with {high} as with {low}"
                 change, unit = exp, "times"
             case _:
                 claim = f"The {quantity} (log {response} per e-fold or step of each) is {{}}"
@@ -253,18 +252,18 @@ def _check_design(design: np.ndarray, terms: Sequence[tuple[str, ...]], aliases:
     n_runs, n_coefficients = design.shape
     if n_runs < n_coefficients + 2:
         given = f"{count(n_runs, 'run')} for {n_coefficients} coefficients"
-        raise ParameterError(f"{given}; it takes 2 more runs than coefficients")
+        raise ParameterError(f"{given}; allowed: at least 2 runs more than coefficients")
     if np.linalg.matrix_rank(design) == n_coefficients:
         return
     fitted = {":".join(term) for term in terms}
-    alike = aliases[(aliases.aliased_with != "") & aliases.effect.isin(fitted)].head(3)
-    listed = "; ".join(f"{row.effect} = {row.aliased_with}" for row in alike.itertuples())
+    equal = aliases[(aliases.aliased_with != "") & aliases.effect.isin(fitted)].head(3)
+    listed = "; ".join(f"{row.effect} = {row.aliased_with}" for row in equal.itertuples())
     listed = f": {listed}" if listed else ""
     raise ParameterError(f"the runs cannot separate these effects{listed}; drop an interaction, or add combinations")
 
 
 def _squares(codes: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Squares of the codes of factors with three levels or more."""
+    """Return the squared codes of the factors with three levels or more."""
     squares = [code**2 for code in codes.values() if len(np.unique(code)) > 2]
     return np.column_stack(squares) if squares else np.empty((len(next(iter(codes.values()))), 0))
 
@@ -276,15 +275,14 @@ def _cautions(left_out: pd.DataFrame, lack_p: float, against: str, freedom: int,
     if isfinite(lack_p) and lack_p < LACK_P:
         p = number(lack_p) if lack_p >= 0.001 else "below 0.001"
         cautions.append(
-            f"the model does not fit (lack of fit, tested against {against}, p = {p}): the "
-            "response is not log-linear between the levels, or interactions are missing, so an "
-            "elasticity is an average over a curve"
+            f"the model does not fit (lack of fit, tested against {against}, p = {p}): the response is not log-linear "
+            "between the levels, or interactions are missing, so an elasticity is an average over a curve"
         )
     elif against != REPLICATES:
-        result = f"none was (p = {number(lack_p)})" if isfinite(lack_p) else "there are too few runs for that"
-        cautions.append(f"without replicates the fit is hardly tested: only joint curvature can be found, and {result}")
+        result = f"there is none (p = {number(lack_p)})" if isfinite(lack_p) else "there are too few runs to test it"
+        cautions.append(f"without replicates only curvature of several factors together can be detected: {result}")
     elif not isfinite(lack_p):
-        cautions.append("whether the model fits is not tested: it is saturated, or fits without residuals")
+        cautions.append("the fit of the model is not tested: the model is saturated, or leaves no residuals")
     mixed = aliases[(aliases.aliased_with != "") & ~aliases.effect.str.contains(":")]
     if len(mixed):
         pairs = [(effect_words(row.effect), effect_words(row.aliased_with)) for row in mixed.head(3).itertuples()]

@@ -1,6 +1,4 @@
-"""
-The part of the factor space in which halving the delay gains more than doubling the rate, with simultaneous intervals.
-"""
+"""Map where in the factor space halving the delay gains more than doubling the rate, with simultaneous intervals."""
 
 from __future__ import annotations
 
@@ -16,22 +14,21 @@ from wanbench.methods.factorial.inference import DRAWS, critical
 from wanbench.methods.factorial.terms import UNITS, Factor, coded, slopes, word
 
 DOUBLING = 2.0
-GRID_STEPS = 7  # Steps along delay and along rate: a map of 49 points per panel shows where the verdict changes.
+GRID_STEPS = 7  # Grid points along delay and along rate: 49 per panel
 VERDICTS = ("holds", "fails", "undecided")
 METHOD = (
-    "the greater of robust and pooled standard errors; "
-    f"largest |t| over a grid of the whole space, by {DRAWS:,} draws (Hothorn, Bretz & Westfall 2008), no more than "
-    "Scheffé's (1953)"
+    "simultaneous intervals from the larger of robust and pooled standard errors; critical value: the largest |t| over "
+    f"a grid of the whole space in {DRAWS:,} draws (Hothorn, Bretz & Westfall 2008), at most Scheffé's (1953)"
 )
 
 
 class GainMap:
     """
-    The gain at any points, with one simultaneous critical value.
+    The gain from halving the delay over the gain from doubling the rate, at any points of the factor space.
 
-    At each point the larger of two standard errors counts: robust and pooled (`covariances`). From few runs, the
-    robust one alone is too small somewhere, so the intervals would not be simultaneous; the pooled one alone
-    is wrong if scatter varies between runs (simulated: data/validity/trials.csv).
+    Each point uses the larger of the robust and the pooled standard error (from `covariances`). With few runs the
+    robust error alone is too small at some point, so the intervals would not be simultaneous; the pooled error alone is
+    wrong if scatter varies between runs (simulated: data/validity/trials.csv).
     """
 
     def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covariances, freedom, level):
@@ -40,7 +37,7 @@ class GainMap:
         self.critical_value = inf
 
     def grid(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Log-spaced steps along delay and rate, at each combination of the other factors' levels."""
+        """Return log-spaced points along delay and rate, at each combination of the other factors' levels."""
         axes = {}
         for factor in self.factors:
             values = runs[factor.name]
@@ -50,15 +47,15 @@ class GainMap:
                 axes[factor.name] = factor.levels or np.sort(values.unique())
         return pd.DataFrame(list(product(*axes.values())), columns=list(axes))
 
-    def hold_together_at(self, points: pd.DataFrame) -> None:
-        """Set the critical value that makes the intervals at all these points simultaneous."""
+    def make_simultaneous(self, points: pd.DataFrame) -> None:
+        """Set the critical value that makes the intervals at all `points` simultaneous."""
         weights = self._weights(points)[2]
         self.critical_value = max(
             critical(weights, covariance, self.freedom, self.level) for covariance in self.covariances
         )
 
     def gains(self, points: pd.DataFrame) -> pd.DataFrame:
-        """Return the points with elasticities, gain, its interval, and the verdict."""
+        """Return `points` with the elasticities, the gain with its interval, and the verdict."""
         along_delay, along_rate, weights = self._weights(points)
         value = weights @ self.params
         variance = np.max(
@@ -72,7 +69,7 @@ class GainMap:
         return points.reset_index(drop=True).assign(**slopes, **gains, verdict=verdict)
 
     def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the coefficients' weights in both elasticities, and in the log2 gain (minus their sum)."""
+        """Return the weights of the coefficients in the elasticities of delay and rate, and in the log2 gain."""
         codes = coded(self.factors, points)
         along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
         return (*along, -along[0] - along[1])
@@ -80,8 +77,9 @@ class GainMap:
 
 def verdict_shares(grid: pd.DataFrame, by: Sequence[str], delay: str, rate: str) -> pd.DataFrame:
     """
-    Per combination of the factors in `by`: the share of the grid with each verdict, the smallest and the largest gain,
-    and `fails_where`, the span of delay and rate within which the thesis fails.
+    Return the share of the grid with each verdict, per combination of the factors in `by`.
+
+    `fails_where` is the span of delay and rate within which the thesis fails, as text.
     """
     rows = []
     for key, part in grid.groupby(list(by)) if by else [((), grid)]:
@@ -89,7 +87,6 @@ def verdict_shares(grid: pd.DataFrame, by: Sequence[str], delay: str, rate: str)
         rows.append(
             dict(zip(by, key, strict=True))
             | {name: float((part.verdict == name).mean()) for name in VERDICTS}
-            | {"smallest_gain": part.gain.min(), "largest_gain": part.gain.max()}
             | {"fails_where": ", ".join(_span(failing[name]) for name in (delay, rate) if len(failing))}
         )
     return pd.DataFrame(rows)

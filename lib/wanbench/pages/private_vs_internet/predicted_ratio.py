@@ -1,4 +1,4 @@
-"""The ratio of two links that the limits of their trials predict from settings and pings, and the measured ratio."""
+"""Compare the ratio of two links that the limits of their trials predict with the measured ratio."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class PredictedRatio(Result):
     """
     The predicted and the measured ratio of link b to link a.
 
-    predicted, measured, measured_over_predicted: The ratio by the limits, the ratio by the trials, and the second over
-        the first.
+    predicted: Ratio of the lowest limits of the trials.
+    measured: Ratio of the measured rates.
     limits: Per link, the number of trials that each limit bounds.
-    names: The links.
+    names: Names of the links.
     """
 
     predicted: Estimate
@@ -43,14 +43,13 @@ class PredictedRatio(Result):
             for name, counts in self.limits.items()
         )
         off, measured = self.measured_over_predicted, self.measured
-        verdict = "which differs from it" if off.low > 1 or off.high < 1 else "so no difference is shown"
-        verdict = verdict if isfinite(off.low) else "and whether that is chance is unknown"
+        verdict = "a significant difference" if off.low > 1 or off.high < 1 else "no significant difference"
+        verdict = verdict if isfinite(off.low) else "from too few trials for an interval"
         return (
-            f"From settings and pings the limits predict {self.predicted.formatted} as many batches per second over "
-            f"{self.names[1]} as over {self.names[0]}; measured are {measured.formatted} "
-            f"({percent(measured.level)} interval {measured.formatted_interval or 'none'}; geometric mean of "
-            f"{measured.basis}). That is {off.formatted} the prediction (interval "
-            f"{off.formatted_interval or 'none'}), {verdict} (limited: {by})."
+            f"Settings and pings predict {self.predicted.formatted} as many batches per second over {self.names[1]} as "
+            f"over {self.names[0]}. The measured ratio is {measured.formatted} ({percent(measured.level)} interval "
+            f"{measured.formatted_interval or 'none'}; geometric mean of {measured.basis}), which is {off.formatted} "
+            f"the prediction (interval {off.formatted_interval or 'none'}): {verdict}. Limited: {by}."
         )
 
 
@@ -58,9 +57,8 @@ def predicted_ratio(limits: Limits, settings: Sequence[str] = SETTINGS) -> Predi
     """
     Predict the ratio of two links from the lowest limit of each trial, and compare it with the measured ratio.
 
-    settings: As in `compare_links`.
-
-    Raises ParameterError: no measured trial has a setting, or a trial matches both patterns.
+    `settings` are as in `compare_links`. Raises ParameterError: no measured trial has one of the settings, or a trial
+    matches both patterns.
     """
     trials, names = link_trials(limits.source, settings, "batches_per_s")
     columns = ["run_id", "test_id", *LABELS, "limit"]

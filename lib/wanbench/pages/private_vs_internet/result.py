@@ -1,8 +1,7 @@
-"""A fitted factorial experiment, and its verdict on the thesis."""
+"""The result of a factorial experiment, and its verdict on the thesis."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, log2
@@ -12,7 +11,6 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import estimate_points, interval_points, reference_line
@@ -42,22 +40,20 @@ class Factorial(Result):
     """
     The fitted experiment.
 
-    elasticities: Factor to Estimate: the elasticity of the response, averaged over the levels of this and the other
-        factors.
-    interactions: (factor, factor, ...) to Estimate: the change in the elasticity of one factor per e-fold of the other,
-        or between the levels of a contrast.
-    doublings: Factor to Estimate: the ratio of the response when the factor is doubled, on the same average.
-    effects: Two-level factor to Estimate: the ratio of the response at its high level to that at its low one.
-    thesis: The gain from halving `delay` over the gain from doubling `rate` (above 1: delay matters more), on the same
-        average. A gain is the ratio of the response after to before.
-    combinations: Per combination of levels that was measured: the factors, elasticity of delay and of rate, `gain`
-        (from halving the delay over that from doubling the rate) with `low`, `high`, and `verdict`: "holds", "fails" or
+    elasticities: By factor: the elasticity of the response, averaged over the levels of all factors.
+    interactions: By tuple of factors: the change in the elasticity of one factor per e-fold of the other, or between
+        the levels of a contrast.
+    doublings: By factor: the factor by which doubling it multiplies the response, on the same average.
+    effects: By two-level factor: the ratio of the response at its high level to the response at its low level.
+    thesis: The gain from halving `delay` over the gain from doubling `rate`, on the same average (above 1: delay
+        matters more). A gain is the factor by which the response grows.
+    combinations: Per measured combination of levels: the factors, the elasticities of delay and rate, `gain` (from
+        halving the delay over that from doubling the rate) with `low` and `high`, and `verdict`: "holds", "fails" or
         "undecided". The intervals are simultaneous over all combinations and all of `grid`.
-    grid: The same on a grid: steps along delay and rate, at each combination of the other factors' levels, measured or
-        not.
-    aliases: Per effect, the effects that it is confounded with (`alias_table`).
-    lack_of_fit_p: p-value of the test that the model fits (`lack_of_fit`): against replicates, or without
-        replicates against curvature; NaN if too few runs are left for a test.
+    grid: The same columns on a grid of delay and rate, at each combination of the other factors' levels.
+    aliases: The effects with which each effect is confounded (`fit.alias_table`).
+    lack_of_fit_p: p-value of the test that the model fits, against replicates or, without replicates, against
+        curvature; NaN if there are too few runs for a test.
     runs: One row per run: the factors, `response`, `block`, `fitted`, `residual` (of the natural logarithm).
     """
 
@@ -86,7 +82,7 @@ class Factorial(Result):
 
     @property
     def factors(self) -> list[str]:
-        """The factors, in their order."""
+        """All factors, in the order of the design."""
         return [name for name in self.runs.columns if name in self.doublings or name in self.effects]
 
     @property
@@ -105,55 +101,47 @@ class Factorial(Result):
         if self.thesis is None or not two:
             return super().cautions
         levels = f"two levels of {' and of '.join(map(word, two))} cannot show curvature"
-        return (*super().cautions, f"{levels}, so if a limit lies between them, gains are averages")
+        return (*super().cautions, f"{levels}: if a limit lies between them, gains are averages")
 
-    def alias_table(self) -> pd.DataFrame:
-        """Return the confounded effects; no rows if there are none."""
-        alone = (self.aliases.aliased_with == "") & (self.aliases.mixed_with == "")
-        return self.aliases[~alone].reset_index(drop=True)
-
-    def verdict_shares(self, by: Sequence[str] | None = None) -> pd.DataFrame:
+    def verdict_shares(self) -> pd.DataFrame:
         """
-        Per combination of the factors in `by`: the share of the space (log-spaced) with each verdict, the smallest and
-        largest gain, and the span in which the thesis fails.
+        Return the share of the factor space (on log scales) with each verdict, and the span where the thesis fails.
 
-        `by` is by default all factors but delay and rate, jitter_ms and loss.
+        There is one row per combination of levels of the factors other than delay, rate, jitter_ms and loss.
         """
-        by = [name for name in self.others if name not in PATH] if by is None else list(by)
+        by = [name for name in self.others if name not in PATH]
         return verdict_shares(self.grid, by, self.delay, self.rate)
 
-    def map(self, **levels):
+    def map(self) -> go.Figure:
         """
-        A map over delay and rate of the gain of halved delay over doubled rate, one panel per combination of the
-        others.
+        Draw the gain of halved delay over doubled rate against delay and rate.
 
-        `levels` selects levels, such as `loss=0.0`. By default jitter_ms and loss are at their lowest level, and the
-        others at all their levels.
+        There is one panel per combination of the other factors' levels; jitter_ms and loss are at their lowest level.
         """
-        return _gain_map(self, levels)
+        return _gain_map(self)
 
     def verdict(self) -> str:
-        """Where the thesis holds and where it fails, in a sentence; "" without a thesis."""
+        """Say for how many combinations of levels the thesis holds and fails; "" without a thesis."""
         if self.thesis is None:
             return ""
         counts = self.combinations.verdict.value_counts()
         holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
         total = count(len(self.combinations), "combination")
         more = f"alving {word(self.delay)} gains more than doubling {word(self.rate)}"
-        together = f"({percent(self.thesis.level)} for all together)"
+        together = f"({percent(self.thesis.level)} intervals, simultaneous)"
         if not holds and not fails:
             return f"Whether h{more} is undecided in all {total} of levels {together}."
-        return f"H{more} in {holds} of {total} of levels, less in {fails}; {undecided} are undecided {together}."
+        return f"H{more} in {holds} of {total} of levels and less in {fails}; {undecided} are undecided {together}."
 
     def shares_sentence(self) -> str:
-        """Return the shares of the factor space with each verdict, in a sentence; "" without a thesis."""
+        """Say for which share of the factor space the thesis holds and fails; "" without a thesis."""
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
-        return f"Of the space between the levels it is more in {holds}, less in {fails}, undecided in {undecided}."
+        return f"Over the space between the levels it gains more in {holds}, less in {fails}; {undecided} is undecided."
 
     def failing_sentence(self) -> str:
-        """Where in the factor space the thesis fails, in a sentence; "" without a thesis, or if nowhere."""
+        """Say where in the factor space the thesis fails; "" if nowhere, or without a thesis."""
         if self.thesis is None:
             return ""
         shares = self.verdict_shares()
@@ -165,10 +153,10 @@ class Factorial(Result):
             for row in failing.itertuples()
         ]
         more = f"; and {len(where) - MAX_LISTED} more" if len(where) > MAX_LISTED else ""
-        return f"It is less with {'; '.join(where[:MAX_LISTED])}{more}." if where else ""
+        return f"It gains less with {'; '.join(where[:MAX_LISTED])}{more}." if where else ""
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """Return the finding on the thesis; its number is the share of the space where it holds."""
+        """Make the finding on the thesis; its number is the share of the space where the thesis holds."""
         sentence = " ".join([self.verdict(), self.shares_sentence()]).strip()
         share = {"estimate": float((self.grid.verdict == "holds").mean()), "low": None, "high": None}
         about = {"sentence": sentence, "unit": "fraction", "n": len(self.runs), "method": METHOD}
@@ -189,7 +177,9 @@ class Factorial(Result):
         axis = _ratio_axis([end for one in estimates for end in (one.low, one.high)])
         figure.update_xaxes(title=f"multiplies {theme.plain(word(self.response))} by (log axis)", **axis, **where)
         level = percent(estimates[0].level)
-        right = f" Right: one point per combination of levels; bars: {level} for all together." if has_thesis else ""
+        right = (
+            f" Right: one point per combination of levels; bars: simultaneous {level} intervals." if has_thesis else ""
+        )
         if has_thesis:
             _add_thesis(figure, self)
         reference_line(figure, x=1)
@@ -207,7 +197,7 @@ class Factorial(Result):
 
 
 def _levels(levels) -> str:
-    """Levels by factor, as text."""
+    """Format pairs of factor and level."""
     return ", ".join(f"{word(name)} {level_label(name, level)}" for name, level in levels)
 
 
@@ -235,7 +225,7 @@ def _add_thesis(figure: go.Figure, fit: Factorial) -> None:
 
 
 def _ratio_axis(values) -> dict:
-    """A logarithmic axis of ratios that holds 1, with ticks at powers of 2."""
+    """Return a logarithmic axis for ratios that includes 1, with ticks at powers of 2."""
     logs = [0.0, *(log2(value) for value in values if np.isfinite(value) and value > 0)]
     low, high = int(np.floor(min(logs))), int(np.ceil(max(logs)))
     ticks = [2.0**power for power in range(low, high + 1, max(1, (high - low) // MAX_TICKS))]
@@ -243,21 +233,19 @@ def _ratio_axis(values) -> dict:
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:.3g}" for tick in ticks], "range": ends}
 
 
-def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None) -> go.Figure:
+def _gain_map(fit: Factorial) -> go.Figure:
     """
-    The gain over delay and rate, a panel per combination of the other factors' levels; crosses at undecided points.
+    Draw the gain against delay and rate, one panel per combination of the other factors' levels.
     """
     if fit.thesis is None:
         raise ParameterError(f"{fit.delay} and {fit.rate} are not both factors with a logarithm; no map")
-    grid, fixed = fit.grid, dict(levels or {})
-    fixed = {name: grid[name].min() for name in fit.others if name in PATH} | fixed
+    grid, fixed = fit.grid, {name: fit.grid[name].min() for name in fit.others if name in PATH}
     for name, level in fixed.items():
-        check_choice("factor", name, fit.others)
-        grid = grid[grid[name] == check_choice(name, level, grid[name].unique().tolist())]
+        grid = grid[grid[name] == level]
     free = [name for name in fit.others if name not in fixed]
     panels = list(product(*(sorted(grid[name].unique()) for name in free)))
     if len(panels) > MAX_PANELS:
-        raise ParameterError(f"{len(panels)} panels, more than {MAX_PANELS}; give levels of some of {', '.join(free)}")
+        raise ParameterError(f"the map would have {len(panels)} panels; allowed: at most {MAX_PANELS}")
     columns = min(PANEL_COLUMNS, len(panels))
     rows = ceil(len(panels) / columns)
     titles = [theme.plain(_levels(zip(free, panel, strict=True))) for panel in panels]
@@ -279,7 +267,7 @@ def _gain_map(fit: Factorial, levels: Mapping[str, object] | None = None) -> go.
         name="thesis-map",
         title="Halved delay over doubled rate: which gains more?",
         subtitle="Blue, above 1: latency matters more; orange: bandwidth. Crosses: undecided at "
-        f"{percent(fit.thesis.level)} for the whole space together.{f' At {shown}.' if shown else ''}",
+        f"{percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
         caption=fit.shares_sentence(),
         table=grid,

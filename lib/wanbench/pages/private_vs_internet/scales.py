@@ -1,12 +1,11 @@
 """
-Compare two links at several link rates: does scaling the link down change the result?
+Compare two links at several link rates, to see whether scaling the link down changes the result.
 
-Ratios that agree at all measured scales suggest, but do not prove, the same at others.
+Equal ratios at all measured scales suggest, but do not prove, the same ratio at other scales.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan, sqrt
 
@@ -15,12 +14,11 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from wanbench.checks import check_level
-from wanbench.errors import ParameterError
+from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, percent, quantity
 from wanbench.methods.lab.utilisation import AT_CAPACITY
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate, welch_half_width
 from wanbench.methods.trials.rates import MEASURED, TrialRates
@@ -30,25 +28,24 @@ from .two_links import SETTINGS, TwoLinks, compare_links
 METHOD = "difference of mean log ratios of pairs between two scales, {} with the pair as the unit"
 WELCH = "t by Welch (1947)"
 POOLED = "t with the pooled variance of both scales"
-# With fewer pairs at a scale the variances are pooled: Welch's few degrees of freedom would make the interval useless.
+# Minimum number of pairs per scale for Welch's interval; with fewer, its few degrees of freedom make it useless
 MIN_PAIRS = 4
 ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
-ALIKE = "; they scatter alike at both scales"
-# Up to this difference in fill, as a share of batch.size, Kafka's share of the link counts as equal.
+EQUAL_SCATTER = "; they scatter equally at both scales"
+# Difference in the fill of batches, as a share of batch.size, up to which Kafka's share of the link counts as equal
 FILL_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True, repr=False)
 class Scales(Result):
     """
-    Two links at several scales.
+    Two links compared at several scales.
 
-    comparisons: Rate of the link in bit/s to the comparison at that rate, the highest rate first.
-    changes: Rate to Estimate: the ratio at that rate over the ratio at the highest rate; empty if there is only one
-        rate.
+    comparisons: The comparison at each link rate in bit/s, the highest rate first.
+    changes: The ratio at each lower rate over the ratio at the highest rate.
     utilisation: Per `rate_bps` and `link`: `n_trials`, `mean_utilisation` and `max_utilisation` of trials (towards the
-        brokers, headers and background included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 %
-        of the rate, or a queue dropped a packet.
+        brokers, with headers and background), `queue_dropped_packets`, and `at_capacity`: whether a trial used 95 % of
+        the rate, or a queue dropped a packet.
     """
 
     comparisons: dict[float, TwoLinks]
@@ -74,10 +71,8 @@ class Scales(Result):
 
     @property
     def verdict(self) -> str:
-        """Whether the ratio depends on the scale, in a sentence."""
+        """Say whether the ratio depends on the scale."""
         first = label(next(iter(self.comparisons)))
-        if not self.changes:
-            return f"Both links were measured at {first} only: the effect of scaling is unknown."
         listed = []
         for rate, change in self.changes.items():
             if not isfinite(change.low):
@@ -93,7 +88,7 @@ class Scales(Result):
 
     @property
     def capacity_sentence(self) -> str:
-        """At which scales links were at capacity."""
+        """Say at which scales links were at capacity."""
         known = self.utilisation.dropna(subset="max_utilisation")
         if known.empty:
             return "Link utilisation was not measured."
@@ -150,39 +145,34 @@ class Scales(Result):
 
 
 def label(rate_bps: float) -> str:
-    """Return the label of a scale."""
+    """Format the rate of a scale."""
     return quantity(rate_bps, "bit/s")
 
 
-def compare_scales(
-    rates: TrialRates, settings: Sequence[str] = SETTINGS, *, level: float = 0.95, seed: int = 0
-) -> Scales:
+def compare_scales(rates: TrialRates, *, seed: int = 0) -> Scales:
     """
-    Compare two links at each link rate, and the ratios with each other.
+    Compare two links at each link rate, and the ratios at these rates with each other.
 
-    rates, settings: As in `compare_links`.
-
-    Raises ParameterError: both links were measured at no common rate.
+    Raises MissingDataError: fewer than two rates have trials of both links.
     """
-    level = check_level(level)
     links = {}
     for rate in sorted(rates.rates.rate_bps.dropna().unique(), reverse=True):
         own = rates.at(rate_bps=rate)
         try:
-            links[float(rate)] = compare_links(own, settings, level=level, seed=seed)
+            links[float(rate)] = compare_links(own, seed=seed)
         except ParameterError:
-            # One link alone at this rate cannot be compared; with both, the error has another cause.
-            if own.of(*settings).rates.setting.nunique() > 1:
+            # A rate at which only one link was measured is skipped; with both links, the error has another cause.
+            if own.of(*SETTINGS).rates.setting.nunique() > 1:
                 raise
-    if not links:
-        raise ParameterError("both links were measured at no rate_bps in common")
+    if len(links) < 2:
+        raise MissingDataError("both links were measured at fewer than two rates, so the effect of scaling is unknown.")
     first, *rest = links
-    changes = {rate: _change(links, rate, first, level) for rate in rest}
+    changes = {rate: _change(links, rate, first) for rate in rest}
     return Scales(links, changes, _utilisation(links))
 
 
-def _change(links: dict[float, TwoLinks], rate: float, first: float, level: float) -> Estimate:
-    """Return the ratio of the ratios at two rates, from the pairs at each."""
+def _change(links: dict[float, TwoLinks], rate: float, first: float) -> Estimate:
+    """Estimate the ratio at `rate` over the ratio at `first`, from the pairs at each."""
     here, there = label(rate), label(first)
     both, notes = (links[rate], links[first]), ()
     fills = [_fill(one) for one in both]
@@ -196,25 +186,25 @@ def _change(links: dict[float, TwoLinks], rate: float, first: float, level: floa
     method, assumption = WELCH, ASSUMPTION
     if min(sizes) > 1:
         log = float(logs[0].mean() - logs[1].mean())
-        half = welch_half_width(logs, level)
+        half = welch_half_width(logs, LEVEL)
         if min(sizes) < MIN_PAIRS:
-            method, assumption = POOLED, ASSUMPTION + ALIKE
+            method, assumption = POOLED, ASSUMPTION + EQUAL_SCATTER
             pooled = sum((n - 1) * own.var(ddof=1) for n, own in zip(sizes, logs, strict=True)) / (sum(sizes) - 2)
-            half = t_quantile(level, sum(sizes) - 2) * sqrt(sum(pooled / n for n in sizes))
+            half = t_quantile(LEVEL, sum(sizes) - 2) * sqrt(sum(pooled / n for n in sizes))
     else:
         log = float(np.log(both[0].ratio.estimate / both[1].ratio.estimate))
-        notes += ("no interval of the change: a scale with fewer than two pairs",)
+        notes += ("no interval of the change: a scale has fewer than two pairs",)
     names = {
         "quantity": f"ratio at {here} over ratio at {there}",
         "claim": f"The ratio at {here} is {{}} that at {there}",
     }
     about = {"n": sum(sizes), "basis": f"{count(sizes[0], 'pair')} against {sizes[1]}", "warnings": notes}
     method = METHOD.format(method)
-    return ratio_estimate(log, half, **names, method=method, assumption=assumption, level=level, **about)
+    return ratio_estimate(log, half, **names, method=method, assumption=assumption, level=LEVEL, **about)
 
 
 def _fill(links: TwoLinks) -> float:
-    """Mean size of a batch in the log over batch.size; NaN where either is not known."""
+    """Return the mean size of a batch in the log over batch.size; NaN if unknown."""
     return float((links.trials.batch_log_bytes / links.trials.batch_bytes.astype("float64")).mean())
 
 

@@ -1,4 +1,4 @@
-"""Where the thesis holds according to measurement, and where according to computed limits."""
+"""Compare where the thesis holds by measurement with where it holds by computed limits."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from wanbench.methods.trials.limits import Limits
 
 from .result import Factorial
 
-EQUAL = 1.02  # A gain closer to 1 than this, on either side, gives no verdict: the limits are no more accurate.
+EQUAL = 1.02  # Factor within which a gain of 1 gives no verdict: the limits are not more accurate
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
     """
-    Gain from halved delay over gain from doubled rate, as fitted and as the limits predict.
+    The gain from halving the delay over the gain from doubling the rate, as fitted and as the limits predict.
 
-    combinations: Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit),
-        `predicted_gain` (by the lowest limit), `predicted_verdict` and `limit` (the name of the lowest).
+    combinations: Per measured combination of levels: `gain`, `low`, `high` and `verdict` of the fit, `predicted_gain`
+        and `predicted_verdict` of the lowest limit, and `limit`, its name.
     """
 
     combinations: pd.DataFrame
@@ -35,10 +35,10 @@ class Explanation(Result):
         decided = rows[(rows.verdict != "undecided") & (rows.predicted_verdict != "neither")]
         same = int((decided.verdict == decided.predicted_verdict).sum())
         ranks = rows[["gain", "predicted_gain"]].rank().corr().iloc[0, 1]
-        alike = f", and their ranks correlate by {number(ranks, 2)}" if np.isfinite(ranks) else ""
+        ranked = f"; the ranks of their gains correlate by {number(ranks, 2)}" if np.isfinite(ranks) else ""
         return (
-            f"Of {count(len(rows), 'combination')} of levels {len(decided):,} are decided by measurement and by the "
-            f"limits; in {same:,} of these both agree{alike}."
+            f"Measurement and limits both give a verdict for {len(decided):,} of {count(len(rows), 'combination')} of "
+            f"levels, and the same verdict for {same:,} of these{ranked}."
         )
 
     def table(self) -> pd.DataFrame:
@@ -57,12 +57,12 @@ class Explanation(Result):
 
 def explain(fitted: Factorial, limits: Limits) -> Explanation:
     """
-    Compare the gains that the limits predict with those fitted, for each combination.
+    Compare the gains that the limits predict with the fitted gains, for each combination.
 
-    Halving the one-way delay subtracts it from the RTT. Doubling the rate also doubles the rate left by the background,
-    which is taken as a share of the rate.
+    Halving the one-way delay subtracts this delay from the RTT. Doubling the rate also doubles the rate that the
+    background leaves, because the background is a share of the rate.
 
-    Raises ParameterError: the trials of `limits` lack the factors, or none of the combinations.
+    Raises ParameterError: the trials of `limits` lack a factor, or have no combination of the fit.
     """
     factors = fitted.factors
     trials = check_columns("trials", limits.trials, [*factors, "delay_ms"])

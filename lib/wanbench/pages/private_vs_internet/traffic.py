@@ -1,10 +1,10 @@
-"""Traffic on a link, scaled up to the full rate: Kafka, background and both, over trials."""
+"""Estimate the traffic of Kafka and of the background on a link, scaled up to the full rate."""
 
 from __future__ import annotations
 
-from wanbench.checks import check_level, check_number
+from wanbench.checks import check_number
 from wanbench.errors import ParameterError
-from wanbench.methods.result import Estimate
+from wanbench.methods.result import LEVEL, Estimate
 from wanbench.methods.result.means import mean_of
 from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.trials.limits import BITS, PACKET_BYTES
@@ -12,29 +12,27 @@ from wanbench.methods.trials.rates import TrialRates, records_per_full_batch
 
 METHOD = "mean of trials; interval from Student's t"
 ASSUMPTION = (
-    "Trials are independent, their means nearly normal; at the full rate the same number "
-    "of batches passes per second, all full"
+    "Trials are independent and their means nearly normal; at the full rate as many batches pass per second, all full"
 )
 BITS_PER_MBIT = 1e6
 
 
-def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: float = 0.95) -> dict[str, Estimate]:
+def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float) -> dict[str, Estimate]:
     """
-    Payload of Kafka and of the background, and both with headers, in Mbit/s at the full rate of the link.
+    Estimate Kafka's payload, the background's, and the total with headers, in Mbit/s at the full link rate.
 
-    The background is scaled up with the rate. Kafka is scaled per batch: the same batches per second, each of the
-    scaled batch.size, full of uncompressed records. Small batches are less full than large ones (4,096 bytes hold 3
-    records of 1,000), so bytes scaled up with the rate would be too few.
+    The background is scaled up with the rate. Kafka is scaled per batch: as many batches per second, each full of
+    uncompressed records at the scaled-up batch.size. Small batches are less full than large ones (4,096 bytes hold 3
+    records of 1,000), so scaling bytes with the rate would give too little.
 
     rates: Trials at one or several link rates; each is scaled by its own rate.
-    setting: Pattern of the trials to take.
-    full_rate_bps: The full rate, before scaling down.
+    setting: Name or pattern of the setting whose trials are used.
+    full_rate_bps: The rate before scaling down.
 
-    Returns dict: "background", "kafka-traffic" and "total", if they were measured.
+    Returns the estimates by "background", "kafka-traffic" and "total", as far as measured.
 
-    Raises ParameterError: no such trial has a link rate.
+    Raises ParameterError: no trial of the setting has a link rate.
     """
-    level = check_level(level)
     trials = rates.of(setting).rates
     trials = trials[trials.rate_bps.notna()]
     if trials.empty:
@@ -55,5 +53,5 @@ def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float, level: flo
     for name, (label, of_trials) in values.items():
         if len(own := of_trials.dropna()):
             claim = f"Scaled up to the full rate, {label} over {setting} make {{}}"
-            estimates[name] = mean_of(own, level, quantity=f"{label} over {setting}", claim=claim, **about)
+            estimates[name] = mean_of(own, LEVEL, quantity=f"{label} over {setting}", claim=claim, **about)
     return estimates

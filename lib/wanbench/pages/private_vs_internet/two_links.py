@@ -1,9 +1,9 @@
 """
-Two interleaved links (A B B A ...): the ratio of their throughputs.
+Estimate the ratio of the throughputs of two links from interleaved trials (A B B A ...).
 
-The trial is the unit. Each trial is compared with the adjacent trial of the other link, so that slow changes affect
-both; a steady drift is estimated and removed. For comparison there are Welch's interval over trials, which ignores
-pairs, and one that treats every second as independent.
+Trials are the unit. Each trial is compared with the adjacent trial of the other link, so that slow changes affect both.
+A second estimate removes a steady drift. For comparison there are Welch's interval over trials, which ignores pairs,
+and an interval that treats every second as independent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from math import sqrt
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,7 @@ from wanbench.checks import check_choice, check_kind, check_level, refusal
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
-from wanbench.methods.result import Estimate, Interval, Result, RowsResult, reasons
+from wanbench.methods.result import Estimate, Interval, Result, reasons
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points
@@ -36,17 +35,17 @@ OTHER_VALUES = (
     *("records_per_s", "throughput_bps", "mean_latency_ms"),
     *("rx_packets_per_s", "rx_own_packets_per_s", "tx_packets_per_s"),
 )
-# The column of `TrialRates.seconds` that each value is proportional to.
+# Column of `TrialRates.seconds` to which each value is proportional
 PER_SECOND = {"batches_per_s": "batches", "records_per_s": "records", "throughput_bps": "records"}
 DRIFT = (
     "least squares of the log ratio of each pair on the trials between its two measurements; t with {} degrees of "
     "freedom over pairs"
 )
 DRIFT_ASSUMPTION = "The drift is steady, in per cent per trial; pairs are independent of each other"
-RESAMPLES = 1_000  # Of the seconds of a link that has a single trial.
+RESAMPLES = 1_000  # Number of resamples of the seconds of a link with a single trial
 FLAT_OUT = (
-    "unthrottled producers fill their own buffers, so the time to acknowledgement is mostly the "
-    "time that records wait there: it reflects how long the producers ran, not how far the brokers are"
+    "unthrottled producers fill their buffers, so the time to acknowledgement is mostly time that records wait there: "
+    "it depends on how long the producers ran, not on the distance to the brokers"
 )
 OF_TRIALS = "Welch's interval over unpaired trials"
 OF_SECONDS = "Welch's interval over single seconds"
@@ -55,17 +54,17 @@ OF_SECONDS = "Welch's interval over single seconds"
 @dataclass(frozen=True, repr=False)
 class TwoLinks(Result):
     """
-    Link b against link a.
+    Link b compared with link a.
 
-    ratio: b over a, of the means of trials: `paired` if there are at least two pairs, else `by_trial`.
+    ratio: Ratio of the mean of b's trials to that of a's: `paired` if there are two pairs or more, else `by_trial`.
     paired: Trials compared within pairs.
-    by_trial: Trials without regard to pairs; its naive interval takes every counted second as independent.
-    drift_free: b over a (ratio of geometric means) with a steady drift removed; None if the order of the trials does
-        not separate ratio and drift.
-    drift: The factor from one trial to the next.
-    other_values: The ratio of other values, by column of `TrialRates.rates`.
+    by_trial: Trials compared without pairs; its naive interval treats every counted second as independent.
+    drift_free: Ratio of geometric means with a steady drift removed; None if the order of trials cannot separate ratio
+        and drift.
+    drift: Factor by which the value changes from one trial to the next.
+    other_values: Ratios of other values, by column of `TrialRates.rates`.
     pairs: One row per pair: `block`, `pair`, `a`, `b` (the values of both trials), `order_a`, `order_b`, `ratio`.
-    trials: Their rows of `TrialRates.rates`, with the name of the `link`.
+    trials: The rows of `TrialRates.rates` of both links, with the name of the `link`.
     """
 
     ratio: Estimate
@@ -91,19 +90,6 @@ class TwoLinks(Result):
     def sentence(self) -> str:
         drift_free = [self.drift_free.sentence] if self.drift_free is not None else []
         return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
-
-    def within(self) -> WithinTrials:
-        """Return the scatter of trials, and the scatter that independent seconds would have."""
-        rows = []
-        for name, part in self.trials.groupby("link", sort=False):
-            own = self.seconds[self.seconds.link == name]
-            variance = (own.groupby("trial")._value.std(ddof=1) ** 2).mean()
-            independent = sqrt(variance / part.n_seconds.mean()) if len(own) else np.nan
-            means = (part.n_seconds.mean(), part.autocorrelation.mean())
-            rows.append((name, len(part), *means, part[self.value].std(ddof=1), independent))
-        means = ["seconds_per_trial", "autocorrelation"]
-        columns = ["link", "n_trials", *means, "sd_between_trials", "sd_if_independent"]
-        return WithinTrials(pd.DataFrame(rows, columns=columns))
 
     def figure(self) -> go.Figure:
         a, b = map(theme.plain, self.names)
@@ -133,34 +119,13 @@ class TwoLinks(Result):
             name="two-links",
             title=f"{self.names[1]} against {self.names[0]}: {label}",
             subtitle=f"Left: a point per trial, lines join pairs, bands are {level} intervals of the mean. Right: the "
-            f"ratio with its {level} interval by each method; hollow: every second taken as independent. Dashed: no "
+            f"ratio with its {level} interval by each method; hollow: seconds treated as independent. Dashed: no "
             "difference.",
             alt=f"Two links compared. {self}",
             caption=self.sentence,
             table=pd.concat([trials, pd.DataFrame(rows, columns=["method", "ratio", "low", "high"])]),
             headroom_px=theme.PANEL_TITLES_PX,
         )
-
-
-class WithinTrials(RowsResult):
-    """
-    The scatter of trials against that of their seconds.
-
-    rows: Per link: link, n_trials, seconds_per_trial, autocorrelation (of one second's count with the next one's, mean
-        over trials), sd_between_trials (of the trials' means), and sd_if_independent: its value if seconds were
-        independent draws (a second's standard deviation over the root of the seconds in a trial).
-    """
-
-    @property
-    def sentence(self) -> str:
-        rows = self.rows[(self.rows.sd_between_trials > 0) & (self.rows.sd_if_independent > 0)]
-        if rows.empty:
-            return "Too few trials or seconds to compare their scatter."
-        listed = " and ".join(
-            f"{number(row.sd_between_trials / row.sd_if_independent)} times as much over {row.link}"
-            for row in rows.itertuples()
-        )
-        return f"Trials scatter {listed} as they would if their seconds were independent replicates."
 
 
 def compare_links(
@@ -173,19 +138,19 @@ def compare_links(
     seed: int = 0,
 ) -> TwoLinks:
     """
-    Return the ratio of the second link's values to the first's.
+    Estimate the ratio of link b's values to link a's.
 
-    A pair is the n-th trial of either link in a block of the plan: in A B B A the first two and the last two. A trial
-    that was not measured keeps its place in the plan; its partner is in `by_trial` only. How often the interval of
-    paired trials covers is counted by `make validity` (data/validity/trials.csv).
+    A pair is the n-th trial of a with the n-th trial of b in a block of the plan: in A B B A the first two and the last
+    two. If one of them was not measured, the other is only in `by_trial`. `make validity` counts the coverage of the
+    paired interval (data/validity/trials.csv).
 
     rates: The result of `trial_rates`.
-    settings: Settings a and b; patterns are allowed, such as "internet*". They name the links, without asterisks.
-    value: A column in `rates.MEASURED`.
-    other_values: Further columns in `rates.MEASURED` to compare; those that some trial lacks are left out.
-    seed: Of the bootstrap, which is needed where a link has a single trial.
+    settings: The settings of links a and b, or patterns such as "internet*". Without asterisks they name the links.
+    value: Column to compare, one of `rates.MEASURED`.
+    other_values: Further columns of `rates.MEASURED` to compare; columns that a trial lacks are left out.
+    seed: Seed of the bootstrap, which is used if a link has a single trial.
 
-    Raises ParameterError: no measured trial has a setting, or a trial matches both patterns.
+    Raises ParameterError: no measured trial has one of the settings, or a trial matches both patterns.
     """
     level = check_level(level)
     trials, names = link_trials(rates, settings, check_choice("value", value, MEASURED))
@@ -209,10 +174,9 @@ def compare_links(
 
 def link_trials(rates: TrialRates, settings: Sequence[str], value: str) -> tuple[pd.DataFrame, tuple[str, str]]:
     """
-    The trials of two settings, with `link`, `trial` and `nth`, and the names of the links; trials without a positive
-    value are left out.
+    Return the trials of two settings that have a positive value, with `link`, `trial` and `nth`, and the links' names.
 
-    `nth` is a trial's position among those of its link in its block of the plan, including those not measured.
+    `nth` is the position of a trial among all planned trials of its link in its block.
     """
     if len(settings) != 2 or settings[0] == settings[1]:
         raise refusal("settings", settings, "two links")
@@ -229,7 +193,7 @@ def link_trials(rates: TrialRates, settings: Sequence[str], value: str) -> tuple
 
 
 def _linked(rows: pd.DataFrame, settings, names) -> pd.DataFrame:
-    """Return the rows of either link, with `link`."""
+    """Return the rows of both links, with the name of the `link`."""
     if rows.empty:
         return rows.assign(link=None)
     fits = [np.array([fnmatchcase(str(setting), pattern) for setting in rows.setting]) for pattern in settings]
@@ -247,12 +211,12 @@ def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
 
 
 def paired_trials(trials: pd.DataFrame, value: str, names) -> pd.DataFrame:
-    """Return the n-th trial of link a with the n-th of link b in each block of each run, in the order of the plan."""
+    """Pair the n-th trial of link a with the n-th trial of link b in each block, in the order of the plan."""
     return _values_of_pairs(_partners(trials, names), trials, value)
 
 
 def _partners(trials: pd.DataFrame, names) -> pd.DataFrame:
-    """Return the pairs: run_id, block, pair, order_a, order_b, and the positions row_a and row_b of both trials."""
+    """Return one row per pair: run_id, block, pair, order_a, order_b, and both trials' row numbers row_a and row_b."""
     places = trials[["run_id", "block", "nth", "order", "link"]].assign(row=np.arange(len(trials)))
     places = places[places.block.notna()].sort_values(["run_id", "block", "nth"])
     sides = [places[places.link == name].drop(columns="link") for name in names]
@@ -262,7 +226,7 @@ def _partners(trials: pd.DataFrame, names) -> pd.DataFrame:
 
 
 def _values_of_pairs(partners: pd.DataFrame, trials: pd.DataFrame, value: str) -> pd.DataFrame:
-    """As `paired_trials`, for pairs already known."""
+    """Return the values and the ratio of each pair, as `paired_trials` does."""
     pairs = partners[["run_id", "block", "pair"]]
     a, b = (trials[value].iloc[partners[row]].reset_index(drop=True) for row in ("row_a", "row_b"))
     return pairs.assign(a=a, b=b, order_a=partners.order_a, order_b=partners.order_b, ratio=b / a)
@@ -279,7 +243,7 @@ def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates, value: 
         notes.append(f"{count(nothing, 'trial')} without a positive {MEASURED[value][0]} left out")
     alone = len(trials) - 2 * len(pairs)
     if alone and len(pairs) > 1:
-        notes.append(f"{count(alone, 'trial')} without a partner, not in the pairs")
+        notes.append(f"{count(alone, 'trial')} without a partner left out of the pairs")
     for column in ("counted_by", "window_rule"):
         if trials[column].nunique() > 1:
             kinds = ", ".join(f"{n} by {kind}" for kind, n in trials[column].value_counts().items())
@@ -289,7 +253,7 @@ def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates, value: 
 
 
 def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFrame:
-    """A row per counted second, scaled so that a trial's mean is its value; a row per trial where none are known."""
+    """Return a row per counted second, scaled to the value of its trial; a row per trial if there are no seconds."""
     counted = PER_SECOND.get(value)
     key = ["run_id", "test_id"]
     own = rates.seconds.merge(trials[[*key, "link", "trial", value]], on=key) if counted else pd.DataFrame()
@@ -302,7 +266,7 @@ def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFram
 def _compare(
     partners: pd.DataFrame, trials: pd.DataFrame, rates: TrialRates, value: str, names, **settings
 ) -> tuple[pd.DataFrame, Comparison | None, Comparison]:
-    """Return the values of pairs, and the links compared within pairs (None for fewer than two) and over all trials."""
+    """Return the pairs, the comparison within pairs (None for fewer than two), and the comparison of all trials."""
     label, settings["unit"] = MEASURED[value]
     settings |= {"arm": "link", "arms": names}
     claim = f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
@@ -331,9 +295,9 @@ def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
 
 
 def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None]:
-    """Return the ratio without a steady drift, and the drift: least squares over pairs."""
+    """Estimate the ratio without a steady drift, and the drift, by least squares over pairs."""
     apart = (pairs.order_b - pairs.order_a).to_numpy(dtype=float)
-    # In A B A B every b follows its a by as much: drift and ratio then have the same effect.
+    # In A B A B the distance from a to b is the same in every pair, so drift and ratio cannot be separated.
     if len(pairs) < 3 or np.ptp(apart) == 0:
         return None, None
     design = np.column_stack([np.ones(len(pairs)), apart])
@@ -353,7 +317,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
 
 
 def _methods(result: TwoLinks) -> list[tuple]:
-    """Method, ratio and interval of each."""
+    """Return the name, ratio, low and high of each method."""
     single = result.by_trial.ratio
     paired = None if result.paired is None else result.ratio
     named = {"in pairs": paired, "without drift": result.drift_free, "trials, unpaired": single}

@@ -56,8 +56,8 @@ class Comparison(Result):
             outage, worst = self._outages(name)
             parts.append(
                 f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the affected "
-                f"region all writes stopped for {outage} (median), and writes to the worst partition for {worst}; the "
-                f"longest outage of a partition was {self._longest([name])}."
+                f"region all writes stopped for a median of {outage}, and writes to the worst partition for {worst}. "
+                f"The longest outage of a partition was {self._longest([name])}."
             )
         names = [name for name in self.settings if name not in named]
         others = [self.recovered.of(name, "writes") for name in names]

@@ -54,12 +54,12 @@ class Episode:
 
     @property
     def fault_at_s(self) -> float:
-        """When the fault was ordered."""
+        """When the fault was ordered, in Unix seconds."""
         return float(self.about.fault_at_s)
 
     @property
     def heal_at_s(self) -> float:
-        """When healing was ordered."""
+        """When healing was ordered, in Unix seconds."""
         return float(self.about.heal_at_s)
 
     @property
@@ -124,7 +124,7 @@ class Episode:
 
     @cached_property
     def dark(self) -> frozenset[int]:
-        """Brokers that were in sync before the fault and, in the last samples before healing, for no partition."""
+        """Brokers in sync for a partition before the fault, but for none in the last samples before healing."""
         rows = self.samples[self.samples.isr.notna()]
         before = rows[rows.at_s <= self.fault_at_s]
         last = rows[(rows.at_s > self.fault_at_s) & (rows.at_s < self.heal_at_s)].groupby("partition").isr.last()
@@ -132,7 +132,7 @@ class Episode:
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """Log entries of nodes between fault and healing. Entries of dark nodes may be without effect: left out."""
+        """Log entries of nodes between fault and healing, without those of dark nodes, which may have no effect."""
         rows = self.tables.get("controller_events")
         if rows is None or rows.empty:
             return pd.DataFrame(columns=["at_s", "node_id", "kind", "broker", "partition"])

@@ -60,7 +60,7 @@ class Losses(Result):
             return f"{text} in {share.basis}"
         if not share.n:
             return f"{text}: nothing was acknowledged"
-        bound = f"{percent(LEVEL)}: under {percent(round(share.high, 3))} of episodes lose any"
+        bound = f"{percent(LEVEL)} confidence: fewer than {percent(round(share.high, 3))} of episodes lose records"
         return f"{text} in {count(share.n, 'episode')} ({bound})"
 
     @property
@@ -70,11 +70,6 @@ class Losses(Result):
             parts.append(f"“{name}” {self.counted(name)}.")
             if seen := int(own.lost_after_delivery.sum()):
                 parts.append(f"Of these, {seen:,} had reached a consumer before they vanished from the log.")
-            log, deliveries = (
-                "{:,} and {:,}".format(*own[[f"duplicates_in_{place}", f"order_in_{place}"]].sum())
-                for place in ("log", "delivery")
-            )
-            parts.append(f"Duplicates and records out of order: {log} in the log, {deliveries} in deliveries.")
         return " ".join(parts)
 
     def table(self) -> pd.DataFrame:

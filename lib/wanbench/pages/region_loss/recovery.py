@@ -52,8 +52,8 @@ class Recovery(OverEpisodes):
         for name in self.settings:
             whole, worst, reads = (self.of(name, key).formatted_with_interval for key in SHOWN)
             parts.append(
-                f"“{name}”: outside the affected region no write was acknowledged for {whole} (median), and none to "
-                f"the worst partition for {worst}; the worst partition was not read for {reads}."
+                f"“{name}”: outside the affected region no write was acknowledged for a median of {whole}, and none "
+                f"to the worst partition for {worst}; the worst partition was not read for {reads}."
             )
         return " ".join(parts)
 
@@ -79,7 +79,7 @@ class Recovery(OverEpisodes):
         return theme.finish(
             figure,
             name="outages",
-            title="How long nothing was answered",
+            title="How long writes and reads stopped",
             subtitle="Small: one episode (a triangle: at least this long). Large: median; bars: its interval, with "
             "fewer than six episodes from the smallest to the largest value; dotted: it has no upper end.",
             alt=f"Outages per setting. {self}",

@@ -37,7 +37,7 @@ SETTINGS = tuple(each.name for each in fields(DetectorSettings))
 @dataclass(frozen=True, repr=False)
 class Detected(Result):
     """
-    How well a detector did.
+    Delay and reliability of a detector.
 
     `delay` is the time from when a slowness took effect to the alarm on its broker; an episode that ended without an
     alarm gives a lower limit. `share` is the share of episodes detected, `misnamed` the share in which another broker
@@ -174,8 +174,8 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     """
     Estimate a rate per hour from a number of events, with the exact Poisson interval (Garwood 1936).
 
-    >>> found = rate_per_h(0, 10.0)
-    >>> found.low, round(found.high, 3)
+    >>> rate = rate_per_h(0, 10.0)
+    >>> rate.low, round(rate.high, 3)
     (0.0, 0.369)
     """
     tail, known = (1 - level) / 2, hours > 0

@@ -1,14 +1,14 @@
-"""End-to-end tails of two systems: by rate, partitions and percentile, their knees, and limits of the links."""
+"""Compare end-to-end tail latencies of two systems: by rate, partitions and percentile, and where they rise."""
 
 from . import claims
 from .allowed import allowed
 from .best_rates import best_rates
 from .claims import evidence
 from .knees import knees
-from .pauses import causes
+from .pauses import causes, per_second
 from .quantiles import benchmark, percentiles
 from .side_by_side import side_by_side
 from .trials import settled, trials
 
-__all__ = ["allowed", "benchmark", "best_rates", "causes", "claims", "evidence", "knees", "percentiles"]
+__all__ = ["allowed", "benchmark", "best_rates", "causes", "claims", "evidence", "knees", "per_second", "percentiles"]
 __all__ += ["settled", "side_by_side", "trials"]

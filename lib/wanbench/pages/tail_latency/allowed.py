@@ -1,9 +1,9 @@
 """
-Compute the rate at which each system's fullest link would be full, from the bytes it carried.
+Compute the rate at which the fullest link of each system would be full, from the bytes that it carried.
 
-Every copy of a record uses links: to the leader, to followers, to each consumer group. The links' counters include
-headers, requests and the placement of leaders. No latency is used, so the knee of a latency curve is independent of
-this rate.
+Every copy of a record uses links: to the leader, to followers, and to each consumer group. The counters of the links
+also include headers and requests, and reflect the placement of leaders. No latency is used, so this rate is independent
+of the knee of a latency curve.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ METHOD = (
     "rate of the link times records acknowledged per second, over the bits per second that it carried, for the fullest "
     "link; geometric mean over the trials in which the system kept up"
 )
-ASSUMPTION = "Bytes per record on a link are the same at higher rates; larger batches there would make them fewer"
+ASSUMPTION = "Bytes per record on a link are the same at higher rates, although batches may be larger there"
 
 
 @dataclass(frozen=True, repr=False)
 class Allowed(Result):
     """
-    The rate that the links allow each system, in records per second of all producers together.
+    The rate that the links allow each system, in records/s of all producers together.
 
-    `trials` has a row per trial that counts: system, rate_records_per_s, partitions, link (the fullest, "from to"),
+    `trials` has one row per trial that counts: system, rate_records_per_s, partitions, link (the fullest, "from to"),
     utilisation (of that link, mean over the counted seconds), busy_percent (of the busiest machine; NaN if not
     sampled), kept_up, allowed_records_per_s.
     """
@@ -63,8 +63,8 @@ class Allowed(Result):
         busy = late.busy_percent.mean()
         processors = f" and processors were {number(busy, 0)} % busy" if isfinite(busy) else ""
         return (
-            f" In {len(late)} of {tried} at {number(rate)} records/s it fell behind: the fullest "
-            f"link then carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
+            f" It fell behind in {len(late)} of {tried} at {number(rate)} records/s; then the fullest link "
+            f"carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
         )
 
     def table(self) -> pd.DataFrame:
@@ -83,9 +83,9 @@ class Allowed(Result):
 
 def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> Allowed:
     """
-    Compute the rate that the links allow each system, at fixed values `at` of other settings (partitions=9).
+    Compute the rate that the links allow each system, with other settings fixed by `at` (such as partitions=9).
 
-    `tables` has link_samples of all links, and metrics if processors were sampled. MissingDataError if no link with a
+    `tables` must have link_samples of all links; metrics are used if they exist. MissingDataError if no link with a
     rate was sampled, as on clusters outside the lab.
     """
     own = trials.matching(**at).query("counts")
@@ -104,7 +104,7 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> A
         about["claim"] = f"The links allow {name} {{}}: at that rate the link from {part.link.mode().iloc[0]} is full"
         rates[name] = geometric_mean(part.allowed_records_per_s, 0.95, assumption=ASSUMPTION, **about)
     if not rates:
-        raise MissingDataError("in no trial did the system keep up, so bytes per record are unknown.")
+        raise MissingDataError("no system kept up in any trial, so bytes per record are unknown.")
     rows["place"] = rows.system.map(trials.systems.index)
     rows = rows.sort_values(["partitions", RATE, "place"], kind="stable", ignore_index=True)
     columns = [*KEY, "system", RATE, "partitions", "link", "utilisation", "busy_percent", "kept_up"]
@@ -112,20 +112,20 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> A
 
 
 def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:
-    """Find per trial the link with the highest mean utilisation in the counted seconds: link, utilisation."""
+    """Return for each trial the link with the highest mean utilisation in the counted seconds: link, utilisation."""
     if samples is None or samples.empty:
         raise MissingDataError("links were not sampled: the cluster is outside the lab, or its links have no rate.")
-    each = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
-    # a window counts whose middle does
-    middle = (each.start_s + each.end_s) / 2
-    each = each[(middle >= each.from_s) & (middle <= each.until_s) & each.utilisation.notna()]
-    each = each.assign(link=each.link_from + " to " + each.link_to)
-    means = each.groupby([*KEY, "link"], as_index=False).utilisation.mean()
+    used = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
+    # a window counts if its middle is in the counted seconds
+    middle = (used.start_s + used.end_s) / 2
+    used = used[(middle >= used.from_s) & (middle <= used.until_s) & used.utilisation.notna()]
+    used = used.assign(link=used.link_from + " to " + used.link_to)
+    means = used.groupby([*KEY, "link"], as_index=False).utilisation.mean()
     return means.sort_values("utilisation").drop_duplicates(KEY, keep="last")
 
 
 def _busy(own: pd.DataFrame, metrics: pd.DataFrame | None) -> pd.DataFrame:
-    """Find per trial the utilisation of the busiest machine's processors in the counted seconds: busy_percent."""
+    """Return for each trial the processor utilisation of the busiest machine in the counted seconds: busy_percent."""
     if metrics is None or metrics.empty:
         return pd.DataFrame(columns=[*KEY, "busy_percent"]).astype({"busy_percent": float})
     rows = metrics[metrics.source == "sysstat"].merge(own[[*KEY, "from_s", "until_s"]], on=KEY)

@@ -1,13 +1,15 @@
 """
 Find the highest rate of each system at which a latency quantile meets an objective, by two methods.
 
-- Stepped rates: where the curve of the typical trial's quantile, interpolated on log axes, crosses the objective.
-- Bisection: a bracket, from the highest rate that met the objective to the lowest that failed.
+- From trials at stepped rates: the curve of the typical trial's quantile is interpolated on logarithmic axes, to find
+  where it crosses the objective.
+- From searches by bisection: each gives a bracket from the highest rate that met the objective to the lowest that
+  failed.
 
-A queue's curve is far from straight between two steps, so the interval is never narrower than the steps or brackets
-around the rate. If the curve crosses the objective in some samples only, the interval comes from steps alone: from the
-last step up to which Student's intervals of all steps keep within the objective, to the first from which on all exceed
-it.
+The latency of a queue is far from linear between two steps. So an interval is never narrower than the steps, or the
+brackets, around the rate. If the curve does not cross the objective whichever block is left out, the interval comes
+from Student's intervals of single steps: it runs from the last step up to which all are within the objective, to the
+first step from which on all exceed it.
 """
 
 from __future__ import annotations
@@ -31,21 +33,21 @@ from .trials import SystemTrials
 
 STEPS = (
     "the curve of trials' quantiles, interpolated on log axes; t on the jackknife over blocks (Shao & Tu 1995), and at "
-    "least the two steps between which the rate lies; without a crossing in some sample, t at each step"
+    "least the two steps around the rate; t at each step if the curve does not always cross the objective"
 )
 SEARCHES = "geometric mean of the middles of the searches' brackets; t over searches, beyond both ends of the brackets"
 ASSUMPTION = "Blocks are independent and represent further ones; the quantile rises with the rate"
-SEARCHED = "Searches are independent; the rate lies within each search's bracket, apart from what differs among them"
+SEARCHED = "Searches are independent; apart from differences between searches, the rate lies in every bracket"
 
 
 @dataclass(frozen=True)
 class BestRate:
     """
-    The highest rate that meets an objective, in records/s; NaN if no step is shown to meet it, all do, or one below
-    fails.
+    The highest rate that meets an objective, in records/s.
 
-    The bracket contains the rate: from the last step that meets the objective to the first that does not; of searches,
-    from the lowest rate that met it to the highest that failed.
+    Its estimate is NaN if no step is shown to meet the objective, all steps meet it, or a step below fails it.
+    `bracket` contains the rate. From steps, it runs from the last step that meets the objective to the first that does
+    not; from searches, from the lowest rate that met it to the highest that failed.
     """
 
     rate: Estimate
@@ -54,7 +56,7 @@ class BestRate:
 
     @property
     def formatted_bracket(self) -> str:
-        """The bracket as text."""
+        """The bracket, as text."""
         return span(*self.bracket, 0)
 
     @property
@@ -66,7 +68,7 @@ class BestRate:
 
 
 def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
-    """Find the highest rate at which the quantile of a curve is at most `objective_ms`."""
+    """Estimate the highest rate at which the quantile of a curve is at most `objective_ms`."""
     check_kind("curve", curve, StepCurve)
     check_number("objective_ms", objective_ms, 0, above=True)
     x, goal, r, p = np.log(curve.rates), log(objective_ms), len(curve.blocks), order.name(curve.q)
@@ -98,8 +100,8 @@ def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
         # no step is shown to meet the objective, or one below the rate is shown to fail it
         value = value if low and not len(early) else nan
     about = {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": STEPS, "assumption": ASSUMPTION}
-    found = exp(value) if isfinite(value) else nan, low, high
-    rate = _estimate(curve.q, objective_ms, found, "a typical trial", n=r, level=LEVEL, warnings=notes, **about)
+    interval = exp(value) if isfinite(value) else nan, low, high
+    rate = _estimate(curve.q, objective_ms, interval, "a typical trial", n=r, level=LEVEL, warnings=notes, **about)
     met = (curve.mean <= goal) & ~np.isin(curve.rates, curve.lost)
     last = float(curve.rates[met].max()) if met.any() else 0.0
     above = curve.rates[~met & (curve.rates > last)]
@@ -112,7 +114,7 @@ def _listed(rates: Iterable[float]) -> str:
 
 def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:
     """
-    Interpolate where a rising curve crosses a goal; NaN if the curve lies wholly above or below it.
+    Interpolate where a rising curve crosses a goal; NaN if the whole curve lies above or below it.
 
     >>> crossing(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.5, 2.5]), 1.5), crossing(np.arange(2.0), np.zeros(2), 1.0)
     (1.5, nan)
@@ -128,11 +130,11 @@ def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> 
     """
     Estimate the highest rate that meets an objective from searches.
 
-    The interval is Student's, around the means of the lower and of the upper ends of the brackets. If a search met the
-    objective at every rate or at none, it is from the lowest rate that met it to the highest that failed, whose level
-    is at most 1 - 0.5^searches: 87.5 % for three.
+    The interval is Student's, around the mean of the lower ends and that of the upper ends of the brackets. If a search
+    met the objective at every rate or at none, the interval runs from the lowest rate that met it to the highest that
+    failed; its level is then at most 1 - 0.5^searches, 87.5 % for three.
 
-    `steps` has a row per step of a search: `search`, `rate_records_per_s`, `met` (null: the step says nothing).
+    `steps` has one row per step of a search: `search`, `rate_records_per_s`, `met` (null if the step is no test).
     """
     check_columns("steps", steps, ["search", RATE, "met"])
     rows, known = [], steps.dropna(subset=["met"])
@@ -144,13 +146,13 @@ def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> 
         low, high = part[RATE][met].max(), part[RATE][~met].min()
         rows.append(sorted((0.0 if pd.isna(low) else float(low), inf if pd.isna(high) else float(high))))
     if not rows:
-        raise ParameterError("no step met or failed the objective.")
+        raise ParameterError("no step says whether it met the objective.")
     (lows, highs), n, level = np.array(rows).T, len(rows), LEVEL
     closed = (lows > 0) & np.isfinite(highs)
     notes, value, low, high = (), nan, nan, nan
     if not closed.all():
         low, high = float(lows.min()), float(highs.max())
-        # half of all searches end above the typical rate, so all of them do so with this probability (sign test)
+        # each search ends above the typical rate with probability 0.5 (sign test)
         level = min(level, 1 - 0.5**n)
         notes = (
             f"{count(int((~closed).sum()), 'search', 'searches')} of {n} met the objective at every rate "
@@ -164,7 +166,7 @@ def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> 
         else:
             notes = ("no interval: a single search; its bracket is the error of the search alone",)
     if silent := steps.search.nunique() - n:
-        notes += (f"{count(silent, 'search', 'searches')} left out: no step says whether it met the objective",)
+        notes += (f"{count(silent, 'search', 'searches')} left out: the generator was late in every step",)
     width = np.sqrt(highs[closed] / lows[closed]) - 1
     error = f"; brackets of ±{number(100 * float(width.max()), 1)} % or less" if closed.any() else ""
     about = {"basis": f"{count(n, 'search', 'searches')}{error}", "method": SEARCHES, "assumption": SEARCHED}
@@ -183,8 +185,8 @@ class BestRates(Result):
     """
     The highest rate of each system, from steps and from searches.
 
-    `searched` lacks systems without a search of which a step met or failed the objective; `silent` counts searches that
-    all say nothing, as the generator was late.
+    `searched` has only systems with a search in which some step met or failed the objective. `silent` has the number of
+    searches of systems for which the generator was late in every step.
     """
 
     stepped: dict[str, BestRate]
@@ -209,7 +211,7 @@ class BestRates(Result):
                 ends = f"{rate.formatted_interval} records/s" if rate.formatted_interval else "no limit"
                 parts.append(f"{name}: the {rate.quantity} is not established by its steps ({ends}).")
             if search := self.searched.get(name):
-                both = "both agree" if self.agree(name) else "both do not agree"
+                both = "which agrees" if self.agree(name) else "which does not agree"
                 parts.append(f"By search: {search.rate.formatted} ({search.formatted_bracket}), {both}.")
             elif name in self.silent:
                 searches = count(self.silent[name], "search", "searches")
@@ -217,7 +219,7 @@ class BestRates(Result):
         return " ".join(parts)
 
     def agree(self, name: str) -> bool:
-        """Tell whether the brackets of both methods, each widened to its interval, overlap."""
+        """Tell whether the brackets of both methods overlap, each widened to its interval."""
         (a, b), (c, d) = self.stepped[name].widest, self.searched[name].widest
         return a <= d and c <= b
 
@@ -237,10 +239,10 @@ def best_rates(
     trials: SystemTrials, tables: Mapping[str, pd.DataFrame], objective_ms: float, *, q: float = 0.99, **at
 ) -> BestRates:
     """
-    Find the highest rate of each system at which a percentile meets an objective.
+    Estimate the highest rate of each system at which a percentile meets an objective.
 
-    `tables` has rate_search_steps, if there were searches; `at` fixes other settings of the stepped trials
-    (partitions=...). MissingDataError if a system has too few steps or blocks.
+    `at` fixes other settings of the stepped trials, such as partitions=9. Searches are read from rate_search_steps, if
+    `tables` has it. MissingDataError if a system has too few steps or blocks.
     """
     stepped, searched, silent, keys = {}, {}, {}, ["run_id", "test_id"]
     steps = tables.get("rate_search_steps", pd.DataFrame(columns=[*keys, "met"]))

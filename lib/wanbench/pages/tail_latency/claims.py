@@ -1,9 +1,9 @@
 """
-Source 003, tests 1 to 3: the tail latency of Confluent Cloud against that of Apache Kafka.
+Test source 003, tests 1 to 3: the tail latency of Confluent Cloud against that of Apache Kafka.
 
-Every number is read from the claims, so correcting a digit there corrects the verdict here. An advantage of one system
-over another has two readings, and the source uses both: the ratio of latencies, and, in its column of improvements, the
-excess over the better one (old - new) / new, which is 1 less. A re-run tests claims about Apache Kafka alone.
+Every number is read from the claims, so correcting a digit there corrects the verdict here. The source states
+advantages in two ways: as the ratio of latencies, and in its column of improvements as the excess (old - new) / new,
+which is 1 less. A re-run tests only claims about Apache Kafka.
 """
 
 from __future__ import annotations
@@ -25,11 +25,8 @@ from .trials import TailTrials
 
 SOURCE = "003-tail-latency"
 PAGE = "08-tail-latency"
-CAVEATS = ("penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable")
-CAVEATS += ("tiering", "not-alike", "not-in-production")
-"""The claims by which the authors limit their others."""
 CLUSTERS = {"2": 2, "28": 28}
-"""CKUs by their name in claims."""
+"""Size of each cluster in CKUs (units of Confluent Cloud), by its name in claims."""
 FIGURE_6 = {"2": ["f6-1", "f6-2", "f6-3"], "28": ["f6-4", "f6-5", "f6-6", "f6-7", "f6-8"]}
 """Rows of figure 6 by CKU, each with rising throughput."""
 FIGURE_7 = {"2": ["f7-1", "f7-2"], "28": ["f7-3", "f7-4"]}
@@ -38,8 +35,10 @@ ROWS_6, ROWS_7 = (rows["2"] + rows["28"] for rows in (FIGURE_6, FIGURE_7))
 AT_THE_LIMIT = {"2": "f6-3", "28": "f6-8"}
 """The row of figure 6 that continues figure 7: the same throughput with all partitions."""
 CONSISTENT = 2.0
-"""A latency, or an advantage, that stays within a factor of two is consistent; one that more than doubles is not. The
-source gives no bound; its least "significant" growth, Apache Kafka's over partitions, is about a doubling."""
+"""
+A latency, or an advantage, is consistent if it differs by less than this factor. The source gives no bound; the
+smallest growth that it calls "significant", Apache Kafka's over partitions, is about a doubling.
+"""
 BATCH_DEFAULT_BYTES = 16_384
 """batch.size of Kafka's Java producer (ProducerConfig)."""
 PERCENT = 100.0
@@ -60,10 +59,10 @@ SHOWN = {
     "largest_partitions_ratio": ("t2-improvement",),
     "largest_tail_ratio": ("t3-times",),
 }
-"""Quantities of two other systems, which are no verdict on Confluent Cloud."""
+"""Quantities shown next to claims on Confluent Cloud, on which they are no verdict, because it was not tested."""
 
 
-CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
+CHOSEN = "the step was chosen from the same trials for its large ratio, so the ratio is overestimated"
 COMBINED = {
     "method": "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks",
     "assumption": "Blocks are independent and represent further ones",
@@ -75,8 +74,8 @@ def tail_latency(**measured: Estimate | Result | None) -> Audit:
     """
     Test every claim of the first half of source 003 (tests 1 to 3), on its own numbers and on a re-run.
 
-    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` gives them; ParameterError for another name or no
-    estimate.
+    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` returns them. ParameterError for another name, or a
+    value that is no estimate.
 
     >>> rows = tail_latency().table().set_index("claim")
     >>> rows.own[["p99-times", "t1-improvement", "t1-low-aggregate", "t3-times"]].tolist()
@@ -89,7 +88,7 @@ def tail_latency(**measured: Estimate | Result | None) -> Audit:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Test the claims of tests 1 to 3 that the source's own numbers can test."""
+    """Test the claims of tests 1 to 3 that can be tested on the source's own numbers."""
     for claim, recomputed, working in (*_rates(audit), *_shapes(audit)):
         audit.compare(claim, recomputed, f"Own numbers: {working}")
     for judge in (_client, _rows, _headlines, _growth, _caveats):
@@ -97,7 +96,7 @@ def own_numbers(audit: Audit) -> None:
 
 
 def ratio(audit: Audit, row: str) -> float:
-    """p99 of Apache Kafka over that of Confluent Cloud in a row such as "f6-3"."""
+    """Return p99 of Apache Kafka over that of Confluent Cloud in a row such as "f6-3"."""
     return audit.number(f"{row}-kafka") / audit.number(f"{row}-kora")
 
 
@@ -107,12 +106,12 @@ def _mb_per_s(audit: Audit, claim: str) -> float:
 
 
 def _by_partitions(cku: str) -> list[str]:
-    """The rows of a cluster with rising partitions at its full throughput: those of figure 7, then that of figure 6."""
+    """Return the rows of a cluster at full throughput in the order of partitions: figure 7, then a row of figure 6."""
     return [*FIGURE_7[cku], AT_THE_LIMIT[cku]]
 
 
 def _rates(audit: Audit) -> list[tuple[str, float, str]]:
-    """Egress is the number of readers times ingress, and the aggregate one more."""
+    """Recompute egress (ingress times consumer groups), aggregate throughput, and limits of rates."""
     reads, ingress = audit.number("fan-out"), audit.number("figure-1-ingress")
     low, high, full = (_mb_per_s(audit, name) for name in ("t1-low", "t1-high", "cku28-ingress"))
     most = high / 1e3 * (1 + reads)
@@ -126,7 +125,7 @@ def _rates(audit: Audit) -> list[tuple[str, float, str]]:
         ("t1-high-aggregate", most, f"{added}."),
         ("figure-1-aggregate", ingress * (1 + reads), f"{added}."),
         ("figure-1-egress", ingress * reads, "ingress times reads."),
-        ("fan-out", audit.number("groups"), "as often as there are consumer groups."),
+        ("fan-out", audit.number("groups"), "the number of consumer groups."),
         *((name, full / 1e3, "the limit of 28 CKU.") for name in at_the_limit),
         ("t2-2cku-rate", _mb_per_s(audit, "cku2-ingress"), "the limit of 2 CKU."),
         ("t1-low", _mb_per_s(audit, "f6-1-load"), "the first row of figure 6."),
@@ -134,15 +133,15 @@ def _rates(audit: Audit) -> list[tuple[str, float, str]]:
 
 
 def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
-    """Recompute limits per CKU, topics and partitions."""
+    """Recompute limits, topics and partitions of both clusters."""
     reads, each, rows, per_topic = audit.number("fan-out"), audit.number("t1-per-topic"), [], []
     for one, other in (("2", "28"), ("28", "2")):
         topics, partitions = audit.number(f"t1-{one}cku-topics"), audit.number(f"cku{one}-partitions")
         ingress = audit.number(f"cku{one}-ingress")
         per_cku = f"That is {number(partitions / CLUSTERS[one], 0)} per CKU."
-        alike = audit.number(f"cku{other}-ingress") / CLUSTERS[other] * CLUSTERS[one]
+        scaled = audit.number(f"cku{other}-ingress") / CLUSTERS[other] * CLUSTERS[one]
         rows += [
-            (f"cku{one}-ingress", alike, f"as much per CKU as with {other}."),
+            (f"cku{one}-ingress", scaled, f"as much per CKU as with {other}."),
             (f"cku{one}-egress", ingress * reads, "ingress times reads."),
             (f"cku{one}-partitions", topics * each, f"{number(topics)} topics of {number(each)}. {per_cku}"),
             (f"t1-{one}cku-partitions", partitions, "the limit of figure 3."),
@@ -155,7 +154,7 @@ def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
 
 
 def _client(audit: Audit) -> None:
-    """Effects of linger and batches: how much a producer must send within linger.ms."""
+    """Note how many messages a producer has within linger.ms, the default batch size, and the length of tests."""
     size, linger_s = 1e3 * audit.number("message-size"), audit.number("linger") / 1e3
     per_linger = [
         1e6 * _mb_per_s(audit, f"{row}-load") / audit.number(f"t1-{cku}cku-topics") * linger_s / size
@@ -171,12 +170,12 @@ def _client(audit: Audit) -> None:
     default = f"The default of the Java client is {number(BATCH_DEFAULT_BYTES)} bytes."
     audit.compare("batch", BATCH_DEFAULT_BYTES / 1024, default)
     messages = 1e6 * _mb_per_s(audit, "t1-high") / size * 3600 * audit.number("duration")
-    many = f"Own numbers: {number(messages / 1e9)} billion messages at the highest throughput, and still one"
-    audit.note("duration", f"{many} test per row: no repeat and no interval is printed.")
+    many = f"Own numbers: that is {number(messages / 1e9)} billion messages at the highest throughput, but only one"
+    audit.note("duration", f"{many} test per row: no repetition and no interval is printed.")
 
 
 def _rows(audit: Audit) -> None:
-    """Test figures 6 and 7: their settings, and the column of improvements recomputed."""
+    """Test the settings of figures 6 and 7, and recompute their column of improvements."""
     for cku in CLUSTERS:
         limit = audit.number(f"cku{cku}-ingress")
         for row in FIGURE_6[cku]:
@@ -197,14 +196,14 @@ def _rows(audit: Audit) -> None:
 
 
 def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
-    """Note what a setting means; other numbers of the source can only contradict it."""
+    """Note what a setting means, and judge it as wrong if other numbers of the source contradict it."""
     audit.note(claim, text)
     if not possible:
         audit.judge(claim, False, text)
 
 
 def _headlines(audit: Audit) -> None:
-    """ "10x", "12x", "11.5x" and "16x" against the largest advantage in each table, in both readings."""
+    """Test "10x", "12x", "11.5x" and "16x" on the largest advantage in each table, as a ratio and as an excess."""
     ratios = {row: ratio(audit, row) for row in (*ROWS_6, *ROWS_7)}
     largest, texts = [max(rows, key=ratios.get) for rows in (ROWS_6, ROWS_7)], []
     for row in largest:
@@ -216,7 +215,7 @@ def _headlines(audit: Audit) -> None:
     column = "like the column of improvements"
     reaching = sum(times >= audit.number("title") for times in ratios.values())
     rows = f"{number(reaching)} of {number(len(ratios))} rows reach it."
-    reached = "Holds if the largest ratio reaches it, as an advantage of up to so much."
+    reached = "Holds if the largest ratio reaches it, because the claim says “up to”."
     audit.judge("title", best >= audit.number("title"), f"{reached} {own} {rows}")
     shown = f"Holds if p99 in the row of that rate shows it: {number(top, 2)} times."
     audit.judge("figure-1", top > audit.number("figure-1"), shown)
@@ -238,7 +237,7 @@ def _headlines(audit: Audit) -> None:
 
 
 def _growth(audit: Audit) -> None:
-    """Show how much each system's p99 grows over a cluster's rows."""
+    """Test claims on how much each system's p99 grows over the rows of a cluster."""
     by_partitions = {cku: _by_partitions(cku) for cku in CLUSTERS}
     (kafka, kora), (kafka_partitions, kora_partitions) = (
         [_growths(audit, rows, system) for system in ("kafka", "kora")] for rows in (FIGURE_6, by_partitions)
@@ -276,7 +275,7 @@ def _growth(audit: Audit) -> None:
 
 
 def _growths(audit: Audit, rows: dict[str, list[str]], system: str) -> dict[str, float]:
-    """Largest over smallest p99 of a system, by cluster."""
+    """Return the largest over the smallest p99 of a system, by cluster."""
     p99 = {cku: [audit.number(f"{row}-{system}") for row in each] for cku, each in rows.items()}
     return {cku: max(values) / min(values) for cku, values in p99.items()}
 
@@ -290,24 +289,24 @@ def _series(ratios: dict[str, list[float]]) -> str:
 
 
 def _caveats(audit: Audit) -> None:
-    """Return the note under figure 7."""
+    """Test the note under figure 7."""
     kora = [audit.number(f"{row}-kora") for row in _by_partitions("2")]
     loads = [*(audit.number(f"{row}-load") for row in FIGURE_7["2"]), audit.number("cku2-partitions")]
     series = ", ".join(f"{number(ms)} ms with {number(load)}" for ms, load in zip(kora, loads, strict=True))
-    again = "Few partitions explain the first; nothing is said of the last, which is slow again and not marked."
+    again = "The note explains the first; the last, which is slow again, is neither marked nor explained."
     falls = "It falls with the number of partitions, as the note says."
     course = again if kora[-1] > kora[-2] else falls
     audit.judge("tiering", None, f"Own numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. {course}")
-    admitted = "An admission about the whole comparison: Apache Kafka ran without tiered storage in all"
-    marked = f"{len(ROWS_6 + ROWS_7)} rows, of which {len(FIGURE_7['2'])} are marked."
+    admitted = "This limits the whole comparison: Apache Kafka ran without tiered storage in all"
+    marked = f"{len(ROWS_6 + ROWS_7)} rows, although only {len(FIGURE_7['2'])} are marked."
     audit.judge("not-alike", None, f"{admitted} {marked}")
 
 
 def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None) -> dict[str, Estimate]:
     """
-    Collect every measured estimate that a claim refers to.
+    Return every measured estimate that a claim refers to, by the names of `RULES` and `SHOWN`.
 
-    The first system stands for the source's Apache Kafka and is the numerator of ratios. "Highest" throughput is the
+    The first system stands for the source's Apache Kafka, and is the numerator of ratios. The highest throughput is the
     last step at which both systems have trials that count, whether or not they kept up.
     """
     made = {}
@@ -321,7 +320,7 @@ def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None
 
 
 def _grown(name: str, table: SideBySide) -> dict[str, Estimate]:
-    """Show how each system's percentile, and the ratio of both, grow along the steps."""
+    """Estimate how each system's percentile, and the ratio of both, grow along the steps."""
     if len(table.steps) < 2:
         return {}
     q, p = table.q, order.name(table.q)
@@ -351,7 +350,7 @@ def _steps(table: SideBySide, steps: list) -> str:
 
 
 def _far_out(table: SideBySide) -> dict[str, Estimate]:
-    """p99.9 against p50 at the last step, and the largest ratio of any percentile there."""
+    """Estimate p99.9 over p50 at the last step, and the largest ratio of both systems' percentiles there."""
     (a, b), far, middle = table.steps[-1].tails, order.name(FAR), order.name(MIDDLE)
     at = f"at {number(table.steps[-1].step)} {table.unit}"
     ratios = [
@@ -366,7 +365,7 @@ def _far_out(table: SideBySide) -> dict[str, Estimate]:
 
 
 def _ratio(above: list[tuple[TailTrials, float]], below: list[tuple[TailTrials, float]], quantity: str) -> Estimate:
-    """Return a product of typical trials' quantiles over another, over the blocks that have all of them."""
+    """Estimate a product of typical trials' quantiles over another product, from the blocks that have all of them."""
     logs = [
         sign * pd.Series(np.log(trials.by_trial(q))).groupby(list(trials.blocks)).mean()
         for sign, terms in ((1, above), (-1, below))

@@ -1,12 +1,11 @@
 """
-Find the knee of latency against rate of each system, and compare it with the rate that its links allow.
+Find the rate at which the latency of each system begins to rise (its knee), and compare it with what links allow.
 
-On logarithmic axes a line that is level up to the knee, and rises beyond it, is fitted to the typical trial's quantile
-at each step by least squares (segmented regression: Hudson 1966; Muggeo 2003). Kneedle (Satopaa et al. 2011), the point
-farthest from the chord of the curve, depends on the first and last step. In simulation (data/validity/knees.csv) the
-knee of a second run falls into Kneedle's interval in 85 to 96 of 100 cases, and into the broken line's, up to three
-times narrower, in 90 to 95. A queue's law, a + b x / (c - x), is undefined beyond saturation, where studies measure on
-purpose.
+On logarithmic axes a line that is level up to the knee, and rises beyond it, is fitted by least squares to the typical
+trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). In simulation (data/validity/knees.csv)
+the knee of a second run falls into the interval for it in 90 to 95 of 100 cases. The alternative Kneedle (Satopaa et
+al. 2011) depends on the first and last step, and has intervals up to three times as wide. The law of a queue, a + b x /
+(c - x), is undefined beyond saturation, where some steps are measured on purpose.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from math import exp, isfinite, log, nan, sqrt
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from scipy.interpolate import PchipInterpolator
 
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
@@ -27,19 +25,19 @@ from wanbench.methods.tails import quantile_intervals as order
 
 from .allowed import Allowed
 from .side_by_side import DASHES, SYMBOLS
-from .step_curves import LEVEL, MIN_STEPS, RATE, StepCurve, ends, rising, step_curve, student
+from .step_curves import LEVEL, MIN_STEPS, RATE, StepCurve, ends, step_curve, student
 from .trials import SystemTrials
 
 POINTS = 2_000
-"""Knees tried between the first and the last step: closer than 0.2 % if the steps span a factor of 30."""
+"""Number of knees tried: if the steps span a factor of 30, they are less than 0.2 % apart."""
 RISE = 2.0
-"""Minimum ratio of the last step to the first: less cannot be told from an even rise, or from scatter."""
+"""A knee needs at least this ratio of the last step to the first: less may be an even rise, or scatter."""
 WITHOUT = {
-    "unknown": f"it needs {MIN_STEPS} steps at which it is known",
-    "none": "it is not level and then at least twice as high",
+    "unknown": f"it is known at fewer than {MIN_STEPS} steps",
+    "none": "it is not level first and then at least twice as high",
     "before the first step": "it rises from the first step on",
 }
-"""Where there is no knee, and why."""
+"""Values of `Knee.where` without a knee, and the reason."""
 METHOD = (
     "level line and rising line on logarithmic axes, least squares (Hudson 1966); t on the jackknife over blocks "
     "(Shao & Tu 1995)"
@@ -53,16 +51,15 @@ class Knee:
     The knee of one system, in records/s; its estimates are NaN if there is none.
 
     `second_run` has the interval into which the knee of a second run falls, with the same steps and as many blocks.
-    `where` is "inside", "none", "before the first step", "between the last two steps" (also if the last step but one
-    cannot be told from the level) or "unknown" (fewer than `MIN_STEPS` steps). `curve` ends below the first step at
-    which the quantile of a trial is that of a lost record.
+    `where` is "inside", "none", "before the first step", "between the last two steps" (also if the second last step
+    does not differ from the level) or "unknown" (fewer than `MIN_STEPS` steps). `curve` ends before the first step at
+    which the quantile of a trial is that of a lost record. `level_ms` is the level before the knee.
     """
 
     curve: StepCurve
     knee: Estimate
     second_run: Estimate
     where: str
-    kneedle: float = nan
     level_ms: float = nan
 
     @property
@@ -73,7 +70,7 @@ class Knee:
         name, rates = order.name(self.curve.q), [f"{rate:,.0f}" for rate in self.curve.rates]
         if self.where == "unknown":
             known = f"{', '.join(rates) or 'none'} records/s"
-            return f"{name} is known at too few steps to have a knee: {known}; it takes {MIN_STEPS}."
+            return f"{name} is known at too few steps to have a knee: {known}; it needs {MIN_STEPS}."
         if self.where == "before the first step":
             below = f"a knee would lie below {rates[0]} records/s (no interval; {self.knee.basis})"
             return f"{name} rises from the first step on, so {below}."
@@ -86,7 +83,7 @@ class Knee:
 
 
 def knee_of(curve: StepCurve) -> Knee:
-    """Fit the knee of a curve, from the steps below the first at which a trial's quantile is that of a lost record."""
+    """Fit the knee of a curve to the steps before the first at which a trial's quantile is that of a lost record."""
     name, r = order.name(curve.q), len(curve.blocks)
     if curve.lost:
         first = curve.lost[0]
@@ -105,8 +102,8 @@ def knee_of(curve: StepCurve) -> Knee:
     if where == "between the last two steps":
         around.append(last)
         notes += (
-            f"only the last step lies clearly above the level, so the knee may be as high as {last[1]:,.0f} records/s; "
-            f"the fit gives about the lowest rate that agrees with the steps: add some from {last[0]:,.0f} on",
+            f"only the last step lies clearly above the level, so the knee may be as high as {last[1]:,.0f} records/s, "
+            f"and the estimate is about the lowest possible one: add steps above {last[0]:,.0f}",
         )
     for what, factor in (("knee", 1.0), (second, sqrt(2.0))):
         low, high = ends(value, factor * student(LEVEL, r) * error)
@@ -114,15 +111,16 @@ def knee_of(curve: StepCurve) -> Knee:
             low, high = min(low, least), max(high, most)
         estimates.append(Estimate(what, estimate=exp(value), low=low, high=high, warnings=notes, **about))
     level_ms = exp(broken_line(x, curve.mean)[1])
-    return Knee(curve, *estimates, where, kneedle(curve.rates, curve.mean), level_ms)
+    return Knee(curve, *estimates, where, level_ms)
 
 
 def _halfway(x: np.ndarray, value: float) -> list[tuple[float, float]]:
     """
-    Give the rates halfway (in logarithms) to the steps beside a knee that lies at a step; none if it lies elsewhere.
+    Return the rates halfway (in logarithms) to the neighbours of the step at which a knee lies; none if it lies
+    elsewhere.
 
-    A rising part that is not straight can hold the fitted knee at a step, whichever block is left out: the jackknife
-    then gives a width of zero, although trials only tell that the knee is nearer to this step than to the next.
+    If the rising part is not straight, the fitted knee can lie at the same step whichever block is left out. The
+    jackknife then gives a width of zero, although trials only show that the knee is nearer to this step than to others.
     """
     step = int(np.abs(x - value).argmin())
     if not 0 < step < len(x) - 1 or abs(x[step] - value) > 2 * (x[-1] - x[0]) / POINTS:
@@ -132,7 +130,7 @@ def _halfway(x: np.ndarray, value: float) -> list[tuple[float, float]]:
 
 def broken_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
     """
-    Fit knee, level and slope of the line that is level up to the knee and rises beyond it; NaN if it rises nowhere.
+    Fit a line that is level up to a knee and rises beyond it; returns knee, level and slope, NaN if it rises nowhere.
 
     >>> x = np.arange(6.0)
     >>> [round(number, 2) for number in broken_line(x, 1 + 2 * np.maximum(x - 2.5, 0))]
@@ -149,28 +147,13 @@ def broken_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
     return float(knees[best]), float(y.mean() - slopes[best] * beyond[best].mean()), float(slopes[best])
 
 
-def kneedle(rates: np.ndarray, logs: np.ndarray) -> float:
-    """
-    Find the knee by Kneedle (Satopaa et al. 2011), on a linear axis of rates and a logarithmic one of latency.
-
-    >>> rates = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    >>> round(kneedle(rates, np.array([0.0, 0.0, 0.0, 2.0, 4.0])), 1)
-    3.1
-    """
-    logs = rising(logs)
-    if logs[-1] <= logs[0]:
-        return nan
-    grid = np.linspace(rates[0], rates[-1], POINTS)
-    at = PchipInterpolator(rates, logs)(grid)
-    above = (grid - grid[0]) / (grid[-1] - grid[0]) - (at - at[0]) / (at[-1] - at[0])
-    return float(grid[above.argmax()])
-
-
 def _where(x: np.ndarray, curve: StepCurve) -> str:
     """
-    Say where the knee lies. With only the last step above the level, any knee between the last two fits equally well,
-    and scatter of the step before can push the fitted one below it: that step counts as level unless it lies above the
-    mean of those before by more than its scatter over blocks.
+    Return where the knee lies, as a value of `Knee.where`.
+
+    If only the last step is above the level, any knee between the last two steps fits equally well, and scatter of the
+    second last step can push the fitted knee below it. So that step counts as level unless it exceeds the mean of the
+    steps before by more than its scatter over blocks.
     """
     if len(x) < MIN_STEPS:
         return "unknown"
@@ -189,8 +172,9 @@ def _where(x: np.ndarray, curve: StepCurve) -> str:
 @dataclass(frozen=True, repr=False)
 class Knees(Result):
     """
-    The knee of each system, up to the first step at which it never kept up; the curves of all steps; the rates that
-    links allow.
+    The knee of each system, the curve over all steps, and the rate that links allow.
+
+    Knees are fitted to the steps up to the first at which the system never kept up.
     """
 
     knees: dict[str, Knee]
@@ -217,8 +201,7 @@ class Knees(Result):
         for name, one in self.knees.items():
             row = {"system": name, "knee": one.knee.formatted if isfinite(one.knee.estimate) else one.where}
             row[f"{one.knee.formatted_level} interval"] = one.knee.formatted_interval
-            row["a second run's"] = one.second_run.formatted_interval
-            row["by Kneedle"] = quantity(one.kneedle, "records/s") if isfinite(one.kneedle) else ""
+            row["interval for a second run"] = one.second_run.formatted_interval
             row["level before it"] = quantity(one.level_ms, "ms") if isfinite(one.level_ms) else ""
             rows.append(row | {"links allow": self.links[name].formatted if name in self.links else ""})
         return pd.DataFrame(rows)
@@ -261,21 +244,21 @@ class Knees(Result):
 
 def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99, **at) -> Knees:
     """
-    Find the knee of each system in its trials at stepped rates, with other settings fixed (partitions=...).
+    Find the knee of each system in its trials at stepped rates, with other settings fixed by `at`.
 
-    Steps above the first at which a system never kept up are left out: there the quantile only shows how long a trial
-    and its wait for answers are, which bends the fitted line. So are steps from the first with a lost quantile on.
-    MissingDataError if a system has too few steps or blocks.
+    Steps above the first at which a system never kept up are left out, because there the quantile only shows how long a
+    trial lasts. Steps from the first at which the quantile falls on a lost record are left out, too. MissingDataError
+    if a system has too few steps or blocks.
     """
-    found, curves = {}, {}
+    fitted, curves = {}, {}
     for name in trials.systems:
         rows = trials.stepped(name, **at)
         try:
             curves[name] = step_curve(rows, q)
-            found[name] = knee_of(_until_full(curves[name], rows))
+            fitted[name] = knee_of(_until_full(curves[name], rows))
         except ParameterError as error:
             raise MissingDataError(f"no knee of {name}: {error}") from error
-    return Knees(found, curves, {} if links is None else links.rates)
+    return Knees(fitted, curves, {} if links is None else links.rates)
 
 
 def _until_full(curve: StepCurve, rows: pd.DataFrame) -> StepCurve:

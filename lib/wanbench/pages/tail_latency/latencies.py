@@ -1,4 +1,4 @@
-"""Latency distributions: of values, of open-loop loads, and of the OpenMessaging Benchmark's results."""
+"""Compute latency distributions from values, open-loop loads, and results of the OpenMessaging Benchmark."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "c
 WINDOW_S = 10.0
 """Length of the benchmark's windows."""
 CLOCK_LIMITED = 0.01
-"""From this share of latencies below the clocks' uncertainty on, there is a caution."""
+"""There is a caution if a larger share of latencies is below the uncertainty of the clocks."""
 
 
 def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> Tail:
     """
-    Compute the distribution of values in ms, in order of time, by run; lost records are infinite.
+    Return the distribution of latencies in ms, given by run in order of time; lost records are infinite.
 
     >>> tail = of_values([np.random.default_rng(0).permutation(1_000) + 1.0])
     >>> tail.quantile(0.99), tail.n, tail.interval(0.5)
@@ -48,12 +48,11 @@ def of_benchmark(
     quantiles: pd.DataFrame, windows: pd.DataFrame, *, what: str = "end to end", name: str = "OpenMessaging Benchmark"
 ) -> Tail:
     """
-    Compute the distribution behind one result of the OpenMessaging Benchmark, from tables quantiles and
-    benchmark_windows.
+    Reconstruct the distribution of one result of the OpenMessaging Benchmark, from its tables.
 
-    Its end-to-end latency counts from the actual send time, in whole milliseconds of two wall clocks, and drops values
-    of zero or less; `resolution_ms` is then 1. Compare it with a load that ran before or after it, not at the same
-    time: each adds to the other's latency.
+    `quantiles` and `windows` are tables quantiles and benchmark_windows. The benchmark's end-to-end latency counts from
+    the actual send time, in whole milliseconds of two clocks, so `resolution_ms` is 1; it drops values of zero or less.
+    Compare it with a load that ran before or after it: concurrent loads add to each other's latency.
     """
     rate = "publish_records_per_s" if str(what).startswith("publish") else "consume_records_per_s"
     check_columns("quantiles", quantiles, ["what", "window", "quantile", "latency_ms"])
@@ -65,7 +64,7 @@ def of_benchmark(
         raise ParameterError(f"{name}: no quantiles of the whole run for {what!r}, or no records.")
     latencies, shares = np.maximum.accumulate(total.latency_ms.to_numpy()), total["quantile"].to_numpy()
     last = np.append(latencies[1:] != latencies[:-1], True)
-    # a reported share is one of whole records: at least so many took no longer
+    # shares are those of whole records
     counts = np.diff(np.ceil(shares[last] * round(sizes.sum()) - 1e-6), prepend=0.0)
     groups = rows.dropna(subset="window").groupby("window")
     by_window = {int(window): part.sort_values("quantile") for window, part in groups}
@@ -82,7 +81,7 @@ def _below_in_windows(sizes: np.ndarray, curves: list[tuple[np.ndarray, np.ndarr
 
 
 def _curve(rows: pd.DataFrame, maximum: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the latencies that a window reports, and the share of its records up to each."""
+    """Return the latencies that a window reports, and the share of its records up to each latency."""
     known = maximum is not None and not np.isnan(maximum)
     latencies = [0.0, *rows.latency_ms, *([maximum] if known else [])]
     shares = [0.0, *rows["quantile"], *([1.0] if known else [])]
@@ -93,12 +92,12 @@ def _curve(rows: pd.DataFrame, maximum: float | None) -> tuple[np.ndarray, np.nd
 
 def of_open_loop(frame: pd.DataFrame, *, what: str = "end to end", name: str = "the load") -> Tail:
     """
-    Compute the latency distribution of open-loop loads, counted from when each record was due, without the warm-up.
+    Return the latency distribution of open-loop loads, from when each record was due, without the warm-up.
 
     `frame` is table open_loop_histograms of one load or several; `what` is "end to end" (until receipt) or "publish"
-    (until acknowledgement). Each load is a run and its seconds are stretches of time; all groups share one stretch per
-    second, as their latencies depend on the same batches and brokers. A record that was never acknowledged, or never
-    received by a group, counts as slower than all others. ParameterError if nothing is left.
+    (until acknowledgement). Each load is a run, and each of its seconds a part, which all consumer groups share because
+    their latencies depend on the same batches and brokers. A record that was never acknowledged, or never received by a
+    group, counts as slower than all others. ParameterError if nothing is left.
     """
     check_columns("open_loop_histograms", frame, NEEDED)
     check_choice("what", what, WHAT)
@@ -132,14 +131,14 @@ def _below_in_seconds(seconds: list[tuple[np.ndarray, np.ndarray]], x: float) ->
 
 
 def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:
-    """Return the merged histogram of a second over the groups, and its lost records."""
+    """Return the histogram of a second, merged over the groups, and the number of lost records."""
     return distribution.summed(distribution.decoded(text) for text in part.histogram), int(part.n_lost.sum())
 
 
 def _cautions(loads: list[pd.DataFrame], values_us, counts, error_ms: float) -> tuple[str, ...]:
     behind = sum(bool(load.fell_behind.any()) for load in loads)
-    late = f"the generator itself was late in {behind} of {count(len(loads), 'load')} (fell_behind)"
+    late = f"the generator itself was late in {behind} of {count(len(loads), 'load')}"
     below = counts[values_us <= error_ms * 1_000].sum() / max(counts.sum(), 1.0) if error_ms else 0.0
     share = f"{number(100 * below, 0)} % of the latencies are below the uncertainty of the clocks"
     coarse = (f"{share}, {number(error_ms)} ms",) if below > CLOCK_LIMITED else ()
-    return ((f"{late}: that is in the latency",) if behind else ()) + coarse
+    return ((f"{late}, and its delay is part of the latency",) if behind else ()) + coarse

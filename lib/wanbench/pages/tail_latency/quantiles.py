@@ -1,4 +1,4 @@
-"""Quantiles of one distribution or two, their differences, and the percentile plot."""
+"""Estimate quantiles of latency distributions and their differences, and draw the percentile plot."""
 
 from __future__ import annotations
 
@@ -24,16 +24,14 @@ from .trials import TailTrials
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 PERCENTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
-"""Those of test 3 of the source."""
+"""The percentiles of test 3 of the source."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-
-
 METHOD = "the intervals of both quantiles combined (Zou & Donner 2008), each by {}"
 
 
 @dataclass(frozen=True, repr=False)
 class Quantiles(Result):
-    """Several quantiles of one distribution, each with its intervals."""
+    """Several quantiles of one distribution, each with its interval."""
 
     TITLE = "Quantiles of latency"
 
@@ -59,9 +57,7 @@ class Quantiles(Result):
 
 
 def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings) -> Quantiles:
-    """
-    Quantiles of a distribution with intervals; settings and errors are those of `Tail.estimate`.
-    """
+    """Estimate quantiles of a distribution; settings and errors are those of `Tail.estimate`."""
     check_kind("tail", tail, Tail)
     at = order.check_quantiles(at)
     return Quantiles(tail, tuple(at), tuple(tail.estimate(q, level=level, **settings) for q in at))
@@ -69,7 +65,7 @@ def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.9
 
 @dataclass(frozen=True, repr=False)
 class TailComparison(Result):
-    """Two tails, and the differences of their quantiles in ms, b minus a."""
+    """Quantiles of two distributions, and their differences in ms, b minus a."""
 
     a: Quantiles
     b: Quantiles
@@ -83,7 +79,7 @@ class TailComparison(Result):
 
     @property
     def agree(self) -> list[bool | None]:
-        """Whether 0 is in the interval of each difference; None if it is unknown, or if an open end alone decides."""
+        """Whether 0 is in the interval of each difference; None if this is unknown, or depends on an open end."""
         verdicts = []
         for one in self.differences:
             holds, closed = one.low <= 0 <= one.high, isfinite(one.low) and isfinite(one.high)
@@ -94,7 +90,7 @@ class TailComparison(Result):
     def sentence(self) -> str:
         named = pd.Series(list(map(order.name, self.a.quantiles)))
         same, unknown = pd.Series(self.agree, dtype=object), self.agree.count(None)
-        verbs = (("agree within the intervals of both", True), ("differ", False))
+        verbs = (("do not differ significantly", True), ("differ", False))
         parts = [f"{verb} at {', '.join(named[same == word])}" for verb, word in verbs if (same == word).any()]
         parts += [f"cannot be compared at {count(unknown, 'quantile')}"] if unknown else []
         return f"{self.b.tail.name} and {self.a.tail.name} {'; '.join(parts)}."
@@ -108,9 +104,9 @@ def compare_tails(
     a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings
 ) -> TailComparison:
     """
-    Compare quantiles of two distributions; settings are those of `Tail.estimate`.
+    Estimate the differences of quantiles of two distributions; settings are those of `Tail.estimate`.
 
-    Both are treated as independent: for two tools on one cluster at one time the intervals are then too wide.
+    The distributions are treated as independent.
     """
     both = [quantiles(tail, at, level=level, **settings) for tail in (a, b)]
     differences = []
@@ -124,7 +120,7 @@ def compare_tails(
             "method": METHOD.format(one.method),
             "level": level,
         }
-        about["assumption"] = f"{one.assumption}; the two are measured independently of each other"
+        about["assumption"] = f"{one.assumption}; both distributions are measured independently of each other"
         about["warnings"] = tuple(dict.fromkeys([*one.warnings, *other.warnings]))
         about["standard_error"] = hypot(one.standard_error, other.standard_error)
         about |= {"estimate": value, "low": low, "high": high}
@@ -138,7 +134,9 @@ def _ends(one: Estimate, other: Estimate, level: float) -> tuple[float, float]:
 
 def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float, float]:
     """
-    Subtract a from b, each (estimate, low, high), with the interval of Zou & Donner (2008); NaN unless both are finite.
+    Subtract a from b, each as (estimate, low, high), with the interval of Zou & Donner (2008).
+
+    The result is NaN unless both estimates are finite.
 
     >>> [round(end, 3) for end in difference((10.0, 9.0, 12.0), (20.0, 16.0, 21.0))]
     [10.0, 5.528, 11.414]
@@ -155,14 +153,14 @@ def _basis(estimate: Estimate, tail: Tail) -> str:
 
 def benchmark(own: TailTrials, tables: Mapping[str, pd.DataFrame]) -> TailComparison:
     """
-    Subtract percentiles of the open-loop trials from those of the OpenMessaging Benchmark on the same cluster.
+    Compare percentiles of the OpenMessaging Benchmark with those of open-loop trials on the same cluster.
 
-    The benchmark's latency counts from the actual send, in whole milliseconds. MissingDataError if it was not run.
+    MissingDataError if the benchmark was not run.
     """
     runs = tables.get("benchmark_runs", pd.DataFrame())
     if not len(runs):
         raise MissingDataError(
-            "no distribution of the OpenMessaging Benchmark was given: parameter omb_distribution names its folder."
+            "the OpenMessaging Benchmark was not run: parameter omb_distribution must name its folder."
         )
     first = runs.iloc[0]
     parts = [
@@ -174,11 +172,11 @@ def benchmark(own: TailTrials, tables: Mapping[str, pd.DataFrame]) -> TailCompar
 
 @dataclass(frozen=True, repr=False)
 class Percentiles(Result):
-    """Percentiles of two systems at one load, and how many records each percentile needs (test 3 of the source)."""
+    """Percentiles of two systems at one load, and the number of records that each needs (test 3 of the source)."""
 
     compared: TailComparison
 
-    TITLE = "Percentiles, and the records that each needs"
+    TITLE = "Percentiles, and the number of records that each needs"
 
     @property
     def sides(self) -> tuple[Quantiles, Quantiles]:
@@ -196,13 +194,13 @@ class Percentiles(Result):
             name, pairs = side.tail.name, list(zip(side.quantiles, side.estimates, strict=True))
             closed = [k for k, (_, one) in enumerate(pairs) if isfinite(one.low) and isfinite(one.high)]
             if not closed:
-                parts.append(f"{name}: no percentile has an interval with two ends")
+                parts.append(f"{name}: none")
                 continue
             q, one = pairs[closed[-1]]
             lacking = [next_.warnings[0] for _, next_ in pairs[closed[-1] + 1 :][:1] if next_.warnings]
-            text = f"{name}: up to {order.name(q)}, {one.formatted} ({one.formatted_interval})"
+            text = f"{name}: {order.name(q)}, {one.formatted} ({one.formatted_interval})"
             parts.append("; ".join([text, *lacking]))
-        return f"Percentiles with an interval that has two ends. {'. '.join(parts)}."
+        return f"The highest percentile whose interval has an upper limit. {'. '.join(parts)}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -216,25 +214,25 @@ class Percentiles(Result):
                 one, name, n = side[q], side.tail.name, side.tail.n
                 worth = number(side.tail.effective_n(q, level), 0) if n * (1 - q) >= FEW_BEYOND else "unknown"
                 row |= {name: one.formatted, f"{name}: {one.formatted_level} interval": one.formatted_interval}
-                row |= {f"{name}: {n:,} records are worth": worth}
+                row |= {f"{name}: independent records, of {n:,}": worth}
             rows.append(row)
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Draw the percentile plot of both, on an axis of nines."""
+        """Draw the percentile plot of both systems."""
         return self.compared.figure(note=note)
 
 
 def percentiles(a: TailTrials, b: TailTrials) -> Percentiles:
-    """Compare percentiles of two systems at one load, from the records of all trials of each."""
+    """Compare percentiles of two systems at one load, from the records of all their trials."""
     return Percentiles(compare_tails(a.pooled, b.pooled, PERCENTILES))
 
 
 def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go.Figure:
     """
-    Draw latency against the share of records that took longer, on a logarithmic axis of nines.
+    Draw latency against the share of records that took longer, on a logarithmic axis.
 
-    Lines are the whole distributions; points are quantiles with their intervals, triangles without upper limit.
+    Lines show the whole distributions. Points show quantiles with their intervals; a triangle has no upper limit.
     """
     drawn = [each for each in distributions if len(each.tail.values_ms)]
     if not drawn:
@@ -269,7 +267,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
         figure,
         name="tails",
         title=f"Latency of {' and '.join(result.tail.name for result in distributions)}",
-        subtitle=f"Points: quantiles with their {level} intervals, triangles where there is no upper limit.",
+        subtitle=f"Points: quantiles with their {level} intervals; triangles: without an upper limit.",
         alt=f"Percentile plot of latencies. {' '.join(result.estimates[-1].sentence for result in distributions)}",
         caption=" ".join(result.sentence for result in distributions),
         table=table,
@@ -278,9 +276,9 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
 
 
 def _curve(tail) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of records above each latency, and the latency, thinned where points are dense."""
+    """Return the share of records above each latency, and the latency; dense points are thinned out."""
     above = 1 - np.concatenate([[0.0], tail.cumulative[:-1]]) / tail.n
-    # points evenly far apart on the logarithmic axis
+    # points are equidistant on the logarithmic axis
     places = np.unique(np.searchsorted(-above, -np.logspace(0, log10(above.min()), theme.MAX_POINTS)))
     places = places[places < len(above)]
     return above[places], tail.values_ms[places]

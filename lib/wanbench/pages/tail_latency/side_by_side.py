@@ -1,4 +1,4 @@
-"""Tests 1 and 2 of the source: a percentile of two systems at each step, in the layout of its tables."""
+"""Compare a percentile of two systems at each step of rate or partitions (tests 1 and 2 of the source)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ from .trials import RATE, STEPS, SystemTrials, TailTrials
 from .verdicts import VERDICTS, verdicts
 
 SYMBOLS, DASHES = ("circle", "square"), ("solid", "dash")
-BEYOND = "beyond the time waited"
-"""Shown if the percentile falls on a lost record."""
+BEYOND = "not received in time"
+"""Shown instead of a latency if the percentile falls on a lost record."""
 
 
 @dataclass(frozen=True, repr=False)
 class Step:
     """
-    One row of a table of the source: `step` in records per second, or partitions; the percentile of each system from
-    the records of all its trials; the first system's over the second's in typical trials (`verdicts`); the verdict on
-    the second system, simultaneous over all rows, and the reason for "not enough data"; the trials that count.
+    One row of a comparison.
+
+    `step` is in records/s, or the number of partitions. `a` and `b` are the percentile of each system, from the records
+    of all its trials. `ratio` is the first system's percentile over the second's, in typical trials. `verdict` is on
+    the second system, and holds for all rows together (see `verdicts`); `reason` explains "not enough data". `tails`
+    are the trials that count.
     """
 
     step: float
@@ -46,9 +49,9 @@ class Step:
 @dataclass(frozen=True, repr=False)
 class SideBySide(Result):
     """
-    A percentile of two systems along steps of rate or partitions, at which both have trials that count.
+    A percentile of two systems at each step of rate or partitions at which both have trials that count.
 
-    `missing` are the other steps; `points` has a row per trial that counts: system, step, latency_ms, kept_up.
+    `missing` are the other steps. `points` has one row per trial that counts: system, step, latency_ms, kept_up.
     """
 
     along: str
@@ -60,7 +63,7 @@ class SideBySide(Result):
 
     @property
     def TITLE(self) -> str:
-        """Title: the percentile, the steps, and the level of the intervals."""
+        """The percentile, the steps, and the level of the intervals."""
         return f"{self.name}, with {self.steps[0].a.formatted_level} intervals"
 
     @property
@@ -80,23 +83,27 @@ class SideBySide(Result):
             ratio = f" ({_bound(step.ratio)}{step.ratio.formatted})" if decided else ""
             of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
         verdicts = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items())
-        over = f" (in brackets: {a} over {b})" if {"better", "worse"} & set(of_word) else ""
-        text = f"{p} of {b} by {self.unit}, against {a}{over}: {verdicts}."
+        over = (
+            f" (in brackets: p99 of {a} over that of {b})".replace("p99", p)
+            if {"better", "worse"} & set(of_word)
+            else ""
+        )
+        text = f"{p} of {b} compared with {a}: {verdicts} {self.unit}{over}."
         if set(of_word) == {VERDICTS[-1]}:
             most = max(len(each.tails) for step in self.steps for each in step.tails)
-            few = f"too few or too short trials ({most} of each at most)"
-            text = f"{p} of {b} and of {a} cannot be compared at any number of {self.unit}: {few}."
+            few = f"trials are too few or too short (at most {most} of each)"
+            text = f"{p} of {b} and of {a} cannot be compared at any number of {self.unit}, because {few}."
         if len(self.steps) > 1:
             grown = [
                 f"{name} goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}"
                 for name, *ones in ((a, *(step.a for step in self.steps)), (b, *(step.b for step in self.steps)))
             ]
             span = f"{number(self.steps[0].step)} to {number(self.steps[-1].step)} {self.unit}"
-            text += f" From {span} that of {' and that of '.join(grown)}."
+            text += f" From {span}, {p} of {' and that of '.join(grown)}."
         return text
 
     def _lowest(self, ones: list[Estimate]) -> str:
-        """Return the lowest step, if it is neither the first nor the last."""
+        """Say at which step the percentile is lowest, unless that is the first or the last."""
         low = int(np.argmin([one.estimate if isfinite(one.estimate) else inf for one in ones]))
         inside = 0 < low < len(ones) - 1
         return f", lowest at {number(self.steps[low].step)} ({ones[low].formatted})" if inside else ""
@@ -108,16 +115,16 @@ class SideBySide(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        gone = f"no trial of both systems counts at {', '.join(map(number, self.missing))} {self.unit}"
+        gone = f"one of the systems has no trial that counts at {', '.join(map(number, self.missing))} {self.unit}"
         cautions = [gone] if self.missing else []
         for k, name in enumerate(self.names):
             if behind := [number(step.step) for step in self.steps if not step.kept_up[k]]:
                 at = f"{name} fell behind in at least one trial at {', '.join(behind)} {self.unit}"
-                cautions.append(f"{at}: its latency then grows as long as the trial lasts")
+                cautions.append(f"{at}; its latency there depends on the length of the trial")
         notes: dict[str, list[str]] = {}
         for step in self.steps:
             for note in step.ratio.warnings:
-                if not (step.reason and step.reason in note):  # the table has it
+                if not (step.reason and step.reason in note):  # the table shows the reason
                     notes.setdefault(note, []).append(number(step.step))
         return (*cautions, *(f"{note} (at {', '.join(at)} {self.unit})" for note, at in notes.items()))
 
@@ -145,12 +152,12 @@ class SideBySide(Result):
         return pd.DataFrame(rows)
 
     def figure(self, *, note: str = "") -> go.Figure:
-        """Each system's percentile with its interval at each step; small: single trials; hollow: it did not keep up."""
+        """Draw the percentile of each system and of its single trials against the step."""
         figure, ends, along_rate = go.Figure(), [], self.along == RATE
         for k, name in enumerate(self.names):
             shade, symbol = theme.SERIES_COLOURS[k], SYMBOLS[k]
             own = self.points[self.points.system == name]
-            # beside the mark of their step, those of the first system to the right
+            # to the right of the step for the first system, to the left for the second
             aside = 0.02 * (own.groupby("step").cumcount() + 1) * (-1) ** k
             x = own.step + aside * max(self.points.step) / 2 if along_rate else own.step * (1 + aside)
             group, label = {"legendgroup": name}, theme.plain(name)
@@ -169,7 +176,7 @@ class SideBySide(Result):
         figure.update_yaxes(**theme.log_axis(known[np.isfinite(known) & (known > 0)], "ms"))
         p = order.name(self.q)
         figure.update_yaxes(title=f"{p} end to end (ms, log axis)")
-        title = "records/s asked for, all producers together" if along_rate else "partitions of all topics"
+        title = "requested records/s, all producers together" if along_rate else "partitions of all topics"
         log_axis = {} if along_rate else {"type": "log", "ticktext": [number(step.step) for step in self.steps]}
         figure.update_xaxes(title=title, tickvals=[step.step for step in self.steps], **log_axis)
         figure.update_layout(legend=theme.LEGEND_ON_TOP)
@@ -178,8 +185,8 @@ class SideBySide(Result):
             figure,
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
             title=f"{self.name}, two systems",
-            subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: fell behind. "
-            "Not drawn: beyond the time waited.",
+            subtitle=f"Small: single trials. Large: all records of a step, with {level} interval. Hollow: the system "
+            "fell behind. Not drawn: percentiles of records not received in time.",
             alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
             caption=str(self),
             table=self.table(),
@@ -188,11 +195,11 @@ class SideBySide(Result):
 
 
 def _value(one: Estimate) -> str:
-    return one.formatted if isfinite(one.estimate) else BEYOND
+    return one.formatted if isfinite(one.estimate) else f"records {BEYOND}"
 
 
 def _bound(ratio: Estimate) -> str:
-    """Says so if the ratio is a bound, because records of one system were lost."""
+    """Return "at least " or "at most " if the ratio is a bound, because one system lost records."""
     return "at least " if ratio.high == inf else "at most " if ratio.low == 0 else ""
 
 
@@ -204,30 +211,30 @@ def _with_interval(one: Estimate, unknown: str = BEYOND) -> str:
 
 def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **at) -> SideBySide:
     """
-    Compare a percentile of two systems at each step of the rate, or of the number of partitions.
+    Compare a percentile of two systems at each step of the rate or of the number of partitions.
 
-    `along` is "rate_records_per_s" or "partitions"; `at` fixes the other. MissingDataError if at no step both systems
-    have trials that count; ParameterError if there are not two systems.
+    `along` is "rate_records_per_s" or "partitions"; `at` fixes the other one. MissingDataError if there is no step at
+    which both systems have trials that count; ParameterError unless there are two systems.
     """
     if len(trials.systems) != 2:
         raise refusal("systems", ", ".join(trials.systems), "two of them")
-    found, missing, points = {}, [], []
+    pairs, missing, points = {}, [], []
     for value in trials.steps(along, **at):
         where = {**at, along: value}
         try:
-            found[value] = tuple(trials.at(name, **where) for name in trials.systems)
+            pairs[value] = tuple(trials.at(name, **where) for name in trials.systems)
         except MissingDataError:
             missing.append(value)
             continue
         points += [trials.stepped(name, **where) for name in trials.systems]
-    if not found:
-        raise MissingDataError(f"no step of {STEPS[along]} has a trial of both systems that counts.")
+    if not pairs:
+        raise MissingDataError(f"no step of {STEPS[along]} has trials of both systems that count.")
     points = pd.concat(points, ignore_index=True)
     points = points.assign(step=points[along], latency_ms=[tail.quantile(q) for tail in points["tail"]])
-    judged = verdicts(found, q)
+    judged = verdicts(pairs, q)
     steps = [
         _step(value, pair, points[points.step == value], trials.systems, q, row, ratio)
-        for (value, pair), (_, row), ratio in zip(found.items(), judged.rows.iterrows(), judged.ratios, strict=True)
+        for (value, pair), (_, row), ratio in zip(pairs.items(), judged.rows.iterrows(), judged.ratios, strict=True)
     ]
     columns = ["system", "step", "latency_ms", "kept_up"]
     return SideBySide(along, q, trials.systems, steps, points[columns], missing)

@@ -1,8 +1,9 @@
 """
-A latency quantile against the rate, from trials at stepped rates: one curve per block, and their mean.
+Build the curve of a latency quantile against the rate, from trials at stepped rates: one per block, and their mean.
 
-The curve is of logarithms of trials' quantiles, so its mean is that of a typical trial. A missing trial is filled in
-from its block's and its step's effects, so that a slow block does not bend the mean curve where it lacks a step.
+The curve is that of logarithms of trials' quantiles, so its mean describes a typical trial. A missing trial is filled
+in from the effects of its block and its step; otherwise a slow block would bend the mean curve where one of its trials
+is missing.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ LEVEL = 0.95
 """Confidence level of every interval of a curve."""
 COLUMNS = ("block", RATE, "tail")
 MIN_STEPS = 4
-"""A level part and a rising part need two steps each."""
+"""Fewest steps of a curve: a level part and a rising part need two each."""
 MIN_BLOCKS = 2
-"""One block says nothing about scatter."""
+"""Fewest blocks of a curve: one block shows no scatter."""
 FILL_ROUNDS = 50
-"""Iterations that fill in missing trials; each converges by a constant factor."""
+"""Number of iterations that fill in missing trials; the error shrinks by a constant factor in each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +39,9 @@ class StepCurve:
     """
     A quantile against the rate, in ascending steps of records/s.
 
-    `logs` has the logarithm of each trial's quantile in ms: a row per block, a column per step; `n` is the number of
-    trials. At `lost` rates the quantile of a trial is that of a lost record, so that `logs` holds a lower limit.
+    `logs` has the logarithm of each trial's quantile in ms: one row per block, one column per step. `n` is the number
+    of trials. At the rates of `lost` the quantile of a trial is that of a lost record, and `logs` has a lower limit of
+    it.
     """
 
     q: float
@@ -51,20 +53,21 @@ class StepCurve:
     lost: tuple[float, ...] = ()
 
     def below(self, rate: float) -> StepCurve:
-        """Return the steps below a rate."""
+        """Return the curve with only the steps below a rate."""
         steps = self.rates < rate
         lost = tuple(each for each in self.lost if each < rate)
         return replace(self, rates=self.rates[steps], logs=self.logs[:, steps], lost=lost)
 
     @property
     def mean(self) -> np.ndarray:
-        """Logarithm of the typical trial's quantile at each step."""
+        """The logarithm of the typical trial's quantile at each step."""
         return self.logs.mean(axis=0)
 
     def table(self) -> pd.DataFrame:
         """
-        A row per step: `rate_records_per_s`, `latency_ms` (geometric mean over blocks; NaN at `lost` rates), `low_ms`,
-        `high_ms`.
+        Return one row per step: `rate_records_per_s`, `latency_ms`, `low_ms`, `high_ms`.
+
+        `latency_ms` is the geometric mean over blocks, NaN at the rates of `lost`.
         """
         r = len(self.blocks)
         half = student(LEVEL, r) * self.logs.std(axis=0, ddof=1) / r**0.5 if r > 1 else np.full(len(self.rates), nan)
@@ -75,8 +78,9 @@ class StepCurve:
 
     def jackknife(self, statistic: Callable[[np.ndarray], float]) -> tuple[float, float]:
         """
-        A statistic of the mean curve, and its standard error by leaving out each block in turn (Shao & Tu 1995, section
-        2.3); NaN where the statistic is.
+        Return a statistic of the mean curve, and its standard error by leaving out each block in turn.
+
+        The method is that of Shao & Tu (1995, section 2.3). The error is NaN if the statistic is NaN without a block.
         """
         r, value = len(self.blocks), statistic(self.mean)
         if r < 2:
@@ -87,7 +91,7 @@ class StepCurve:
 
 def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     """
-    Compute the curve of one system's trials, one per row: `block`, `rate_records_per_s`, `tail`.
+    Build the curve of one system. `trials` has one row per trial: `block`, `rate_records_per_s`, `tail`.
 
     Two trials of one block and step count by their mean. ParameterError with fewer than 4 steps or 2 blocks.
     """
@@ -99,8 +103,8 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
         raise ParameterError(f"{order.name(q)} of every trial is that of a lost record.")
     values[lost] = max((tail.values_ms[-1] for tail in trials["tail"] if len(tail.values_ms)), default=nan)
     if not (values > 0).all():
-        nothing = count(int((values <= 0).sum()), "trial")
-        raise ParameterError(f"{order.name(q)} of {nothing} is not above 0 ms; allowed: latencies above 0.")
+        zero = count(int((values <= 0).sum()), "trial")
+        raise ParameterError(f"{order.name(q)} of {zero} is not above 0 ms; allowed: latencies above 0.")
     frame = trials.assign(log=np.log(values))
     wide = frame.pivot_table(index="block", columns=RATE, values="log", aggfunc="mean", sort=True)
     if wide.shape[1] < MIN_STEPS or wide.shape[0] < MIN_BLOCKS:
@@ -115,7 +119,7 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
 
 def filled(logs: np.ndarray) -> np.ndarray:
     """
-    Missing cells filled with row effect plus column effect.
+    Return the table with each missing cell replaced by the sum of its row effect and column effect.
 
     >>> filled(np.array([[1.0, 2.0], [3.0, np.nan]])).round(3).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -134,12 +138,12 @@ def rising(logs: np.ndarray) -> np.ndarray:
 
 
 def student(level: float, units: int) -> float:
-    """Student's t factor for this many units; infinite with fewer than two."""
+    """Return Student's t factor for this many units; infinite with fewer than two."""
     return float(t_quantile(level, units - 1)) if units > 1 else float("inf")
 
 
 def ends(value: float, half: float) -> tuple[float, float]:
-    """Both ends of an interval from its logarithm and half width; NaN without either."""
+    """Return both ends of an interval, from the logarithm of the estimate and half the width; NaN without either."""
     if not (isfinite(value) and isfinite(half)):
         return nan, nan
     with np.errstate(over="ignore"):

@@ -1,14 +1,14 @@
 """
-Trials of several systems at steps of rate or partitions: which count, and their latencies.
+Read the trials of several systems at steps of rate or partitions: which of them count, and their latencies.
 
-If the generator fell behind its own schedule, or the backlog of the trial's start was still draining, the trial says
-nothing about the system under this load: it is left out of curves and comparisons, and stays in the table with its
-reason. If the system fell behind, it counts.
+If the generator fell behind its own schedule, or the backlog of the trial's start was still draining, the trial is no
+test of the system under this load. It is left out of curves and comparisons, and the table shows why. A trial in which
+the system fell behind counts.
 
-The *pooled* quantile is that of all records of all trials: tables of latencies state it. The *trial's* quantile is that
-of one trial; its geometric mean over trials is that of a typical trial. Comparisons use the latter: a pooled p99.9
-often comes from the one worst trial. In simulation the jackknife of a pooled p99.9 finds false differences in 5 to 16
-of 100 comparisons, and Student's t on logarithms of trials' quantiles in 3 to 8.
+The *pooled* quantile is that of the records of all trials; tables of latencies show it. The quantile of a *typical
+trial* is the geometric mean of the quantiles of single trials. Comparisons use the latter, because a pooled p99.9 often
+depends on the worst trial only. In simulation the jackknife of a pooled p99.9 finds false differences in 5 to 16 of 100
+comparisons, and Student's t on logarithms of trials' quantiles in 3 to 8.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ ACKNOWLEDGED = "acknowledged_records_per_s"
 STEPS = {RATE: "rate", PARTITIONS: "partitions"}
 KEPT_UP = 0.98
 """
-A system keeps up if it acknowledges this share of the requested rate. At less, latency grows by more than 20 ms in each
-second, so that the tail only reflects the length of the trial.
+A system keeps up if it acknowledges at least this share of the requested rate. Below it, latency grows by more than 20
+ms in each second, so that the tail only depends on the length of the trial.
 """
 LOAD = (RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED)
 LOAD += ("late_p99_ms", "fell_behind", "error")
@@ -53,19 +53,22 @@ NEEDED = {
 BEHIND = "the generator fell behind its schedule"
 DRAINING = "the backlog of its start was still draining, so its warm-up was too short"
 """
-Latency of a system in its steady state scatters, and that of one which falls behind grows; neither falls by half,
-quarter by quarter.
+Why a trial does not count whose median latency falls by half, from each quarter of its seconds to the next. The latency
+of a system in steady state scatters, and that of a system that falls behind grows; neither falls steadily.
 """
-METHOD = "percentile in the later half of a trial's seconds over that in the earlier; t on logarithms, trials as units"
+METHOD = (
+    "percentile in the later half of a trial's seconds over that in the earlier half; t on logarithms, trials as units"
+)
 ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
 
 
 @dataclass(frozen=True, eq=False)
 class TailTrials:
     """
-    Repeated trials of one system at one load: the latencies of each, after warm-up, and its block.
+    Repeated trials of one system at one load.
 
-    By default the k-th trial is of block k.
+    `tails` are the latencies of each trial after its warm-up, and `blocks` their blocks; by default each trial is a
+    separate block.
     """
 
     name: str
@@ -82,19 +85,19 @@ class TailTrials:
 
     @cached_property
     def pooled(self) -> Tail:
-        """The records of all trials, with the trials as units: for quantiles with intervals."""
+        """The distribution of the records of all trials, with the trials as units of intervals."""
         return merged(self.tails, self.name)
 
     def by_trial(self, q: float) -> np.ndarray:
-        """Return the quantile of each trial in ms."""
+        """Return the quantile of each trial, in ms."""
         return np.array([tail.quantile(q) for tail in self.tails])
 
 
 def merged(tails: Sequence[Tail], name: str) -> Tail:
-    """Pool the records of several trials as one distribution, whose runs are the trials."""
+    """Return the distribution of the records of several trials together, with the trials as its runs."""
     values, place = np.unique(np.concatenate([tail.values_ms for tail in tails]), return_inverse=True)
     counts = np.bincount(place, weights=np.concatenate([tail.counts for tail in tails]), minlength=len(values))
-    # a trial of which only the distribution is known is one stretch
+    # a trial whose parts are not known is one part
     whole = (Parts(np.zeros(1, dtype=int), np.array([float(tail.n)]), partial(_below, tail)) for tail in tails)
     parts = [alone if tail.parts is None else tail.parts for tail, alone in zip(tails, whole, strict=True)]
     trial = np.repeat(np.arange(len(parts)), [len(each.sizes) for each in parts])
@@ -119,9 +122,9 @@ class SystemTrials(RowsResult):
     """
     Trials by system and step.
 
-    `rows` has one per trial: system, block, rate_records_per_s (requested, of all producers together), partitions (in
-    total), payload_bps, acknowledged_records_per_s, late_p99_ms (of the generator), `kept_up` (the system), `counts`,
-    `why` (it does not count), and `tail`, the end-to-end latencies of a trial that counts.
+    `rows` has one row per trial: system, block, rate_records_per_s (requested, of all producers together), partitions
+    (in total), payload_bps, acknowledged_records_per_s, late_p99_ms (delay of the generator), kept_up (whether the
+    system did), counts, why (why it does not count), and tail (the end-to-end latencies of a trial that counts).
     """
 
     systems: tuple[str, ...]
@@ -165,12 +168,12 @@ class SystemTrials(RowsResult):
         return pd.DataFrame(rows)
 
     def steps(self, along: str, **at) -> list[float]:
-        """Return the measured steps of rate or partitions, with all else as in `at`, in order."""
+        """Return the measured steps of rate or partitions in order, with the other one fixed by `at`."""
         check_choice("step", along, STEPS)
         return sorted(self.matching(**at)[along].unique().tolist())
 
     def stepped(self, system: str, **at) -> pd.DataFrame:
-        """Return a system's counted trials at fixed values of other settings, as input of `step_curve`."""
+        """Return a system's trials that count, at values fixed by `at`, as input of `step_curve`."""
         rows = self.matching(**at)
         check_choice("system", system, self.systems)
         return rows[rows.counts & (rows.system == system)]
@@ -179,7 +182,7 @@ class SystemTrials(RowsResult):
         """
         Return the trials of a system at one step; MissingDataError if none counts.
 
-        `step` names rate_records_per_s and partitions.
+        `step` gives values of rate_records_per_s and partitions.
         """
         rows = self.stepped(system, **step)
         if rows.empty:
@@ -188,7 +191,7 @@ class SystemTrials(RowsResult):
         return TailTrials(system, tuple(rows["tail"]), tuple(rows.block))
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of another table from trials that count and whose system kept up."""
+        """Return the rows of another table that belong to trials which count and in which the system kept up."""
         kept = self.rows[self.rows.counts & self.rows.kept_up]
         return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
 
@@ -202,7 +205,7 @@ class SystemTrials(RowsResult):
         return float(kept.index.max())
 
     def matching(self, **at) -> pd.DataFrame:
-        """Return the rows of one rate, of one number of partitions, or of both."""
+        """Return the rows with a given rate, number of partitions, or both."""
         rows = self.rows
         for name, value in at.items():
             check_choice("step", name, STEPS)
@@ -212,10 +215,10 @@ class SystemTrials(RowsResult):
 
 def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> SystemTrials:
     """
-    Read the trials of some systems, in the order to show them, of a run whose plan is `design.systems_by_steps`.
+    Read the trials of a run that was planned with `design.systems_by_steps`.
 
-    `tables` needs tests, trials, open_loop_loads and open_loop_histograms. MissingDataError if no such trial was
-    measured; ParameterError if a table or a column is missing.
+    `systems` names the systems in the order to show them. `tables` must have those of NEEDED. MissingDataError if no
+    trial of these systems was measured; ParameterError if a table or a column is missing.
     """
     for name, columns in NEEDED.items():
         check_columns(name, check_table(name, tables), columns)
@@ -235,13 +238,13 @@ def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> System
     rows["kept_up"] = rows[ACKNOWLEDGED].fillna(0) >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
     rows["payload_bps"] = 8.0 * rows.rate_records_per_s * rows.record_bytes
     rows["partitions"] = rows.topics * rows.partitions
-    each = zip(latencies, rows.setting, rows.counts, strict=True)
-    rows["tail"] = [of_open_loop(own, name=setting) if counts else None for own, setting, counts in each]
+    attempts = zip(latencies, rows.setting, rows.counts, strict=True)
+    rows["tail"] = [of_open_loop(own, name=setting) if counts else None for own, setting, counts in attempts]
     return SystemTrials(rows, tuple(systems))
 
 
 def _unusable(fell_behind: bool | None, latencies: pd.DataFrame | None) -> str:
-    """Say why the load of a trial is no test of its system; "" if it is one."""
+    """Return why a trial does not count; "" if it counts."""
     if pd.isna(fell_behind):
         return "it left no load"
     if fell_behind:
@@ -252,7 +255,7 @@ def _unusable(fell_behind: bool | None, latencies: pd.DataFrame | None) -> str:
 
 
 def _drains(latencies: pd.DataFrame) -> bool:
-    """Whether the median falls from each quarter of the counted seconds to the next, and by half or more in all."""
+    """Tell whether the median falls from each quarter of the counted seconds to the next, and by half in total."""
     counted = latencies[~latencies.warm_up.astype(bool)]
     quarters = np.array_split(np.sort(counted.window.unique()), 4)
     if not len(quarters[-1]):
@@ -265,8 +268,8 @@ def settled(trials: SystemTrials, tables: Mapping[str, pd.DataFrame]) -> Estimat
     """
     Estimate how p99 changes from the earlier to the later half of the counted seconds, over trials that kept up.
 
-    A trial of a few seconds is too short to test for stationarity; all trials together suffice. An interval that
-    contains 1 shows no significant drift. MissingDataError if no trial that kept up has two seconds.
+    A trial of a few seconds is too short to test for drift, but all trials together are long enough. If the interval
+    contains 1, there is no significant drift. MissingDataError if no trial that kept up has two seconds.
     """
     histograms, ratios = trials.part(tables["open_loop_histograms"]), []
     for _, part in histograms[(histograms.what == WHAT) & ~histograms.warm_up].groupby(KEY):

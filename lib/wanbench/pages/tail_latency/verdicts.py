@@ -1,11 +1,11 @@
 """
-Is one system's tail better, worse or tied? A verdict per row of a table, from repeated trials of both.
+Decide for each row of a table whether one system's tail is better, worse or tied, from repeated trials of both.
 
-The verdict is on the ratio of both systems' quantiles per block: its geometric mean, with Student's t on the logarithm.
-"better" and "worse": the ratio differs from 1. "tied": its interval lies within the margin, which amounts to two
-one-sided tests (Schuirmann 1987) at (1 - level) / 2 each; a ratio that also differs is tied. All else is "not enough
-data". Both kinds of p-value are adjusted over the rows (Holm 1979): a table of equal systems has a false verdict in 5
-of 100 cases.
+The verdict is on the ratio of both systems' quantiles within a block: its geometric mean over blocks, with Student's t
+on the logarithm. It is "tied" if the interval of the ratio lies within a margin around 1, which amounts to two
+one-sided tests (Schuirmann 1987) at (1 - level) / 2 each. Otherwise it is "better" or "worse" if the ratio differs
+significantly from 1, and "not enough data" if not. The p-values of both tests are adjusted over the rows (Holm 1979),
+so that a table of equal systems has a false verdict in 5 of 100 cases.
 """
 
 from __future__ import annotations
@@ -40,23 +40,25 @@ With two blocks t has one degree of freedom: a ratio of 2 would differ significa
 to within 6 %.
 """
 MIN_BEYOND = 5
-"""Records beyond the quantile in each trial: with fewer, its quantile is near its slowest record, and depends on how
-many records the trial has."""
+"""
+Fewest records above the quantile in each trial. With fewer, the quantile is near the slowest record, and depends on the
+number of records of the trial.
+"""
 COARSE = 0.01
-"""A resolution of the values below this share of the quantile is ignored: it is small against the margin."""
+"""A resolution of latencies below this share of the quantile is ignored, because it is small against the margin."""
 METHOD = "t on the logarithm of the ratio within a block (paired), geometric mean over blocks"
-ASSUMPTION = "Blocks are independent and represent further ones; log ratios scatter about symmetrically"
+ASSUMPTION = "Blocks are independent and represent further blocks; logarithms of ratios scatter symmetrically"
 
 
 @dataclass(frozen=True, repr=False)
 class Verdicts(RowsResult):
     """
-    Verdicts on two systems, row by row, with the ratio of each.
+    Verdicts on two systems, with the ratio of their quantiles (`ratios`), row by row.
 
-    `rows` has `row`, `quantile`, `a_ms`, `b_ms` (pooled quantiles), `ratio` (b over a, of typical trials) with `low`,
-    `high` (not simultaneous; 0 or infinite where records of one system were lost), `n_blocks`, `p_differs`, `p_tied`
-    (adjusted), `verdict` (on b, simultaneous), `verdict_alone` (as if the row were the only one), `reason` (for "not
-    enough data").
+    `rows` has the columns `row` (label), `quantile`, `a_ms` and `b_ms` (pooled quantiles), `ratio` (b over a, of
+    typical trials), `low` and `high` (individual interval; 0 or infinite if one system lost records), `n_blocks`,
+    `p_differs` and `p_tied` (adjusted), `verdict` (on b, for all rows together), `verdict_alone` (as if the row were
+    the only one) and `reason` (of "not enough data").
     """
 
     ratios: tuple[Estimate, ...]
@@ -77,7 +79,7 @@ class Verdicts(RowsResult):
 
 
 def verdict(a: TailTrials, b: TailTrials, at: float | Sequence[float] = QUANTILES) -> Verdicts:
-    """Judge whether b has a better, worse or tied tail than a, at one quantile or several, at one load."""
+    """Decide whether b has a better, worse or tied tail than a at one load, at one quantile or several."""
     return verdicts({"": (a, b)}, at)
 
 
@@ -85,9 +87,9 @@ def verdicts(
     rows: Mapping[Hashable, tuple[TailTrials, TailTrials]], at: float | Sequence[float] = QUANTILES
 ) -> Verdicts:
     """
-    Judge a whole table simultaneously, such as one row per step, at each quantile.
+    Decide on all rows of a table together, such as one row per step, at each quantile.
 
-    `rows` maps the label of a row to the trials of a and b; those of the same block are compared.
+    `rows` maps the label of a row to the trials of a and b. Trials of the same block are compared.
     """
     quantiles = order.check_quantiles(at)
     if not check_kind("rows", rows, Mapping):
@@ -100,15 +102,15 @@ def verdicts(
     table["verdict"] = list(map(_verdict, table.ratio, table.p_differs, table.p_tied))
     table["verdict_alone"] = list(map(_verdict, table.ratio, alone["p_differs"], alone["p_tied"]))
     undecided = (table.verdict == VERDICTS[-1]) & (table.reason == "")
-    table.loc[undecided, "reason"] = "the interval contains both 1 and ratios beyond the margin"
+    table.loc[undecided, "reason"] = "the interval contains 1 and also ratios outside the margin of a tie"
     single = undecided & (table.verdict_alone != VERDICTS[-1])
-    table.loc[single, "reason"] = table.verdict_alone + " if it were the only row, not with all rows"
+    table.loc[single, "reason"] = table.verdict_alone + " if this were the only row, but not for all rows together"
     return Verdicts(table, tuple(estimate for _, estimate in judged))
 
 
 def holm(p: np.ndarray) -> np.ndarray:
     """
-    Adjust p-values over all of them (Holm 1979).
+    Adjust p-values for testing all of them together (Holm 1979).
 
     >>> holm(np.array([0.04, 0.01, 0.03])).round(3).tolist()
     [0.06, 0.03, 0.06]
@@ -136,11 +138,11 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
     if coarse:
         resolution = f"the values have a resolution of {number(100 * coarse, 0)} % of the ratio"
         notes += (f"{resolution}, by which the interval is wider",)
-    # Where one system lost the record, the ratio is a bound; where both did in one block, there is none.
+    # If the quantile of one system falls on a lost record, the ratio is a bound; if both do in a block, there is none.
     lost_a, lost_b = (bool(np.isinf(each.by_trial(q)).any()) for each in (a, b))
     mean = float(logs.mean()) if len(logs) and not _both_lost(a, b, q) else nan
     if (lost_a or lost_b) and np.isfinite(mean):
-        notes += ("the ratio is a bound, as one system lost records",)
+        notes += ("the ratio is a bound, because one system lost records",)
     name = order.name(q)
     at = f"{name}, {label}" if label != "" else name
     about = {"quantity": f"{at}, {b.name} over {a.name}", "n": len(logs), "basis": count(len(logs), "block")}
@@ -159,8 +161,10 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
 
 def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:
     """
-    The largest error of a log ratio by values in whole steps, such as milliseconds: the step over the quantile, of both
-    systems; 0 below `COARSE`. The step is the stated resolution, or the smallest distance of two values of a trial.
+    Return the largest error of a log ratio because latencies have a finite resolution; 0 below `COARSE`.
+
+    It is the resolution over the quantile, summed over both systems. The resolution is the stated one, or the smallest
+    difference between two values of a trial if that is larger.
     """
 
     def relative(tail) -> float:
@@ -173,8 +177,10 @@ def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:
 
 def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[float, float]:
     """
-    The p-value of no difference, and, doubled, that of a ratio beyond the margin: at most alpha if the interval lies
-    inside it. The mean may be wrong by `coarse` in either direction.
+    Return the p-values of the tests that the ratio is 1, and that it lies outside the margin.
+
+    The second one is doubled, so that it is at most alpha if the interval lies within the margin. The mean may be wrong
+    by `coarse` in either direction.
 
     >>> [round(p, 4) for p in _p_values(np.log([1.01, 0.99, 1.02, 0.98]), np.log(1.1))]
     [0.9899, 0.0019]
@@ -186,7 +192,7 @@ def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[flo
 
 
 def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the log ratio of each common block; several trials of a block count by their geometric mean."""
+    """Return the log ratio of each block that both have; several trials of a block count by their geometric mean."""
     sides = {name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))}
     values = pd.concat(sides)
     if (values <= 0).any():
@@ -197,28 +203,28 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
         if not arrived:
             return np.empty(0), ("no record arrived",)
         values = values.replace(np.inf, max(arrived))
-        notes = (f"{order.name(q)} of some trials is that of a lost record, which counts as the slowest that arrived",)
+        notes = (f"{order.name(q)} of some trials falls on a lost record, which counts like the slowest that arrived",)
     means = np.log(values).groupby(level=[0, 1], sort=False).mean().unstack(0)
     apart = int(means.isna().any(axis=1).sum())
     if apart:
-        notes += (f"{count(apart, 'block')} left out: one of the systems has no trial there",)
+        notes += (f"{count(apart, 'block')} left out, in which one of the systems has no trial that counts",)
     means = means.dropna()
     return (means["b"] - means["a"]).to_numpy(), notes
 
 
 def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
     if any((each.by_trial(q) <= 0).any() for each in (a, b)):
-        return f"{order.name(q)} of a trial is not above 0 ms, so it has no ratio; the clocks may be apart"
+        return f"{order.name(q)} of a trial is not above 0 ms, so it has no ratio; clocks may differ"
     if blocks < MIN_BLOCKS:
-        return f"{count(blocks, 'block')} with trials of both; it needs {MIN_BLOCKS}"
+        return f"{count(blocks, 'block')} with trials of both; {MIN_BLOCKS} are needed"
     least = min(tail.n for each in (a, b) for tail in each.tails)
     if least * (1 - q) < MIN_BEYOND - 1e-9:
-        return f"a trial has {number(least, 0)} records; {order.name(q)} takes {number(MIN_BEYOND / (1 - q), 0)}"
+        return f"a trial has {number(least, 0)} records; {order.name(q)} needs {number(MIN_BEYOND / (1 - q), 0)}"
     if both := _both_lost(a, b, q):
-        return f"{order.name(q)} of both is that of a lost record in {count(both, 'block')}"
+        return f"{order.name(q)} of both systems falls on a lost record in {count(both, 'block')}"
     return ""
 
 
 def _both_lost(a: TailTrials, b: TailTrials, q: float) -> int:
-    """Return the number of blocks in which the quantile of both systems falls on a lost record."""
+    """Count the blocks in which the quantiles of both systems fall on lost records."""
     return len(set.intersection(*(set(np.array(each.blocks)[np.isinf(each.by_trial(q))]) for each in (a, b))))

@@ -30,7 +30,7 @@ async function drawFigures() {
       const drawing = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
       fitToScreen(figure, drawing.layout);
       figure.classList.add("drawing-now");
-      await Plotly.newPlot(target, drawing); // with its frames, if it has any
+      await Plotly.newPlot(target, drawing);
       figure.classList.add("drawn");
     } catch (error) {
       console.error("figure " + figure.id + " could not be drawn:", error);

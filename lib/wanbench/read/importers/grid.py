@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import groupby
 
 from wanbench.errors import ParameterError
 
@@ -21,47 +22,17 @@ ANSWERS = (
     "to", "destination", "dest", "dst", "target", "receiver", "receiving", "recipient", "rx", "reflector", "responder",
     "replier", "listener", "sink", "pinged", "server", "anchor", "remote", "end", "consumer",
 )  # fmt: skip
-# Words for roles that can also mean any host: one of them alone proves nothing, nor one that contradicts an arrow.
+ROLES = SENDS + ANSWERS
+# Words for roles that can also mean any host: they are unclear with an arrow, or alone.
 LOOSE = ("client", "probe", "local", "start", "producer", "server", "anchor", "remote", "end", "consumer")
-_NOUNS = re.compile(
-    r"(?:regions?|hosts?|zones?|locations?|cit(?:y|ies)|nodes?|sites?|clouds?|servers?|clients?|dcs?|names?|codes?|"
-    r"countr(?:y|ies)|places?|instances?|vms?|machines?|data|cent(?:er|re)s?|datacent(?:er|re)s?|providers?|areas?|"
-    r"aws|azure|gcp|google|ibm|amazon|\d+)"
+_WORD = re.compile(r"[^\W_]+")
+_ARROW = re.compile(r"[-=–—~]+>|<[-=–—~]+|[<>«»‹›→←↔⇒⇐⇔⟶⟵⟷⟹⟸➔➙➜➝➞➡⬅⇨⇦⇾►◄▶◀▸]")
+# Two words with a slash between them.
+_TWO_LABELS = re.compile(r"[^\W\d_]\W*[/\\]\W*[^\W\d_]")
+# Signs and words for an axis of the matrix.
+_AXIS = re.compile(
+    r"[↓⇓⬇⇩▼▾↑⇑⬆⇧▲▴]|\b(?:rows?|col(?:umn)?s?|down|across|vertical(?:ly)?|horizontal(?:ly)?|left|top|header|axis)\b"
 )
-_MEASURE = re.compile(
-    r"\b(?:latency|latencies|rtts?|pings?|round[ -]trips?|times?|delays?|ms|msec|milliseconds|"
-    r"min|mean|avg|average|median|max|p\d\d|is|are|in|on|the|at|of)\b"
-)
-_SIDE_WORDS = r"rows?|down|vertical(?:ly)?"
-_TOP_WORDS = r"columns?|cols?|across|horizontal(?:ly)?"
-# Other words for the side (the first column) and the top (the first row).
-_OTHER_WORDS = (
-    (re.compile(r"\b(?:(?:first|left(?:most)?) col(?:umn)?|left|y[ -]axis)\b"), "row"),
-    (re.compile(r"\b(?:(?:first|top) (?:row|line)|top|header|x[ -]axis)\b"), "column"),
-)
-_SIDE = re.compile(rf"[(\[]?\b(?:{_SIDE_WORDS})\b[)\]]?")
-_TOP = re.compile(rf"[(\[]?\b(?:{_TOP_WORDS})\b[)\]]?")
-_RIGHT, _LEFT = r"[-=–—~]+>|[>»›→⇒⟶⟹➔➙➜➝➞➡⇨⇾►▶▸]", r"<[-=–—~]+|[<«‹←⇐⟵⟸⬅⇦◄◀]"
-# From one axis to the other, without a word for a role: "columns → rows".
-_BETWEEN_AXES = re.compile(
-    rf"\b(?:(?P<top>{_TOP_WORDS})|{_SIDE_WORDS}) ?(?:to|pings?|{_RIGHT}|(?P<left>{_LEFT})) ?"
-    rf"(?:{_SIDE_WORDS}|{_TOP_WORDS})\b"
-)
-# A sign between a role and the word for its axis ("From: rows"), which does not separate two roles.
-_AXIS_OF_NAME = re.compile(
-    rf"\b((?:{'|'.join(SENDS + ANSWERS)})s?(?:[ _](?:{_NOUNS.pattern}))?[*_`]{{0,3}})\s*[:=–—-]\s*"
-    rf"(?=[(\[*_`]{{0,3}}(?:{_SIDE_WORDS}|{_TOP_WORDS})\b(?!\s*[:=]))"
-)
-_BRACKETED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
-_TOKEN = re.compile(
-    r"(?P<word>[^\W_]+)"
-    r"|(?P<both><[-=]+>|[↔⇔⟷])"
-    rf"|(?P<across>{_RIGHT}|{_LEFT})"
-    r"|(?P<down>[↓⇓⬇⇩▼▾↑⇑⬆⇧▲▴])"
-    r"|(?P<blank>[^\S\n]|[_*`'\"\ufe0e\ufe0f])"
-    r"|(?P<separator>\n|.)"
-)
-_BETWEEN_LABELS = re.compile(r"[/\\]")
 MAX_CORNER = 200  # Only so many characters of a corner are read: a longer one is no label.
 
 
@@ -69,111 +40,30 @@ def is_transposed(corner: str) -> bool | None:
     """
     Return whether the regions in the first column answer the pings, according to the corner; None if it is unclear.
 
-    The first of two names in a corner labels the first column: "Source → Destination", "From / To", "From to To". Signs
-    for an axis take precedence over this order: an arrow down, an arrow that another sign separates from one of the
-    names ("From → / To"), or the words row and column. An arrow between names without a role points to the regions that
-    answer. Return False, the usual case, for a corner that says nothing about directions.
+    A single role labels the first column ("Destination"); so does the first of two ("From / To", "Source → Target").
+    Corners with words or arrows for an axis are unclear ("From → / To ↓"). Return False, the usual case, for a corner
+    that says nothing about directions.
 
-    >>> is_transposed("To \\\\ From"), is_transposed("Source → Dest"), is_transposed("From → / To ↓")
-    (True, False, True)
-    >>> is_transposed("Latency (ms)"), is_transposed("Server"), is_transposed("nach / von")
-    (False, None, None)
+    >>> is_transposed("To \\\\ From"), is_transposed("Source → Dest"), is_transposed("Latency (ms)")
+    (True, False, False)
+    >>> is_transposed("From → / To ↓"), is_transposed("Server"), is_transposed("nach / von")
+    (None, None, None)
     """
-    text = _plain(corner)
-    if axes := _BETWEEN_AXES.search(text):
-        return bool(axes["top"]) != bool(axes["left"])
-    text = _TOP.sub("→", _SIDE.sub("↓", text))
-    text = _MEASURE.sub(" ", _BRACKETED.sub(" ", text)).strip(" \t\r\n:;,.-")
-    signs, names, words, unknown = _parts(text)
-    flow = _flow(text, signs, words)
-    roles = {name for name in names if name is not None}
-    loose = any(word in LOOSE for word in words)
-    if not roles or (loose and len(names) == 2 and names[0] == names[1]):  # only an arrow can tell
-        return None if flow is None and unknown and _BETWEEN_LABELS.search(text) else bool(flow)
-    if len(names) > 2 or (len(names) == 2 and names[0] == names[1]):
-        return None
-    answer = _side_answers(signs, names)
-    alone = answer and len(roles) == 1 and (loose or unknown)
-    against_arrow = loose and flow is not None and flow != answer
-    return None if alone or against_arrow else answer
-
-
-def _side_answers(signs: list[list[str]], names: list[bool | None]) -> bool:
-    """Return whether the side has the regions that answer; if its name has no role, the name of the top decides."""
-    if len(names) == 1:
-        axis = (signs[0] + signs[1])[-1:] if "down" not in signs[0] + signs[1] else ["down"]
-        return names[0] != (axis == ["across"])
-    first, second = _axes(*signs)
-    second_is_side = second == "down" or (first == "across" and second != "across")
-    side, top = (1, 0) if second_is_side and first != "down" else (0, 1)
-    return not names[top] if names[side] is None else names[side]
-
-
-def _flow(text: str, signs: list[list[str]], words: list[str]) -> bool | None:
-    """Return whether an arrow or "to" between two names points to the side; None without one, or for arrows of axes."""
-    arrows = [sign for part in signs for sign in part if sign in ("across", "down")]
-    if len(signs) == 3 and arrows == ["across"] and "across" in signs[1]:
-        return re.search(_LEFT, text) is not None
-    return False if not arrows and "to" in words[1:-1] else None
-
-
-def _plain(corner: str) -> str:
     text = unescape(corner[:MAX_CORNER]).lower()
-    for words, instead in _OTHER_WORDS:
-        text = words.sub(instead, text)
-    return _AXIS_OF_NAME.sub(r"\1 ", text)
-
-
-def _parts(text: str) -> tuple[list[list[str]], list[bool | None], list[str], bool]:
-    """
-    Split a corner; return signs, names, words for roles, and whether a word is unknown.
-
-    `signs` are lists of the signs before, between and after the names. A name is True if it means the regions that
-    answer, False if it means those that measure, and None if it has no role.
-    """
-    signs: list[list[str]] = [[]]
-    names: list[bool | None] = []
-    words: list[str] = []
-    unknown = False
-    for token in _TOKEN.finditer(text):
-        kind, word = token.lastgroup, token[0]
-        if kind == "blank" or (kind == "word" and names and not signs[-1] and _NOUNS.fullmatch(word)):
-            continue
-        if kind != "word":
-            signs[-1].append("separator" if kind == "both" else kind)
-            continue
-        role = next((name for name in (word, word.removesuffix("s")) if name in SENDS + ANSWERS), None)
-        name = None if role is None else role in ANSWERS
-        words += [role] if role else []
-        unknown |= role is None and not _NOUNS.fullmatch(word)
-        if role and names and names[-1] == name and (words[-2] in ("from", "to") or not signs[-1]):
-            signs[-1] = []  # "from source", "-to-dest": one name
-        elif not names or signs[-1] or (role and (names[-1] is not None or role in ("from", "to"))):
-            names.append(name)
-            signs.append([])
-        elif role:
-            names[-1] = name
-    return signs, names, words, unknown
-
-
-def _axes(before: list[str], between: list[str], after: list[str]) -> tuple[str, str]:
-    """Return the axis of each of two names ("across", "down" or "") from the signs around them."""
-    if _arrows(before):
-        return _arrows(before)[-1], (_arrows(between) or [""])[-1]
-    if "separator" in between:
-        at = between.index("separator")
-        first, second = _arrows(between[:at]), _arrows(between[at:]) + _arrows(after)
-    else:
-        first, second = _arrows(between), _arrows(after)
-        if len(first) > 1:
-            first, second = first[:1], first[1:]
-        if "down" not in first + second and not second:
-            return "", ""
-    return (first or [""])[0], (second or [""])[0]
-
-
-def _arrows(signs: list[str]) -> list[str]:
-    return [sign for sign in signs if sign != "separator"]
+    all_words = [word if word in ROLES else word.removesuffix("s") for word in _WORD.findall(text)]
+    words = [word for word in all_words if word in ROLES]
+    roles = [answers for answers, _ in groupby(word in ANSWERS for word in words)]
+    loose = any(word in LOOSE for word in words)
+    arrow, two_labels = _ARROW.search(text), _TWO_LABELS.search(text)
+    if _AXIS.search(text) or len(roles) > 2 or (arrow and two_labels) or (loose and (arrow or "to" in words)):
+        return None
+    if len(roles) == 2:
+        return roles[0]
+    if arrow or two_labels:
+        return None
+    if roles == [True]:
+        return None if loose or all_words[0] not in ANSWERS else True
+    return False
 
 
 # Similar names are suggested only for so many unread labels, because the search is slow.

@@ -7,9 +7,8 @@ List, find, fetch and cite files that other people published.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from html import escape
@@ -126,8 +125,6 @@ def check_about(about) -> dict[str, str]:
 
 
 TIMEOUT_S = 10  # Maximum time to wait for a server that does not answer.
-MAX_DEPTH = 4  # Levels of folders below the shared folder that are searched.
-MAX_FILES = 20_000  # The search stops after so many files: in a larger folder it would take longer than fetching.
 
 
 class NotFetchedError(WanbenchError, OSError):
@@ -138,9 +135,9 @@ def available(name: str, folder=None) -> Path | None:
     """
     Return the path of an original file on this machine, or None if it is not here; its hash is checked.
 
-    The file is searched in `folder` (default: `folders.downloads_folder()`), then in `folders.shared_folder()` and up
-    to four levels below it. Raise ParameterError if there is no original file of this name, and RawDataError, which has
-    both hashes, if the file in `folder` has a different hash.
+    The file is searched in `folder` (default: `folders.downloads_folder()`), then in `folders.shared_folder()` and
+    below. Raise ParameterError if there is no original file of this name, and RawDataError, which has both hashes, if
+    the file in `folder` has a different hash.
     """
     original = original_file(name)
     kept = _folder(folder) / original.file
@@ -149,8 +146,9 @@ def available(name: str, folder=None) -> Path | None:
         if sha256 != original.sha256:
             raise _wrong_hash(kept, original, sha256)
         return kept
-    similar = _same_name_and_length(shared_folder(), original)
-    return next((path for path in similar if file_sha256(path) == original.sha256), None)
+    same_name = sorted(path for path in shared_folder().rglob(original.file) if path.is_file())
+    same_size = (path for path in same_name if path.stat().st_size == original.bytes)
+    return next((path for path in same_size if file_sha256(path) == original.sha256), None)
 
 
 def fetch(name: str, folder=None) -> Path:
@@ -203,21 +201,6 @@ def _folder(folder) -> Path:
 
 def _wrong_hash(where, original: OriginalFile, sha256: str) -> RawDataError:
     return RawDataError(where, None, f"SHA-256 {sha256}", f"{original.title}, SHA-256 {original.sha256}")
-
-
-def _same_name_and_length(folder: Path, original: OriginalFile) -> Iterator[Path]:
-    """Yield files of the same name and length in a folder and below, up to `MAX_DEPTH` and `MAX_FILES`."""
-    seen = 0
-    for parent, folders, files in os.walk(folder):
-        if len(Path(parent).relative_to(folder).parts) >= MAX_DEPTH:
-            folders.clear()
-        folders.sort()
-        seen += len(files)
-        if seen > MAX_FILES:
-            return
-        path = Path(parent) / original.file
-        if original.file in files and path.is_file() and path.stat().st_size == original.bytes:
-            yield path
 
 
 @dataclass(frozen=True, repr=False)

@@ -36,7 +36,7 @@ NEXT = "a line with #scrape, then the scrape's time and size in JSON"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read scrapes, or an exporter's text; RawDataError names the line that a Prometheus server would reject."""
+    """Read scrapes, or an exporter's text; RawDataError names the first line that a Prometheus server would reject."""
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     samples, about = Samples(path, len(data)), {}
     if data.startswith(b"#scrapes "):

@@ -87,9 +87,9 @@ def _latencies(program: Program, nodes: list[int], limit_ms: float) -> tuple[lis
         if isinstance(line[0], str):  # what librdkafka logged
             continue
         partition, due, latency, *why = line
-        well = is_count(partition) and partition < len(nodes) and is_us(due) and (latency is None or is_us(latency))
-        well = well and len(why) <= 1 and all(map(is_text, why))
-        program.check(number, line, well and (latency is not None or bool(why)), _EXPECTED)
+        valid = is_count(partition) and partition < len(nodes) and is_us(due) and (latency is None or is_us(latency))
+        valid = valid and len(why) <= 1 and all(map(is_text, why))
+        program.check(number, line, valid and (latency is not None or bool(why)), _EXPECTED)
         latency_ms = None if latency is None else latency / 1e3
         if row := rows.get((partition, due)):  # it was late, and the detector has processed it as late
             row[3], row[5] = latency_ms, text(why[0]) if latency is None else None

@@ -63,10 +63,10 @@ def read_json(path, kind: type, expected: str):
     return content
 
 
-def read_objects(source, expected: str, *, bytes_per_value: int = 6) -> list[Members]:
+def read_objects(source, expected: str) -> list[Members]:
     """Read JSON of another program: an object, a list of objects, or an object per line; RawDataError otherwise."""
     path, content = read_text(source, most_bytes=LARGEST_BYTES)
-    check_values(path, content, bytes_per_value)
+    check_values(path, content, bytes_per_value=6)
     try:
         values = json.loads(content)
     except (ValueError, RecursionError) as error:

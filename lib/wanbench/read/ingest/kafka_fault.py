@@ -162,23 +162,30 @@ def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> 
         if isinstance(line, dict):
             if "start_ns" in line:
                 start_ns, interval_ns = line["start_ns"], line.get("interval_ns")
-                well = is_count(start_ns) and start_ns < LATEST_NS and is_count(interval_ns) and interval_ns > 0
-                program.check(number, line, well, "start_ns and interval_ns")
+                valid = is_count(start_ns) and start_ns < LATEST_NS and is_count(interval_ns) and interval_ns > 0
+                program.check(number, line, valid, "start_ns and interval_ns")
             if "due" in line:
                 due = line["due"]
-                well = is_count(due) and due <= MOST_RECORDS and (start_ns is not None or not due)
-                program.check(number, line, well, "how many records came due")
+                valid = is_count(due) and due <= MOST_RECORDS and (start_ns is not None or not due)
+                program.check(number, line, valid, "how many records came due")
             continue
         if _is_error(line):
             rows["fault_errors"].append(program.error(origin_ns, number, line))
             continue
-        well = isinstance(line, list) and bool(line) and isinstance(line[0], str) and len(line) == _ANSWERS.get(line[0])
-        well = well and start_ns is not None and is_count(line[1]) and line[1] < MOST_RECORDS and is_us(line[2])
-        program.check(number, line, well, "an event of a fault producer")
+        valid = isinstance(line, list) and bool(line) and isinstance(line[0], str)
+        valid = (
+            valid
+            and len(line) == _ANSWERS.get(line[0])
+            and start_ns is not None
+            and is_count(line[1])
+            and line[1] < MOST_RECORDS
+            and is_us(line[2])
+        )
+        program.check(number, line, valid, "an event of a fault producer")
         what, sequence, at, *more = line
         if what == "acknowledged":
-            well = is_count(more[0]) and more[0] < partitions and isinstance(more[1], int) and more[1] < 2**63
-            program.check(number, line, well, "partition and offset")
+            valid = is_count(more[0]) and more[0] < partitions and isinstance(more[1], int) and more[1] < 2**63
+            program.check(number, line, valid, "partition and offset")
         elif what == "failed":
             program.check(number, line, isinstance(more[0], str), "a reason in text")
         happened[what].setdefault(sequence, [origin_ns / 1e9 + at / 1e6, *more])
@@ -200,23 +207,23 @@ def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> 
         if _is_error(line):
             rows["fault_errors"].append(program.error(origin_ns, number, line))
         elif isinstance(line, list) and line and line[0] in _CHANGES:
-            well = len(line) == 3 and is_us(line[1]) and isinstance(line[2], list)
-            well = well and all(is_count(partition) and partition < partitions for partition in line[2])
-            program.check(number, line, well, "a time and partitions")
+            valid = len(line) == 3 and is_us(line[1]) and isinstance(line[2], list)
+            valid = valid and all(is_count(partition) and partition < partitions for partition in line[2])
+            program.check(number, line, valid, "a time and partitions")
             row = {"consumer": program.number, "at_s": origin_ns / 1e9 + line[1] / 1e6, "kind": line[0]}
             rows["fault_assignments"].append(row | {"partitions": ",".join(map(str, line[2]))})
         else:
-            well = isinstance(line, list) and len(line) == 7 and line[0] == "received" and is_us(line[5])
-            well = well and _is_record(line[3:5], line[1:3], line[6], partitions)
-            program.check(number, line, well, "an event of a fault consumer")
+            valid = isinstance(line, list) and len(line) == 7 and line[0] == "received" and is_us(line[5])
+            valid = valid and _is_record(line[3:5], line[1:3], line[6], partitions)
+            program.check(number, line, valid, "an event of a fault consumer")
             *where, at, damaged = line[1:]
             rows["fault_receipts"].append((program.number, *where, origin_ns / 1e9 + at / 1e6, damaged))
 
 
 def _is_record(place: list, source: list, damaged, partitions: int) -> bool:
     """Return whether a record has partition and offset and, unless it is damaged, producer and sequence."""
-    well = isinstance(damaged, bool) and all(map(is_count, place)) and place[0] < partitions
-    return well and (source == [None, None] if damaged else all(map(is_count, source)))
+    valid = isinstance(damaged, bool) and all(map(is_count, place)) and place[0] < partitions
+    return valid and (source == [None, None] if damaged else all(map(is_count, source)))
 
 
 def _log(program: Program, partitions: int) -> list[list]:
@@ -224,8 +231,8 @@ def _log(program: Program, partitions: int) -> list[list]:
     for number, line in program.events("log reader")[1]:
         if isinstance(line, dict):
             continue
-        well = isinstance(line, list) and len(line) == 5 and _is_record(line[:2], line[2:4], line[4], partitions)
-        program.check(number, line, well, "partition, offset, producer, sequence and whether it is damaged")
+        valid = isinstance(line, list) and len(line) == 5 and _is_record(line[:2], line[2:4], line[4], partitions)
+        program.check(number, line, valid, "partition, offset, producer, sequence and whether it is damaged")
         rows.append(line)
     return rows
 
@@ -238,17 +245,17 @@ def _group_samples(program: Program, regions: dict[int, str]) -> list[dict]:
     """
     rows = []
     for number, line in program.lines():
-        well = isinstance(line, list) and len(line) == 4 and is_number(line[0])
-        program.check(number, line, well and all(map(is_text, line[1:3])), "a sample of a group")
+        valid = isinstance(line, list) and len(line) == 4 and is_number(line[0])
+        program.check(number, line, valid and all(map(is_text, line[1:3])), "a sample of a group")
         at_s, group, state, members = line
         row = {"region": program.region, "at_s": at_s, "group": text(group)}
         if isinstance(members, str):
             rows.append(row | {"error": text(f"{state}: {members}")})
             continue
-        well = isinstance(members, list) and all(
+        valid = isinstance(members, list) and all(
             isinstance(member, list) and len(member) == 2 and all(map(is_count, member)) for member in members
         )
-        program.check(number, line, well, "the number and the partitions of each member")
+        program.check(number, line, valid, "the number and the partitions of each member")
         row |= {"state": text(state)}
         rows += [
             row | {"member": member, "client_region": regions.get(member), "n_partitions": n} for member, n in members

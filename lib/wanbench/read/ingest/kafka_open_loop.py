@@ -223,8 +223,8 @@ def _read(path: Path, program: Members, title: str, counts, histograms, printed:
             printed.client = line.text("client")
         elif "error" in value:
             error = value["error"]
-            well = isinstance(error, list) and [type(part) for part in error] == [str, str, int]
-            if not well or not 0 <= error[2] <= LARGEST:
+            valid = isinstance(error, list) and [type(part) for part in error] == [str, str, int]
+            if not valid or not 0 <= error[2] <= LARGEST:
                 line.refuse(text(str(error)[:80]), "name, text and number of an error")
             printed.errors[text(error[0])] += error[2]
         elif "second" in value:

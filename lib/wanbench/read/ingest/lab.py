@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from wanbench import tables
-from wanbench.errors import ParameterError, RawDataError
+from wanbench.errors import RawDataError
 
 from .content import read_bytes
 from .json_values import is_time, object_of_line, read_json
@@ -81,8 +81,7 @@ def read_samples(path) -> dict[str, pd.DataFrame]:
         raise RawDataError(path, len(lines) + 1, "a truncated line", SAMPLE)
     numbered = [(n, row) for n, line in enumerate(lines, 1) for row in _sample(path, n, line)]
     line_numbers, rows = [n for n, _ in numbered], [row for _, row in numbered]
-    typed = {c.name: _typed(path, c, [row[c.name] for row in rows], line_numbers) for c in COLUMNS}
-    frame = pd.DataFrame(typed)
+    frame = fitting(path, "link_samples", rows)
     _check_growth(path, frame, line_numbers)
     return {"link_samples": frame}
 
@@ -94,19 +93,6 @@ def _sample(path, line_number, line):
         raise RawDataError(path, line_number, line.decode("utf-8", "replace"), SAMPLE)
     answer = {"answer_ms": content.get("answer_ms")}
     return [{c.name: link.get(RENAMED.get(c.name, c.name)) for c in COLUMNS} | answer for link in links]
-
-
-def _typed(path, column, values, line_numbers):
-    try:
-        return column.check(pd.Series(values, dtype=object), "link_samples")
-    except ParameterError:
-        for line_number, value in zip(line_numbers, values, strict=True):
-            try:
-                column.check(pd.Series([value], dtype=object), "link_samples")
-            except ParameterError:
-                found = f"{RENAMED.get(column.name, column.name)} = {str(value)[:80]!r}"
-                raise RawDataError(path, line_number, found, column.allows) from None
-        raise
 
 
 def _check_growth(path, frame, line_numbers):

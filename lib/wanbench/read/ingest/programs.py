@@ -51,21 +51,21 @@ class Program:
         """Check the first line, which identifies the program; return the origin of its times (Unix ns) and the rest."""
         lines = self.lines()
         first = lines[0][1] if lines else None
-        well = isinstance(first, dict) and first.get("program") == name and first.get("format") == 1
-        origin_ns = first.get("origin_ns") if well else None
-        well = is_count(origin_ns) and origin_ns < LATEST_NS
-        self.check(1, first, well, f"the first line of a {name}, with origin_ns")
+        valid = isinstance(first, dict) and first.get("program") == name and first.get("format") == 1
+        origin_ns = first.get("origin_ns") if valid else None
+        valid = is_count(origin_ns) and origin_ns < LATEST_NS
+        self.check(1, first, valid, f"the first line of a {name}, with origin_ns")
         return origin_ns, iter(lines[1:])
 
-    def check(self, number: int, value, well: bool, expected: str) -> None:
-        """Raise RawDataError for a line unless `well` is true."""
-        if not well:
+    def check(self, number: int, value, valid: bool, expected: str) -> None:
+        """Raise RawDataError for a line unless `valid` is true."""
+        if not valid:
             raise RawDataError(self.path, number, text(str(value)[:100]), expected)
 
     def error(self, origin_ns: int, number: int, line: list) -> dict:
         """Return a row of table fault_errors."""
-        well = len(line) == 4 and is_us(line[1]) and all(map(is_text, line[2:]))
-        self.check(number, line, well, "time, name and text of an error")
+        valid = len(line) == 4 and is_us(line[1]) and all(map(is_text, line[2:]))
+        self.check(number, line, valid, "time, name and text of an error")
         about = {"role": self.role, "client": self.number, "at_s": origin_ns / 1e9 + line[1] / 1e6}
         return about | {"kind": text(line[2]), "message": text(line[3])}
 
@@ -79,8 +79,8 @@ class Program:
         """
         rows, state, length = [], None, 5 if partitions is None else 4
         for number, line in self.lines():
-            well = isinstance(line, list) and len(line) in (4, length) and all(map(is_number, line[:2]))
-            self.check(number, line, well, "a sample of the cluster")
+            valid = isinstance(line, list) and len(line) in (4, length) and all(map(is_number, line[:2]))
+            self.check(number, line, valid, "a sample of the cluster")
             at_s, took_s, node_id, *_, seen = line
             about = self.region, at_s, took_s
             if isinstance(node_id, str):
@@ -90,8 +90,8 @@ class Program:
             self.check(number, line, len(line) == length and is_count(node_id), "the node that answered")
             if seen is not None:
                 topics = seen if partitions is None else {None: seen}
-                well = isinstance(topics, dict) and all(_are_states(states, partitions) for states in topics.values())
-                self.check(number, line, well, "leader and in-sync replicas of each partition")
+                valid = isinstance(topics, dict) and all(_are_states(states, partitions) for states in topics.values())
+                self.check(number, line, valid, "leader and in-sync replicas of each partition")
                 state = [
                     (topic and text(topic), partition, leader, ",".join(map(str, isr)), len(isr))
                     for topic, states in topics.items()

@@ -92,7 +92,6 @@ _BUILTIN = {
     ),
     "kafka_open_loop": Reader(kafka_open_loop.read, "*.load.json"),
     "kafka_rate_search": Reader(kafka_open_loop.read_search, "*.search.json"),
-    "end_to_end": Reader(kafka_load.read_round_trips, loose=True),
     "openmessaging": Reader(openmessaging.read, "*.result.json", loose=True),
     "netperf": Reader(netperf.read, loose=True),
     "flent": Reader(flent.read, loose=True),

@@ -45,7 +45,8 @@ def check_copies(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
     if "echoes" in tables and len(tables["echoes"]) > 1:
         flags += _copied_tests(tables["echoes"])
     if "pairs" in tables and len(tables["pairs"]) > 1:
-        flags += _repeated_pairs(tables["pairs"])
+        pairs = tables["pairs"]
+        flags += _copy_flags("pairs", pairs, pairs.duplicated(PAIR), "a second row for the pair")
     return flags
 
 
@@ -122,10 +123,6 @@ def _unlikely(echoes, tests) -> pd.Series:
     chance = tests[PAIR].join(agreement, on=PAIR).agreement ** tests.n
     pairs = len(tests) * tests.groupby(PAIR).n.transform("size") / 2
     return chance * pairs < EXPECTED
-
-
-def _repeated_pairs(pairs) -> list[dict]:
-    return _copy_flags("pairs", pairs, pairs.duplicated(PAIR), "a second row for the pair")
 
 
 def _copy_flags(table, frame, twice, found) -> list[dict]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import refusal
 from wanbench.formatting import count, number, quantity
 
 from . import rate_units
@@ -43,34 +42,12 @@ def known_instances() -> pd.DataFrame:
     return pd.read_csv(Path(__file__).with_name("instances.csv"))
 
 
-def instance_rates(column: Column, instances: Mapping | None, tests: pd.DataFrame | None) -> np.ndarray:
+def instance_rates(column: Column, tests: pd.DataFrame | None) -> np.ndarray:
     """
     Return the rate limit of each row's sender in bit/s; NaN if unknown.
 
-    `instances` maps clouds or regions to instance types of `known_instances`, or to bit/s. For other senders, the
-    instance type is taken from the setting of the test, if this has the form "<machine> to <machine>".
+    The instance type is taken from the setting of the test, if this has the form "<machine> to <machine>".
     """
-    given = _checked(instances or {})
-    rates = [given.get(name, given.get(str(name).partition(":")[0], np.nan)) for name in column.sender]
-    rates = np.array(rates, dtype=float)
-    return np.where(np.isnan(rates), _by_setting(column, tests), rates)
-
-
-def _checked(instances: Mapping) -> dict[str, float]:
-    egress_bps = known_instances().set_index("instance").egress_bps
-    rates = {}
-    for place, instance in instances.items():
-        if isinstance(instance, str) and instance in egress_bps.index:
-            rates[place] = float(egress_bps[instance])
-        elif isinstance(instance, (int, float)) and not isinstance(instance, bool) and instance > 0:
-            rates[place] = float(instance)
-        else:
-            raise refusal(f"instance of {place}", instance, f"{', '.join(egress_bps.index)}, or bit/s above 0")
-    return rates
-
-
-def _by_setting(column: Column, tests: pd.DataFrame | None) -> np.ndarray:
-    """Return the rate limit of each row's sender in bit/s by the test's setting; NaN if it names no instance type."""
     if tests is None or "setting" not in tests or "test_id" not in column.frame or tests.setting.isna().all():
         return np.full(len(column.frame), np.nan)
     egress_bps = known_instances().set_index("instance").egress_bps.to_dict()
@@ -199,7 +176,7 @@ MIN_ROWS_OF_COLUMN = 5  # Fewer rows do not blame a column.
 WRONG_ROW = "bytes, duration or throughput is wrong, or belongs to another row"
 
 
-def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links, instances) -> list[dict]:
+def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links) -> list[dict]:
     """Flag implausible rates in tables transfers and pairs."""
     flags = []
     for table in ("transfers", "pairs"):
@@ -210,11 +187,11 @@ def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links, i
         for name in RATES:
             if name in frame and frame[name].notna().any():
                 column = Column(table, frame, names, name, frame[name].astype("float64"))
-                flags += _column(column, tables.get("tests"), rtts, links, instances)
+                flags += _column(column, tables.get("tests"), rtts, links)
     return flags
 
 
-def _column(column: Column, tests, rtts, links, instances) -> list[dict]:
+def _column(column: Column, tests, rtts, links) -> list[dict]:
     flags, cause = [], ""
     computed = _computed_rate(column)
     block = rate_units.common_block(column.values)
@@ -230,7 +207,7 @@ def _column(column: Column, tests, rtts, links, instances) -> list[dict]:
         flags += rate_units.check_two_units(column, rtts)
     both = (column, column.exchanged())
     link, link_back = (link_rates(way, links) for way in both)
-    instance, instance_back = (instance_rates(way, instances, tests) for way in both)
+    instance, instance_back = (instance_rates(way, tests) for way in both)
     if not flags:
         flags += check_limiter(column, rate_units.rtt_ms(column.frame, rtts), np.fmin(link, instance))
     flags += check_ceiling(LINK, column, link, link_back, cause)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from wanbench import tables as declared
-from wanbench.checks import check_choice, check_columns, check_table, refusal
+from wanbench.checks import check_choice, check_columns, refusal
 from wanbench.formatting import count
 
 from . import light
@@ -20,42 +20,25 @@ from .copies import check_copied_days, check_copies
 from .places import Area, check_earth, known_places
 from .rates import check_rates
 from .rtt_units import check_halved, check_near_answers, check_rtt_units
-from .rule import RULES, round_trips, row_names
+from .rule import RULES, round_trips
 from .summaries import check_summaries
 
 # Rules for RTTs that are wrong independently of the coordinates, in order.
 PLACE_INDEPENDENT = (check_near_answers, check_rtt_units, light.check_early_echoes, check_halved)
 
 
-def check(
-    tables: Mapping[str, pd.DataFrame],
-    *,
-    regions: pd.DataFrame | None = None,
-    links: pd.DataFrame | None = None,
-    instances: Mapping | None = None,
-) -> pd.DataFrame:
+def check(tables: Mapping[str, pd.DataFrame], *, regions: pd.DataFrame | None = None) -> pd.DataFrame:
     """
     Return table `flags`: every row, column, table or region that breaks a rule, with the finding and likely cause.
 
-    Raise ParameterError if `tables` is not a mapping, or an instance type is not known.
-
-    Parameters
-    ----------
-    tables : mapping of DataFrame
-        Tables by name, as from `ingest.read_run` or an importer. The rules check pings, echoes, transfers and pairs.
-        Tables `regions` and `links` are used like the arguments of these names.
-    regions : DataFrame, optional
-        Table `regions`: coordinates that replace the catalogue's.
-    links : DataFrame, optional
-        Table `links` of emulated links. Pairs with a link are compared with its rate, and not with light.
-    instances : mapping, optional
-        The instance type (see `instances.csv`) of the hosts by cloud or region, or the rate limit of such a host in
-        bit/s, as in `{"aws": "t3.nano", "gcp:us-east4": 1e9}`.
+    `tables` are by name, as from `ingest.read_run` or an importer; the rules check pings, echoes, transfers and pairs.
+    Pairs in table `links` are compared with the rate of their link, and not with light. Coordinates in table `regions`,
+    given here or among the tables, replace those of the catalogue.
     """
     if not isinstance(tables, Mapping):
         raise refusal("tables", tables, "a mapping of names to tables")
     tables = {name: frame for name, frame in tables.items() if len(frame)}
-    links = tables.get("links") if links is None else links
+    links = tables.get("links")
     places = known_places(tables.get("regions"), regions)
     rtts = light.against_light(round_trips(tables), places)
     zero, _ = light.zero_rtts(_without_links(rtts, links))
@@ -63,7 +46,7 @@ def check(
     flags = _of_round_trips(_without_links(rtts, links), places)
     flags += check_earth(tables.get("regions"), regions) + zero
     flags += check_summaries(tables) + check_copies(tables) + check_copied_days(tables)
-    flags += check_rates(tables, rtts, links, instances)
+    flags += check_rates(tables, rtts, links)
     flags += [flag for rule in RULES.values() if rule.check for flag in rule.check(tables)]
     return declared.from_rows("flags", flags)
 
@@ -142,10 +125,8 @@ class Report:
         return f"<p>{first}</p>" + (f'<ul class="flags">{items}</ul>' if items else "")
 
 
-def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
-    """Summarise table `flags`, given alone or in a mapping of tables."""
-    if isinstance(flags, Mapping):
-        flags = check_table("flags", flags)
+def report(flags: pd.DataFrame) -> Report:
+    """Summarise table `flags`."""
     if check_columns("flags", flags, FLAGS).empty:
         return Report(flags, ("The plausibility rules raise no flag.",))
     rows, wide = flags[flags.scope == "row"], flags[flags.scope.isin(WIDE)]
@@ -160,25 +141,30 @@ def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
         explained.add(f"{flag.region}: {flag.cause}")
     rest = rows[~rows.cause.isin(explained)]
     for (rule, cause), group in rest.groupby(["rule", "cause"], sort=False):
-        also = f" and {count(len(group) - 1, 'other row')}" if len(group) > 1 else ""
-        sentences.append(f"{rule}: {group.found.iloc[0]}{also}: {cause}.")
+        also = f", also of {count(len(group) - 1, 'other row')}" if len(group) > 1 else ""
+        sentences.append(f"{rule}: {group.found.iloc[0]}. Likely cause{also}: {cause}.")
     return Report(flags, tuple(sentences))
 
 
-def suspects(frame: pd.DataFrame, flags: pd.DataFrame, *, table: str = "pairs", about: str | None = None) -> pd.Series:
+def suspects(pairs: pd.DataFrame, flags: pd.DataFrame, *, about: str | None = None) -> pd.Series:
     """
-    Return a mask of the flagged rows of a table, which must have all rows that `check` read.
+    Return a mask of the flagged rows of table `pairs`.
 
-    A row is flagged by its own flag, by a flag of the region where it starts, and by a flag of either region if the
-    rule is in `AT_BOTH_ENDS`. A row of `pairs` is also flagged if a row of any table with the same two regions, in this
-    direction, is. Flags of whole columns and tables are ignored, as they would mark every row. With `about` ("rtt" or
-    "throughput"), flags that concern only the other quantity are ignored.
+    A pair is flagged by a flag of a row of any table with its two regions, in its direction; by a flag of the region
+    where it starts; and by a flag of either region if the rule is in `AT_BOTH_ENDS`. Flags of whole columns and tables
+    are ignored, as they would mark every row. With `about` ("rtt" or "throughput"), flags that concern only the other
+    quantity are ignored.
     """
     check_choice("about", about, ABOUT, optional=True)
     check_columns("flags", flags, FLAGS)
-    check_columns(table, frame, ["from_region", "to_region"])
+    check_columns("pairs", pairs, ["from_region", "to_region"])
     flags = concerning(flags, about)
-    return _by_row(frame, flags, table) | _by_region(frame, flags)
+    rows = flags[flags.scope == "row"]
+    flagged = set(zip(rows.from_region, rows.to_region, strict=True))
+    own = [pair in flagged for pair in zip(pairs.from_region, pairs.to_region, strict=True)]
+    regions = flags[(flags.scope == "region") & flags.region.notna()]
+    at_both_ends = regions.region[regions.rule.isin(AT_BOTH_ENDS)]
+    return pairs.from_region.isin(regions.region) | pairs.to_region.isin(at_both_ends) | np.array(own, dtype=bool)
 
 
 def concerning(flags: pd.DataFrame, about: str | None) -> pd.DataFrame:
@@ -188,19 +174,3 @@ def concerning(flags: pd.DataFrame, about: str | None) -> pd.DataFrame:
     rtt = flags.column_name.astype("string").str.contains("rtt").fillna(False).astype(bool)
     other = flags.column_name.notna() & (rtt if about == "throughput" else ~rtt)
     return flags[~other]
-
-
-def _by_row(frame, flags, table) -> pd.Series:
-    rows = flags[flags.scope == "row"]
-    if table == "pairs":
-        pairs = set(zip(rows.from_region, rows.to_region, strict=True))
-        mask = [pair in pairs for pair in zip(frame.from_region, frame.to_region, strict=True)]
-        return pd.Series(mask, index=frame.index, dtype=bool)
-    names = set(rows.row[rows.table == table])
-    return row_names(table, frame).isin(names)
-
-
-def _by_region(frame, flags) -> pd.Series:
-    regions = flags[(flags.scope == "region") & flags.region.notna()]
-    placed = set(regions.region[regions.rule.isin(AT_BOTH_ENDS)])
-    return frame.from_region.isin(set(regions.region)) | frame.to_region.isin(placed)

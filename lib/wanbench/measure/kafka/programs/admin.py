@@ -11,7 +11,6 @@ The program uses kafka-python, because librdkafka can neither reassign partition
 where a leader's log ends, and Kafka's own tools take one to two seconds to start, within a measured schedule.
 """
 
-import inspect
 import json
 import logging
 import os
@@ -35,6 +34,7 @@ REFUSED = 3  # exit status after an error
 CONNECT_S = 15.0  # default timeout for reaching a broker
 REQUEST_S = 30.0  # default timeout for one answer, that of Kafka's request.timeout.ms
 CONNECT_MS = 3000  # timeout of a connection to one broker, before another is tried
+WAIT_S = 30.0  # timeout until a change is visible at all brokers
 PAUSE_S = 0.1  # pause before a request is retried
 POLL_S = 0.05  # interval of polling the brokers' metadata
 # Replica ids in requests: for CONSUMER, a leader's latest offset is the high watermark; for DEBUGGER, the log's end.
@@ -254,7 +254,6 @@ def create_topic(
     replication: int = 1,
     settings: dict | None = None,
     placement: list[list[int]] | None = None,
-    wait_s: float = 30.0,
 ) -> dict:
     """
     Create a topic, wait until every broker that answers knows a leader of every partition, and return it as `topics`
@@ -268,7 +267,7 @@ def create_topic(
         wanted |= {"num_partitions": partitions, "replication_factor": replication}
     else:
         wanted["assignments"] = dict(enumerate(placement))
-    (answer,) = admin.create_topics({name: wanted}, raise_errors=False, timeout_ms=int(wait_s * 1000))["topics"]
+    (answer,) = admin.create_topics({name: wanted}, raise_errors=False, timeout_ms=int(WAIT_S * 1000))["topics"]
     refuse(answer["error_code"], answer.get("error_message"))
     count = partitions if placement is None else len(placement)
 
@@ -276,15 +275,15 @@ def create_topic(
         leaders = [partition["leader_id"] for partition in topic["partitions"]]
         return not topic["error_code"] and len(leaders) == count and min(leaders) >= 0
 
-    return topic_row(_await_everywhere(admin, name, is_ready, wait_s, "has no leaders yet"))
+    return topic_row(_await_everywhere(admin, name, is_ready, "has no leaders yet"))
 
 
-def delete_topic(admin: Admin, name: str, wait_s: float = 30.0) -> None:
+def delete_topic(admin: Admin, name: str) -> None:
     """Delete a topic, and wait until no broker that answers knows it."""
-    (answer,) = admin.delete_topics([name], raise_errors=False, timeout_ms=int(wait_s * 1000))["topics"]
+    (answer,) = admin.delete_topics([name], raise_errors=False, timeout_ms=int(WAIT_S * 1000))["topics"]
     refuse(answer["error_code"], answer.get("error_message"))
     gone = errors.UnknownTopicOrPartitionError.errno
-    _await_everywhere(admin, name, lambda topic: topic["error_code"] == gone, wait_s, "is still known")
+    _await_everywhere(admin, name, lambda topic: topic["error_code"] == gone, "is still known")
 
 
 def metadata_request(names: list[str] | None) -> MetadataRequest:
@@ -293,9 +292,9 @@ def metadata_request(names: list[str] | None) -> MetadataRequest:
     return MetadataRequest(topics=asked, allow_auto_topic_creation=False)
 
 
-def _await_everywhere(admin, name, is_done, wait_s, problem):
+def _await_everywhere(admin, name, is_done, problem):
     """Wait until `is_done` is true for a topic's metadata at every broker that answers; return the metadata of one."""
-    end = time.monotonic() + wait_s
+    end = time.monotonic() + WAIT_S
     while True:
         nodes = admin.nodes()
         answers = admin.requests([(node, metadata_request([name])) for node in nodes])
@@ -305,13 +304,13 @@ def _await_everywhere(admin, name, is_done, wait_s, problem):
             return seen[0]
         if time.monotonic() > end:
             late = [node for node, view in zip(nodes, views, strict=True) if view is None or not is_done(view)]
-            problem = f"topic {name!r} {problem} at the brokers {late} after {wait_s:g} s"
+            problem = f"topic {name!r} {problem} at the brokers {late} after {WAIT_S:g} s"
             raise Refused(errors.KafkaTimeoutError, problem)
         time.sleep(POLL_S)
 
 
 def elect(admin: Admin) -> dict:
-    """Elect the preferred leaders of all topics; return the number of changed leaders."""
+    """Elect the preferred leaders of all topics; return {"changed": number of leaders that changed}."""
     answer = admin.elect_leaders(0, None, raise_errors=False).to_dict()
     refuse(answer.get("error_code", 0))
     changed = 0
@@ -324,7 +323,7 @@ def elect(admin: Admin) -> dict:
     return {"changed": changed}
 
 
-def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], wait_s: float = 30.0, others: bool = False) -> dict:
+def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool = False) -> dict:
     """
     Reorder the replicas of partitions, and elect the first replica of each as its leader if it is in sync. No data
     move.
@@ -345,7 +344,7 @@ def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], wait_s: float 
         for at, error in admin.alter_partition_reassignments(changed).items():
             if error is not None:
                 raise Refused(error, f"partition {at.partition} of {at.topic!r}: {error.description}")
-    ordered, led, end = [], [], time.monotonic() + wait_s
+    ordered, led, end = [], [], time.monotonic() + WAIT_S
     while wanted:
         there = _partitions(admin, replicas)
         ordered = [at for at in wanted if there.get(at, {}).get("replicas") == wanted[at]]
@@ -376,15 +375,15 @@ def _partitions(admin, replicas) -> dict:
     }
 
 
-def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, str | None]:
-    """Return the settings of a broker that were changed while it ran; all settings with `everything`."""
+def settings(admin: Admin, broker: int) -> dict[str, str | None]:
+    """Return the settings of a broker that were changed while it ran."""
     asked = DescribeConfigsRequest(resources=[(BROKER, str(broker), None)], include_synonyms=False)
     (result,) = admin.request(asked, broker)["results"]
     refuse(result["error_code"], result["error_message"])
     return {
         row["name"]: row["value"]
         for row in sorted(result["configs"], key=lambda row: row["name"])
-        if everything or row["config_source"] not in GIVEN_AT_START
+        if row["config_source"] not in GIVEN_AT_START
     }
 
 
@@ -429,9 +428,6 @@ READ_ONLY = {"cluster", "topics", "settings", "log_ends"}
 def respond(settings: dict, verb: str, question: dict) -> dict:
     """Run a verb; return the object to print, an answer or an error. Requests are retried while connections fail."""
     waits = {name: question.pop(name) for name in ("connect_s", "request_s") if name in question}
-    takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
-    if unknown := sorted(set(question) - set(takes)):
-        return _error("UnknownArgument", f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}")
     end, asked_before = time.monotonic() + waits.get("connect_s", CONNECT_S), False
     try:
         admin = Admin(settings, **waits)

@@ -256,13 +256,15 @@ class Lines:
         self._waiting.append(line(value))
 
     def client_error(self, error) -> None:
-        """Log an error from librdkafka: ["error", at, its name, its text]."""
+        """Print an error from librdkafka as ["error", at, name, text]."""
         self.write(("error", self.now(), error.name(), error.str()[:MOST_TEXT]))
 
     def logger(self) -> logging.Logger:
         """
-        A logger that turns librdkafka's log lines into errors, by their name there, such as REQTMOUT for an unanswered
-        request. Their time is that of the poll that delivers them.
+        Return a logger that prints librdkafka's log lines as errors.
+
+        Their names are librdkafka's, such as REQTMOUT for an unanswered request. Their time is that of the poll that
+        delivers them.
         """
         logger = logging.Logger("librdkafka")
         handler = logging.Handler()

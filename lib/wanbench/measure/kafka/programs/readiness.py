@@ -53,7 +53,7 @@ def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
                 admin = None
         if there != reported:
             reported = there
-            print_line(f"{len(there)} of {len(brokers)} brokers are present")
+            print(f"{len(there)} of {len(brokers)} brokers are present", flush=True)
         if there == brokers:
             return admin
         time.sleep(PAUSE_S)
@@ -88,7 +88,7 @@ def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> No
         sent = [producer.send(name, b"first", partition=number) for number in range(len(ids))]
         for future in sent:
             future.get(ATTEMPT_MS / 1000)
-        print_line("records are acknowledged")
+        print("records are acknowledged", flush=True)
         missing, end = set(range(len(ids))), time.monotonic() + ATTEMPT_MS / 1000
         while missing:
             for partition in consumer.poll(timeout_ms=200):
@@ -105,10 +105,6 @@ def forget(admin: KafkaAdminClient, name: str) -> None:
         admin.delete_groups([name])
 
 
-def print_line(line: str) -> None:
-    print(line, flush=True)
-
-
 def main() -> None:
     """Wait until the cluster serves; the caller stops the program to give up."""
     logging.disable(logging.CRITICAL)
@@ -120,11 +116,11 @@ def main() -> None:
             first_record(client, admin, brokers)
             break
         except (KafkaError, TimeoutError) as error:
-            print_line(f"not yet: {type(error).__name__}: {str(error)[:200]}")
+            print(f"not yet: {type(error).__name__}: {str(error)[:200]}", flush=True)
             time.sleep(PAUSE_S)
         finally:
             admin.close()
-    print_line("it serves")
+    print("it serves", flush=True)
 
 
 if __name__ == "__main__":

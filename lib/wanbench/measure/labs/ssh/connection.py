@@ -82,15 +82,8 @@ class Login:
 
     def _proxy(self, alive_s):
         if self.jump is not None:
-            words = [
-                *self.jump._ssh(alive_s),
-                "-W",
-                f"[{self.address}]:{self.port}",
-                "-l",
-                self.jump.user,
-                self.jump.address,
-            ]
-            return shlex.join(words).replace("%", "%%")
+            target = ["-W", f"[{self.address}]:{self.port}", "-l", self.jump.user, self.jump.address]
+            return shlex.join([*self.jump._ssh(alive_s), *target]).replace("%", "%%")
         # The inventory refuses any other "%", so ssh replaces only %h and %p.
         return shlex.join(self.proxy_command) if self.proxy_command else None
 

@@ -1,4 +1,4 @@
-"""What this page measures."""
+"""Plan and run the measurements of page 08."""
 
 from .kafka_rate_search import KafkaRateSearch, rate_searches
 from .openmessaging import OpenMessaging

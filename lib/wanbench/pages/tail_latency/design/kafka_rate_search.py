@@ -1,4 +1,8 @@
-"""Search the highest rate that meets a latency objective. Read by `wanbench.read.ingest.kafka_open_loop`."""
+"""
+Search for the highest rate that meets a latency objective.
+
+`wanbench.read.ingest.kafka_open_loop` reads what a search leaves.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +36,19 @@ class KafkaRateSearch(ClientLoad):
     Search, by bisection of the log rate, for the highest rate that meets a latency objective.
 
     Each step runs the load at one rate, with new topics. It meets the objective if the quantile of the latencies after
-    the warm-up is at most `objective_ms`, with none of these records lost and the backlog not growing
-    (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step says nothing about the system, and the
-    next one repeats its rate; the second such step in a row ends the search.
+    the warm-up is at most `objective_ms`, none of these records is lost, and the backlog does not grow
+    (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step is no test of the system, and the next
+    step repeats its rate; a second such step in a row ends the search.
 
-    The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that did not. The
-    ends of the search range are not measured, so a bracket that reaches one is open there. Chance may decide a step
-    near the limit: so replicates are repeated searches, not repeated steps.
+    The result is a bracket: the highest rate that met the objective, and the lowest rate that failed it. The ends of
+    the search range are not measured, so a bracket that reaches one of them is open there. Chance may decide a step
+    near the limit, so a replicate is a whole search, not a repeated step.
 
     Parameters
     ----------
     load : KafkaOpenLoop
-        Its own rate is not used. Choose `duration_s` so that the quantile depends on many seconds: records of the same
-        second are alike.
+        The load of every step; its own rate is not used. Choose `duration_s` so long that the quantile depends on many
+        seconds, because records of one second have similar latencies.
     what : "end to end" or "publish"
         Latency until receipt, of all groups together, or until acknowledgement.
 
@@ -80,7 +84,7 @@ class KafkaRateSearch(ClientLoad):
                 f"KafkaRateSearch lowest_records_per_s is {self.lowest_records_per_s:g}; allowed: less than "
                 f"{self.highest_records_per_s:g}, highest_records_per_s."
             )
-        self.at(self.highest_records_per_s)  # refused here if that would send too much
+        self.at(self.highest_records_per_s)  # raises if that would send too much
 
     def __str__(self) -> str:
         return (
@@ -88,7 +92,7 @@ class KafkaRateSearch(ClientLoad):
             f"p{100 * self.quantile:g} {self.what} within {self.objective_ms:g} ms, {self.steps} steps of {self.load}"
         )
 
-    # A trial asks these of its load
+    # Attributes that a trial needs of its load
 
     topics = property(lambda self: self.load.topics)
     partitions = property(lambda self: self.load.partitions)
@@ -104,39 +108,39 @@ class KafkaRateSearch(ClientLoad):
 
     @property
     def factor(self) -> float:
-        """Ratio of the bracket's ends after all steps."""
+        """The ratio of the bracket's ends after all steps."""
         return (self.highest_records_per_s / self.lowest_records_per_s) ** (0.5**self.steps)
 
     def at(self, rate: float) -> KafkaOpenLoop:
-        """The load at a given rate."""
+        """Return the load at a given rate."""
         return replace(self.load, rate_records_per_s=float(rate))
 
     def session(self, *where) -> _SearchSession:
         """
-        Search with new topics for every step; `when_sending` is called when the first step starts.
+        Return the session of a search; it calls `when_sending` when the first step starts.
 
-        Leaves kafka_rate_search/<stem>.search.json with the steps and the bracket, and what each step's load leaves,
-        as <stem>.step-<number>. `run` raises ExperimentError, with what was measured so far, if a step's load fails.
+        It leaves kafka_rate_search/<stem>.search.json with the steps and the bracket, and the files of each step's load
+        as <stem>.step-<number>. Its `run` raises ExperimentError, with what was measured so far, if a load fails.
         """
         return _SearchSession(self, *where)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration of all steps."""
+        """Return the expected duration of all steps."""
         return self.steps * (self.load.expected_s(rtt_ms, rate_bps) + SETTLE_S)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Payload that the producers send, assuming steps around the middle of the range."""
+        """Return the payload bytes that producers send if all steps are at the middle of the range."""
         return self.steps * self.at(self.first_rate).expected_bytes(rtt_ms, rate_bps)
 
 
 def _middle(low: float, high: float) -> float:
-    """The geometric mean, rounded to a tenth of a record per second where possible."""
+    """Return the geometric mean of two rates, rounded to 0.1 records/s if it then still lies between them."""
     middle = math.sqrt(low * high)
     return round(middle, 1) if low < round(middle, 1) < high else middle
 
 
 class _SearchSession(ClientSession):
-    """All steps of a search."""
+    """Runs the steps of a search."""
 
     ended = ALL_STEPS
 
@@ -172,8 +176,8 @@ def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) 
     """
     Decide whether a step met its objective, from the per-second output of each producing process and each group.
 
-    Returns value_ms (null: the record of this rank was lost), n and n_lost of the latency that counts, backlog_grew,
-    fell_behind, and met: null if the generator fell behind.
+    Returns value_ms (the quantile; None if it falls on a lost record), n and n_lost of the latencies that count,
+    backlog_grew, fell_behind, and met (None if the generator fell behind).
     """
     seconds = range(ceil(load.warmup_s - 1e-9), ceil(load.length_s - 1e-9))
     sent, received = ([line for each in of for line in each if line["second"] in seconds] for of in (producers, groups))
@@ -215,16 +219,16 @@ def rate_searches(
     **options,
 ) -> list[Trial]:
     """
-    Searches for every system, in blocks as in `systems_by_steps`; `setting` is "<system>, search".
+    Plan searches for every system, in blocks as in `systems_by_steps`; their `setting` is "<system>, search".
 
-    `rates` are the lowest and the highest rate of a `KafkaRateSearch`, `replicates` the searches for each system (0:
-    none), and `options` as in `systems_by_steps`.
+    `rates` are the lowest and the highest rate of a `KafkaRateSearch`; `replicates` is the number of searches for each
+    system (0: none). `options` are those of `systems_by_steps`.
 
     Examples
     --------
     >>> pair = [{"name": "a"}, {"name": "b", "load": {"linger_ms": 0}}]
-    >>> found = rate_searches(pair, KafkaOpenLoop(1000), 100.0, (500, 4000), steps=3)
-    >>> sorted(trial.setting for trial in found)
+    >>> trials = rate_searches(pair, KafkaOpenLoop(1000), 100.0, (500, 4000), steps=3)
+    >>> sorted(trial.setting for trial in trials)
     ['a, search', 'b, search']
     """
     if replicates == 0:

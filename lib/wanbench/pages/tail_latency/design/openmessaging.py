@@ -1,4 +1,8 @@
-"""The OpenMessaging Benchmark as load generator. Read by `wanbench.read.ingest.openmessaging`."""
+"""
+Run the OpenMessaging Benchmark as a load generator.
+
+`wanbench.read.ingest.openmessaging` reads what a run leaves.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +32,8 @@ from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES
 
 START_S, END_S = 15.0, 35.0
 """
-Time from start to the first message, and from the last window to the result; consumers leave their groups in
-between. Measured on two processors.
+Time from the start to the first message, and from the last window to the result, in which consumers leave their groups;
+measured on two processors.
 """
 _SECURITY = ("security.", "sasl.", "ssl.")
 
@@ -40,14 +44,14 @@ class OpenMessaging(ClientLoad):
     A run of the OpenMessaging Benchmark, or of one of its forks, against the cluster of the lab.
 
     The distribution on the hosts runs unmodified. It gets the workload, and the driver with the cluster's address and a
-    reference to its security. Its durations are whole minutes: a run without warm-up takes at least one.
+    reference to its security settings. Its durations are whole minutes.
 
     Its measurements differ from those of `KafkaOpenLoop`: see `to_open_loop`. It uses Kafka's Java clients,
     KafkaOpenLoop uses librdkafka. With one request in flight no difference was seen (``python
     benchmarks/openmessaging.py --in-turn
     --in-flight 1 --blocks 2``; from two runs each, the ratio of means is only known to lie between 0.3 and 4.1). With
     several in flight a broker processes one request of a connection at a time (https://kafka.apache.org/protocol), with
-    acks "all" for as long as replication takes. Compare systems by one engine only.
+    acks "all" for as long as replication takes. So compare systems with one of the two load generators only.
 
     Parameters
     ----------
@@ -56,7 +60,7 @@ class OpenMessaging(ClientLoad):
     workload : Workload, mapping of its fields, or path of a workload file
         `payloadFile` is relative to the distribution.
     driver : Driver, mapping of its fields, or path of a driver file
-        Without security settings and `reset`, which deletes topics of others; its address is replaced.
+        It must have neither security settings nor `reset`, which deletes other topics. Its address is replaced.
     workers : tuple of str, optional
         Regions whose first hosts run a worker; a region may stand here several times. The first half of them produce
         and the others consume. None: the benchmark on the source does both.
@@ -106,23 +110,23 @@ class OpenMessaging(ClientLoad):
             object.__setattr__(self, "workers", workers)
 
     def _objections(self) -> Iterator[str]:
-        """What is wrong with workload and driver: each the rest of a sentence."""
+        """Yield what is wrong with workload and driver, each as the rest of a sentence."""
         workload = self.workload
         if workload.testDurationMinutes < 1:
-            yield f"testDurationMinutes is {workload.testDurationMinutes}; allowed: at least 1: 0 never ends."
+            yield f"testDurationMinutes is {workload.testDurationMinutes}; allowed: at least 1, as 0 never ends."
         for name in ("topics", "partitionsPerTopic", "messageSize", "producersPerTopic"):
             if getattr(workload, name) < 1:
                 yield f"{name} is {getattr(workload, name)}; allowed: at least 1."
         if workload.useRandomizedPayloads:
             if workload.randomBytesRatio is None:
-                yield "randomBytesRatio is None; allowed: given with random payloads."
+                yield "randomBytesRatio is None; random payloads need it."
             if not workload.randomizedPayloadPoolSize:
                 pool = workload.randomizedPayloadPoolSize
-                yield f"randomizedPayloadPoolSize is {pool}; allowed: given with random payloads."
+                yield f"randomizedPayloadPoolSize is {pool}; random payloads need it."
         elif not workload.payloadFile:
             yield f"payloadFile is {workload.payloadFile!r}; allowed: a path, or useRandomizedPayloads: true."
         if workload.consumerBacklogSizeGB and self.timeout_s is None:
-            yield "has consumerBacklogSizeGB, and runs until the backlog is drained; give timeout_s."
+            yield "has consumerBacklogSizeGB, so it runs until the backlog is drained; give timeout_s."
         if self.driver.reset:
             yield (
                 "driver has reset, which deletes other topics of the cluster; leave it out. The topics of a run are "
@@ -131,7 +135,7 @@ class OpenMessaging(ClientLoad):
         for what in ("common", "topic", "producer", "consumer"):
             for name in self.driver.settings(what):
                 if may_hold_secret(name) or name.startswith(_SECURITY):
-                    yield f"driver has {name!r} in {what}Config; the cluster has the clients' security, not the load."
+                    yield f"driver has {name!r} in {what}Config; the clients' security is set by the cluster."
 
     def __str__(self) -> str:
         workload = self.workload
@@ -142,7 +146,7 @@ class OpenMessaging(ClientLoad):
             f"{workload.subscriptionsPerTopic} group{'s' * (workload.subscriptionsPerTopic != 1)}{where}"
         )
 
-    # A trial asks these of its load
+    # Attributes that a trial needs of its load
 
     topics = property(lambda self: self.workload.topics)
     partitions = property(lambda self: self.workload.partitionsPerTopic)
@@ -156,25 +160,24 @@ class OpenMessaging(ClientLoad):
 
     @property
     def length_s(self) -> float:
-        """Warm-up and test, without a backlog, which takes longer."""
+        """Duration of warm-up and test; building and draining a backlog is not included."""
         warmup = self.workload.warmupDurationMinutes
         return MINUTE_S * (self.workload.testDurationMinutes + (WARMUP_MINUTES if warmup is None else warmup))
 
     def time_limit_s(self) -> float:
-        """Time limit of the benchmark."""
+        """Return the time limit of the benchmark."""
         return self.expected_s(0.0) + 120.0 if self.timeout_s is None else self.timeout_s
 
     def session(self, cluster, producers: Sequence[Host], consumers: Sequence[Host], *where) -> OpenMessagingSession:
         """
-        Run the benchmark on the first of the producers' hosts, and its workers in the regions `workers`; `when_sending`
-        is called when its warm-up or, without one, its measurement starts.
+        Return the session of a run, with the benchmark on the first producers' host and workers in their regions.
 
-        Leaves openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and
-        <stem>.driver.yaml; <stem>.benchmark.txt and <stem>.worker-<n>.txt with the output of each program. Its topics
-        are deleted.
+        It calls `when_sending` when the warm-up or, without one, the measurement starts. It leaves
+        openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and <stem>.driver.yaml; and
+        the output of each program as <stem>.benchmark.txt and <stem>.worker-<n>.txt. It deletes the benchmark's topics.
 
-        Raises ExperimentError if there is no host in a region of `workers`; `run` also if a host lacks Java or the
-        distribution, or a program fails or leaves no result.
+        Raises ExperimentError if there is no host in a region of `workers`. Its `run` also raises it if a host lacks
+        Java or the distribution, or if a program fails or leaves no result.
         """
         if self.workers is None and len({host.name for host in producers}) > 1:
             raise ExperimentError(
@@ -188,18 +191,18 @@ class OpenMessaging(ClientLoad):
         return OpenMessagingSession(self, cluster, producers[:1], workers, *where)
 
     def workload_on_host(self) -> Workload:
-        """The workload with the path of its payload on the hosts."""
+        """Return the workload with the absolute path of its payload on the hosts."""
         path = self.workload.payloadFile
         if not path or path.startswith("/"):
             return self.workload
         return replace(self.workload, payloadFile=f"{self.distribution}/{path}")
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration, without building and draining a backlog."""
+        """Return the expected duration, without building and draining a backlog."""
         return START_S + self.length_s + END_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
-        """Payload that the producers send, before compression; None if the benchmark searches the highest rate."""
+        """Return the payload bytes that producers send, before compression; None if the benchmark searches the rate."""
         if not self.workload.producerRate:
             return None
         return float(self.workload.producerRate * self.workload.messageSize * self.length_s)
@@ -223,17 +226,17 @@ WRITES = b"Writing test result into"
 LISTENS = "Javalin has started"  # Printed by a worker once it listens.
 CHECK_S = 1.0
 _OVERLAP = 64
-"""Bytes to search again, because a line may arrive in parts: more than the length of the text searched for."""
+"""Bytes to search again, because a line may arrive in parts; longer than any text that is searched for."""
 _RUN_S = 30.0
 _MOST_LOG_BYTES = 1_000_000
-"""Maximum bytes kept from the beginning and from the end of an output: ten windows a minute are 5 kB."""
+"""Longest output that is kept whole, in bytes; a minute makes some 5 kB."""
 _FAULT = re.compile(rb"[\w.$]+(Exception|Error)\b.*")
 _FAILED = re.compile(rb" ERROR [^\n]*")
 
 
 @dataclass
 class _Program:
-    """The benchmark or a worker: `what` it is, and its folder on its host."""
+    """The benchmark or a worker (`what`), with its folder on its host."""
 
     what: str
     host: Host
@@ -247,7 +250,7 @@ class _Program:
 
 
 class OpenMessagingSession(ClientSession):
-    """One run of `settings` (an OpenMessaging): the benchmark on the producers' host, workers on those of consumers."""
+    """Runs an `OpenMessaging` (`settings`): the benchmark on the producers' host, workers on the consumers' hosts."""
 
     def __init__(self, load, *where):
         super().__init__(load, *where)
@@ -273,7 +276,7 @@ class OpenMessagingSession(ClientSession):
         return [self.benchmark, *self.workers]
 
     def _addresses(self) -> list[str]:
-        """Each worker uses a port for its commands and the next for its statistics."""
+        """Return the address of each worker, which uses a port for commands and the next one for statistics."""
         ports: defaultdict[str, count] = defaultdict(lambda: count(self.settings.port, 2))
         return [f"http://{worker.host.address}:{next(ports[worker.host.name])}" for worker in self.workers]
 
@@ -307,7 +310,7 @@ class OpenMessagingSession(ClientSession):
         return host.run(["test", kind, path], timeout_s=_RUN_S, ok=None).returncode == 0
 
     def _prepare(self) -> None:
-        """A folder for each program with a link to the distribution; workload and driver for the benchmark."""
+        """Make a folder for each program, with links to the distribution, and write workload and driver."""
         self._topics_before = self._topics()
         for program in self._programs():
             host = program.host
@@ -322,8 +325,9 @@ class OpenMessagingSession(ClientSession):
 
     def _driver(self):
         """
-        The driver with the cluster's address, and its security by reference to a file on the client's host, so that it
-        contains no secret.
+        Return the driver with the cluster's address and security settings.
+
+        The latter refer to a file on the client's host, so that the driver contains no secret.
         """
         settings = {"bootstrap.servers": self.cluster.bootstrap}
         path = self.cluster.client_file(self.benchmark.host)
@@ -331,7 +335,7 @@ class OpenMessagingSession(ClientSession):
             for worker in self.workers:
                 if not self._is(worker.host, "-r", path):
                     raise ExperimentError(
-                        f"{worker.host.name} does not see {path}, which says how clients reach the cluster; workers of "
+                        f"{worker.host.name} does not see {path}, which has the clients' security settings; workers of "
                         "a secured cluster must share a file system"
                     )
             names = self.benchmark.host.run(["sed", "-n", "s/=.*//p", path], timeout_s=_RUN_S).stdout.decode().split()
@@ -365,9 +369,9 @@ class OpenMessagingSession(ClientSession):
 
     def _follow(self) -> None:
         """
-        Wait for the benchmark's result. It may not end by itself afterwards: its local worker leaves threads.
+        Wait for the benchmark's result. Afterwards it may not end by itself, because its local worker leaves threads.
 
-        Raises ExperimentError if it fails or ends before, takes too long, or a worker or a broker dies.
+        Raises ExperimentError if it fails, ends without a result or takes too long, or if a worker or broker dies.
         """
         benchmark, sending, position = self.benchmark, False, 0
         limit_s = self.settings.time_limit_s()
@@ -412,7 +416,7 @@ class OpenMessagingSession(ClientSession):
             return copy.read_bytes()
 
     def _why(self, program: _Program, what: str) -> str:
-        """The failure, with the first error in the output and its cause."""
+        """Return the message of a failure, with the first error in the output and its cause."""
         done = program.done or program.process.so_far()
         printed = done.stdout + b"\n" + done.stderr
         failure = f"the OpenMessaging Benchmark's {program.what} on {program.host.name} {what}"
@@ -450,7 +454,7 @@ class OpenMessagingSession(ClientSession):
 
 
 def _cut(printed: bytes) -> bytes:
-    """An output; a long one shortened to both ends, with the number of bytes omitted."""
+    """Return an output; of a long one only both ends, with the number of bytes left out."""
     left_out = len(printed) - _MOST_LOG_BYTES
     if left_out <= 0:
         return printed

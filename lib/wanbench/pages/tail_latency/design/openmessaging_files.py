@@ -32,7 +32,8 @@ _PLAIN = {
     "float": r"[-+]?(?=.*[.eE])([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][-+]?[0-9]{1,3})?",
 }
 """
-Plain scalars that all parsers read alike. Octal, hexadecimal and sexagesimal numbers and dates of YAML 1.1 stay text.
+Plain scalars that all YAML parsers read in the same way. Octal, hexadecimal and sexagesimal numbers and dates of YAML
+1.1 stay text.
 """
 
 
@@ -59,7 +60,7 @@ _Dumper.add_representer(
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """The settings in the text of a Java properties file."""
+    """Return the settings in the text of a Java properties file."""
     try:
         return javaproperties.loads(text)
     except javaproperties.InvalidUEscapeError:
@@ -67,17 +68,17 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def properties_text(settings: Mapping[str, str]) -> str:
-    """One line for each setting, as Java reads it."""
+    """Return settings as the text of a Java properties file."""
     return javaproperties.dumps(settings, timestamp=False)
 
 
 def kept(kind: str, default=MISSING, *, shown: bool = True, **more):
-    """Declare a field of a file, of a type that `_check_value` knows. Without default it is required."""
+    """Declare a field of a file, with a kind that `_check_value` knows; it is required unless it has a default."""
     return field(default=default, repr=shown, metadata={"kind": kind, **more})
 
 
 class FlatFile:
-    """Base of both file types: a dataclass with the file's fields; None for a missing one."""
+    """Base class of both file types: a dataclass of the file's fields, None for a missing one."""
 
     def __post_init__(self):
         for each in fields(self):
@@ -85,24 +86,24 @@ class FlatFile:
 
     @classmethod
     def of_mapping(cls, values: Mapping):
-        """Build from names and values as in a file; ParameterError names what is wrong and what is allowed."""
+        """Build a file from a mapping of its fields; ParameterError names what is wrong and what is allowed."""
         if not isinstance(values, Mapping):
             raise refusal(cls.__name__, values, "a mapping of its fields")
         _check_names(cls, values)
         return cls(**values)
 
     def as_mapping(self) -> dict[str, object]:
-        """The present fields, in file order."""
+        """Return the fields that are present, in their order."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     def text(self) -> str:
-        """The file's content."""
+        """Return the content of the file."""
         plain = {name: _lists(value) for name, value in self.as_mapping().items()}
         return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
 
     def write(self, path) -> Path:
-        """Write the file atomically; returns its path. The benchmark requires an extension such as .yaml."""
+        """Write the file atomically and return its path, which must end in .yaml or .yml."""
         path = Path(path)
         if path.suffix not in (".yaml", ".yml"):
             raise refusal("path", str(path), "a name that ends in .yaml or .yml")
@@ -113,12 +114,12 @@ class FlatFile:
 @dataclass(frozen=True)
 class Workload(FlatFile):
     """
-    A workload: records, rate and receivers. Fields have the benchmark's names.
+    A workload file: records, rate and consumers. Fields have the benchmark's names.
 
-    None means that the file lacks the field; the benchmark then uses its own default, which differs between forks:
-    `warmupDurationMinutes` is 1 in the benchmark and 30 in Redpanda's fork. `sampleRateMillis` and the existing topics
-    are only in Redpanda's fork; the other lists, `randomTopicNames` and `logIntervalMillis` only in AutoMQ's;
-    `consumerOnly` only in Confluent's and StreamNative's.
+    None means that the file lacks the field. The benchmark then uses its own default, which differs between forks: for
+    example, `warmupDurationMinutes` is 1 in the benchmark and 30 in Redpanda's fork. Only Redpanda's fork has
+    `sampleRateMillis` and the lists of existing topics; only AutoMQ's has the other lists, `randomTopicNames` and
+    `logIntervalMillis`; only Confluent's and StreamNative's have `consumerOnly`.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ class Workload(FlatFile):
     testDurationMinutes : int
         Whole minutes; 0 never ends.
     useRandomizedPayloads, randomBytesRatio, randomizedPayloadPoolSize
-        Payloads with this share of random bytes, the rest zeros, drawn from a pool; in place of `payloadFile`.
+        Instead of `payloadFile`: payloads from a pool, with this share of random bytes and zeros otherwise.
     consumerBacklogSizeGB, backlogDrainRatio
         The backlog that is built before consumers start, and how far it must be drained.
     """
@@ -165,8 +166,10 @@ class Workload(FlatFile):
 @dataclass(frozen=True)
 class Driver(FlatFile):
     """
-    A Kafka driver: settings of topics and clients, each as the text of a Java properties file, which is not shown,
-    because it may hold secrets. `reset`, only in the forks: first delete all topics of earlier runs.
+    A Kafka driver file: settings of topics and clients, each as the text of a Java properties file.
+
+    These texts are left out of the repr, because they may contain secrets. `reset`, which only forks have, first
+    deletes all topics of earlier runs.
     """
 
     name: str | None = kept("text", "Kafka")
@@ -179,7 +182,7 @@ class Driver(FlatFile):
     reset: bool | None = kept("flag", None)
 
     def settings(self, what: str) -> dict[str, str]:
-        """The settings of "topic", "producer" or "consumer" clients; the clients' include the common ones."""
+        """Return the settings of "topic", "common", "producer" or "consumer"; clients have the common ones, too."""
         check_choice("what", what, ("topic", "common", "producer", "consumer"))
         common = read_properties(self.commonConfig) if what in ("producer", "consumer") else {}
         return {**common, **read_properties(getattr(self, f"{what}Config"))}
@@ -187,22 +190,22 @@ class Driver(FlatFile):
 
 def read_workload(path) -> Workload:
     """
-    Read a workload file. Comments are not kept.
+    Read a workload file.
 
     Raises ParameterError if the file cannot be read, is not plain YAML of one level, or has an unknown, missing or
-    malformed field; names the file, the line, the field, what was given and what is allowed.
+    malformed field. The error names file, line and field, what was given and what is allowed.
     """
     return _read(Workload, path)
 
 
 def read_driver(path) -> Driver:
-    """Read a Kafka driver file; errors are as in `read_workload`, and show no possibly secret values."""
+    """Read a Kafka driver file; errors are as in `read_workload`, without values that may be secret."""
     return _read(Driver, path, required={each.name for each in fields(Driver)} - {"name", "reset"})
 
 
 def _read(cls, path, required=None):
     nodes, declared = read_flat(path), {each.name: each for each in fields(cls)}
-    values: dict[str, object] = dict.fromkeys(declared)  # of those that are required none is missing
+    values: dict[str, object] = dict.fromkeys(declared)
     # choices first: other fields may depend on them, as on the system of a driver
     for name in sorted(nodes, key=lambda name: name not in declared or declared[name].metadata["kind"] != "choice"):
         node, value = nodes[name]
@@ -220,10 +223,10 @@ def _read(cls, path, required=None):
 
 def read_flat(path) -> dict[str, tuple[yaml.Node, object]]:
     """
-    The entries of a YAML file by name: the node, and its value, a scalar or a list of scalars or of lists of them.
+    Return the entries of a YAML file: the name, its node and its value (a scalar, or a list of scalars or lists).
 
     Raises ParameterError if the file cannot be read, has more than `LARGEST_BYTES`, is not YAML, or has more than one
-    document, a name twice, an alias, or a deeper structure; names file and line.
+    document, a name twice, an alias, or a deeper structure. The error names file and line.
     """
     path = Path(path)
     try:
@@ -261,7 +264,7 @@ def read_flat(path) -> dict[str, tuple[yaml.Node, object]]:
 
 
 def _depth(node: yaml.Node) -> int:
-    """The depth of lists in an entry; 3 for more, and for a mapping."""
+    """Return the depth of lists in an entry, at most 3; 3 for a mapping, too."""
     if isinstance(node, yaml.SequenceNode):
         return min(3, 1 + max((_depth(one) for one in node.value), default=0))
     return 0 if isinstance(node, yaml.ScalarNode) else 3
@@ -320,7 +323,7 @@ def _wholes(label, numbers):
 
 
 def _check_properties(label, value):
-    """Check for printable characters, tabs and line ends; errors do not show the text."""
+    """Check that a text has only printable characters, tabs and line ends; errors do not show it."""
     is_text = isinstance(value, str)
     if not is_text or not value.replace("\n", "").replace("\t", "").isprintable():
         fault = "text with characters that cannot be printed" if is_text else f"a {type(value).__name__}"

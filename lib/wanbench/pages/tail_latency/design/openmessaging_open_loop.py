@@ -26,7 +26,7 @@ OF_BOTH = frozenset(
         "socket.connection.setup.timeout.ms",
     )
 )  # fmt: skip
-"""Settings that Kafka's Java clients and librdkafka both have, by the same name and with the same meaning."""
+"""Settings that Kafka's Java clients and librdkafka have under the same name and with the same meaning."""
 _KBYTES = {"queue.buffering.max.kbytes"}
 _RENAMED = {
     "buffer.memory": "queue.buffering.max.kbytes",
@@ -35,20 +35,20 @@ _RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
-"""Names in Java to names in librdkafka."""
+"""Maps names of settings in Java to those in librdkafka."""
 _KERNEL_DECIDES = {"socket.receive.buffer.bytes": ("-1", "0"), "socket.send.buffer.bytes": ("-1", "0")}
-"""Values by which Java and librdkafka let the kernel size a buffer."""
+"""Values with which Java and librdkafka leave the size of a buffer to the kernel."""
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
 _JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
-"""Default of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
+"""Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
 _OVERRULED = {"bootstrap.servers", "group.id"} | {
     f"{part}.{what}" for part in ("key", "value") for what in ("serializer", "deserializer")
 }
-"""Set by the lab (the address) or by the benchmark, overriding the driver."""
+"""Settings that the lab (the address) or the benchmark sets, whatever the driver has."""
 
 
 class Lost(NamedTuple):
-    """A field or setting that an open-loop load cannot carry, the reason, and the field to use instead."""
+    """A field or setting that an open-loop load does not have, why, and the field to use instead."""
 
     name: str
     why: str
@@ -56,7 +56,7 @@ class Lost(NamedTuple):
 
 
 def of_driver(driver) -> tuple[dict, list[Lost]]:
-    """Fields of KafkaOpenLoop, and the settings of a driver that are lost."""
+    """Convert a driver to fields of KafkaOpenLoop, and list its settings that are lost."""
     lost: list[Lost] = []
     producer, consumer = driver.settings("producer"), driver.settings("consumer")
     values = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}
@@ -84,7 +84,7 @@ def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]
         if name in _OVERRULED:
             continue
         if may_hold_secret(name) or name.startswith(("security.", "sasl.", "ssl.")):
-            lost.append(Lost(name, "the cluster has the clients' security"))
+            lost.append(Lost(name, "the clients' security is set by the cluster"))
         elif name in _RENAMED:
             name = _RENAMED[name]
             java, own = _KERNEL_DECIDES.get(name, ("", ""))
@@ -108,6 +108,7 @@ def _whole(name: str, text: str) -> int:
 
 
 def java_names(kind: str, load) -> dict[str, str]:
+    """Return the settings in a field of a load (`kind`) by their names in Java."""
     java_of = {own: java for java, own in _RENAMED.items()}
     translated = {}
     for name, text in getattr(load, kind):
@@ -134,24 +135,24 @@ _WORKLOAD_FIELDS = {
     "producers": "producersPerTopic",
     "consumers": "consumerPerSubscription",
 }
-"""Fields of KafkaOpenLoop to those of Workload."""
+"""Maps fields of KafkaOpenLoop to those of Workload."""
 WARMUP_MINUTES = 1  # The benchmark's default; Redpanda's fork has 30, and Confluent's always 1.
-POOL_BYTES = 1 << 20  # Limit of the random payloads that the benchmark sends to its workers before the run.
+POOL_BYTES = 1 << 20  # Maximum size of the random payloads, which the benchmark sends to its workers before the run.
 _LOST = (
     Lost("producerRateList", "the rate of an open-loop load does not change", "rate_records_per_s"),
     Lost("consumerBacklogSizeGB", "consumers of an open-loop load never pause to build a backlog"),
     Lost("consumerOnly", "an open-loop load always produces"),
-    Lost("partitionsPerTopicList", "all topics of an open-loop load have as many partitions", "partitions"),
-    Lost("producersPerTopicList", "all topics of an open-loop load have as many producers", "producers"),
+    Lost("partitionsPerTopicList", "all topics of an open-loop load have the same number of partitions", "partitions"),
+    Lost("producersPerTopicList", "all topics of an open-loop load have the same number of producers", "producers"),
     Lost("existingTopicList", "an open-loop load makes its own topics"),
     Lost("existingProduceTopicList", "an open-loop load makes its own topics"),
     Lost("existingConsumeTopicList", "an open-loop load makes its own topics"),
 )
-"""Fields of a workload that an open-loop load cannot carry if they are set."""
+"""Fields of a workload that an open-loop load does not have."""
 
 
 def _of_workload(workload: Workload) -> Iterator[Lost]:
-    """What a workload has that an open-loop load cannot carry."""
+    """Yield what a workload has and an open-loop load cannot have."""
     if workload.keyDistributor not in (None, "NO_KEY"):
         yield Lost("keyDistributor", "records of an open-loop load have no key")
     if workload.producerRate == 0 and workload.producerRateList is None:
@@ -169,15 +170,16 @@ def to_open_loop(
     workload: Workload, driver: Driver | None = None, *, ignoring: Iterable[str] = (), **changes
 ) -> KafkaOpenLoop:
     """
-    Convert a workload to the KafkaOpenLoop that offers the same load, with the settings of a driver.
+    Convert a workload, and the settings of a driver, to the KafkaOpenLoop that offers the same load.
 
-    They differ still. The benchmark counts end-to-end latency from the producer's time stamp, in whole milliseconds,
-    and drops what is not above zero; an open-loop load counts from when a record was due. The benchmark's producer
-    fills a batch for one partition before it turns to the next; here records go to the partitions in turn. Its clients
-    are Kafka's Java clients, idempotent by default, whose consumers commit after every poll.
+    Some differences remain. The benchmark counts end-to-end latency from the producer's time stamp, in whole
+    milliseconds, and drops values that are not above zero; an open-loop load counts from when a record was due. The
+    benchmark's producer fills a batch for one partition before the next; here records go to the partitions in turn. The
+    benchmark uses Kafka's Java clients, which are idempotent by default, and its consumers commit after every poll.
 
-    `ignoring` names fields and settings to leave out because they cannot be carried over; `changes` are fields of
-    KafkaOpenLoop that replace those from the files. Raises ParameterError, with the names of all that is left.
+    `ignoring` names fields and settings to leave out, which a KafkaOpenLoop cannot have; `changes` are fields of
+    KafkaOpenLoop that replace those from the files. Raises ParameterError with the names of all other fields and
+    settings that it cannot have.
     """
     if isinstance(ignoring, str):
         raise refusal("ignoring", ignoring, "a list of names of fields and settings")
@@ -190,7 +192,7 @@ def to_open_loop(
     ]:
         reasons = "; ".join(f"{one.name} ({one.why}{f'; or give {one.instead}' * bool(one.instead)})" for one in lost)
         raise ParameterError(
-            f"the workload {workload.name or ''!r} has fields that a KafkaOpenLoop cannot carry: {reasons}. Name these "
+            f"the workload {workload.name or ''!r} has fields that a KafkaOpenLoop cannot have: {reasons}. Name these "
             "in `ignoring` to leave them out."
         )
     warmup = WARMUP_MINUTES if workload.warmupDurationMinutes is None else workload.warmupDurationMinutes
@@ -201,10 +203,10 @@ def to_open_loop(
 
 def workload_of(load: KafkaOpenLoop, **changes) -> Workload:
     """
-    Convert a KafkaOpenLoop to the workload that offers the same load; `changes` are fields of Workload.
+    Convert a KafkaOpenLoop to the workload that offers the same load; `changes` are fields of Workload that replace it.
 
     Raises ParameterError if the rate is not a whole number, the durations are not whole minutes or the payload is not
-    random, and `changes` does not say otherwise.
+    random, unless `changes` replaces them.
     """
     values = {field: getattr(load, name) for name, field in _WORKLOAD_FIELDS.items()}
     rate = f"{load.rate_records_per_s:g}/s, {load.record_bytes} bytes"
@@ -232,8 +234,9 @@ def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> D
     """
     Convert the settings of a KafkaOpenLoop to a driver, by their names in Java.
 
-    `bootstrap` is "host:port,host:port", or None as `OpenMessaging` requires; `changes` are fields of Driver. Raises
-    ParameterError if the load has a setting that only librdkafka has, or a linger of a fraction of a millisecond.
+    `bootstrap` is "host:port,host:port", or None for `OpenMessaging`, which sets it; `changes` are fields of Driver
+    that replace the load's. Raises ParameterError if the load has a setting that only librdkafka has, or a linger that
+    is not a whole number of milliseconds.
     """
     if load.linger_ms != int(load.linger_ms):
         raise refusal("KafkaOpenLoop linger_ms", load.linger_ms, "a whole number, as Java's linger.ms")

@@ -1,4 +1,4 @@
-"""Systems to compare, and a plan that tests every system at every step of a load."""
+"""Describe systems to compare, and plan trials of every system at every step of a load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wanbench.measure.plan.plan import alternating, check_keys, shuffled
 @dataclass(frozen=True)
 class System:
     """
-    One of several systems to compare, by its differences: settings of brokers, clients and links, or the whole cluster.
+    A system to compare with others, by its differences: settings of brokers, clients and links, or the whole cluster.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class System:
     broker_settings, security, cluster : optional
         As in `KafkaTrial`.
     link : LinkSettings or mapping of its fields, optional
-        Settings of both directions of the pair; None: the common ones of `systems_by_steps`.
+        Settings of both directions of the link; None: the `link` of `systems_by_steps`.
     load : mapping of str, optional
         Fields of the load that differ for this system, such as {"linger_ms": 0}.
 
@@ -61,7 +61,7 @@ class System:
         if self.cluster is not None and (self.broker_settings or self.security):
             raise ParameterError(
                 f"{where} is on the external cluster {self.cluster!r} and has broker_settings or security; allowed: "
-                "None, as it cannot be restarted with other settings."
+                "None, because an external cluster cannot be restarted with other settings."
             )
         object.__setattr__(self, "link", link_of(f"{where}: link", self.link))
         if self.load is not None:
@@ -71,7 +71,7 @@ class System:
 
 def read_systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
     """
-    Systems from plain data, such as a preset's list of mappings with the parameters of `System`.
+    Read systems from plain data, such as a preset's list of mappings with the parameters of `System`.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def read_systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
 
 
 def link_of(where: str, given) -> LinkSettings | None:
-    """Link settings from LinkSettings or a mapping; ParameterError names `where`."""
+    """Return link settings, given as LinkSettings or as a mapping; errors begin with `where`."""
     if given is None or isinstance(given, LinkSettings):
         return given
     return _made(where, given, LinkSettings, "delay_ms")
@@ -114,7 +114,7 @@ def _mapping(where, given, allowed="a mapping of names to values"):
 
 
 def frozen(value: object) -> object:
-    """Plain data, as from YAML, in comparable and hashable form."""
+    """Return plain data, such as from YAML, in comparable and hashable form."""
     if isinstance(value, Mapping):
         return tuple((key, frozen(one)) for key, one in value.items())
     return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
@@ -133,12 +133,13 @@ def systems_by_steps(
     gateway_bps: float | None = None,
 ) -> list[Trial]:
     """
-    Every system at every step of a load, once per replicate.
+    Plan trials of every system at every step of a load, once per replicate.
 
     A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
-    comparisons are close in time. Systems that need a restart of the cluster form groups instead, with all their steps
-    adjacent; the order of groups is `alternating`, and the first block begins with the cluster's own settings, if any
-    system has them. Steps of external clusters, which need no restart, are spread over the groups.
+    comparisons are close in time. If systems need restarts of the cluster, those with equal broker settings form a
+    group instead, with all their steps adjacent; the order of groups is `alternating`, and the first block begins with
+    the cluster's own settings, if a system has them. Steps of external clusters, which need no restart, are spread over
+    the groups.
 
     Parameters
     ----------
@@ -147,17 +148,17 @@ def systems_by_steps(
     load : KafkaOpenLoop or KafkaLoad
         The load, apart from changes by systems and steps.
     steps : mapping of str to sequences
-        Levels by field of the load, each stepped with all others as in `load`. A load that results from two fields is
-        measured once, under the first one's name.
+        Maps fields of the load to their levels; all other fields stay as in `load`. If two fields have the level of
+        `load` among theirs, that load is measured once, under the first field's name.
     alongside : tuple
-        As in `KafkaTrial`; without `BrokerMetrics` on external clusters, whose brokers' hosts cannot be reached.
+        As in `KafkaTrial`, but without `BrokerMetrics` on external clusters, whose hosts cannot be reached.
     link : LinkSettings or mapping of its fields, optional
-        Settings for systems without their own. Required if any system has a link.
+        Settings for systems without a `link`; required if only some systems have one.
 
     Returns
     -------
     list of Trial
-        In the order to measure. `setting` is "<system>, <field> <level>"; its trial has the system's name as `system`.
+        In the order of measuring. `setting` is "<system>, <field> <level>"; `system` of the trial is the system's name.
 
     Examples
     --------
@@ -171,9 +172,8 @@ def systems_by_steps(
     systems, link = read_systems(systems), link_of("link", link)
     if link is None and 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
         raise ParameterError(
-            f"{having} of {len(systems)} systems have a link of their own, and the others would "
-            "keep that of the previous trial; allowed: a link for every system, or `link` for "
-            "those that have none."
+            f"{having} of {len(systems)} systems have a link, and the others would keep that of the previous trial; "
+            "allowed: a link for every system, or `link` for those without one."
         )
     _check_fields(systems, load, steps)
     options = {"client_regions": client_regions, "gateway_bps": gateway_bps}
@@ -190,7 +190,7 @@ def systems_by_steps(
 
 
 def _order(systems, steps, replicates, seed):
-    """(block, system's name, step) in measuring order: see `systems_by_steps`."""
+    """Return (block, name of system, step) in the order of measuring, as `systems_by_steps` describes it."""
     rng = np.random.default_rng(seed)
     shared: dict[tuple, list[str]] = {}
     for system in systems:
@@ -211,7 +211,7 @@ def _order(systems, steps, replicates, seed):
 
 
 def _levels(load, steps):
-    """What each step changes in the load, by the step's name; duplicates of a load are dropped."""
+    """Return the changes of each step to the load, by the step's name; a load that occurs twice is kept once."""
     levels, has_own = {}, False
     for field, values in steps.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:

@@ -41,7 +41,7 @@ from .lines import (
     tool_of_line,
 )
 
-__all__ = ["read", "read_batches", "read_round_trips", "read_times"]
+__all__ = ["read", "read_batches", "read_times"]
 
 TABLES = {
     "producer": ("producers", "producer_windows", "metrics"),
@@ -64,36 +64,15 @@ def read(source) -> dict[str, pd.DataFrame]:
     >>> tables["producers"].error[0]
     'no summary: java.net.ConnectException: refused'
     """
-    return _read(source, None)
-
-
-def read_round_trips(source) -> dict[str, pd.DataFrame]:
-    """
-    Read output of EndToEndLatency into tables round_trips and quantiles; RawDataError if the file holds none.
-
-    >>> log = b"0\\t61.2\\nAvg latency: 41,2031 ms\\n\\nPercentiles: 50th = 40, 99th = 52, 99.9th = 61\\n"
-    >>> tables = read_round_trips(log)
-    >>> tables["round_trips"][["mean_latency_ms", "p99_latency_ms"]].values.tolist()
-    [[41.2031, 52.0]]
-    >>> tables["quantiles"].latency_ms.tolist()
-    [40.0, 52.0, 61.0]
-    """
-    return _read(source, producer.ROUND_TRIP)
-
-
-def _read(source, expected: str | None) -> dict[str, pd.DataFrame]:
-    """Read a file as `read` does; with `expected`, read only this tool, even if it printed nothing but errors."""
     path, text = _text(source)
     named = NAME.search(plain_name(path))
-    reader = OutputReader(path, len(text), expected or (named and named["tool"]), may_be_silent=bool(named))
+    reader = OutputReader(path, len(text), named and named["tool"], may_be_silent=bool(named))
     for line in lines_of(path, text, times_of_lines(source)):
         reader.feed(line)
     if stderr := sibling(source, ".stderr.txt"):
         for line in lines_of(*_text(stderr)):
             reader.feed(line)
     reader.end()
-    if expected is not None and not any(output.tool == expected for output in reader.outputs):
-        raise RawDataError(path, None, f"output of a {reader.outputs[0].tool}", WANTED)
     times = LoadTimes.of_log(source)
     for output in reader.outputs:
         output.complaints.stopped = times.stopped and output.tool == "producer"
@@ -105,8 +84,8 @@ def _read(source, expected: str | None) -> dict[str, pd.DataFrame]:
     for row, behind_s in zip(windows, times.behind_s(windows), strict=True):
         row["warmup"] = times.warmup(row) if row["warmup"] is None else row["warmup"]
         row["behind_s"] = behind_s
-    wanted = [expected] if expected else dict.fromkeys(output.tool for output in reader.outputs)
-    return {name: fitting(path, name, rows.get(name, [])) for tool in wanted for name in TABLES[tool]}
+    tools = dict.fromkeys(output.tool for output in reader.outputs)
+    return {name: fitting(path, name, rows.get(name, [])) for tool in tools for name in TABLES[tool]}
 
 
 def _text(source) -> tuple[object, str]:
@@ -235,11 +214,11 @@ class OutputReader:
         """Return the first figures from position `at`: start, end, tool and event; `matches` caches later figures."""
         text = line.text
         if must_search(matches, "producer", at):
-            matches["producer"] = producer.find(text, at, line.whole)
+            matches["producer"] = producer.find_output(text, at, line.whole)
         if matches["producer"] and matches["producer"][0] == at:  # nothing can come before it
             start, end, event = matches["producer"]
             return start, end, "producer", event
-        by_tool = {"producer": matches["producer"], "consumer": consumer.find(text, at, self._header, matches)}
+        by_tool = {"producer": matches["producer"], "consumer": consumer.find_output(text, at, self._header, matches)}
         if must_search(matches, "round trip", at):
             matches["round trip"] = producer.find_round_trip(text, at, line.whole)
         if must_search(matches, "metric", at):

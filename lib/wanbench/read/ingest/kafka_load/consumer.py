@@ -68,7 +68,7 @@ _TWO_FIGURES = re.compile(r"(?:[\dN∞]|ity), -?[\dNI∞]")
 _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
 
-def find(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> tuple[int, int, dict] | None:
+def find_output(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> tuple[int, int, dict] | None:
     """Find the tool's next figures from position `at`: start, end and event. `matches` caches searches of this line."""
     if must_search(matches, "two figures", at):
         two = _TWO_FIGURES.search(text, at)

@@ -36,7 +36,7 @@ _STEADY = re.compile(r"In steady state\.")
 PERCENTILES = ("p50", "p95", "p99", "p999")
 
 
-def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
+def find_output(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
     """Find the next figures of this tool from position `at`: start, end and event."""
     found = None
     if (line := _LINE.match(text, at)) and (event := _event(line, whole_line or line.end() < len(text))):
@@ -113,7 +113,7 @@ class ProducerOutput:
         return self.summary is None and self.steady is None
 
     def add(self, event: dict, line: Line) -> None:
-        """Add a line's values, as `find` returned them."""
+        """Add a line's values, as `find_output` returned them."""
         kind = event["kind"]
         if kind == "warm-up":
             self.warmup = True

@@ -213,20 +213,6 @@ PREFIX = re.compile(
 """Matches indentation, and a time that a script, `date` or `ts` put before a line; it is used only with a time zone."""
 MAY_BE_PREFIXED = ("PING", "Ping", " avg, ")
 
-JOINED = re.compile(
-    r"(?:bytes of data[.:]|data bytes(?:, id [^ ]+ = [0-9]+)?|[0-9] ms|TTL=[0-9]{1,3})"
-    r" (?:[0-9]{1,6} bytes from |Reply from )"
-    r"|--- [^ ]{1,255} ping6? statistics --- [0-9]"
-)
-SPLIT = (
-    r"s/ ([0-9]+ bytes from |Reply from |Request timed out|no answer yet|From [^ ]+ icmp_seq|--- [^ ]+ ping|"
-    r"[0-9]+ packets transmitted|rtt |round-trip |Ping statistics|Packets: |Approximate |Minimum = )/\n\1/g"
-)
-LINE_BREAKS = (
-    'lines of ping with their line breaks, which `echo $OUT` removes and `echo "$OUT"` keeps; '
-    f"`sed -E '{SPLIT}'` restores them"
-)
-
 HEADER = (
     "a header of ping in English, such as 'PING host (192.0.2.1) 56(84) bytes of data.' or "
     "'Pinging 192.0.2.1 with 32 bytes of data:', or output of fping -C, -c or -l"
@@ -301,8 +287,7 @@ class LineReader:
 
     def refuse(self, line_number: int | None, found: str, expected: str):
         """Raise the RawDataError for this file."""
-        is_joined = JOINED.search(found[:LONGEST_LINE])
-        raise RawDataError(self.path, line_number, found, LINE_BREAKS if is_joined else expected)
+        raise RawDataError(self.path, line_number, found, expected)
 
     def _begins(self, line_number, text):
         for dialect, first_sequence, header in HEADERS:

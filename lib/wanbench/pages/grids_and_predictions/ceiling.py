@@ -17,14 +17,13 @@ from scipy.special import log_ndtr
 
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
+from wanbench.methods.distance.straight_lines import THOUSAND_KM, half_distance
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, Part
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions
 from wanbench.methods.regions.places import Units, units
 from wanbench.methods.regions.regression import least_squares
 from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
-
-from .straight_lines import THOUSAND_KM, half_distance
 
 MAX_STEPS = 60  # Newton's method converges in far fewer steps if there is a maximum
 MAX_HALVINGS = 40  # A step that is 2^40 times shorter changes only rounding

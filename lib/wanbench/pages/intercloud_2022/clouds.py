@@ -14,17 +14,16 @@ import plotly.graph_objects as go
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
-from wanbench.methods.regions import permutation
+from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
-from wanbench.methods.regions.mantel import FEWEST, few_orders, p_estimate
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions, unordered
-from wanbench.methods.regions.permutation import PERMUTATIONS
 from wanbench.methods.regions.places import Units, units
 from wanbench.methods.regions.regression import Coefficients, determined, least_squares
 from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.regions import cloud_title
 
-from .straight_lines import THOUSAND_KM
+from . import permutation
+from .permutation import FEWEST, PERMUTATIONS, few_orders, p_estimate
 
 METHOD = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
 OF_DIRECTIONS = f"least squares over ordered pairs; interval from the {DYADIC} ({REFERENCES})"

@@ -12,6 +12,7 @@ Matrices are arrays (regions, regions), NaN where unknown. `cells` are the pairs
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import factorial
 
 import numpy as np
 import pandas as pd
@@ -19,11 +20,16 @@ from scipy import stats
 
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
-from wanbench.formatting import count
-from wanbench.methods.result import exact_binomial
+from wanbench.formatting import count, number
+from wanbench.methods.result import Estimate, exact_binomial
 from wanbench.regions import catalogue, distance_km
 
 PERMUTATIONS = 10_000
+FEWEST = 4  # 3 regions have 6 orders, so p could not fall below 1/6
+NULL = (
+    "Under the hypothesis of no association any region could replace any other. The p-value is about the association "
+    "in these regions; the interval of the correlation is about other regions"
+)
 CHUNK_CELLS = 100_000  # Relabelled cells held at a time: 800 kB, which fits a processor's cache
 TIE = 1e-12  # A smaller difference between statistics is rounding
 Cells = tuple[np.ndarray, np.ndarray]
@@ -178,3 +184,32 @@ def t_statistics(
     for rows, drawn in relabelled(rest, cells, orders):
         t[rows] = statistics(drawn)
     return float(statistics(left[:, None])[0]), t
+
+
+def p_estimate(
+    quantity: str,
+    claim: str,
+    extreme: int,
+    permutations: int,
+    basis: tuple[int, int],
+    warnings: tuple[str, ...],
+    method: str,
+) -> Estimate:
+    """
+    Return a permutation p-value as an Estimate.
+
+    extreme: Number of relabellings with a statistic at least as far from 0 as the observed one.
+    basis: Numbers of unordered pairs and of regions.
+    """
+    p = p_value(extreme, permutations)
+    claim, method = claim[0].upper() + claim[1:], f"{method}; B = {permutations:,}"
+    n, n_regions = basis
+    return Estimate(quantity, claim, *p, "", n, method, NULL, n_regions=n_regions, warnings=warnings)
+
+
+def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
+    """Warn if the regions have fewer different permutations than were drawn."""
+    orders = factorial(n_regions)
+    if orders > permutations:
+        return ()
+    return (f"{n_regions} regions have only {orders:,} orders, so p cannot be much below {number(1 / orders)}",)

@@ -1,0 +1,175 @@
+"""
+Audit an article of your own: its claims in YAML, with formulas over the numbers that it prints.
+
+`docs/own-claims.md` has an example and all keys. Units are checked by pint; a verdict honours the rounding of every
+printed number, as for the articles of this project.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+import pint
+
+from wanbench.errors import ParameterError
+from wanbench.methods.claims.ledger import NOT_HERE, SETTING, Article, Audit, Claim
+from wanbench.plain_yaml import read_yaml
+
+PRINTED = re.compile(r"([-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(.*)")
+KEYS = {"article": Article.__dataclass_fields__, "claim": ("says", "section", "value", "formula", "name", "is", "why")}
+COMPARISONS = ("equal", "at least", "at most")
+FUNCTIONS = {"min": min, "max": max}
+NODES = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant, ast.Call)
+OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub)
+MOST_NAMES = 10  # of a formula: every combination of their rounding is computed
+LARGEST_POWER = 4  # enough for areas and volumes; a tower of powers would compute for ever
+
+
+def check_claims(path: Path | str) -> Audit:
+    """
+    Read claims of your own and test each that has a formula.
+
+    Raises ParameterError: the file is not YAML, lacks a key or has an unknown one, a value is not "<number> <unit>",
+    a formula is not arithmetic or uses an unknown name, or its result has another dimension than the claim.
+    """
+    content = _mapping(read_yaml(path, "file of claims"), f"{path}", ("article", "units", "inputs", "claims"))
+    article = Article(
+        **{k: str(v) for k, v in _mapping(content.get("article"), f"{path}: article", KEYS["article"]).items()}
+    )
+    units = pint.UnitRegistry(on_redefinition="ignore")
+    units.define("bit = [information]")  # pint takes bits for plain numbers, and would add them to anything
+    units.define("USD = [currency]")
+    for word in content.get("units", ()):
+        units.define(f"{word} = [{word}]")
+    rows = _inputs(content.get("inputs", {}), f"{path}: inputs") + _claims(content.get("claims"), f"{path}: claims")
+    names = [row.claim.claim for row in rows]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ParameterError(f"{path}: {twice!r} names two numbers; allowed: a name each.")
+    quantities = {row.claim.claim: row.quantity(units) for row in rows if row.claim.value}
+    audit = Audit(Path(path).stem, {row.claim.claim: row.claim for row in rows}, article=article)
+    for row in rows:
+        if row.formula:
+            row.test(audit, quantities)
+    return audit.only(*(row.claim.claim for row in rows if row.claim.tested_by != SETTING))
+
+
+@dataclass(frozen=True)
+class _Row:
+    claim: Claim
+    formula: str
+    comparison: str
+    place: str
+
+    def quantity(self, units: pint.UnitRegistry) -> pint.Quantity:
+        try:
+            return units.Quantity(self.claim.number, self.claim.unit)
+        except (pint.PintError, ValueError, TypeError, AttributeError) as error:
+            message = f"{self.place}: the unit {self.claim.unit!r} is not known: {error}"
+            raise ParameterError(f"{message}; list it under units if it counts something.") from None
+
+    def test(self, audit: Audit, quantities: Mapping[str, pint.Quantity]) -> None:
+        names, computed = _formula(self.formula, quantities, self.place)
+        of = {name: quantities[name].units for name in names}
+        wanted = quantities[self.claim.claim].units
+
+        def function(*values: float) -> float:
+            result = computed({name: value * unit for (name, unit), value in zip(of.items(), values, strict=True)})
+            try:
+                return float(
+                    (result if isinstance(result, pint.Quantity) else result * wanted / wanted).to(wanted).magnitude
+                )
+            except pint.PintError as error:
+                raise ParameterError(f"{self.place}: {self.formula!r}: {error}.") from None
+
+        if len(names) > MOST_NAMES:
+            raise ParameterError(f"{self.place}: {len(names)} names in one formula; allowed: {MOST_NAMES}.")
+        found = audit.from_printed(function, *names, unit=self.claim.unit)
+        working = f"{self.formula}."
+        if self.comparison == "equal":
+            audit.compare(self.claim.claim, found, working)
+            return
+        sign = 1 if self.comparison == "at least" else -1
+        low, high = sorted((sign * found.low, sign * found.high))
+        least = sign * self.claim.number - self.claim.half_step
+        holds = True if low >= least else False if high < least else None
+        audit.judge(self.claim.claim, holds, f"{working} {found.sentence}")
+
+
+def _formula(text: str, quantities: Mapping, place: str):
+    """The names in a formula, and a function of their quantities."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ParameterError(f"{place}: {text!r} is not a formula.") from None
+    names = []
+    for node in ast.walk(tree):
+        power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
+        large = power and not (isinstance(node.right, ast.Constant) and abs(node.right.value) <= LARGEST_POWER)
+        called = isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS)
+        strange = isinstance(node, ast.Constant) and not isinstance(node.value, int | float)
+        if not isinstance(node, NODES + OPERATORS) or large or called or strange:
+            allowed = f"names, numbers, + - * /, powers up to {LARGEST_POWER}, {', '.join(FUNCTIONS)}"
+            raise ParameterError(f"{place}: formula {text!r} has more than arithmetic; allowed: {allowed}.")
+        if isinstance(node, ast.Name) and node.id not in FUNCTIONS:
+            if node.id not in quantities:
+                raise ParameterError(f"{place}: {text!r} uses {node.id!r}; there are: {', '.join(quantities)}.")
+            names.append(node.id)
+    code = compile(tree, place, "eval")
+
+    def computed(values: Mapping):
+        try:
+            return eval(code, {"__builtins__": {}} | FUNCTIONS, dict(values))  # the tree holds arithmetic alone
+        except (pint.PintError, ArithmeticError, TypeError, ValueError) as error:
+            raise ParameterError(f"{place}: {text!r}: {error}.") from None
+
+    return list(dict.fromkeys(names)), computed
+
+
+def _mapping(value: object, place: str, allowed) -> dict:
+    if not isinstance(value, dict) or (strange := [key for key in value if key not in allowed]):
+        given = value if not isinstance(value, dict) else strange[0]
+        hint = " Within braces, quote a number that has commas." if str(given)[:1].isdigit() else ""
+        raise ParameterError(f"{place}: {given!r} is not allowed; allowed are the keys {', '.join(allowed)}.{hint}")
+    return value
+
+
+def _inputs(inputs: object, place: str) -> list[_Row]:
+    if not isinstance(inputs, dict):
+        raise ParameterError(f"{place}: {inputs!r} is no mapping of names to numbers with units.")
+    return [
+        _row({"says": name, "value": value}, f"{place}: {name}", str(name), SETTING) for name, value in inputs.items()
+    ]
+
+
+def _claims(claims: object, place: str) -> list[_Row]:
+    if not isinstance(claims, list) or not claims:
+        raise ParameterError(f"{place}: {claims!r} is no list of claims.")
+    rows = []
+    for number, given in enumerate(claims, 1):
+        where = f"{place}: number {number}"
+        given = _mapping(given, where, KEYS["claim"])
+        if "says" not in given or ("formula" in given) == ("why" in given) or ("formula" in given) > ("value" in given):
+            raise ParameterError(
+                f"{where}: a claim has 'says', and either 'value' and 'formula', or 'why' it is not tested."
+            )
+        if given.get("is", "equal") not in COMPARISONS:
+            raise ParameterError(f"{where}: is {given['is']!r}; allowed: {', '.join(COMPARISONS)}.")
+        rows.append(_row(given, where, f"claim_{number}", "own numbers" if "formula" in given else NOT_HERE))
+    return rows
+
+
+def _row(given: dict, place: str, name: str, tested_by: str) -> _Row:
+    printed = PRINTED.fullmatch(str(given.get("value", "")).strip())
+    value, unit = (printed[1].replace(",", ""), printed[2].strip()) if printed else ("", "")
+    if "value" in given and not (value and isfinite(float(value))):
+        raise ParameterError(f'{place}: value {given["value"]!r} is not a number with a unit, such as "66 Mbit/s".')
+    texts = {key: str(given.get(key, "")) for key in ("section", "says", "why")}
+    claim = Claim(
+        str(given.get("name", name)), texts["section"], texts["says"], value, unit, "", tested_by, texts["why"]
+    )
+    return _Row(claim, str(given.get("formula", "")), given.get("is", "equal"), place)

@@ -1,0 +1,5 @@
+"""The ledger of all claims: which were checked, how, and with what verdict, over every page."""
+
+from .all_claims import all_claims
+
+__all__ = ["all_claims"]

@@ -1,0 +1,152 @@
+"""Collect the claims that pages have tested, with the verdict of each, into one table and one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from wanbench.checks import check_choice
+from wanbench.figures import theme
+from wanbench.folders import findings_folder
+from wanbench.formatting import count
+from wanbench.methods.claims import ledger
+from wanbench.methods.claims.ledger import Article, read_articles, read_claims
+from wanbench.methods.result import RowsResult, table_html
+
+COLOURS = {
+    ledger.REPRODUCED: theme.WITHIN,
+    ledger.WITHIN: "#62B9EA",
+    ledger.NOT_REPRODUCED: theme.OUTSIDE,
+    ledger.UNDECIDED: "#D9A300",
+}
+UNTESTED_COLOUR = "#C5CCD3"
+OWN, RERUN = "By its own numbers", "By the re-run"
+
+
+@dataclass(frozen=True, repr=False)
+class AllClaims(RowsResult):
+    """Every claim of every source, a row each, with its kind and its verdicts, and where the sources were published."""
+
+    articles: dict[str, Article]
+
+    TITLE = "All claims"
+
+    def counts(self, column: str) -> dict[str, int]:
+        """How many claims have each verdict, by the sources' own numbers or by a re-run; verdicts in a fixed order."""
+        given = self.rows[column].value_counts()
+        return {verdict: int(given.get(verdict, 0)) for verdict in ledger.VERDICTS}
+
+    @property
+    def sentence(self) -> str:
+        """How many claims hold by arithmetic and by a re-run, how many do not, and how many nothing here can decide."""
+        kinds = self.rows.kind.value_counts()
+        own, again = self.counts(OWN), self.counts(RERUN)
+        holds = own[ledger.REPRODUCED] + own[ledger.WITHIN]
+        left = [f"{kinds.get(kind, 0)} {words}" for kind, words in LEFT.items() if kinds.get(kind, 0)]
+        return (
+            f"Of {count(len(self.rows), 'claim')} in {count(self.rows.source.nunique(), 'published source')}, "
+            f"{sum(own.values())} can be recomputed from the source's own numbers: {holds} hold and "
+            f"{own[ledger.NOT_REPRODUCED]} do not. {sum(again.values())} were measured again: "
+            f"{again[ledger.REPRODUCED]} hold, {again[ledger.NOT_REPRODUCED]} do not, and "
+            f"{again[ledger.UNDECIDED]} are undecided. Of the others, {', '.join(left)}."
+        )
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What the measured verdicts cannot say."""
+        return (
+            "What was measured again ran on emulated links and two processors: a verdict is on the claim under those "
+            "conditions, not on the authors' systems",
+        )
+
+    def formatted_table(self) -> pd.DataFrame:
+        """Return the rows that the page shows, with the name of each article in the place of its file."""
+        names = {source: article.title for source, article in self.articles.items()}
+        rows = self.rows.assign(source=self.rows.source.map(names), page=self.rows.page)
+        return rows.drop(columns="claim").rename(columns={"source": "Article", "kind": "Kind", "page": "Page"})
+
+    def _repr_html_(self) -> str:
+        listed = "".join(f"<li>{article._repr_html_()}</li>" for article in self.articles.values())
+        table = table_html(self.formatted_table(), self.TITLE).replace(
+            'class="estimates"', 'class="estimates ledger"', 1
+        )
+        return f"<p>{escape(self.sentence)}</p><ol>{listed}</ol>{table}"
+
+    def figure(self) -> go.Figure:
+        """Draw how many claims of each source have each verdict, the measured verdict where there is one."""
+        final = self.rows[RERUN].where(self.rows[RERUN].isin(ledger.VERDICTS), self.rows[OWN])
+        final = final.where(final.isin(ledger.VERDICTS), "not tested")
+        names = {source: article.publisher or article.title for source, article in self.articles.items()}
+        table = pd.crosstab(self.rows.source.map(names), final).reindex(list(names.values()), fill_value=0)
+        figure = go.Figure()
+        for verdict, shade in (COLOURS | {"not tested": UNTESTED_COLOUR}).items():
+            if verdict in table:
+                figure.add_bar(y=table.index, x=table[verdict], orientation="h", name=verdict, marker_color=shade)
+        figure.update_layout(barmode="stack", legend={"orientation": "h", "y": -0.2})
+        figure.update_xaxes(title="claims")
+        figure.update_yaxes(autorange="reversed")
+        failed = int(table.get(ledger.NOT_REPRODUCED, pd.Series(0)).sum())
+        return theme.finish(
+            figure,
+            name="verdicts-by-source",
+            title=f"{failed} of {len(self.rows)} published claims do not hold",
+            subtitle="Claims by publisher: the verdict of a re-run, or else that of the article's own numbers.",
+            alt=f"Bars of claims by publisher and verdict. {self.sentence}",
+            caption="Settings and claims that need hardware or services that are not here are not tested.",
+            table=table.reset_index(names="publisher"),
+        )
+
+
+LEFT = {ledger.A_SETTING: "are settings", ledger.CANNOT: "need what is not here", ledger.UNTESTED: "were not tested"}
+COLUMNS = [
+    "source",
+    "claim",
+    "Section",
+    "The source says",
+    "Claimed",
+    "Recomputed",
+    OWN,
+    RERUN,
+    "kind",
+    "page",
+    "Working",
+]
+
+
+def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) -> AllClaims:
+    """
+    Collect the claims of every source from the findings of the pages that tested them.
+
+    A claim whose page has not been made is listed as not tested.
+
+    sources: The names of the sources, of `read_articles`; default: all.
+    folder: The folder of findings, one folder a page; default `data/findings`.
+    """
+    folder = Path(folder) if folder is not None else findings_folder()
+    articles = read_articles()
+    for source in sources:
+        check_choice("source", source, articles)
+    articles = {source: article for source, article in articles.items() if not sources or source in sources}
+    tested = [_read(path) for path in sorted(folder.glob("[!.]*/claims.csv"))]
+    known = {(row.source, row.claim) for rows in tested for row in rows.itertuples()}
+    for source in articles:
+        audit = read_claims(source)
+        missing = [name for name in audit.claims if (source, name) not in known]
+        if missing:
+            rows = audit.only(*missing).ledger_rows()
+            tested.append(rows.assign(Working="Its page has not been made: run wanbench report."))
+    rows = pd.concat(tested, ignore_index=True)[COLUMNS]
+    rows = rows[rows.source.isin(articles)]
+    order = {source: place for place, source in enumerate(articles)}
+    return AllClaims(
+        rows.sort_values("source", key=lambda names: names.map(order), kind="stable", ignore_index=True), articles
+    )
+
+
+def _read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, dtype="str", keep_default_na=False)
