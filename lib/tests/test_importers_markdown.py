@@ -140,17 +140,6 @@ def test_months_are_repeated_measurements_told_apart_by_their_heading():
     assert pairs.rtt_ms["ibm:us-south", "ibm:us-east"] == 36 and len(pairs) == 2
 
 
-def test_a_heading_chooses_tables():
-    found = read_markdown(MONTHLY, cloud="ibm", heading="jan 2030")
-    assert rows(found, "mean_rtt_ms") == [("us-south", "us-east", 36.0), ("us-east", "us-south", 35.0)]
-    assert found["tests"].setting.isna().all()
-    assert len(read_markdown(MONTHLY, cloud="ibm", heading="Between regions")["pings"]) == 6
-    with pytest.raises(ParameterError, match=r"heading is 'March'; allowed: .* there are '1 Feb 2030'"):
-        read_markdown(MONTHLY, cloud="ibm", heading="March")
-    with pytest.raises(ParameterError, match="heading is 7"):
-        read_markdown(MONTHLY, cloud="ibm", heading=7)
-
-
 def test_transposed_and_units():
     text = "| RTT in s | East US | West US |\n|-|-|-|\n| East US | | 0.06 |\n| West US | 65 ms | |\n"
     found = read_markdown(text, statistic="min", transposed=True)
@@ -179,7 +168,6 @@ def test_quoted_tables_are_read_and_commented_ones_are_not():
     found = read_markdown(text, statistic="mean")
     assert rows(found, "mean_rtt_ms") == [("westus", "eastus", 61.0), ("westus2", "eastus", 70.0)]
     assert found["pings"].test_id.tolist() == ["(text):10:2", "(text):14:2"]
-    assert len(read_markdown(text, statistic="mean", heading="2030")["pings"]) == 2
 
 
 def test_the_path_may_be_text_or_a_file(tmp_path):

@@ -228,7 +228,7 @@ def read_cells(notebook: NotebookNode) -> Parts:
             outputs = [part for output in cell.outputs for part in _read_output(output, page, names)]
             if COVER in tags(cell):
                 page.cover = next((part.figure for part in outputs if part.figure), page.cover)
-            if _is_provenance(cell):
+            if any(provenance.MIME in output.get("data", {}) for output in cell.outputs):
                 continue
             code = Markup(highlight(cell.source))
             if target and target[-1].kind == "code":
@@ -255,10 +255,6 @@ def _fold_tables(parts: list[Part]) -> None:
                 title = CAPTION.search(part.html)
                 label = f"{unescape(title[1]) if title else 'Table'} ({count(rows - 1, 'row')})"
                 part.html = Markup('<details class="table"><summary>{}</summary>{}</details>').format(label, part.html)
-
-
-def _is_provenance(cell: NotebookNode) -> bool:
-    return any(provenance.MIME in output.get("data", {}) for output in cell.outputs)
 
 
 def _read_output(output: NotebookNode, page: Parts, names: set[str]) -> list[Part]:

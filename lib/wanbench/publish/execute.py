@@ -24,7 +24,7 @@ from traitlets.config import Config
 from wanbench.errors import WanbenchError
 from wanbench.folders import FINDINGS_VARIABLE
 
-from .notebooks import LEFT_OUT, leave_out, optional_section, read_notebook
+from .notebooks import LEFT_OUT, leave_out, optional_section, read_notebook, tags
 from .parameters import check_parameters, declared_parameters
 
 MISSING = ("MissingDataError", "NotFetchedError")  # Errors for missing data, by name.
@@ -209,7 +209,7 @@ class Progress:
 
     def cell_starts(self, cell: NotebookNode, cell_index: int) -> None:
         """Count the cell; print its number if it is a heading."""
-        if INJECTED in cell.get("metadata", {}).get("tags", ()):
+        if INJECTED in tags(cell):
             return
         self.number += 1
         first = cell.source.lstrip().partition("\n")[0]
@@ -290,6 +290,6 @@ def _runs(process_id: int) -> bool:
 def _with_fixed_ids(notebook: NotebookNode) -> NotebookNode:
     """Give the cell of parameters that papermill inserts a fixed id, so that pages are reproducible."""
     for cell in notebook.cells:
-        if INJECTED in cell.get("metadata", {}).get("tags", ()):
+        if INJECTED in tags(cell):
             cell["id"] = INJECTED
     return notebook

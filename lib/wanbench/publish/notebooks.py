@@ -1,6 +1,7 @@
 """Find and read notebooks, and the tags of their cells (JupyterLab shows tags in its property inspector)."""
 
 import difflib
+from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
@@ -30,10 +31,16 @@ def find_notebook(name: str, root: Path) -> Path:
     meant = starting or [path for name, path in paths.items() if stem and stem in name]
     if len(meant) == 1:
         return meant[0]
-    near = difflib.get_close_matches(stem, paths, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
     what = "more than one notebook matches" if meant else "no notebook matches"
-    raise ParameterError(f"{what} {name!r}{hint}; the notebooks are: {', '.join(paths) or 'none'}.")
+    raise ParameterError(
+        f"{what} {name!r}{did_you_mean(stem, paths)}; the notebooks are: {', '.join(paths) or 'none'}."
+    )
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return " (did you mean 'a'?)" with the name that is most similar to `name`, or "" if none is similar."""
+    near = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:

@@ -6,7 +6,6 @@ for an hour with the default. Here both are errors.
 """
 
 import ast
-import difflib
 import hashlib
 import io
 import os
@@ -18,7 +17,7 @@ from functools import reduce
 from operator import or_
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Literal, Optional, Union, get_args, get_origin
+from typing import Literal, Union, get_args, get_origin
 
 import nbformat
 
@@ -26,11 +25,11 @@ from wanbench.errors import ParameterError
 from wanbench.folders import ROOT_MARK
 from wanbench.plain_yaml import parse_yaml, read_yaml
 
-from .notebooks import read_notebook, tags
+from .notebooks import did_you_mean, read_notebook, tags
 
 SCALARS = (str, int, float, bool, NoneType)
 ANNOTATIONS = {one.__name__: one for one in (str, int, float, bool, list, dict)}
-ANNOTATIONS |= {"Literal": Literal, "Optional": Optional}
+ANNOTATIONS["Literal"] = Literal
 # Syntax that an annotation may contain: none of it runs code.
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.Subscript, ast.Tuple, ast.BinOp, ast.BitOr, ast.UnaryOp, ast.USub)
 
@@ -168,8 +167,7 @@ def check_parameters(
     faults, accepted = [], {}
     for key, value in given.items():
         if key not in declared:
-            near = difflib.get_close_matches(str(key), declared, n=1, cutoff=0.5)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            hint = did_you_mean(str(key), declared)
             faults.append(f"unknown parameter {key!r}{hint}; it has {', '.join(declared) or 'no parameters'}")
             continue
         try:
@@ -286,8 +284,7 @@ def find_preset(notebook: str, preset: str, root: Path) -> Path | None:
         return presets[preset]
     if not presets:
         return None
-    near = difflib.get_close_matches(preset, presets, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    hint = did_you_mean(preset, presets)
     raise ParameterError(f"{notebook} has no preset {preset!r}{hint}; it has {', '.join(presets)}.")
 
 

@@ -276,7 +276,8 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
     with ExitStack() as stack:
         renderer = stack.enter_context(Renderer(site.build / "drawings")) if browser() else None
         for job in sorted(jobs, key=lambda job: kind(read_notebook(job.notebook)) == LEDGER):  # after those it collects
-            if not again and _is_current(job, site):
+            record = site.record(job.notebook.stem)
+            if not again and record.outcome == "published" and record.made_from == _made_from(job, site):
                 print(f"{job.notebook.stem}: the page is up to date", file=stream, flush=True)
                 continue
             reason = _publish(job, site, renderer, stream)
@@ -305,11 +306,6 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         return f"{type(error).__name__}: {error}"
     site.record_published(page, _made_from(job, site))
     return None
-
-
-def _is_current(job: Job, site: Site) -> bool:
-    record = site.record(job.notebook.stem)
-    return record.outcome == "published" and record.made_from == _made_from(job, site)
 
 
 def _made_from(job: Job, site: Site) -> str:

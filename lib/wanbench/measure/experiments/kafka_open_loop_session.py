@@ -15,7 +15,7 @@ from pathlib import Path
 
 from wanbench.errors import CommandError, LabError, WanbenchError
 from wanbench.measure.kafka.programs import clock_echo, open_loop_consumer, open_loop_producer
-from wanbench.measure.labs.base import Host, Offset, nearest
+from wanbench.measure.labs.base import Host, Offset, clock_offset
 from wanbench.measure.labs.programs import program_command, put_whole
 from wanbench.runs import RawFile
 
@@ -299,4 +299,4 @@ def exchange(source: Host, target: Host, folder: Path, experiment: str, stem: st
     stamps = [json.loads(line) for line in whole.splitlines()]
     if not stamps:
         raise ExperimentError(reason or f"the clock of {target.name} did not answer: {last_line(done)}", files)
-    return nearest(stamps), files
+    return clock_offset(stamps), files

@@ -32,12 +32,11 @@ class Completed:
 @dataclass(frozen=True)
 class Offset:
     """
-    The target's clock minus the source's clock, the maximum error of this difference, and how it was measured. The
-    difference and the error are None where they are not known.
+    The target's clock minus the source's clock, the maximum error of this difference, and how it was measured.
     """
 
-    offset_ms: float | None
-    error_ms: float | None
+    offset_ms: float
+    error_ms: float
     method: str
 
     def as_dict(self) -> dict:
@@ -45,34 +44,20 @@ class Offset:
         return asdict(self)
 
 
-def nearest(stamps: Sequence[Sequence[int]]) -> Offset:
+def clock_offset(stamps: Sequence[Sequence[int]]) -> Offset:
     """
     Return the clock offset from exchanges of time stamps, each (sent, received there, answered there, received) in ns.
 
     The exchange with the shortest round trip is used. The error of its offset is at most half of the round trip,
     whichever direction took longer (RFC 5905, section 8).
 
-    >>> nearest([[0, 105_000_000, 105_000_000, 10_000_000], [0, 150_000_000, 150_000_000, 90_000_000]])
+    >>> clock_offset([[0, 105_000_000, 105_000_000, 10_000_000], [0, 150_000_000, 150_000_000, 90_000_000]])
     Offset(offset_ms=100.0, error_ms=5.0, method='2 exchanges of time stamps, the shortest in 10 ms')
     """
     trips = [((t3 - t0) - (t2 - t1), ((t1 - t0) + (t2 - t3)) / 2) for t0, t1, t2, t3 in stamps]
     trip_ns, offset_ns = min(trips)
     method = f"{len(trips)} exchanges of time stamps, the shortest in {trip_ns / 1e6:.4g} ms"
     return Offset(offset_ns / 1e6, max(trip_ns, 0) / 2e6, method)
-
-
-def joined(before: Offset, after: Offset) -> Offset:
-    """
-    Combine the offsets before and after a measurement into one whose error covers both, and so the drift between them.
-
-    >>> joined(Offset(10.0, 1.0, "a"), Offset(11.0, 2.0, "b"))
-    Offset(offset_ms=11.0, error_ms=2.0, method='a; afterwards b')
-    """
-    if before.offset_ms is None or after.offset_ms is None:
-        return before if after.offset_ms is None else after
-    low = min(before.offset_ms - before.error_ms, after.offset_ms - after.error_ms)
-    high = max(before.offset_ms + before.error_ms, after.offset_ms + after.error_ms)
-    return Offset((low + high) / 2, (high - low) / 2, f"{before.method}; afterwards {after.method}")
 
 
 class Process(ABC):

@@ -46,7 +46,7 @@ class PolledProcess(Process):
         self._lock, self._completed = threading.Lock(), None
 
     def printed(self, start: int = 0) -> bytes:
-        return joined(self._read_at, start)
+        return read_all(self._read_at, start)
 
     def wait_for_output(self, text: str, timeout_s: float) -> None:
         wanted, seen, position = text.encode(), b"", 0
@@ -176,7 +176,7 @@ class EnteredProcess(PolledProcess):
     def _complete(self):
         with self._lock:
             if self._completed is None:
-                self._completed = judged(self._contents(), self._sizes(), _is_full(self._stdout))
+                self._completed = failed_if_incomplete(self._contents(), self._sizes(), _is_full(self._stdout))
                 self._stdout.close()
                 self._stderr.close()
             return self._completed
@@ -191,7 +191,7 @@ class EnteredProcess(PolledProcess):
         return Completed(self.command, returncode, *outputs, self._started_at_utc, _now())
 
 
-def joined(read: Callable[[int], bytes], start: int = 0, most: float = math.inf) -> bytes:
+def read_all(read: Callable[[int], bytes], start: int = 0, most: float = math.inf) -> bytes:
     """Join the chunks that `read(position)` returns, from `start` until a chunk is empty or `most` bytes are read."""
     parts = []
     while start < most and (more := read(start)):
@@ -220,7 +220,7 @@ def command_error(completed: Completed, what: str) -> CommandError:
     return error
 
 
-def judged(completed: Completed, sizes: Sequence[int], disk_is_full: bool) -> Completed:
+def failed_if_incomplete(completed: Completed, sizes: Sequence[int], disk_is_full: bool) -> Completed:
     """Return the result as failed, with an explanation added to stderr, if its output may be incomplete."""
     if max(sizes) > OUTPUT_BYTES:
         fault = f"killed because it printed more than {OUTPUT_BYTES >> 20} MiB"

@@ -53,11 +53,11 @@ def _question() -> str:
 import hashlib, importlib.util, json, pathlib, sys
 sys.path = [folder for folder in sys.path if folder]
 {inspect.getsource(_digest)}
-found = {{name: importlib.util.find_spec(name) for name in {tuple(_PACKAGES)}}}
-own = found["wanbench"] and found["wanbench"].origin
+specs = {{name: importlib.util.find_spec(name) for name in {tuple(_PACKAGES)}}}
+own = specs["wanbench"] and specs["wanbench"].origin
 if not own or _digest(pathlib.Path(own).parent, {_ARCHIVED}) != {_digest(_PACKAGE, _ARCHIVED)!r}:
-    found["wanbench"] = None
-print(json.dumps({{"executable": sys.executable, "modules": [name for name in found if found[name]]}}))
+    specs["wanbench"] = None
+print(json.dumps({{"executable": sys.executable, "modules": [name for name in specs if specs[name]]}}))
 """
 
 
@@ -107,8 +107,14 @@ def module_command(host: Host, module: str, *arguments: str, needs: str = "kafka
     `needs` is the client library that the module imports: "kafka" (kafka-python) or "confluent_kafka". LabError if the
     host has no Python, or its Python lacks the library.
     """
-    command = [_python_with(host, needs), "-P", "-m", module, *arguments]
-    if "wanbench" in host_python(host).modules:
+    python = host_python(host)
+    if needs not in python.modules:
+        raise LabError(
+            f"{host.name} lacks {_PACKAGES[needs]}: {python.executable} there cannot import it; "
+            "install it for that Python."
+        )
+    command = [python.executable, "-P", "-m", module, *arguments]
+    if "wanbench" in python.modules:
         return command
     return ["env", f"PYTHONPATH={_archive_on(host)}", *command]
 
@@ -154,13 +160,3 @@ def _remembered(host):
     if host not in _hosts or _hosts[host].scratch != scratch:
         _hosts[host] = _Host(scratch)
     return _hosts[host]
-
-
-def _python_with(host, module):
-    python = host_python(host)
-    if module not in python.modules:
-        raise LabError(
-            f"{host.name} lacks {_PACKAGES[module]}: {python.executable} there cannot import it; "
-            "install it for that Python."
-        )
-    return python.executable

@@ -89,17 +89,20 @@ class Plan:
         of_pairs = {region for test in self.tests for region in (test.from_region, test.to_region)}
         return sorted(of_pairs | set(self.more_regions))
 
-    def test_s(self, test: Test) -> float:
-        """Return the expected time of a test in seconds; its experiments run one after another."""
-        return sum(each.expected_s(test.rtt_ms, self.rate_bps) for each in self.experiments_of(test))
-
     def experiments_of(self, test: Test) -> tuple:
         """Return the experiments of a test, in order."""
         return test.experiments or self.experiments
 
     def slots_s(self) -> list[float]:
-        """Return the expected time of each round in seconds, which is the time of its longest test."""
-        return [max(map(self.test_s, tests)) for tests in self.rounds]
+        """
+        Return the expected time of each round in seconds, which is that of its longest test. The experiments of a test
+        run one after another.
+        """
+        rate_bps = self.rate_bps
+        return [
+            max(sum(each.expected_s(test.rtt_ms, rate_bps) for each in self.experiments_of(test)) for test in tests)
+            for tests in self.rounds
+        ]
 
     def expected_s(self) -> float:
         """

@@ -14,14 +14,14 @@ from wanbench.checks import FEWEST_RESAMPLES, check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import interval_points, reference_line
-from wanbench.formatting import count, number, quantity, span
+from wanbench.formatting import count, number, quantity
 from wanbench.methods.distance.straight_lines import fit_rtt, fit_throughput
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
 from wanbench.methods.result import Estimate, Result, RowsResult
 
 # Boxes of latitude (from, to) and longitude (from, to), in degrees
 CONTINENTS = {"Europe": (35.0, 72.0, -12.0, 42.0), "Asia": (-11.0, 55.0, 60.0, 150.0)}
-OWN = "all rows, own coordinates"
+OWN = "all rows, the survey's coordinates"
 CATALOGUE = "all rows, catalogue coordinates"
 UNFLAGGED = "flagged regions left out"
 UNFLAGGED_CATALOGUE = "flagged regions left out, catalogue coordinates"
@@ -155,7 +155,7 @@ def row_selections(
     for name in tests.run_id.value_counts().index:
         part = tests[tests.run_id == name]
         range_km = f"{part.distance_km.min():,.0f} to {part.distance_km.max():,.0f} km"
-        selections[f"only its run {name} ({range_km})"] = part
+        selections[f"only run {name} ({range_km})"] = part
     if "started_at_utc" in tests:
         days = tests.started_at_utc.dt.strftime("%d %B %Y")
         selections |= {f"only {day}": tests[days == day] for day in sorted(days.dropna().unique())}
@@ -203,21 +203,6 @@ class Correlations(Result):
 
     def table(self) -> pd.DataFrame:
         return self.rows.iloc[(self.rows.r_rows - self.claimed).abs().argsort(kind="stable")]
-
-    def formatted_table(self) -> pd.DataFrame:
-        rows = self.table()
-        return pd.DataFrame(
-            {
-                "Selection": rows.selection,
-                "Rows": rows.n_rows.map("{:,}".format),
-                "r over rows": [number(r, R_DECIMALS) for r in rows.r_rows],
-                "Pairs": rows.n_pairs.map("{:,}".format),
-                "Regions": rows.n_regions,
-                "r over pairs": [number(r, R_DECIMALS) for r in rows.r_pairs],
-                "95 % interval": [span(*ends, R_DECIMALS) for ends in zip(rows.low, rows.high, strict=True)],
-                f"{self.claimed:g}?": np.where(rows.reproduces, "reproduced", "no"),
-            }
-        )
 
     def figure(self) -> go.Figure:
         """Draw the correlation of each selection with its interval, and the claimed correlation."""

@@ -231,15 +231,13 @@ def read_markdown(
     unit: str | None = None,
     transposed: bool | None = None,
     decimal: str | None = None,
-    heading: str | None = None,
     about: Mapping[str, str] | None = None,
 ) -> dict:
     """
     Read all latency matrices in a Markdown document into tables tests, pings, sources, unread and flags.
 
-    `path_or_text` is a path, or the text itself if it has a line break (its path is then "(text)"). `heading` is part
-    of a heading of any level, in upper or lower case: only tables under such a heading are read. The other parameters
-    are as for `read_matrix`.
+    `path_or_text` is a path, or the text itself if it has a line break (its path is then "(text)"). The other
+    parameters are as for `read_matrix`.
 
     A document can split a matrix into several tables, for example one per part of the world, and repeat it for several
     months. All are read. A pair in several tables has a test for each; `setting` is then the headings and the caption
@@ -247,11 +245,11 @@ def read_markdown(
     are ignored.
 
     Raise RawDataError, which has the lines of other tables, if there is no latency matrix or no cell can be read. Raise
-    ParameterError as for `read_matrix`, and if there is no table under such a heading.
+    ParameterError as for `read_matrix`.
     """
     check_about(about)
     path, text, source = _document(path_or_text, about)
-    grids = _under(heading, _grids(path, text))
+    grids = _grids(path, text)
     how = {"cloud": cloud, "statistic": statistic, "unit": unit, "transposed": transposed, "decimal": decimal}
     parts, settings, skipped = [], [], MatrixTimes()
     for headings, grid in grids:
@@ -278,20 +276,6 @@ def _document(given, about):
     if not isinstance(given, str | PathLike):
         raise refusal("path_or_text", given, "a path, or text with a line break")
     return str(given), *read_text(Path(given), about)
-
-
-def _under(heading, grids):
-    if heading is None:
-        return grids
-    if not isinstance(heading, str) or not heading.strip():
-        raise refusal("heading", heading, "part of the text of a heading")
-    wanted = heading.strip().lower()
-    kept = [(above, grid) for above, grid in grids if any(wanted in title.lower() for title in above)]
-    if not kept:
-        titles = list(dict.fromkeys(title for above, _ in grids for title in above))
-        some = ", ".join(map(repr, titles[:10])) or "none"
-        raise refusal("heading", heading, f"part of a heading over a table; there are {some}")
-    return kept
 
 
 def _grids(path, text):

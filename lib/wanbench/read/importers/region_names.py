@@ -90,9 +90,6 @@ def region_from(text: str, cloud: str | None = None) -> str:
         clouds = {name.partition(":")[0] for name in regions}
         advice = "; name the cloud." if len(clouds) == len(regions) else "."
         raise ParameterError(f"region is {_shortened(text)}: {' or '.join(listed)}{advice}")
-    if two := _two_regions(text, cloud):
-        named = f"{two[0]!r} and {two[1]!r}"
-        raise ParameterError(f"region is {_shortened(text)}, which names two regions: {named} are not the same.")
     its_cloud = f" of {cloud}" if cloud else ""
     similar = _similar(text, cloud)
     hint = f"similar{its_cloud}: {', '.join(similar)}" if similar else f"allowed{its_cloud}: {AS_WRITTEN}"
@@ -155,14 +152,6 @@ def _both(text, cloud):
         if common:
             return tuple(sorted(common))
     return ()
-
-
-def _two_regions(text, cloud):
-    for gap in _BREAK.finditer(text[:MAX_LENGTH]):
-        names = text[: gap.start()].strip(), text[gap.end() :].strip(" ()[]")
-        if all(_meanings(name, cloud) for name in names):
-            return names
-    return None
 
 
 @lru_cache(maxsize=8192)

@@ -132,10 +132,10 @@ def _running(aws, region, run) -> list[Instance]:
             reason = without_identities(host.get("StateReason", {}).get("Message", "no reason given"))
             raise LabError(f"A host in {region} is {state}: {reason}")
     up = [host for host in hosts if host["State"]["Name"] == "running" and host.get("PublicIpAddress")]
-    zones = [host["Placement"]["AvailabilityZone"] for host in up]
+    fields = ("PublicIpAddress", "PrivateIpAddress")
     return [
-        Instance(host["InstanceId"], region, zone, host["PublicIpAddress"], host["PrivateIpAddress"])
-        for host, zone in zip(up, zones, strict=True)
+        Instance(host["InstanceId"], region, host["Placement"]["AvailabilityZone"], *map(host.get, fields))
+        for host in up
     ]
 
 

@@ -68,12 +68,22 @@ def lease_path(run: str) -> Path:
 
 def lease_state(run: str) -> str:
     """Return HELD (by a driver on this machine), FREE (its driver has ended) or UNKNOWN (opened on another machine)."""
-    return _state(lease_path(run))
+    try:
+        file = os.open(lease_path(run), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return UNKNOWN
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return HELD
+    finally:
+        os.close(file)
+    return FREE
 
 
 def free_leases(cloud: str | None = None) -> list[Path]:
     """Return the leases on a cloud (None: on all) whose driver ended before all resources were deleted."""
-    free = [path for path in sorted(lease_folder().glob("*.lease")) if _state(path) == FREE]
+    free = [path for path in sorted(lease_folder().glob("*.lease")) if lease_state(path.stem) == FREE]
     return [path for path in free if cloud in (None, path.read_text().partition("\n")[0])]
 
 
@@ -96,17 +106,3 @@ def _hash(account, run):
 
 def _keys_of(path):
     return path.with_suffix(".keys")
-
-
-def _state(path):
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return UNKNOWN
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return HELD
-    finally:
-        os.close(file)
-    return FREE

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Completed, Host
-from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, joined, judged, result_of
+from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, failed_if_incomplete, read_all, result_of
 
 from .connection import CHUNK, Connection, ConnectionLost, Login
 
@@ -213,11 +213,11 @@ class SshProcess(PolledProcess):
                 if ended["whole"]:
                     outputs = self._output[:size], self._output[size:]
                 else:
-                    outputs = [joined(partial(self._read, stream), most=OUTPUT_BYTES) for stream in STREAMS]
+                    outputs = [read_all(partial(self._read, stream), most=OUTPUT_BYTES) for stream in STREAMS]
                     self._connection.ask("forget", name=self._name)
                 times = self._started_at_utc, ended.get("ended_at_utc") or self._started_at_utc
                 done = Completed(self.command, ended["status"], *outputs, *times)
-                self._completed = judged(done, ended["sizes"], ended.get("disk_is_full", False))
+                self._completed = failed_if_incomplete(done, ended["sizes"], ended.get("disk_is_full", False))
             return self._completed
 
     def _read(self, stream, start):
@@ -225,7 +225,7 @@ class SshProcess(PolledProcess):
 
     def _so_far(self):
         try:
-            outputs = [joined(partial(self._read_at, stream=stream)) for stream in STREAMS]
+            outputs = [read_all(partial(self._read_at, stream=stream)) for stream in STREAMS]
         except LabError:
             outputs = b"", b""
         return Completed(self.command, -signal.SIGKILL, *outputs, self._started_at_utc, self._started_at_utc)

@@ -53,14 +53,14 @@ class Inventory:
 
     def in_region(self, region: str, count: int | None) -> list[Entry]:
         """Return the first `count` hosts of a region (None: all); ParameterError if it has fewer or none."""
-        found = [entry for entry in self.entries if entry.host.region == region]
-        if len(found) < (count or 1):
+        there = [entry for entry in self.entries if entry.host.region == region]
+        if len(there) < (count or 1):
             wanted = f"{count} hosts are" if count and count > 1 else "a host is"
             raise ParameterError(
-                f"{self.path}: {wanted} needed in {region}, which has {len(found)}; "
+                f"{self.path}: {wanted} needed in {region}, which has {len(there)}; "
                 f"regions of the inventory: {', '.join(self.regions)}."
             )
-        return found[:count]
+        return there[:count]
 
 
 def read_inventory(path: str | Path) -> Inventory:

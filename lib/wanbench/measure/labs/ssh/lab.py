@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wanbench.checks import check_number
 from wanbench.errors import LabError
-from wanbench.measure.labs.base import Host, Lab, Offset, nearest
+from wanbench.measure.labs.base import Host, Lab, Offset, clock_offset
 
 from .host import SshHost
 from .inventory import Inventory, read_inventory
@@ -52,27 +52,27 @@ def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | N
         raise LabError(f"{host.name}: {program} printed no facts about the host, but {done.stdout[-200:]!r}.") from None
 
 
-def lacking(found: dict, needed_for: str) -> list[str]:
+def lacking(host_facts: dict, needed_for: str) -> list[str]:
     """Return the programs of one kind of experiment that a host lacks; a Java that is too old counts as missing."""
-    tools = dict(found["tools"])
+    tools = dict(host_facts["tools"])
     version = re.search(r'version "(?:1\.)?(\d+)', tools.get("java", ""))
     if not version or int(version[1]) < OLDEST_JAVA:
         tools.pop("java", None)
     return [name for name, purpose in NEEDS.items() if purpose == needed_for and name not in tools]
 
 
-def install_command(found: dict, programs: Iterable[str]) -> str:
+def install_command(host_facts: dict, programs: Iterable[str]) -> str:
     """
     Return the command that installs programs with the host's package manager; a text with their names if the manager is
     not known.
     """
-    column = {"apt-get": "debian", "dnf": "fedora", "yum": "fedora"}.get(found["manager"])
+    column = {"apt-get": "debian", "dnf": "fedora", "yum": "fedora"}.get(host_facts["manager"])
     if column is None:
         return f"install {', '.join(programs)}"
     packages = []
     for name in programs:
         packages += _packages().get(name, {"debian": "iproute2", "fedora": "iproute"})[column].split()
-    return f"sudo {found['manager']} install -y {shlex.join(dict.fromkeys(packages))}"
+    return f"sudo {host_facts['manager']} install -y {shlex.join(dict.fromkeys(packages))}"
 
 
 def module_command(python: str, modules: Iterable[str]) -> str:
@@ -171,23 +171,23 @@ class SshLab(Lab):
     def _prepare(self, host: SshHost) -> dict:
         host.open()
         others = [entry.host.address for entry in self._entries if entry.host.region != host.region]
-        found = facts_of(host, host.connection.hello["python"], self.sysctls, *others[:1])
-        if missing := lacking(found, PATHS):
-            raise LabError(f"{host.name} lacks {', '.join(missing)}: {install_command(found, missing)}")
-        if not found["has_address"]:
+        host_facts = facts_of(host, host.connection.hello["python"], self.sysctls, *others[:1])
+        if missing := lacking(host_facts, PATHS):
+            raise LabError(f"{host.name} lacks {', '.join(missing)}: {install_command(host_facts, missing)}")
+        if not host_facts["has_address"]:
             raise LabError(
                 f"{host.name} does not have the address {host.address} itself, so no server there can listen on it. "
                 "Behind network address translation, give the inner address; the hosts must then reach each other's "
                 "inner addresses."
             )
-        del found["has_address"], found["manager"]
+        del host_facts["has_address"], host_facts["manager"]
         for name, value in self.sysctls.items():
-            if found["sysctls"][name] != value:
+            if host_facts["sysctls"][name] != value:
                 raise LabError(
-                    f"{host.name} has {name} = {found['sysctls'][name]!r}, but the lab needs {value!r}: "
+                    f"{host.name} has {name} = {host_facts['sysctls'][name]!r}, but the lab needs {value!r}: "
                     f"sudo sysctl -w {name}='{value}'"
                 )
-        return found
+        return host_facts
 
     def _at_once(self, function: Callable) -> list:
         """Call a function for all hosts concurrently; return the results in order, or raise the first error."""
@@ -202,13 +202,13 @@ def clock_of(host: SshHost) -> Offset:
         sent_ns = time.time_ns()
         there_ns = host.connection.ask("clock")[0]["ns"]
         stamps.append((sent_ns, there_ns, there_ns, time.time_ns()))
-    return nearest(stamps)
+    return clock_offset(stamps)
 
 
 def _together(tools) -> dict[str, str]:
     """Merge the versions of tools on all hosts; where hosts differ, all versions are listed."""
-    found: dict[str, dict[str, None]] = {}
+    by_tool: dict[str, dict[str, None]] = {}
     for one in tools:
         for name, version in one.items():
-            found.setdefault(name, {})[version] = None
-    return {name: "; ".join(versions) for name, versions in found.items()}
+            by_tool.setdefault(name, {})[version] = None
+    return {name: "; ".join(versions) for name, versions in by_tool.items()}
