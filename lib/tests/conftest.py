@@ -1,6 +1,7 @@
 """What all tests need."""
 
 import gc
+import os
 import re
 import signal
 from contextlib import ExitStack, contextmanager, suppress
@@ -29,6 +30,7 @@ for name, examples in (("test", 60), ("fuzz", 10_000)):
         suppress_health_check=list(HealthCheck),
     )
 settings.load_profile("test")
+os.environ["WANBENCH_SHARE_MACHINE"] = "1"  # tests that measure do not wait for each other
 
 
 def pytest_configure(config):

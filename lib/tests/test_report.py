@@ -38,7 +38,7 @@ def site(tmp_path_factory):
     with ONE_SIZE, pytest.MonkeyPatch.context() as patch:
         patch.setattr("wanbench.publish.figures.ENDINGS", ("svg",))  # the form that pages show
         patch.setenv("WANBENCH_DATA", str(folder / "data"))
-        made = Site(root(), folder / "site", folder / "build")
+        made = Site(root(), folder / "site", folder / "build", folder / "data/findings")
         records = publish(jobs, made)
     return folder, made, records
 
