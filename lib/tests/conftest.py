@@ -20,6 +20,9 @@ from wanbench.measure import kafka
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 
+collect_ignore = ["gcp_description.py", "gcp_stub.py"]
+"""Helpers without doctests; to look for some would load the clients of Google Cloud in every process."""
+
 for name, examples in (("test", 60), ("fuzz", 10_000)):
     settings.register_profile(
         name,
