@@ -1,6 +1,7 @@
 """What all tests need."""
 
 import gc
+import os
 import re
 import signal
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,6 +20,9 @@ from wanbench.measure import kafka
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 
+collect_ignore = ["gcp_description.py", "gcp_stub.py"]
+"""Helpers without doctests; to look for some would load the clients of Google Cloud in every process."""
+
 for name, examples in (("test", 60), ("fuzz", 10_000)):
     settings.register_profile(
         name,
@@ -29,6 +33,7 @@ for name, examples in (("test", 60), ("fuzz", 10_000)):
         suppress_health_check=list(HealthCheck),
     )
 settings.load_profile("test")
+os.environ["WANBENCH_SHARE_MACHINE"] = "1"  # tests that measure do not wait for each other
 
 
 def pytest_configure(config):
