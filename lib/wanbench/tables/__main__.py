@@ -8,8 +8,8 @@ from . import TABLES
 from .columns import KINDS
 
 FOLDERS = {
-    "samples": "run folders recorded on the local lab: pages can replay them on any machine; an invented table with its "
-    "mapping, and an article's claims to audit",
+    "samples": "run folders recorded on the local lab: pages can replay them on any machine; an invented table with "
+    "its mapping, and an article's claims to audit",
     "published": "`claims/` of published studies (paraphrased), `articles.csv` with where each was published, rows of "
     "three surveys, and list `prices/`, each with its source",
     "validity": "coverage of intervals in simulations; written by `make validity`, committed",
