@@ -122,8 +122,10 @@ def headline(sentence: str, otherwise: str) -> str:
     >>> headline("RTT grows by 14.7 ms per 1,000 km (95 % interval 14.6 to 14.8). It is rough.", "RTT by distance")
     'RTT grows by 14.7 ms per 1,000 km'
     """
-    stated = re.split(r"[.;:](?:\s|$)", re.sub(r"\s*\([^()]*\)", "", sentence))[0].strip()
-    return stated[:1].upper() + stated[1:] if 0 < len(stated) <= TITLE_CHARACTERS else otherwise
+    stated = re.sub(r"\s*\([^()]*\)", "", sentence)
+    stated = re.split(r"\.(?:\s|$)", stated)[0].strip()
+    stated = re.sub(r"^[a-z](?=[a-z]*\b)", lambda first: first[0].upper(), stated)
+    return stated if 0 < len(stated) <= TITLE_CHARACTERS else otherwise
 
 
 def shortened(text: str, limit: int = ALT_CHARACTERS) -> str:
