@@ -12,9 +12,9 @@ from wanbench.methods import fit_rtt, fit_window
 from wanbench.methods.trials.limits import limits
 from wanbench.methods.trials.rates import trial_rates
 from wanbench.pages.private_vs_internet import compare_links, predicted_ratio, rtt_table
-from wanbench.publish.figures import browser
 from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import declared_parameters
+from wanbench.publish.pictures import browser
 from wanbench.publish.site import Job, Site, publish
 from wanbench.runs import Run
 
@@ -36,7 +36,7 @@ def site(tmp_path_factory):
         replayed = measures or notebook.stem.startswith("00")
         jobs.append(Job(notebook, given, replay_reason="a test" if replayed else None))
     with ONE_SIZE, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wanbench.publish.figures.ENDINGS", ("svg",))  # the form that pages show
+        patch.setattr("wanbench.publish.pictures.ENDINGS", ("svg",))  # the form that pages show
         patch.setenv("WANBENCH_DATA", str(folder / "data"))
         made = Site(root(), folder / "site", folder / "build", folder / "data/findings")
         records = publish(jobs, made)

@@ -19,8 +19,10 @@ from wanbench.runs import origin
 
 from .cells import Heading, Part, Parts, Section, clean, read_cells
 from .execute import Executed
-from .figures import Figure, Renderer, StaticFilesError, static_names
+from .figures import Figure
 from .notebooks import kind
+from .pictures import Renderer, StaticFilesError, static_names
+from .provenance import source_of
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "scipy", "plotly", "papermill", "nbconvert")
 
@@ -90,21 +92,22 @@ def make_page(
     `replay_reason` (why the page shows the committed recording) and `remark`.
     """
     cells = read_cells(executed.notebook)
-    drawn, note = set(), None
+    made_from, drawn, note = origin(), set(), None
+    source = source_of(executed.name, executed.notebook, cells.runs, made_from)
     if cells.figures and renderer is None:
         note = "The figures on this page have no SVG and PNG files: the machine that made it has no Chromium."
     with replaced_folder(site / "figures" / executed.name) as folder:
         for figure in cells.figures:
             if figure.csv:
                 (folder / f"{figure.name}.csv").write_bytes(figure.csv.encode())
+                (folder / f"{figure.name}.json").write_bytes(figure.sidecar(source))
             if renderer is None or note:
                 continue
             try:
-                renderer.write(figure, folder, executed.name)
+                renderer.write(figure, folder, executed.name, source)
                 drawn.add(figure.name)
             except StaticFilesError as error:
                 note = f"Not all figures on this page have SVG and PNG files: {error}"
-    made_from = origin()
     page = Page(
         name=executed.name,
         title=cells.title or executed.name,

@@ -24,10 +24,10 @@ from wanbench.folders import data_folder, downloads_folder, published_folder, ro
 from wanbench.runs import origin
 
 from .execute import execute
-from .figures import Renderer, browser
 from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_notebook
 from .page import Page, make_page, templates, versions
 from .parameters import check_notebook, declared_parameters, file_hashes
+from .pictures import Renderer, browser
 
 PACKAGE = Path(__file__).parents[1]
 
