@@ -295,6 +295,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
 def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
     try:
         name = job.notebook.stem
+        before = findings.read_all(site.findings / name)
         with replaced_folder(site.findings / name) as folder:
             executed = execute(job.notebook, job.given, site.executed_path(name), stream, folder)
             about = {"replay_reason": job.replay_reason, "remark": job.remark}
@@ -304,8 +305,20 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
     except Exception as error:  # a bug in one notebook must not stop the other pages
         traceback.print_exc(file=stream)
         return f"{type(error).__name__}: {error}"
+    for line in _changes(before, findings.read_all(site.findings / name)):
+        print(f"{name}: {line}", file=stream, flush=True)
     site.record_published(page, _made_from(job, site))
     return None
+
+
+def _changes(before: list[findings.Finding], after: list[findings.Finding]) -> Iterator[str]:
+    """Name the findings of an earlier page that no longer stand, and say what stands in their place."""
+    now = {finding.name: finding.sentence for finding in after}
+    for finding in before:
+        if finding.name not in now:
+            yield f"finding {finding.name} is gone; it was: {finding.sentence}"
+        elif now[finding.name] != finding.sentence:
+            yield f"finding {finding.name} changed from: {finding.sentence} To: {now[finding.name]}"
 
 
 def _made_from(job: Job, site: Site) -> str:
