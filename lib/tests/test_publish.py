@@ -240,6 +240,19 @@ def test_a_page_that_fails_keeps_its_predecessor_and_findings_and_says_that_it_i
     assert "This page is older: the last attempt to make it failed." in front and "It was so." in front
 
 
+def test_a_page_that_is_made_again_names_the_findings_that_no_longer_stand(tmp_path, monkeypatch):
+    monkeypatch.setattr("wanbench.publish.site.browser", lambda: None)
+    save = "from wanbench.findings import Finding, Page\n"
+    save += "Page('00-page').add(Finding('gain', 'Twice.', 2, None, None, '', 2, None, 'm', 'a'))"
+    top = make_checkout(tmp_path / "top", {"00-page": [CELLS[0], ("code", save)]})
+    site, stream = Site.of(top), io.StringIO()
+    for name, sentence in (("gain", "Thrice."), ("loss", "None.")):
+        Finding(name, sentence, 1, None, None, "", 2, None, "m", "a").save(site.findings / "00-page")
+    publish([Job(top / "notebooks/00-page.ipynb")], site, stream)
+    assert "00-page: finding gain changed from: Thrice. To: Twice." in stream.getvalue()
+    assert "00-page: finding loss is gone; it was: None." in stream.getvalue()
+
+
 def test_a_replay_that_fails_says_why_nothing_was_measured(tmp_path):
     top = make_checkout(tmp_path / "top", {"00-a": FAILING})
     job = Job(top / "notebooks/00-a.ipynb", replay_reason="programs are missing: iperf3.")
