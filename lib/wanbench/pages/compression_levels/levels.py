@@ -40,7 +40,9 @@ class Levels(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Return per codec the ratios of the lowest level over the highest: messages per second, then message size."""
+        """
+        Return, for each codec, the ratios of the lowest level over the highest: messages per second, then message size.
+        """
         return tuple(
             self.ratio(part.setting.iloc[0], part.setting.iloc[-1], of)
             for _, part in self.rows.groupby("codec", sort=False)
