@@ -19,7 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
 from importlib.metadata import version
+from math import isfinite
 from pathlib import Path
+from textwrap import shorten
 
 import kaleido
 from choreographer.browsers.chromium import Chromium
@@ -28,8 +30,9 @@ from wanbench.errors import WanbenchError
 from wanbench.files import replaced_folder
 
 MIME = "application/vnd.plotly.v1+json"
-PAGE_CONFIG = {"displaylogo": False, "responsive": True}
-SHOWN_ROWS = 200
+PAGE_CONFIG = {"displayModeBar": False, "responsive": True}  # `page.js` has the tools, none of which asks a server
+SHOWN_ROWS = 100
+ALT_CHARACTERS = 250  # More than a screen reader should say in one go.
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,15 @@ class Figure:
     One figure of a page.
 
     `name` (lower-case letters, digits and hyphens) is unique on the page. `title`, `subtitle`, `alt` and `caption` are
-    plain text. `csv` holds the numbers drawn, with a header line. `data` and `layout` are Plotly's.
+    plain text, and `description` is the whole of an `alt` that was too long. `csv` holds the numbers drawn, with a
+    header line. `data` and `layout` are Plotly's.
     """
 
     name: str
     title: str
     subtitle: str
     alt: str
+    description: str
     caption: str
     csv: str | None
     data: list
@@ -60,8 +65,7 @@ class Figure:
     def script(self) -> str:
         """Return the figure as JSON that is safe inside a script element."""
         layout = {key: value for key, value in self.layout.items() if key != "width"} | {"autosize": True}
-        config = PAGE_CONFIG | {"toImageButtonOptions": {"filename": self.name}}
-        drawing = {"data": self.data, "layout": layout, "config": config}
+        drawing = {"data": _rounded(self.data), "layout": layout, "config": PAGE_CONFIG}
         text = json.dumps(drawing, sort_keys=True, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -84,16 +88,40 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
     meta = layout.pop("meta", {})
     heading = layout.get("title", {})
     title = _plain(heading.get("text"))
+    described = str(meta.get("alt") or title or f"Figure {number}")
+    alt = short_alt(described)
     return Figure(
         name=anchor_for(str(meta.get("name") or f"figure-{number}"), taken),
         title=title,
         subtitle=_plain((heading.get("subtitle") or {}).get("text")),
-        alt=str(meta.get("alt") or title or f"Figure {number}"),
+        alt=alt,
+        description=described if alt != described else "",
         caption=str(meta.get("caption") or ""),
         csv=meta.get("csv"),
         data=content["data"],
         layout=layout,
     )
+
+
+def short_alt(text: str) -> str:
+    """
+    Return the first sentences of an alt text, at most `ALT_CHARACTERS` long; if even the first is longer, its start.
+
+    >>> short_alt("Two lines rise. " + "They never fall below light. " * 9).count("They")
+    8
+    """
+    sentences = re.split(r"(?<=[.!?]) (?=[A-Z])", text)
+    kept = next(k for k in range(len(sentences), -1, -1) if len(" ".join(sentences[:k])) <= ALT_CHARACTERS)
+    return " ".join(sentences[:kept]) or shorten(text, ALT_CHARACTERS, placeholder=" …")
+
+
+def _rounded(value):
+    """Return Plotly's data with seven significant digits, more than a screen can show; whole numbers stay."""
+    if isinstance(value, float) and isfinite(value) and value != round(value):
+        return float(f"{value:.7g}") if abs(value) < 1e6 else round(value, 1)
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def anchor_for(text: str, taken: set[str]) -> str:
@@ -118,6 +146,12 @@ def _plain(text: str | None) -> str:
 
 SIZES_PX = ((1200, 675), (800, 450))
 ENDINGS = ("svg", "png")
+SHORTER = (  # What an SVG drawing says at length, and the same in fewer bytes.
+    (rb' (?:d|transform)="[^"]*"', lambda place: re.sub(rb"(\.\d\d)\d+", rb"\1", place[0])),
+    (rb"rgb\((\d+), (\d+), (\d+)\)", lambda colour: b"#%02x%02x%02x" % tuple(map(int, colour.groups()))),
+    (rb"(?<=[ \"])(?:fill|stroke)-opacity: 1;", b""),
+    (rb' style="[^"]*"', lambda style: re.sub(rb"([;:]) +", rb"\1", style[0])),
+)
 KEY = "drawn-from.sha256"
 START_S = 60
 RENDER_S = 60
@@ -143,9 +177,16 @@ def static_names(name: str) -> list[str]:
 
 
 def normalised_svg(svg: bytes) -> bytes:
-    """Replace the random id in an SVG drawing by a fixed one, so that equal figures give equal files."""
+    """
+    Return an SVG drawing with a fixed id instead of a random one, and coordinates of hundredths of a pixel.
+
+    Equal figures thus give equal files, which are a third smaller.
+    """
     found = re.search(rb'id="defs-([0-9a-f]{6})"', svg)
-    return svg.replace(found[1], b"000000") if found else svg
+    svg = svg.replace(found[1], b"000000") if found else svg
+    for pattern, shorter in SHORTER:
+        svg = re.sub(pattern, shorter, svg)
+    return svg
 
 
 class Renderer:
@@ -249,7 +290,8 @@ def _drawing(figure: Figure) -> dict:
 def _key(figure: Figure) -> str:
     """Return a hash of everything that affects the SVG and PNG files of a figure."""
     path = browser()
-    drawn_by = [version("kaleido"), version("plotly"), path, Path(path).stat().st_mtime_ns if path else None]
+    changed_ns = Path(path).stat().st_mtime_ns if path else None
+    drawn_by = [[str(pattern) for pattern, _ in SHORTER], version("kaleido"), version("plotly"), path, changed_ns]
     text = json.dumps([_drawing(figure), SIZES_PX, drawn_by], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
