@@ -1,6 +1,7 @@
 """What all tests need."""
 
 import gc
+import os
 import re
 import signal
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,6 +20,9 @@ from wanbench.measure import kafka
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 
+collect_ignore = ["gcp_description.py", "gcp_stub.py"]
+"""Helpers without doctests; to look for some would load the clients of Google Cloud in every process."""
+
 for name, examples in (("test", 60), ("fuzz", 10_000)):
     settings.register_profile(
         name,
@@ -29,6 +33,7 @@ for name, examples in (("test", 60), ("fuzz", 10_000)):
         suppress_health_check=list(HealthCheck),
     )
 settings.load_profile("test")
+os.environ["WANBENCH_SHARE_MACHINE"] = "1"  # tests that measure do not wait for each other
 
 
 def pytest_configure(config):
@@ -195,22 +200,30 @@ def pytest_collection():
         gc.enable()
 
 
-# Modules whose tests together take over seven seconds: stand-ins for clouds, clients of Kafka, repeated simulations.
+# Modules whose tests together take over nine seconds: stand-ins for clouds, clients of Kafka, repeated simulations.
 SLOW = {
     "test_experiments_kafka_fault", "test_experiments_kafka_load_faults", "test_experiments_kafka_load_session",
-    "test_experiments_kafka_open_loop", "test_experiments_kafka_rate_search", "test_labs_aws", "test_labs_aws_msk",
-    "test_labs_azure", "test_labs_gcp", "test_labs_several", "test_publish_execute", "test_stats_distance_ceiling",
-    "test_studies_tail_latency",
+    "test_experiments_kafka_open_loop", "test_experiments_kafka_rate_search", "test_experiments_openmessaging",
+    "test_labs_aws", "test_labs_aws_msk", "test_labs_azure", "test_labs_gcp", "test_labs_several",
+    "test_plausibility_unknown_regions", "test_publish_execute", "test_stats_distance_ceiling",
+    "test_stats_factorial_surface", "test_stats_regions_clusters", "test_stats_regions_dyadic", "test_stats_tcp_loss",
+    "test_stats_trials_scalability", "test_stats_trials_two_links", "test_studies_price_performance",
+    "test_studies_region_loss", "test_studies_tail_latency",
 }  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
-    """Mark slow modules, and bring the tests into the order in which their groups start."""
+    """Mark slow modules, and bring the tests into the order in which their groups start: the short ones last."""
+    order = [*GROUPS, "slow", "others"]
+
+    def place(item):
+        group = _group(item.path)
+        return order.index(group if group in GROUPS else "slow" if item.path.stem in SLOW else "others")
+
     for item in items:
         if item.path.stem in SLOW:
             item.add_marker("slow")
-    order = list(GROUPS)
-    items.sort(key=lambda item: order.index(_group(item.path)) if _group(item.path) in order else len(order))
+    items.sort(key=place)
 
 
 class ByModule(LoadScopeScheduling):

@@ -14,6 +14,8 @@ from wanbench.measure.labs.processes import EnteredProcess, result_of
 PARTITIONS = 4
 """Of every topic of the mock."""
 REPLICAS = [[1 + (n + k) % 3 for k in range(3)] for n in range(PARTITIONS)]
+SOON = {"session.timeout.ms": 5000, "heartbeat.interval.ms": 500}
+"""A mock broker makes a member that comes late wait for the length of a session less a second, else for 44 s."""
 _WATCH = """
 import json, sys, time
 isr = json.loads(sys.argv[1])
@@ -91,7 +93,7 @@ class MockCluster(BaseCluster):
     def librdkafka_client_file(self, host):
         path = f"{host.scratch}/client.json"
         with open(path, "w") as file:
-            json.dump({"bootstrap.servers": self.bootstrap}, file)
+            json.dump({"bootstrap.servers": self.bootstrap, **SOON}, file)
         return path
 
     @contextmanager

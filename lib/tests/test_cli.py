@@ -213,7 +213,7 @@ def test_wrong_usage_ends_with_2(arguments):
 
 def test_doctor_is_well_when_all_is_there(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "find_program", lambda names: f"/bin/{names.split()[0]}")
-    monkeypatch.setattr("wanbench.publish.figures.browser", lambda: "/bin/chromium")
+    monkeypatch.setattr("wanbench.publish.pictures.browser", lambda: "/bin/chromium")
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: None))
     monkeypatch.setattr(kafka, "unavailable", lambda: None)
     assert cli.main(["doctor"]) == 0
@@ -224,7 +224,7 @@ def test_doctor_is_well_when_all_is_there(monkeypatch, capsys):
 
 def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "find_program", lambda names: None if "iperf3" in names else "/bin/x")
-    monkeypatch.setattr("wanbench.publish.figures.browser", lambda: None)
+    monkeypatch.setattr("wanbench.publish.pictures.browser", lambda: None)
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "the kernel has no /dev/net/tun"))
     monkeypatch.setattr(kafka, "unavailable", lambda: "Java on this machine is 8")
     assert cli.main(["doctor"]) == 1

@@ -21,7 +21,7 @@ def lab(own_cluster):
 def run(lab, folder, **changes):
     settings = {
         "before_s": 1.0,
-        "fault_s": 10.0,
+        "fault_s": 8.0,
         "quiet_s": 0.0,
         "after_s": 120.0,
         "topic_settings": {"min.insync.replicas": 2},

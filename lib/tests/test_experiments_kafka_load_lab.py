@@ -141,13 +141,13 @@ def test_a_load_that_the_link_cannot_carry_is_a_result(lab, cluster, tmp_path):
     lab.set_link("us", "eu", rate_bps=2e6)
     lab.set_link("eu", "us", rate_bps=2e6)
     load = KafkaLoad(
-        producers=2, target_records_per_s=500, duration_s=60, consumer_groups=0, timeout_s=20, reporting_interval_s=0.5,
+        producers=2, target_records_per_s=500, duration_s=60, consumer_groups=0, timeout_s=12, reporting_interval_s=0.5,
         placement=((1,),) * 3, **PATIENT,
     )  # fmt: skip
     files = load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")
     found = read(tmp_path, files)
     (times,) = found["times.json"]["loads"].to_dict("records")
-    assert times["unfinished"].startswith("2 of 2 producers had not sent all their 30,000 records after 20 s")
+    assert times["unfinished"].startswith("2 of 2 producers had not sent all their 30,000 records after 12 s")
     assert times["counts_until_s"] == times["asked_to_stop_at_s"] > times["counts_from_s"]
     windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(2)]
     assert all(each.printed_at_s.notna().all() for each in windows)

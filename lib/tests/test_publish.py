@@ -13,8 +13,10 @@ from example_site import CELLS, FAILING, ONE_SIZE, PARAMETERS, built_from, built
 from wanbench.errors import RawDataError
 from wanbench.files import replace_file
 from wanbench.findings import Finding
-from wanbench.publish.figures import Renderer, StaticFilesError, browser, read_figure
+from wanbench.publish.figures import read_figure
 from wanbench.publish.notebooks import read_notebook
+from wanbench.publish.pictures import Renderer, StaticFilesError, browser
+from wanbench.publish.provenance import Source
 from wanbench.publish.site import Job, Site, publish
 
 pytestmark = pytest.mark.browser
@@ -239,6 +241,19 @@ def test_a_page_that_fails_keeps_its_predecessor_and_findings_and_says_that_it_i
     assert "This page is older: the last attempt to make it failed." in front and "It was so." in front
 
 
+def test_a_page_that_is_made_again_names_the_findings_that_no_longer_stand(tmp_path, monkeypatch):
+    monkeypatch.setattr("wanbench.publish.site.browser", lambda: None)
+    save = "from wanbench.findings import Finding, Page\n"
+    save += "Page('00-page').add(Finding('gain', 'Twice.', 2, None, None, '', 2, None, 'm', 'a'))"
+    top = make_checkout(tmp_path / "top", {"00-page": [CELLS[0], ("code", save)]})
+    site, stream = Site.of(top), io.StringIO()
+    for name, sentence in (("gain", "Thrice."), ("loss", "None.")):
+        Finding(name, sentence, 1, None, None, "", 2, None, "m", "a").save(site.findings / "00-page")
+    publish([Job(top / "notebooks/00-page.ipynb")], site, stream)
+    assert "00-page: finding gain changed from: Thrice. To: Twice." in stream.getvalue()
+    assert "00-page: finding loss is gone; it was: None." in stream.getvalue()
+
+
 def test_a_replay_that_fails_says_why_nothing_was_measured(tmp_path):
     top = make_checkout(tmp_path / "top", {"00-a": FAILING})
     job = Job(top / "notebooks/00-a.ipynb", replay_reason="programs are missing: iperf3.")
@@ -271,7 +286,7 @@ def test_without_a_browser_the_page_says_so(tmp_path, monkeypatch):
     html = (top / "site/00-example.html").read_text()
     assert record.outcome == "published" and record.thumbnail == ""
     assert "have no SVG and PNG files: the machine that made it has no Chromium" in html
-    assert [path.name for path in (top / "site/figures/00-example").iterdir()] == ["rtt-by-distance.csv"]
+    assert {path.suffix for path in (top / "site/figures/00-example").iterdir()} == {".csv", ".json"}
     assert "For a blog" not in html
 
 
@@ -282,32 +297,34 @@ def stored(path):
 
 
 def test_a_browser_that_does_not_start_is_said_on_the_page(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.publish.figures.browser", lambda: "/bin/false")
-    monkeypatch.setattr("wanbench.publish.figures.START_S", 5)
+    monkeypatch.setattr("wanbench.publish.pictures.browser", lambda: "/bin/false")
+    monkeypatch.setattr("wanbench.publish.pictures.START_S", 5)
     figure = read_figure({"data": [], "layout": {}}, 1, set())
     with Renderer(tmp_path / "kept") as renderer, pytest.raises(StaticFilesError, match="figure figure-1"):
-        renderer.write(figure, tmp_path, "page")
+        renderer.write(figure, tmp_path, "page", Source("Simulated"))
 
 
 def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.publish.figures.browser", lambda: sys.executable)
+    monkeypatch.setattr("wanbench.publish.pictures.browser", lambda: sys.executable)
     drawn = []
-    monkeypatch.setattr(Renderer, "_draw", lambda _, figure, *size: drawn.append(figure.title) or b"drawing")
+    drawings = {"svg": b"<svg>drawing</svg>", "png": bytes(33)}
+    monkeypatch.setattr(Renderer, "draw", lambda _, figure, *size: drawn.append(figure.title) or drawings)
     kept, folder = tmp_path / "kept", tmp_path / "figures"
     folder.mkdir()
 
-    def write(title):
+    def write(title, line="Simulated", software="wanbench"):
         drawn.clear()
         figure = read_figure({"data": [], "layout": {"title": {"text": title}, "meta": {"name": "rtt"}}}, 1, set())
-        paths = Renderer(kept).write(figure, folder, "page")
-        assert {path.read_bytes() for path in paths} == {b"drawing"}
+        paths = Renderer(kept).write(figure, folder, "page", Source(line, software=software))
+        assert all(software.encode() in path.read_bytes() for path in paths)
         return len(drawn)
 
-    assert [write("one"), write("one"), write("two"), write("two")] == [4, 0, 4, 0]
+    assert [write("one"), write("one"), write("two"), write("two")] == [2, 0, 2, 0]
+    assert [write("two", "Emulated links"), write("two", "Emulated links", "of another commit")] == [2, 0]
     next(kept.glob("page/rtt/*.svg")).unlink()
-    assert write("two") == 4
-    monkeypatch.setattr("wanbench.publish.figures.browser", lambda: str(tmp_path))
-    assert write("two") == 4
+    assert write("two", "Emulated links") == 2
+    monkeypatch.setattr("wanbench.publish.pictures.browser", lambda: str(tmp_path))
+    assert write("two", "Emulated links") == 2
 
 
 class TestStaticFiles:
@@ -316,13 +333,15 @@ class TestStaticFiles:
     def test_files_have_the_blog_sizes(self, tmp_path):
         layout = {"title": {"text": "Latency against distance"}, "meta": {"name": "rtt"}}
         with Renderer(tmp_path / "kept") as renderer:
-            renderer.write(read_figure({"data": [], "layout": layout}, 1, set()), tmp_path, "page")
+            figure = read_figure({"data": [], "layout": layout}, 1, set())
+            renderer.write(figure, tmp_path, "page", Source("Emulated links, wanbench, run 1, 2026-11-22"))
         for width, height in ((1200, 675), (800, 450)):
             png = (tmp_path / f"rtt-{width}x{height}.png").read_bytes()
             assert png[:8] == b"\x89PNG\r\n\x1a\n"
             assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (width, height)
             svg = (tmp_path / f"rtt-{width}x{height}.svg").read_text()
             assert f'width="{width}" height="{height}"' in svg and "Latency against distance" in svg
+            assert ">Emulated links, wanbench, run 1, 2026-11-22</text>" in svg
         assert len(list(tmp_path.glob("rtt-*"))) == 4
 
     def test_a_page_lists_the_files_of_its_figures(self, site):
@@ -330,7 +349,7 @@ class TestStaticFiles:
         drawn = {
             f"{figure}-800x450.{ending}" for figure in ("rtt-by-distance", "figure-2") for ending in ("svg", "png")
         }
-        assert names == {"rtt-by-distance.csv", *drawn}
+        assert names == {"rtt-by-distance.csv", "rtt-by-distance.json", *drawn}
 
     def test_first_figure_is_the_thumbnail(self, site):
         assert 'src="figures/00-example/rtt-by-distance-800x450.svg"' in (site / "index.html").read_text()

@@ -197,7 +197,9 @@ def test_yaml_that_is_refused(text, message):
         parse_yaml(text, "p.yml")
 
 
-@pytest.mark.parametrize(("text", "value"), [("1e8", 1e8), ("2.5E+3", 2500.0), ("1_000", 1000), ("1e", "1e")])
+@pytest.mark.parametrize(
+    ("text", "value"), [("1e8", 1e8), ("2.5E+3", 2500.0), ("1_000", 1000), ("1e", "1e"), ("1e3 s", "1e3 s")]
+)
 def test_yaml_numbers(text, value):
     parsed = parse_yaml(text, "p")
     assert parsed == value and type(parsed) is type(value)

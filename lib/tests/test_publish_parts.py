@@ -6,7 +6,8 @@ from example_site import notebook
 
 from wanbench.files import replaced_folder
 from wanbench.publish.cells import FormulaError, TextRenderer, clean, mathml, read_cells
-from wanbench.publish.figures import SHOWN_ROWS, browser, normalised_svg, read_figure
+from wanbench.publish.figures import SHOWN_ROWS, read_figure
+from wanbench.publish.pictures import browser, normalised_svg
 
 with_browser = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]
 

@@ -118,7 +118,7 @@ def test_the_loss_of_a_link_is_found_from_throughput():
         def one(cell, port):
             name, share = cell
             streams = "2" if share < 0.001 else "4"
-            options = ["-C", name, "-t", "6", "-O", "2", "-P", streams]
+            options = ["-C", name, "-t", "4", "-O", "2", "-P", streams]
             return transfer(lab, ("here", names[cell]), port, *options)[0]
 
         with ThreadPoolExecutor(len(names)) as threads:

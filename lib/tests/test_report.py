@@ -12,9 +12,9 @@ from wanbench.methods import fit_rtt, fit_window
 from wanbench.methods.trials.limits import limits
 from wanbench.methods.trials.rates import trial_rates
 from wanbench.pages.private_vs_internet import compare_links, predicted_ratio, rtt_table
-from wanbench.publish.figures import browser
 from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import declared_parameters
+from wanbench.publish.pictures import browser
 from wanbench.publish.site import Job, Site, publish
 from wanbench.runs import Run
 
@@ -32,13 +32,13 @@ def site(tmp_path_factory):
         declared = declared_parameters(read_notebook(notebook), notebook.name)
         measures = "lab" in declared
         given |= {"lab": "samples"} if measures else {}
-        given |= {"resamples": 400} if "resamples" in declared else {}  # pages are looked at here, not numbers
+        given |= {"resamples": 200} if "resamples" in declared else {}  # pages are looked at here, not numbers
         replayed = measures or notebook.stem.startswith("00")
         jobs.append(Job(notebook, given, replay_reason="a test" if replayed else None))
     with ONE_SIZE, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wanbench.publish.figures.ENDINGS", ("svg",))  # the form that pages show
+        patch.setattr("wanbench.publish.pictures.ENDINGS", ("svg",))  # the form that pages show
         patch.setenv("WANBENCH_DATA", str(folder / "data"))
-        made = Site(root(), folder / "site", folder / "build")
+        made = Site(root(), folder / "site", folder / "build", folder / "data/findings")
         records = publish(jobs, made)
     return folder, made, records
 

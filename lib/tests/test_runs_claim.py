@@ -132,4 +132,6 @@ def test_find(tmp_path):
         writer.start({"kind": "scripted"})
         writer.finish()
     assert [run.campaign for run in runs.find(tmp_path, "c1")] == ["c1"]
+    with pytest.raises(ParameterError, match="campaign is 'c3'"):
+        runs.find(tmp_path, "c3")
     assert len(runs.find(tmp_path)) == 2

@@ -9,7 +9,8 @@ import pytest
 from example_site import built_site
 from patience import comes_about
 
-from wanbench.publish.figures import ALT_CHARACTERS, browser
+from wanbench.publish.figures import ALT_CHARACTERS
+from wanbench.publish.pictures import browser
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]

@@ -82,6 +82,7 @@ def test_loss_is_judged_by_the_exact_interval():
     assert link_verdicts.loss(echoes([80.0] * 10), links(loss=0.0)).rows.verdict[0] == "within"
 
 
+@pytest.mark.slow
 def test_the_loss_verdict_is_wrong_for_about_one_link_in_a_hundred():
     rng = np.random.default_rng(1)
     outside = 0
@@ -123,6 +124,7 @@ def test_jitter_must_not_become_delay():
     assert mean_row([80.0], 0.0).verdict == "unknown"
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_mean_under_wandering_jitter_holds(monkeypatch):
     monkeypatch.setattr(link_verdicts, "LEVEL", 0.95)
     held = 0

@@ -143,7 +143,7 @@ def test_selections_leave_out_what_their_labels_say():
     europe = set(places.name[places.longitude_deg == 10.0])
     rest = found[NO_EUROPE_ASIA]
     assert (rest.from_region.isin(europe) == rest.to_region.isin(europe)).all() and len(rest) < len(tests)
-    assert [len(rows) for name, rows in found.items() if name.startswith("only its run first (")] == [552]
+    assert [len(rows) for name, rows in found.items() if name.startswith("only run first (")] == [552]
 
 
 def test_a_column_that_would_exceed_the_instance_is_not_what_it_says():

@@ -76,7 +76,9 @@ def parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run one notebook with your own parameters; its page goes to data/scratch")
     run.add_argument("notebook", help="name, any unambiguous part of a name, or path")
-    run.add_argument("-f", "--file", type=Path, metavar="PRESET.yml", help="YAML file with parameters")
+    run.add_argument(
+        "-f", "--file", type=Path, action="append", default=[], metavar="PRESET.yml", help="YAML file with parameters"
+    )
     run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set one parameter")
     flag(run, "publish", "put its page and findings on the site, in the place of the usual ones")
     run.set_defaults(command=run_command)
@@ -124,6 +126,8 @@ def report_command(arguments: argparse.Namespace) -> int:
     from .publish.parameters import find_preset, read_parameters
     from .publish.site import Job
 
+    if arguments.replay and arguments.measure:
+        raise ParameterError("--replay and --measure exclude each other; give one of them.")
     _set_environment(arguments)
     top, jobs = root(), []
     for notebook in [find_notebook(name, top) for name in arguments.notebook] or notebook_paths(top):
@@ -144,13 +148,13 @@ def run_command(arguments: argparse.Namespace) -> int:
 
     _set_environment(arguments)
     notebook = find_notebook(arguments.notebook, root())
-    given = read_parameters(arguments.file) if arguments.file else {}
+    given = {name: value for file in arguments.file for name, value in read_parameters(file).items()}
     typed = [parse_assignment(text, _declared(notebook)) for text in arguments.parameter]
     names = [name for name, _ in typed]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
     given |= dict(typed)
-    source, remark = str(arguments.file or ""), _own_parameters(notebook, given)
+    source, remark = ", ".join(map(str, arguments.file)), _own_parameters(notebook, given)
     given = _located(notebook, given, source)
     site = Site.of(root()) if arguments.publish else Site.scratch(root(), notebook, given)
     return _publish([Job(notebook, given, source, remark=remark)], arguments.replay, site=site)

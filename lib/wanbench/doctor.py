@@ -93,7 +93,7 @@ def _checks_of(host) -> list[Check]:
 
 
 def _program(row: dict[str, str]) -> Check:
-    from .publish.figures import browser
+    from .publish.pictures import browser
 
     path = browser() if row["needed_for"] == FIGURES else find_program(row["program"])
     remedy = (

@@ -160,7 +160,7 @@ def clean(html: str) -> str:
 BARE_TABLE = re.compile(r"<table[^>]*>(?!\s*<caption)")
 FIRST_HEADING = re.compile(r"<h[1-6][^>]*>.*?</h[1-6]>", re.DOTALL)
 CAPTION = re.compile(r"<caption[^>]*>([^<]*)</caption>")
-OPEN_ROWS, OPEN_TABLES = 16, 8  # What a reader takes in of a table, and of a page, without asking for more.
+OPEN_ROWS, OPEN_TABLES = 12, 8  # What a reader takes in of a table, and of a page, without asking for more.
 EMPTY = Markup("")
 FORMATS = "text/html text/markdown image/svg+xml image/png image/jpeg text/latex text/plain"
 PRIORITY = (MIME, provenance.MIME, *FORMATS.split())

@@ -1,33 +1,23 @@
 """
-Read the figures of an executed notebook, and draw them as SVG and PNG files in two sizes for blogs.
+Read the figures of an executed notebook.
 
 The library's figure functions store in `layout.meta`: `name` (also the file name), `alt`, `caption`, and `csv` (the
-numbers drawn, as CSV text). If `name` or `alt` is missing, it is derived from the figure's number or title. Kaleido
-draws the files of a whole site with one browser.
+numbers drawn, as CSV text). If `name` or `alt` is missing, it is derived from the figure's number or title.
 """
 
-import asyncio
 import csv
-import hashlib
 import io
 import json
 import re
-import shutil
-import threading
 import unicodedata
-from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
-from importlib.metadata import version
 from math import isfinite
-from pathlib import Path
 from textwrap import shorten
 
-import kaleido
-from choreographer.browsers.chromium import Chromium
+import pandas as pd
 
-from wanbench.errors import WanbenchError
-from wanbench.files import replaced_folder
+from .provenance import LICENCE, Source
 
 MIME = "application/vnd.plotly.v1+json"
 PAGE_CONFIG = {"displayModeBar": False, "responsive": True}  # `page.js` has the tools, none of which asks a server
@@ -75,6 +65,17 @@ class Figure:
             return [], [], 0
         header, *rows = csv.reader(io.StringIO(self.csv))
         return header, rows[:SHOWN_ROWS], len(rows)
+
+    def sidecar(self, source: Source) -> bytes:
+        """Return what the CSV file holds (title, source, columns), as JSON in the terms of CSV on the Web."""
+        types = {"i": "integer", "u": "integer", "f": "number", "b": "boolean"}
+        columns = pd.read_csv(io.StringIO(self.csv)).dtypes.items()
+        described = [{"titles": name, "datatype": types.get(kind.kind, "string")} for name, kind in columns]
+        facts = {"dc:title": self.title, "dc:description": self.caption, "dc:source": source.line}
+        facts |= {"dc:date": source.date, "dc:license": LICENCE, "dc:creator": source.software}
+        content = {"@context": "http://www.w3.org/ns/csvw", "url": f"{self.name}.csv"}
+        content |= {name: value for name, value in facts.items() if value} | {"tableSchema": {"columns": described}}
+        return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
@@ -142,169 +143,3 @@ def anchor_for(text: str, taken: set[str]) -> str:
 
 def _plain(text: str | None) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", text or "")).split())
-
-
-SIZES_PX = ((1200, 675), (800, 450))
-ENDINGS = ("svg", "png")
-SHORTER = (  # What an SVG drawing says at length, and the same in fewer bytes.
-    (rb' (?:d|transform)="[^"]*"', lambda place: re.sub(rb"(\.\d\d)\d+", rb"\1", place[0])),
-    (rb"rgb\((\d+), (\d+), (\d+)\)", lambda colour: b"#%02x%02x%02x" % tuple(map(int, colour.groups()))),
-    (rb"(?<=[ \"])(?:fill|stroke)-opacity: 1;", b""),
-    (rb' style="[^"]*"', lambda style: re.sub(rb"([;:]) +", rb"\1", style[0])),
-)
-KEY = "drawn-from.sha256"
-START_S = 60
-RENDER_S = 60
-
-
-class StaticFilesError(WanbenchError, RuntimeError):
-    """The SVG and PNG files of a figure could not be drawn."""
-
-
-def browser() -> str | None:
-    """Return the path of the Chromium-based browser that draws SVG and PNG files; None if this machine has none."""
-    return Chromium.find_browser(skip_local=False)
-
-
-def static_names(name: str) -> list[str]:
-    """
-    Return the names of the SVG and PNG files of the figure `name`.
-
-    >>> static_names("rtt")
-    ['rtt-1200x675.svg', 'rtt-1200x675.png', 'rtt-800x450.svg', 'rtt-800x450.png']
-    """
-    return [f"{name}-{width}x{height}.{ending}" for width, height in SIZES_PX for ending in ENDINGS]
-
-
-def normalised_svg(svg: bytes) -> bytes:
-    """
-    Return an SVG drawing with a fixed id instead of a random one, and coordinates of hundredths of a pixel.
-
-    Equal figures thus give equal files, which are a third smaller.
-    """
-    found = re.search(rb'id="defs-([0-9a-f]{6})"', svg)
-    svg = svg.replace(found[1], b"000000") if found else svg
-    for pattern, shorter in SHORTER:
-        svg = re.sub(pattern, shorter, svg)
-    return svg
-
-
-class Renderer:
-    """
-    Draw figures with one browser, which starts with the first figure and stops at the end of the `with` block.
-
-    The folder `kept` caches drawings: a figure is drawn again only if the figure, the browser, Plotly or Kaleido has
-    changed.
-    """
-
-    def __init__(self, kept: Path):
-        self.kept, self._kaleido = kept, None
-        self._loop = self._thread = None  # a thread, as the browser sends messages between figures, too
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self._close()
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-            self._loop = None
-
-    def write(self, figure: Figure, folder: Path, page: str) -> list[Path]:
-        """
-        Write the SVG and PNG files of a figure into a folder, and return their paths.
-
-        The cached copy is in `kept`, under the names of the page and the figure. Raise StaticFilesError if the browser
-        is missing, does not start, or cannot draw the figure.
-        """
-        names = static_names(figure.name)
-        drawing = self.kept / page / figure.name
-        key = _key(figure)
-        if not _is_kept(drawing, key, names):
-            with replaced_folder(drawing) as fresh:
-                self._draw_all(figure, fresh)
-                (fresh / KEY).write_text(key)
-        for name in names:
-            shutil.copyfile(drawing / name, folder / name)
-        return [folder / name for name in names]
-
-    def _draw_all(self, figure: Figure, folder: Path) -> None:
-        for path in (folder / name for name in static_names(figure.name)):
-            width, height = (int(number) for number in re.findall(r"(\d+)x(\d+)", path.stem)[-1])
-            content = self._draw(figure, width, height, path.suffix[1:])
-            path.write_bytes(normalised_svg(content) if path.suffix == ".svg" else content)
-
-    def _draw(self, figure: Figure, width: int, height: int, ending: str) -> bytes:
-        options = {"format": ending, "width": width, "height": height, "scale": 1}
-
-        def drawn() -> bytes:
-            self._start()
-            return self._wait(self._kaleido.calc_fig(_drawing(figure), opts=options), RENDER_S)
-
-        try:
-            try:
-                return drawn()
-            except TimeoutError:  # on a busy machine, a browser sometimes never answers
-                self._close()
-                return drawn()
-        except StaticFilesError:
-            raise
-        except Exception as error:  # Kaleido, choreographer and the browser raise many kinds
-            raise StaticFilesError(f"figure {figure.name}: {type(error).__name__}: {error}") from error
-
-    def _close(self) -> None:
-        if self._kaleido is not None:
-            with suppress(Exception):  # the browser may be gone already
-                self._wait(self._kaleido.close(), START_S)
-            self._kaleido = None
-
-    def _start(self) -> None:
-        if self._kaleido is not None:
-            return
-        path = browser()
-        if path is None:
-            raise StaticFilesError("SVG and PNG files need Chromium, and this machine has none.")
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="static figures", daemon=True)
-            self._thread.start()
-        self._kaleido = self._wait(_opened(path), START_S)
-
-    def _wait(self, coroutine, timeout_s: float):
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result(timeout_s)
-        except BaseException:
-            future.cancel()
-            raise
-
-
-def _drawing(figure: Figure) -> dict:
-    """Return the figure without its size, and with fixed uids instead of random ones."""
-    layout = {key: value for key, value in figure.layout.items() if key not in ("width", "height")}
-    return {"data": [{**trace, "uid": f"{n:06x}"} for n, trace in enumerate(figure.data)], "layout": layout}
-
-
-def _key(figure: Figure) -> str:
-    """Return a hash of everything that affects the SVG and PNG files of a figure."""
-    path = browser()
-    changed_ns = Path(path).stat().st_mtime_ns if path else None
-    drawn_by = [[str(pattern) for pattern, _ in SHORTER], version("kaleido"), version("plotly"), path, changed_ns]
-    text = json.dumps([_drawing(figure), SIZES_PX, drawn_by], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _is_kept(drawing: Path, key: str, names: list[str]) -> bool:
-    try:
-        return (drawing / KEY).read_text() == key and all((drawing / name).is_file() for name in names)
-    except FileNotFoundError:
-        return False
-
-
-async def _opened(path: str) -> kaleido.Kaleido:
-    page = kaleido.PageGenerator(mathjax=False)
-    drawer = kaleido.Kaleido(n=1, page_generator=page, path=path, timeout=RENDER_S)
-    await drawer.open()
-    return drawer

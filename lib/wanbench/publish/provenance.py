@@ -5,11 +5,17 @@ A notebook ends with `provenance(run)`. JupyterLab shows the result as a small t
 in its footer, with the parameters, the versions of packages and the commit.
 """
 
+import re
 from dataclasses import dataclass
 from html import escape
 
+from nbformat import NotebookNode
+
 from wanbench.read.ingest.lab import lab_cost
 
+from .notebooks import CHECK, LEDGER, kind
+
+LICENCE = "Apache-2.0"  # Of the pages, figures and their numbers; a test compares it with the file LICENSE.
 MIME = "application/vnd.wanbench.provenance+json"
 
 
@@ -77,3 +83,39 @@ def _lab(run) -> str:
     lab = " by ".join(str(run.lab[key]) for key in ("kind", "emulator") if run.lab.get(key)) or "not known"
     cost = lab_cost(run)
     return f"{lab}, {cost}" if cost else lab
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the numbers of a page come from: the `line` in its pictures, their `date`, and the `software`."""
+
+    line: str
+    date: str = ""
+    software: str = "wanbench"
+
+
+def source_of(page: str, notebook: NotebookNode, runs: list[dict], origin: dict) -> Source:
+    """
+    Return the source of a page's numbers: its runs, or else the published data that its notebook reads, or simulations.
+
+    `origin` is the result of `runs.origin`.
+    """
+    commit = f", commit {origin['git_commit']}" if origin["git_commit"] else ""
+    software = f"wanbench {origin['wanbench_version']}{commit}"
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    published = sorted(set(re.findall(r"""read_published\(["']([a-z0-9-]+)["']""", code)))
+    if runs:
+        days = sorted({run["started_at_utc"][:10] for run in runs if run["started_at_utc"]})
+        names = sorted(run["run_id"] for run in runs)
+        labs = sorted({run["lab"].split(",")[0] for run in runs})
+        where = "Emulated links" if all(lab.startswith("local") for lab in labs) else f"Hosts: {', '.join(labs)}"
+        which = f"run {names[0]}" if len(names) == 1 else f"{len(names)} runs, {names[0]} to {names[-1]}"
+        when = " to ".join(dict.fromkeys((*days[:1], *days[-1:])))
+        return Source(", ".join(filter(None, (where, "wanbench", which, when))), when, software)
+    if published:
+        months = sorted(re.findall(r"\d{4}-\d{2}", " ".join(published)))
+        years = " and ".join(dict.fromkeys(month[:4] for month in months))
+        text = f"Published data{f' of {years}' if years else ''} ({', '.join(published)})"
+        return Source(f"{text}, wanbench, page {page}", months[-1] if months else "", software)
+    text = {CHECK: "Simulated", LEDGER: "Claims of published articles, checked"}.get(kind(notebook), "Not measured")
+    return Source(f"{text}, wanbench, page {page}", "", software)

@@ -24,10 +24,10 @@ from wanbench.folders import data_folder, downloads_folder, published_folder, ro
 from wanbench.runs import origin
 
 from .execute import execute
-from .figures import Renderer, browser
 from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_notebook
 from .page import Page, make_page, templates, versions
 from .parameters import check_notebook, declared_parameters, file_hashes
+from .pictures import Renderer, browser
 from .search import write_search_index
 
 PACKAGE = Path(__file__).parents[1]
@@ -80,12 +80,15 @@ def _data(top: Path, page: str, campaign: str | None) -> Iterator[str]:
                 yield f"{path} {found.st_size} {found.st_mtime_ns}"
 
 
-TITLE = "wanbench: claims about the network between clouds, measured again"
-QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
+TITLE = "wanbench: published claims about the network between clouds, measured again"
+QUESTION = (
+    "Do the published claims about the network between clouds, and about Kafka across it, hold when they are measured "
+    "again?"
+)
 ABOUT = (
-    "wanbench repeats, audits and extends such claims. Each page below asks one question and ends with findings, whose "
-    "sentences and numbers are computed. Most pages measure with real tools over an emulated wide-area network; the "
-    "others analyse published data."
+    "wanbench takes articles apart into single claims, recomputes each from the article's own numbers, and measures "
+    "again what one machine can: with real tools (ping, iperf3, a Kafka cluster) over an emulated wide-area network. "
+    "Each page asks one question and answers it at its top. Sentences and numbers are computed."
 )
 
 
@@ -297,17 +300,30 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
 def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
     try:
         name = job.notebook.stem
+        before = findings.read_all(site.findings / name)
         with replaced_folder(site.findings / name) as folder:
             executed = execute(job.notebook, job.given, site.executed_path(name), stream, folder)
-            about = {"replay_reason": job.replay_reason, "remark": job.remark}
+            about = {"preset": Path(job.source).stem, "replay_reason": job.replay_reason, "remark": job.remark}
             page = make_page(executed, site.folder, renderer, answers=_answers(folder), **about)
     except (WanbenchError, OSError) as error:
         return str(error)
     except Exception as error:  # a bug in one notebook must not stop the other pages
         traceback.print_exc(file=stream)
         return f"{type(error).__name__}: {error}"
+    for line in _changes(before, findings.read_all(site.findings / name)):
+        print(f"{name}: {line}", file=stream, flush=True)
     site.record_published(page, _made_from(job, site))
     return None
+
+
+def _changes(before: list[findings.Finding], after: list[findings.Finding]) -> Iterator[str]:
+    """Name the findings of an earlier page that no longer stand, and say what stands in their place."""
+    now = {finding.name: finding.sentence for finding in after}
+    for finding in before:
+        if finding.name not in now:
+            yield f"finding {finding.name} is gone; it was: {finding.sentence}"
+        elif now[finding.name] != finding.sentence:
+            yield f"finding {finding.name} changed from: {finding.sentence} To: {now[finding.name]}"
 
 
 def _made_from(job: Job, site: Site) -> str:

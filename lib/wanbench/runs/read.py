@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from wanbench.checks import check_choice
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
 
 from . import journal
@@ -38,13 +39,15 @@ class Run:
         self._attempts = tuple(attempts_of(folder, lines.events))
 
     @classmethod
-    def open(cls, folder: str | Path) -> Run:
+    def open(cls, folder: str | Path | Run) -> Run:
         """
-        Read the journal, and the manifest if there is one.
+        Read the journal, and the manifest if there is one; a run that is open already is returned.
 
         ParameterError if the folder has no journal, so is not a run folder. RawDataError if the journal or the manifest
         is damaged, has another schema version, or was changed after the run had finished.
         """
+        if isinstance(folder, Run):
+            return folder
         folder = Path(folder)
         path = folder / journal.NAME
         if not path.is_file():
@@ -297,7 +300,11 @@ def overlaps(run: Run) -> pd.DataFrame:
 def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     """
     Open all runs under <data_folder>/raw, or those of one campaign, oldest first.
+    ParameterError if the data folder has campaigns, but not this one.
     """
+    campaigns = [path.name for path in (Path(data_folder) / "raw").glob("*") if path.is_dir()]
+    if campaign is not None and campaigns:
+        check_choice("campaign", campaign, campaigns)
     pattern = f"{campaign or '*'}/*/{journal.NAME}"
     folders = [path.parent for path in (Path(data_folder) / "raw").glob(pattern)]
     return [Run.open(folder) for folder in sorted(folders, key=lambda folder: (folder.name, str(folder)))]

@@ -8,15 +8,17 @@ from . import TABLES
 from .columns import KINDS
 
 FOLDERS = {
-    "samples": "run folders recorded on the local lab, and an invented table with its mapping: pages can replay them "
-    "on any machine",
-    "published": "claims of published studies (paraphrased), rows of three surveys, and list prices, each with its "
-    "source",
+    "samples": "run folders recorded on the local lab: pages can replay them on any machine; an invented table with "
+    "its mapping, and an article's claims to audit",
+    "published": "`claims/` of published studies (paraphrased), `articles.csv` with where each was published, rows of "
+    "three surveys, and list `prices/`, each with its source",
     "validity": "coverage of intervals in simulations; written by `make validity`, committed",
     "external": "original files of other studies, downloaded by `importers.fetch` and checked by hash; not in git",
     "raw": "run folders, `<campaign>/<run>`, with the output of each tool; written by measuring, never edited",
     "tables": "the tables below, in Parquet; computed from run folders, can be deleted and recomputed",
-    "findings": "the findings of the pages, one JSON file each; written by the notebooks",
+    "findings": "the findings of published pages, one JSON file each; written by `wanbench report` and `run --publish`",
+    "scratch": "pages and findings of JupyterLab, papermill and `wanbench run`, and audits by `wanbench claims check`; "
+    "no site shows them",
 }
 
 

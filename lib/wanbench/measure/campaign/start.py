@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import inspect
 import json
 import os
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 
 from wanbench.checks import check_choice, check_number
 from wanbench.errors import ParameterError
@@ -29,6 +34,7 @@ from .execute import measure
 
 SAMPLES = "samples"  # The value of `lab` that selects the recording under `data/samples` instead of a lab.
 
+SHARE_VARIABLE = "WANBENCH_SHARE_MACHINE"
 AGAIN_VARIABLE = "WANBENCH_AGAIN"
 """
 Name of an environment variable. "fresh" starts new runs; "retry-failed" repeats the failed tests of finished runs. The
@@ -96,7 +102,29 @@ def run(
     check_trials(plan, opened, brokers, cluster, external)
     if brokers or external:
         opened = KafkaLab(opened, brokers, external=external, **cluster)
-    return measure(plan, opened, data_folder=data_folder(), campaign=campaign, parameters=parameters, **options)
+    with _one_at_a_time() if lab == "local" else nullcontext():
+        return measure(plan, opened, data_folder=data_folder(), campaign=campaign, parameters=parameters, **options)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Wait until no other run measures on this machine, because both would measure each other."""
+    lock = None
+    if not os.environ.get(SHARE_VARIABLE):
+        with suppress(OSError):  # the file may be another user's
+            lock = os.open(Path(tempfile.gettempdir(), "wanbench-measuring"), os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if lock is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                wait = f"waiting for its end ({SHARE_VARIABLE}=1: do not wait)"
+                print(f"Another run measures on this machine: {wait}.", file=sys.stderr, flush=True)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
 def _lab(kind, *arguments, **options):

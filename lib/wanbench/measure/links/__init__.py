@@ -1,8 +1,8 @@
 """
 The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
 
-`LinkSettings` describes one direction of a pair of regions; `lab_supervisor` is the process that owns the namespaces;
-`relay` forwards the packets, in user space.
+`LinkSettings` describes one direction of a pair of regions; `link` decides what happens to each packet; `relay` moves
+the packets, in user space; `lab_supervisor` is the process that owns the namespaces.
 """
 
 import math

@@ -190,6 +190,9 @@ class Estimate:
             "warnings": "; ".join(self.warnings),
         }
 
+    def __float__(self) -> float:
+        return float(self.estimate)
+
     def finding(self, name: str, page: str = "") -> Finding:
         """Make a finding of this estimate."""
         names = ("sentence", "estimate", "low", "high", "unit", "n", "n_regions", "method", "assumption")

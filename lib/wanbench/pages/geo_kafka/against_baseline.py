@@ -37,7 +37,7 @@ RESTARTED = (
     "brokers were restarted between these settings, once per block: differences between restarts affect the ratio, "
     "but hardly the pooled scatter, so the interval may be too narrow"
 )
-NOTHING = 1e-12  # Sum of squared log residuals below which trials of a setting differ by rounding only.
+ROUNDING = 1e-12  # Sum of squared log residuals below which trials of a setting differ by rounding only.
 
 
 @dataclass(frozen=True)
@@ -182,13 +182,13 @@ def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
     squares = residual**2 @ indicators
     # A setting with a share of a degree of freedom only was measured once, and borrows it from its block.
     repeated = (indicators.sum(axis=0) > 1) & (freedoms > 0.5)
-    if repeated.sum() < 2 or squares[repeated].sum() < NOTHING:
+    if repeated.sum() < 2 or squares[repeated].sum() < ROUNDING:
         return nan, ()
     own = freedoms[repeated]
 
     def bartlett(sums):
-        variances = np.maximum(sums, NOTHING) / own
-        pooled = np.maximum(sums.sum(axis=-1), NOTHING) / own.sum()
+        variances = np.maximum(sums, ROUNDING) / own
+        pooled = np.maximum(sums.sum(axis=-1), ROUNDING) / own.sum()
         return own.sum() * np.log(pooled) - (own * np.log(variances)).sum(axis=-1)
 
     noise = np.random.default_rng(0).normal(size=(DRAWS, len(residual))) @ maker

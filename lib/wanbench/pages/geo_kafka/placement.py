@@ -96,12 +96,12 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting:
     regions, brokers, topics = rows.region.nunique(), rows.broker.nunique(), []
     for key, part in rows.groupby([*KEY, "topic"], sort=False):
         leaders = part[part.leads].groupby("broker").size().reindex(rows.broker.unique(), fill_value=0)
-        each = part.groupby("partition").agg(replicas=("broker", "size"), regions=("region", "nunique"))
+        placed = part.groupby("partition").agg(replicas=("broker", "size"), regions=("region", "nunique"))
         topics.append(
             dict(zip([*KEY, "topic"], key, strict=True))
-            | {"partitions": len(each), "brokers": brokers, "fewest": leaders.min(), "most": leaders.max()}
+            | {"partitions": len(placed), "brokers": brokers, "fewest": leaders.min(), "most": leaders.max()}
             | {"balanced": leaders.max() - leaders.min() <= 1}
-            | {"spread": bool((each.regions == each.replicas.clip(upper=regions)).all())}
+            | {"spread": bool((placed.regions == placed.replicas.clip(upper=regions)).all())}
             | {"all_in_sync": bool(part.in_sync.all()), "moved": int((part.leads & (part.replica > 0)).sum())}
         )
     result = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)

@@ -140,16 +140,16 @@ def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: dict) -> 
             copies[a, b] = copies.get((a, b), 0.0) + share
 
     partitions = list(placed.groupby("partition"))
-    n_senders, n_readers, each = sum(senders.values()), sum(readers.values()), 1 / len(partitions)
+    n_senders, n_readers, weight = sum(senders.values()), sum(readers.values()), 1 / len(partitions)
     for _, replicas in partitions:
         leader = replicas.region[replicas.leads].iloc[0] if replicas.leads.any() else replicas.region.iloc[0]
         for region, n in senders.items():
-            add(region, leader, each * n / n_senders)
+            add(region, leader, weight * n / n_senders)
         for region in replicas.region[~replicas.leads]:
-            add(leader, region, each)
+            add(leader, region, weight)
         for region, n in readers.items():
             near = trial["client_rack"] is not None and region in set(replicas.region)
-            add(leader, region, 0.0 if near else each * trial["consumer_groups"] * n / n_readers)
+            add(leader, region, 0.0 if near else weight * trial["consumer_groups"] * n / n_readers)
     return copies
 
 

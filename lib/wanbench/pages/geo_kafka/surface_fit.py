@@ -110,7 +110,7 @@ def surface_columns(axes: Sequence[Axis], rows: pd.DataFrame | Mapping) -> tuple
 
 
 DRAWS = 500  # Draws of coefficients: enough for the critical values of the best set to about 4 %.
-NOTHING = 1e-12  # Standard error below which two settings are the same.
+ROUNDING = 1e-12  # Standard error below which two settings are the same.
 
 
 class SurfaceFit:
@@ -175,7 +175,7 @@ class SurfaceFit:
         """
         differences = places - place
         errors = self.error(differences)
-        differences, errors = differences[errors > NOTHING], errors[errors > NOTHING]
+        differences, errors = differences[errors > ROUNDING], errors[errors > ROUNDING]
         if not len(errors):  # a response without any scatter: no place is better than another
             return 0.0, 0.0
         above = float((differences @ self.params / errors).max())

@@ -21,7 +21,7 @@ from wanbench.methods.result import Estimate, Result, RowsResult
 
 # Boxes of latitude (from, to) and longitude (from, to), in degrees
 CONTINENTS = {"Europe": (35.0, 72.0, -12.0, 42.0), "Asia": (-11.0, 55.0, 60.0, 150.0)}
-OWN = "all rows, own coordinates"
+OWN = "all rows, the survey's coordinates"
 CATALOGUE = "all rows, catalogue coordinates"
 UNFLAGGED = "flagged regions left out"
 UNFLAGGED_CATALOGUE = "flagged regions left out, catalogue coordinates"
@@ -155,7 +155,7 @@ def row_selections(
     for name in tests.run_id.value_counts().index:
         part = tests[tests.run_id == name]
         range_km = f"{part.distance_km.min():,.0f} to {part.distance_km.max():,.0f} km"
-        selections[f"only its run {name} ({range_km})"] = part
+        selections[f"only run {name} ({range_km})"] = part
     if "started_at_utc" in tests:
         days = tests.started_at_utc.dt.strftime("%d %B %Y")
         selections |= {f"only {day}": tests[days == day] for day in sorted(days.dropna().unique())}

@@ -50,8 +50,9 @@ class AllClaims(RowsResult):
         left = [f"{kinds.get(kind, 0)} {words}" for kind, words in LEFT.items() if kinds.get(kind, 0)]
         return (
             f"Of {count(len(self.rows), 'claim')} in {count(self.rows.source.nunique(), 'published source')}, "
-            f"{sum(own.values())} can be recomputed from the source's own numbers: {holds} hold and "
-            f"{own[ledger.NOT_REPRODUCED]} do not. {sum(again.values())} were measured again: "
+            f"{sum(own.values())} can be recomputed from the source's own numbers: {holds} hold, "
+            f"{own[ledger.NOT_REPRODUCED]} do not, and {own[ledger.UNDECIDED]} are undecided. "
+            f"{sum(again.values())} were measured again: "
             f"{again[ledger.REPRODUCED]} hold, {again[ledger.NOT_REPRODUCED]} do not, and "
             f"{again[ledger.UNDECIDED]} are undecided. Of the others, {', '.join(left)}."
         )

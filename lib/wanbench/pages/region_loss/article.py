@@ -40,10 +40,10 @@ def article(
     return {"rpo": lost.episodes_with(setting), "order": order, "rto": times} | shares | _back(healed, setting)
 
 
-def _share(each: Iterable[bool], what: str) -> Estimate:
-    each, what = list(map(bool, each)), f"episodes with {what}"
+def _share(flags: Iterable[bool], what: str) -> Estimate:
+    flags, what = list(map(bool, flags)), f"episodes with {what}"
     about = {"quantity": what, "claim": f"The share of {what} is {{}}"}
-    return share_of(sum(each), len(each), **about)
+    return share_of(sum(flags), len(flags), **about)
 
 
 def _back(healed: Healing, setting: str) -> dict[str, Estimate]:

@@ -79,7 +79,7 @@ class Recovery(OverEpisodes):
         return theme.finish(
             figure,
             name="outages",
-            title="How long nothing was answered",
+            title="How long writes and reads stopped",
             subtitle="Small: one episode (a triangle: at least this long). Large: median; bars: its interval, with "
             "fewer than six episodes from the smallest to the largest value; dotted: it has no upper end.",
             alt=f"Outages per setting. {self}",

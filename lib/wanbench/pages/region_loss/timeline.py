@@ -52,20 +52,8 @@ class Timeline(Result):
     @property
     def sentence(self) -> str:
         about = self.episode.about
-        before, during, after = self.led()
-        return (
-            f"“{about.setting}”, block {about.get('block')}: {about.fault} of "
-            f"{' and '.join(sorted(self.episode.affected))} for {self.heal_s:.0f} s. Partitions led by each broker "
-            f"before the fault: {before}; before healing: {during}; at the end of the episode: {after}."
-        )
-
-    def led(self) -> tuple[str, str, str]:
-        """Return the partitions led by each broker, as text: before the fault, before healing, and at the end."""
-        texts = []
-        for end in (0.0, self.heal_s, float("inf")):
-            rows = last_until(self.leaders, end).itertuples()
-            texts.append(", ".join(f"broker {r.broker:.0f}: {r.partitions:.0f}" for r in rows if r.partitions))
-        return tuple(texts)
+        where = " and ".join(sorted(self.episode.affected))
+        return f"“{about.setting}”, block {about.get('block')}: {about.fault} of {where} for {self.heal_s:.0f} s."
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []

@@ -174,8 +174,8 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     """
     Estimate a rate per hour from a number of events, with the exact Poisson interval (Garwood 1936).
 
-    >>> found = rate_per_h(0, 10.0)
-    >>> found.low, round(found.high, 3)
+    >>> rate = rate_per_h(0, 10.0)
+    >>> rate.low, round(rate.high, 3)
     (0.0, 0.369)
     """
     tail, known = (1 - level) / 2, hours > 0

@@ -115,12 +115,12 @@ def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFr
     """Return for each trial the link with the highest mean utilisation in the counted seconds: link, utilisation."""
     if samples is None or samples.empty:
         raise MissingDataError("links were not sampled: the cluster is outside the lab, or its links have no rate.")
-    each = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
+    used = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
     # a window counts if its middle is in the counted seconds
-    middle = (each.start_s + each.end_s) / 2
-    each = each[(middle >= each.from_s) & (middle <= each.until_s) & each.utilisation.notna()]
-    each = each.assign(link=each.link_from + " to " + each.link_to)
-    means = each.groupby([*KEY, "link"], as_index=False).utilisation.mean()
+    middle = (used.start_s + used.end_s) / 2
+    used = used[(middle >= used.from_s) & (middle <= used.until_s) & used.utilisation.notna()]
+    used = used.assign(link=used.link_from + " to " + used.link_to)
+    means = used.groupby([*KEY, "link"], as_index=False).utilisation.mean()
     return means.sort_values("utilisation").drop_duplicates(KEY, keep="last")
 
 

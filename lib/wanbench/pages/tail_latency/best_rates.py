@@ -100,8 +100,8 @@ def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
         # no step is shown to meet the objective, or one below the rate is shown to fail it
         value = value if low and not len(early) else nan
     about = {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": STEPS, "assumption": ASSUMPTION}
-    found = exp(value) if isfinite(value) else nan, low, high
-    rate = _estimate(curve.q, objective_ms, found, "a typical trial", n=r, level=LEVEL, warnings=notes, **about)
+    interval = exp(value) if isfinite(value) else nan, low, high
+    rate = _estimate(curve.q, objective_ms, interval, "a typical trial", n=r, level=LEVEL, warnings=notes, **about)
     met = (curve.mean <= goal) & ~np.isin(curve.rates, curve.lost)
     last = float(curve.rates[met].max()) if met.any() else 0.0
     above = curve.rates[~met & (curve.rates > last)]

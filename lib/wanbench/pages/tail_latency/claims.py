@@ -25,9 +25,6 @@ from .trials import TailTrials
 
 SOURCE = "003-tail-latency"
 PAGE = "08-tail-latency"
-CAVEATS = ("penalised", "synthetic", "your-mileage", "fanouts", "majority", "instances-vary", "repeatable")
-CAVEATS += ("tiering", "not-alike", "not-in-production")
-"""Claims by which the authors limit their other claims."""
 CLUSTERS = {"2": 2, "28": 28}
 """Size of each cluster in CKUs (units of Confluent Cloud), by its name in claims."""
 FIGURE_6 = {"2": ["f6-1", "f6-2", "f6-3"], "28": ["f6-4", "f6-5", "f6-6", "f6-7", "f6-8"]}
@@ -142,9 +139,9 @@ def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
         topics, partitions = audit.number(f"t1-{one}cku-topics"), audit.number(f"cku{one}-partitions")
         ingress = audit.number(f"cku{one}-ingress")
         per_cku = f"That is {number(partitions / CLUSTERS[one], 0)} per CKU."
-        alike = audit.number(f"cku{other}-ingress") / CLUSTERS[other] * CLUSTERS[one]
+        scaled = audit.number(f"cku{other}-ingress") / CLUSTERS[other] * CLUSTERS[one]
         rows += [
-            (f"cku{one}-ingress", alike, f"as much per CKU as with {other}."),
+            (f"cku{one}-ingress", scaled, f"as much per CKU as with {other}."),
             (f"cku{one}-egress", ingress * reads, "ingress times reads."),
             (f"cku{one}-partitions", topics * each, f"{number(topics)} topics of {number(each)}. {per_cku}"),
             (f"t1-{one}cku-partitions", partitions, "the limit of figure 3."),

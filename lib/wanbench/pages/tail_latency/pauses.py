@@ -24,7 +24,7 @@ from wanbench.methods.tails.distribution import Tail, decoded
 
 SLOWEST = 0.1
 """Share of the seconds of each trial that count as slow."""
-LEAST_MS = 20.0
+MIN_PAUSE_MS = 20.0
 """Shorter pauses do not count: young collections of an idle broker would give most seconds a pause."""
 FEW = 5
 """With fewer slow seconds there is a caution: the exact interval of 0 of 5 reaches 52 %."""
@@ -66,7 +66,7 @@ class Causes(Result):
         verdict = f"{'' if self.beyond_chance else 'not shown to be '}more often than by chance"
         return (
             f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} have a pause of at least "
-            f"{number(LEAST_MS)} ms in them, against {self.others.formatted} of the {count(self.others.n, 'other')}"
+            f"{number(MIN_PAUSE_MS)} ms in them, against {self.others.formatted} of the {count(self.others.n, 'other')}"
             f": {verdict} ({p_value(self.p)}, {count(self.n_shifts, 'shift')} of the pauses)."
         )
 
@@ -129,7 +129,7 @@ def causes(seconds: pd.DataFrame, pauses: pd.DataFrame | None, *, shifts: int = 
         raise MissingDataError("the brokers' logs are not known: they run outside the lab.")
     check_number("shifts", shifts, 99, 100_000, whole=True)
     check_columns("broker_pauses", pauses, ("run_id", "at_s", "duration_ms"))
-    counted = pauses[pauses.duration_ms >= LEAST_MS]
+    counted = pauses[pauses.duration_ms >= MIN_PAUSE_MS]
     slow, trials, latency = np.zeros(len(seconds), bool), _trials(seconds, counted), seconds.p99_ms.to_numpy()
     for rows, *_ in trials:
         slow[rows[np.argsort(-latency[rows], kind="stable")[: ceil(SLOWEST * len(rows) - 1e-9)]]] = True
@@ -146,7 +146,7 @@ def causes(seconds: pd.DataFrame, pauses: pd.DataFrame | None, *, shifts: int = 
     excess, n_slow = shares[0] - shares[1], int(slow.sum())
     basis = f"{count(n_slow, 'slow second')} and {count(int((~slow).sum()), 'other')} of {count(len(trials), 'trial')}"
     warnings = (f"{count(n_slow, 'slow second')}: fewer than {FEW} are too few",) if n_slow < FEW else ()
-    warnings += () if flags[0].any() else (f"no pause of at least {number(LEAST_MS)} ms in any second",)
+    warnings += () if flags[0].any() else (f"no pause of at least {number(MIN_PAUSE_MS)} ms in any second",)
     estimates = (
         _share("slow", shares[0], n_slow, basis, warnings),
         _share("other", shares[1], len(slow) - n_slow, basis),

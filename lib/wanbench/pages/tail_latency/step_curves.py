@@ -103,8 +103,8 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
         raise ParameterError(f"{order.name(q)} of every trial is that of a lost record.")
     values[lost] = max((tail.values_ms[-1] for tail in trials["tail"] if len(tail.values_ms)), default=nan)
     if not (values > 0).all():
-        nothing = count(int((values <= 0).sum()), "trial")
-        raise ParameterError(f"{order.name(q)} of {nothing} is not above 0 ms; allowed: latencies above 0.")
+        zero = count(int((values <= 0).sum()), "trial")
+        raise ParameterError(f"{order.name(q)} of {zero} is not above 0 ms; allowed: latencies above 0.")
     frame = trials.assign(log=np.log(values))
     wide = frame.pivot_table(index="block", columns=RATE, values="log", aggfunc="mean", sort=True)
     if wide.shape[1] < MIN_STEPS or wide.shape[0] < MIN_BLOCKS:

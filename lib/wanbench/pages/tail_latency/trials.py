@@ -238,8 +238,8 @@ def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> System
     rows["kept_up"] = rows[ACKNOWLEDGED].fillna(0) >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
     rows["payload_bps"] = 8.0 * rows.rate_records_per_s * rows.record_bytes
     rows["partitions"] = rows.topics * rows.partitions
-    each = zip(latencies, rows.setting, rows.counts, strict=True)
-    rows["tail"] = [of_open_loop(own, name=setting) if counts else None for own, setting, counts in each]
+    attempts = zip(latencies, rows.setting, rows.counts, strict=True)
+    rows["tail"] = [of_open_loop(own, name=setting) if counts else None for own, setting, counts in attempts]
     return SystemTrials(rows, tuple(systems))
 
 

@@ -375,15 +375,15 @@ def _partitions(admin, replicas) -> dict:
     }
 
 
-def settings(admin: Admin, broker: int) -> dict[str, str | None]:
-    """Return the settings of a broker that were changed while it ran."""
+def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, str | None]:
+    """Return the settings of a broker that were changed while it ran; all settings with `everything`."""
     asked = DescribeConfigsRequest(resources=[(BROKER, str(broker), None)], include_synonyms=False)
     (result,) = admin.request(asked, broker)["results"]
     refuse(result["error_code"], result["error_message"])
     return {
         row["name"]: row["value"]
         for row in sorted(result["configs"], key=lambda row: row["name"])
-        if row["config_source"] not in GIVEN_AT_START
+        if everything or row["config_source"] not in GIVEN_AT_START
     }
 
 

@@ -40,7 +40,10 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
     CloudError
         If S3 refuses.
     """
-    folder, (bucket, prefix) = Path(folder), _parts(address)
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise refusal("folder", str(folder), "a folder that exists")
+    bucket, prefix = _parts(address)
     if (folder / "journal.jsonl").is_file():
         if not (run := Run.open(folder)).finished:
             raise ParameterError(f"{folder} is an unfinished run; allowed: finished runs.")
