@@ -71,7 +71,8 @@ def _crate(run: Run, made: Path, licence: str) -> ROCrate:
     for name, recorded in (*sorted(run.manifest["files"].items()), (MANIFEST, sha256(made / MANIFEST))):
         crate.add_file(made / name, name, properties=_about(made / name, name, recorded, commands.get(name)))
     code = f"git commit {facts['git_commit']}" if facts.get("git_commit") else "not from a git checkout"
-    software = {"@type": "SoftwareSourceCode", "name": "wanbench", "version": facts["wanbench_version"]}
+    # RO-Crate demands an address of a SoftwareApplication; wanbench has none yet.
+    software = {"@type": "CreativeWork", "name": "wanbench", "version": facts["wanbench_version"]}
     tool = crate.add(ContextEntity(crate, "#wanbench", properties=software | {"description": code}))
     took = {"@type": "CreateAction", "name": f"Run {run.run_id}", "startTime": facts["started_at_utc"]}
     action = crate.add(ContextEntity(crate, "#measuring", properties=took | {"endTime": facts["ended_at_utc"]}))
