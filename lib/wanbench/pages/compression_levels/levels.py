@@ -108,7 +108,7 @@ class Levels(RowsResult):
         return theme.finish(
             figure,
             name="size-against-rate",
-            title="What a compression level costs and saves",
+            title=theme.headline(self.estimates[0].sentence, "What a compression level costs and saves"),
             subtitle="Right and below is better. Numbers are levels; each point is the geometric mean of its trials.",
             alt=f"Size of a message against messages per second, by codec and level. {self.sentence}",
             caption=str(self),

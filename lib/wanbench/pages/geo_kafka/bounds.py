@@ -119,10 +119,12 @@ class Bounds(Result):
         axis = theme.log_axis(trials.allowed, "bit/s")
         figure.update_xaxes(title="payload that the lowest bound allows (log axis)", **axis)
         figure.update_yaxes(title="payload measured (log axis)", **theme.log_axis([*trials.measured, *ends], "bit/s"))
+        counts = trials.limits.value_counts()
+        first = counts.index[0]
         return theme.finish(
             figure,
             name="bounds",
-            title="What bounds throughput",
+            title=f"The {first} bounds {int(counts.iloc[0])} of {count(len(trials), 'trial')}",
             subtitle="One point per trial, by its lowest bound. Link, window and replication follow from settings, the "
             "machine's bound from utilisation; so the distance of its points from the line shows only that.",
             alt=f"Measured against allowed throughput. {self}",

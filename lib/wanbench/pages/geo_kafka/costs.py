@@ -240,7 +240,7 @@ class Tornado(RowsResult):
         return theme.finish(
             figure,
             name="cost-tornado",
-            title="What the price depends on",
+            title=theme.headline(f"The price depends most on {WORDS[rows.input.iloc[0]]}", "What the price depends on"),
             subtitle="Each input is moved over its range, with all others at their values. "
             f"Dashed: {quantity(self.usd, 'USD')}.",
             alt=f"Bars of a {TOTAL} price, one per input. {self.sentence}",

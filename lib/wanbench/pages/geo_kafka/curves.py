@@ -257,7 +257,10 @@ class Curves(Result):
         return theme.finish(
             figure,
             name="curves",
-            title="What each change to the baseline does to throughput",
+            title=theme.headline(
+                self.estimates[0].sentence.replace(" reaches ", ": "),
+                "What each change to the baseline does to throughput",
+            ),
             subtitle=f"One factor at a time. Bars: {percent(self.level)} intervals, simultaneous over all rows. "
             "Dashed: the baseline.",
             alt=f"Ratio of throughput to the baseline, {count(len(labels), 'level')}. {self}",

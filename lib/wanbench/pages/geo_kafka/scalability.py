@@ -113,10 +113,12 @@ class Scalability(Result):
         axis = theme.log_axis([*trials._response, *curve.linear, *curve.low], self.unit)
         unit = f", {self.unit}" if self.unit else ""
         figure.update_yaxes(title=theme.plain(f"{self.throughput}{unit} (log axis)"), **axis)
+        most = int(x.max())
+        growth = f"{most} {self.producers} reach {self.efficiency.formatted} of {most} times one"
         return theme.finish(
             figure,
             name="scalability",
-            title=f"{self.throughput} against {self.producers}",
+            title=theme.headline(growth, f"{self.throughput} against {self.producers}"),
             subtitle="Points: trials; line: the Universal Scalability Law, band: its "
             f"{percent(self.level)} individual interval at each number. Dashed: linear growth "
             "from the fitted throughput of one.",

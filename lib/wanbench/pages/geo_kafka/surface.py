@@ -157,7 +157,7 @@ class Surface(Result):
         figure = theme.finish(
             figure,
             name="response-surface",
-            title=f"Around the best setting: {word(self.response)}",
+            title=f"At best {word(self.response)} is {self.best.formatted}",
             subtitle="Each panel: the fitted surface along one factor, the others as in the best setting (diamond). "
             f"Bands: {percent(self.level)} simultaneous intervals. Dashed: the lower end at the best setting.",
             alt=f"Slices through a response surface. {self}",

@@ -104,7 +104,7 @@ class Prediction(Result):
         return theme.finish(
             figure,
             name="prediction",
-            title=f"Predicted: {ends}",
+            title=theme.headline(f"{self.rtt.formatted} predicted from {ends}", f"Predicted: {ends}"),
             subtitle=f"Small points: measured pairs of regions. Large point: the prediction; bar: its {level} interval "
             f"for one measurement. {SITUATIONS[self.situation].capitalize()}. Dashed: light in fibre.",
             alt=f"Measured pairs over distance, and the prediction. {self.sentence}",

@@ -112,6 +112,8 @@ class PredictionCoverage(Result):
         lowest = min(0.6, *(share.estimate for share in self.estimates)) - 0.02
         figure.update_xaxes(range=[lowest, 1.02], row=1, col=1)
         reference_line(figure, x=self.level)
+        shares = sorted(one.estimate for one in self.estimates)
+        least, most = (quantity(share, "fraction") for share in (shares[0], shares[-1]))
         worst = ""
         if len(by_region):
             row = by_region.iloc[0]
@@ -119,7 +121,7 @@ class PredictionCoverage(Result):
         return theme.finish(
             figure,
             name="prediction-calibration",
-            title="Do the prediction intervals hold?",
+            title=f"{percent(self.level)} prediction intervals hold {least} to {most} of left-out values",
             subtitle=f"Dashed: the stated level, {percent(self.level)}. Left, point: share of left-out values inside "
             "their intervals; bar: its 95 % interval by region. Right: one point per left-out region.",
             alt=f"Coverage of prediction intervals on left-out values. {self.sentence}",

@@ -366,10 +366,14 @@ class CloudComparison(Result):
         row_px = ONE_LINE_ROW_PX if dense else TWO_LINE_ROW_PX
         figure.update_layout(height=max(theme.HEIGHT_PX, 170 + row_px * len(contrasts)))
         what = "Throughput" if scale.ratio else "Round-trip time"
+        found, _, none = self.difference.reported.sentence.removeprefix("At equal distance, ").partition(
+            ": no difference"
+        )
+        found = f"{what} between and within clouds: no difference is shown" if none else found
         return theme.finish(
             figure,
             name=f"{'throughput' if scale.ratio else 'rtt'}-by-clouds-at-equal-distance",
-            title=f"{what} by pair of clouds, at equal distance",
+            title=theme.headline(found, f"{what} by pair of clouds, at equal distance"),
             subtitle="Points: estimates; dark bars: intervals by place; grey bars: intervals that take pairs as "
             "independent. Dashed: no difference.",
             alt=f"Differences between groups of cloud pairs at equal distance. {self.sentence}",

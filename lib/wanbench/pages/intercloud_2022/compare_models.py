@@ -284,11 +284,14 @@ class ModelComparison(Result):
         figure.update_yaxes(categoryorder="array", categoryarray=list(scores.model)[::-1])
         title = "error of the predicted throughput (factor, log axis)"
         figure.update_xaxes(title=title, type="log", range=[-0.01, np.log10(worst * 1.05)])
+        best = f"{scores.model.iloc[0]} predicts throughput best"
         figure.update_layout(height=TOP_PX + ROW_PX * max(len(scores), MIN_ROWS))
         return theme.finish(
             figure,
             name="throughput-models",
-            title="Error of models of throughput on left-out regions",
+            title=theme.headline(
+                f"{best}, to a factor of {self.estimates[0].formatted}", f"{best} on left-out regions"
+            ),
             subtitle="Exponential of the mean absolute log error when a pair's region is left out of the fit; bars: "
             f"{percent(LEVEL)} interval by region. {self.counted} of "
             f"{count(self.n_regions, 'region')}.",

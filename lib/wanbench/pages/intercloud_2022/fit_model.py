@@ -70,7 +70,7 @@ class ModelFit(Result):
         return theme.finish(
             figure,
             name=f"model-{re.sub('[^a-z0-9]+', '-', self.model.lower())}",
-            title=f"Throughput against round-trip time: {self.model}",
+            title=theme.headline(self.sentence, f"Throughput against round-trip time: {self.model}"),
             subtitle=f"{self.formula}. Both axes: logarithmic. {parameters}.",
             alt=f"Scatter of throughput against round-trip time on log axes for {count(len(frame), 'pair')}. {self}",
             caption=self.sentence,

@@ -169,6 +169,7 @@ class Factorial(Result):
         figure = make_subplots(rows=1, cols=len(titles), horizontal_spacing=0.12, subplot_titles=titles)
         estimates = [*self.doublings.values(), *self.effects.values()]
         labels = [f"2 × {word(name)}" for name in self.doublings] + [one.quantity for one in self.effects.values()]
+        top = max(range(len(estimates)), key=lambda k: abs(log2(estimates[k].estimate)))
         rows, where = list(range(len(estimates))), {"row": 1, "col": 1}
         style = {"marker": {"size": 11, "color": theme.FIT}, "bar": {"width": 5}, "showlegend": False}
         estimate_points(figure, rows, estimates, **style, **where)
@@ -186,7 +187,9 @@ class Factorial(Result):
         return theme.finish(
             figure,
             name="factorial-elasticities",
-            title=f"What moves {word(self.response)}",
+            title=theme.headline(
+                f"{labels[top]}: {estimates[top].formatted} {word(self.response)}", f"What moves {word(self.response)}"
+            ),
             subtitle=f"Left: on average between the levels; bars: {level} intervals over runs.{right} "
             "Dashed: no difference.",
             alt=f"Factors of a fitted factorial experiment. {self.sentence}",
@@ -261,11 +264,14 @@ def _gain_map(fit: Factorial) -> go.Figure:
     figure.update_yaxes(**theme.log_axis(grid[fit.rate], UNITS.get(fit.rate, ""), 6))
     figure.update_yaxes(title=theme.plain(f"{word(fit.rate)} (log axis)"), col=1)
     figure.update_layout(height=160 + ROW_PX * rows)
-    shown = _levels(fixed.items())
+    shown, delay, rate = _levels(fixed.items()), word(fit.delay), word(fit.rate)
+    share = _percent((fit.grid.verdict == "holds").mean())
     return theme.finish(
         figure,
         name="thesis-map",
-        title="Halved delay over doubled rate: which gains more?",
+        title=theme.headline(
+            f"Halved {delay} gains more than doubled {rate} in {share} of the space", "Which gains more?"
+        ),
         subtitle="Blue, above 1: latency matters more; orange: bandwidth. Crosses: undecided at "
         f"{percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",

@@ -234,7 +234,7 @@ class Knees(Result):
         return theme.finish(
             figure,
             name="knees",
-            title="Where latency begins to rise",
+            title=theme.headline(self.sentence, "Where latency begins to rise"),
             subtitle="Diamonds: the knee with its interval, at the level before it. Dotted: where a link is full.",
             alt=f"{p} against the rate for each system. {self.sentence}",
             caption=str(self),

@@ -263,11 +263,14 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     figure.update_xaxes(tickvals=ticks, ticktext=[order.name(1 - tick) for tick in ticks])
     ends = table[["latency_ms", "low_ms", "high_ms"]].to_numpy().ravel()
     figure.update_yaxes(**theme.log_axis(ends, "ms"), title="latency (ms, log axis)")
-    level = percent(distributions[0].estimates[0].level)
+    level, last = percent(distributions[0].estimates[0].level), distributions[0].quantiles[-1]
+    tails = ", ".join(f"{one.tail.name} {one.estimates[-1].formatted}" for one in distributions)
     return theme.finish(
         figure,
         name="tails",
-        title=f"Latency of {' and '.join(result.tail.name for result in distributions)}",
+        title=theme.headline(
+            f"{order.name(last)}: {tails}", f"Latency of {' and '.join(r.tail.name for r in distributions)}"
+        ),
         subtitle=f"Points: quantiles with their {level} intervals; triangles: without an upper limit.",
         alt=f"Percentile plot of latencies. {' '.join(result.estimates[-1].sentence for result in distributions)}",
         caption=" ".join(result.sentence for result in distributions),
