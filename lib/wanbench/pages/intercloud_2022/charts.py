@@ -30,7 +30,7 @@ class Chart(Result):
     """
     One chart: its pairs, the lines of RTT and of throughput, and the fitted TCP window.
 
-    `model` is None for all pairs, which have several windows, and if there are too few regions.
+    `model` is None for the chart of all pairs, which have several windows, and for a chart of too few regions.
     """
 
     TITLE = "RTT and throughput against distance"

@@ -16,7 +16,7 @@ from wanbench.read.plausibility.places import Area, circle, great_circle_km, pos
 from wanbench.read.plausibility.rules import geolocate
 
 TAKEN_AS_EXACT_KM = 1.0  # Coordinates are taken as exact: their stated precision would hide an error
-MAX_DISCS = 8  # Number of circles drawn: more would cover the map, and larger ones hardly bound the area
+MAX_DISCS = 8  # Number of circles drawn: more would cover the map, and larger circles hardly limit the area
 MARGIN_DEG = 6.0
 MIN_SPAN_DEG = 30.0  # A smaller part of the world may show no coast
 STYLES = ((theme.OUTSIDE, 13, "x"), (theme.COLOURS["gcp"], 12, "diamond"))

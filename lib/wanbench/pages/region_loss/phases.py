@@ -109,7 +109,8 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     resolution, source = max(_before(episode, noticed), _before(episode, moved)), "samples"
     events = episode.events
     seen = events.at_s[events.kind.isin(["fenced", "isr-shrunk"])]
-    elected = events.at_s[(events.kind == "elected") & events.partition.notna()]  # without one: a controller
+    # Events without a partition are elections of a controller.
+    elected = events.at_s[(events.kind == "elected") & events.partition.notna()]
     if len(seen):
         noticed, source, resolution = float(seen.min()), "log", _before(episode, moved)
     if len(seen) and len(elected):
