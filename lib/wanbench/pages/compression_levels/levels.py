@@ -91,13 +91,14 @@ class Levels(RowsResult):
     def figure(self) -> go.Figure:
         """Draw message size against messages per second: one line per codec, one point per level."""
         figure = go.Figure()
-        for shade, (codec, part) in zip(theme.SERIES_COLOURS, self.rows.groupby("codec", sort=False), strict=False):
+        for k, (codec, part) in enumerate(self.rows.groupby("codec", sort=False)):
+            shade = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
             figure.add_scatter(
                 x=part[FAST],
                 y=part[SMALL],
                 mode="lines+markers+text",
                 text=part.level,
-                textposition="top center",
+                textposition=("top center", "bottom center")[k % 2],
                 name=codec,
                 line={"color": shade},
                 marker={"size": 9},
