@@ -82,9 +82,9 @@ def _data(top: Path, page: str, campaign: str | None) -> Iterator[str]:
 TITLE = "wanbench: claims about the network between clouds, measured again"
 QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
 ABOUT = (
-    "wanbench repeats, audits and extends such claims. Each page below asks one question and ends with findings, whose "
-    "sentences and numbers are computed. Most pages measure with real tools over an emulated wide-area network; the "
-    "others analyse published data."
+    "wanbench repeats, audits and extends such claims. Each page below asks one question and answers it with findings, "
+    "whose sentences and numbers are computed. Most pages measure with real tools over an emulated wide-area network. "
+    "The others analyse published data."
 )
 
 
@@ -282,7 +282,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
                 continue
             reason = _publish(job, site, renderer, stream)
             if reason:
-                reason += f" Nothing was measured: {job.replay_reason}" if job.replay_reason else ""
+                reason += f" Nothing was measured. {job.replay_reason}" if job.replay_reason else ""
                 site.record_failed(job.notebook.stem, reason)
                 print(f"{job.notebook.stem} is not published: {reason}", file=stream, flush=True)
         if site.is_scratch:

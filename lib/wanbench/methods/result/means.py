@@ -134,13 +134,13 @@ class Median(Estimate):
         The median with unit and interval as text, and the level if it is below 95 %; "not seen" without episodes.
 
         >>> median_of([3.14, 3.3, 3.59], quantity="x", claim="{}").formatted_with_interval
-        '3.30 s (75 %: 3.14 to 3.59)'
+        '3.30 s (75 % interval 3.14 to 3.59)'
         >>> median_of([3.14, 8, 8], [False, True, True], quantity="x", claim="{}").formatted_with_interval
-        'at least 8.00 s (75 %: at least 3.14)'
+        'at least 8.00 s (75 % interval at least 3.14)'
         """
         if not self.n:
             return "not seen"
-        level = f"{percent(self.level)}: " if self.level < 0.95 else ""
+        level = f"{percent(self.level)} interval " if self.level < 0.95 else ""
         ends = f" ({level}{self.formatted_interval})" if self.formatted_interval else ""
         return f"{'at least ' if self.at_least else ''}{self.formatted}{ends}"
 
