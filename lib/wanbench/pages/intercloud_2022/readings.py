@@ -232,7 +232,8 @@ class Correlations(Result):
 
 def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms") -> Correlations:
     """
-    Correlate RTT, or the logarithm of throughput, with distance over each of `selections`, the plain rows first.
+    Correlate RTT, or the logarithm of throughput, with distance over each of `selections`, of which the first has the
+    plain rows.
 
     `claimed` is the published correlation; its number of digits decides which correlations round to it.
     """
