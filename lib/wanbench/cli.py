@@ -108,6 +108,12 @@ def parser() -> argparse.ArgumentParser:
     bucket.add_argument("target", help="an s3://bucket/prefix to put to, or a new folder to get into")
     bucket.set_defaults(command=bucket_command)
 
+    deposit = commands.add_parser("deposit", help="copy a finished run for an archive, described by an RO-Crate")
+    deposit.add_argument("run", type=Path, metavar="RUN_FOLDER", help="the folder of a finished run")
+    deposit.add_argument("target", type=Path, metavar="TARGET", help="a new folder")
+    deposit.add_argument("--licence", metavar="ADDRESS", help="of the data (default: Apache-2.0)")
+    deposit.set_defaults(command=deposit_command)
+
     claims = commands.add_parser(
         "claims", help="audit an article of your own by checking its claims against its numbers"
     )
@@ -116,6 +122,20 @@ def parser() -> argparse.ArgumentParser:
         "file", type=Path, metavar="FILE.yml", help="file of claims and formulas; see docs/own-claims.md"
     )
     claims.set_defaults(command=claims_command)
+
+    figure = commands.add_parser("figure", help="draw a figure of a page for a blog, an article or a talk")
+    figure.description = (
+        "Draw a figure from the page's executed notebook, with a line that says where its numbers come from. HTML is a "
+        "snippet to put into a page of your own; it loads plotly.min.js, which is written beside it."
+    )
+    figure.add_argument("figure", metavar="PAGE/NAME", help="such as 02/throughput-against-distance")
+    sizes = "blog: 1200x675 (default), wide: 1600x600, square: 1080x1080, slide: 1920x1080"
+    figure.add_argument("--size", default="blog", choices=("blog", "wide", "square", "slide"), help=sizes)
+    figure.add_argument("--format", default="svg", choices=("svg", "png", "pdf", "html"), help="default: svg")
+    figure.add_argument("--title", help="instead of the figure's own title")
+    figure.add_argument("--theme", default="light", choices=("light", "dark"), help="default: light")
+    figure.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: NAME-SIZE.FORMAT in this folder")
+    figure.set_defaults(command=figure_command)
 
     listing = commands.add_parser("list", help="list notebooks with their presets, and runs that were measured")
     listing.set_defaults(command=list_command)
@@ -212,8 +232,16 @@ def bucket_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def deposit_command(arguments: argparse.Namespace) -> int:
+    """Run `wanbench deposit`: copy a run with its metadata, hashes checked."""
+    from .runs.deposit import LICENCE, deposit
+
+    print(f"Deposit, checked by SHA-256: {deposit(arguments.run, arguments.target, arguments.licence or LICENCE)}")
+    return 0
+
+
 def claims_command(arguments: argparse.Namespace) -> int:
-    """`wanbench claims check`: print the verdict on each claim of a file, and write a page of them."""
+    """Run `wanbench claims check`: print the verdict on each claim of a file, and write a page of them."""
     from .methods.claims.own import check_claims
     from .publish.page import write_claims_page
 
@@ -226,8 +254,19 @@ def claims_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def figure_command(arguments: argparse.Namespace) -> int:
+    """`wanbench figure`: write one figure of a page as a picture or as a snippet of HTML."""
+    from .publish.pictures import export, find_figure
+
+    figure, source = find_figure(arguments.figure, root(), arguments.title, dark=arguments.theme == "dark")
+    path = arguments.output or Path(f"{figure.name}-{arguments.size}.{arguments.format}")
+    for written in export(figure, source, arguments.size, arguments.format, path):
+        print(f"Wrote {written}")
+    return 0
+
+
 def list_command(arguments: argparse.Namespace) -> int:
-    """`wanbench list`: every notebook with its question and presets, then every run by campaign."""
+    """Run `wanbench list`: print every notebook with its question and presets, then every run by campaign."""
     from .publish.notebooks import notebook_paths, read_notebook, title
     from .publish.parameters import preset_paths
     from .runs import find

@@ -28,6 +28,7 @@ from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_n
 from .page import Page, make_page, templates, versions
 from .parameters import check_notebook, declared_parameters, file_hashes
 from .pictures import Renderer, browser
+from .search import write_search_index
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -79,12 +80,16 @@ def _data(top: Path, page: str, campaign: str | None) -> Iterator[str]:
                 yield f"{path} {found.st_size} {found.st_mtime_ns}"
 
 
-TITLE = "wanbench: claims about the network between clouds, measured again"
-QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
+TITLE = "wanbench: published claims about the network between clouds, measured again"
+QUESTION = (
+    "Do the published claims about the network between clouds, and about Kafka across it, hold when they are measured "
+    "again?"
+)
 ABOUT = (
-    "wanbench repeats, audits and extends such claims. Each page below asks one question and answers it with findings, "
-    "whose sentences and numbers are computed. Most pages measure with real tools over an emulated wide-area network. "
-    "The others analyse published data."
+    "wanbench takes articles apart into single claims, recomputes each from the article's own numbers, and measures "
+    "again what one machine can. It uses real tools (ping, iperf3, a Kafka cluster) over an emulated wide-area "
+    "network. "
+    "Each page asks one question and answers it at the top. All sentences and numbers of answers are computed."
 )
 
 
@@ -179,6 +184,7 @@ class Site:
             "findings": Markup(findings.html_table(found.drop(checks.index))),
             "n_findings": len(found) - len(checks),
             "check_findings": Markup(findings.html_table(checks)),
+            "documentation": (self.folder / "docs" / "index.html").exists(),
             "versions": versions()[:2],
             "commit": made_from["git_commit"],
             "local_changes": bool(made_from["git_dirty"]),
@@ -187,6 +193,7 @@ class Site:
         path = self.folder / "index.html"
         replace_file(path, html.encode())
         self.link_pages(shown)
+        write_search_index(self.folder, [one.name for one in shown])
         return path
 
     def _findings(self, pages: list[str]) -> pd.DataFrame:
@@ -298,7 +305,7 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         before = findings.read_all(site.findings / name)
         with replaced_folder(site.findings / name) as folder:
             executed = execute(job.notebook, job.given, site.executed_path(name), stream, folder)
-            about = {"replay_reason": job.replay_reason, "remark": job.remark}
+            about = {"preset": Path(job.source).stem, "replay_reason": job.replay_reason, "remark": job.remark}
             page = make_page(executed, site.folder, renderer, answers=_answers(folder), **about)
     except (WanbenchError, OSError) as error:
         return str(error)

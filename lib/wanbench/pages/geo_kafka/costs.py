@@ -1,4 +1,4 @@
-"""Compute how changes affect the cost per message, and which inputs it depends on most."""
+"""Compute how changes affect the cost per message, and which inputs the cost depends on most."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def region_copies(*, regions: int, replication: int, follower_fetching: bool = T
     """
     Compute how often a message crosses regions if clients, leaders and replicas are spread evenly over them.
 
-    Every replica is the leader equally often. So with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to
+    Every replica is leader equally often. So with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to
     followers. With follower fetching, consumers read from a replica in their own region if there is one.
 
     >>> copies = region_copies(regions=3, replication=3)
@@ -122,7 +122,7 @@ def cost_changes(base: Deployment, changes: list[Change]) -> CostChanges:
     """
     Estimate the price of a million messages with each change, over the price without it.
 
-    Inputs that both sides share vary together.
+    An input that is the same with and without the change varies on both sides together.
 
     >>> small = Deployment(brokers=1, instance_usd_per_hour=1, messages_per_s=1e6 / 3600, message_bytes=1000,
     ...                    region_bytes_per_message=2000, region_usd_per_gb=0.5)
@@ -154,9 +154,9 @@ def modelled_changes(*, regions: int, replication: int) -> list[Change]:
     """
     Return changes that were not measured; `region_copies` gives how often a message then crosses regions.
 
-    They are: no follower fetching; one region less; one replica less, and one more, with correspondingly more disk. The
-    number of brokers stays. With two regions the guarantee is weaker: a partition cannot be written after the loss of
-    the region that has most of its replicas.
+    They are: no follower fetching; one region fewer; one replica fewer and one more, with disks in proportion. The
+    number of brokers stays the same. With two regions the guarantee is weaker: a partition cannot be written after the
+    loss of the region that has most of its replicas.
     """
     now = {"regions": regions, "replication": replication}
     before = region_copies(**now).total
@@ -250,7 +250,9 @@ class Tornado(RowsResult):
         return theme.finish(
             figure,
             name="cost-tornado",
-            title="What the price depends on",
+            title=theme.headline(
+                f"The price depends most on the {WORDS[rows.input.iloc[0]]}", "What the price depends on"
+            ),
             subtitle="Each input is moved over its range, while all others keep their values. "
             f"Dashed: {quantity(self.usd, 'USD')}.",
             alt=f"Bars of a {TOTAL} price, one per input. {self.sentence}",

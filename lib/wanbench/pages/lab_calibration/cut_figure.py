@@ -17,6 +17,7 @@ AROUND_S = 2.0  # Time shown before the cut and after healing
 MAX_TIMELINES = 3  # More timelines below each other do not fit on a screen
 
 
+@theme.styled
 def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     """
     Draw the echoes around each of the first three cuts, against the time since the command to cut.
@@ -53,7 +54,7 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     return theme.finish(
         figure,
         name="cut-timeline",
-        title="Echoes around a cut",
+        title=theme.headline(last, "Echoes around a cut"),
         subtitle="Points: replies, at their round-trip time in ms. Ticks at the bottom: lost echoes. "
         "Shaded: from the command to cut to the command to heal.",
         alt=f"Timelines of echoes around {count(len(cuts), 'cut')}; {last}.",

@@ -16,6 +16,7 @@ FILL = "rgba(107, 114, 128, 0.25)"
 MBPS = 1e6
 
 
+@theme.styled
 def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None = None) -> go.Figure:
     """
     Draw the load of each direction of a pair during one test, the rate of the link, and the background traffic.
@@ -56,7 +57,7 @@ def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None =
     return theme.finish(
         figure,
         name="link-utilisation",
-        title="What the links carried",
+        title=theme.headline(summary.partition(", from ")[0], "What the links carried"),
         subtitle=f"Bits per second, headers included, in windows of {length_s} s. Dashed: the rate of the link. "
         "Shaded: background traffic as its sender counted it.",
         alt=f"Lines of what {count(len(links), 'link')} carried over test {test}. {summary}",

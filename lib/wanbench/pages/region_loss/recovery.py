@@ -76,10 +76,13 @@ class Recovery(OverEpisodes):
         figure.update_xaxes(title="outage (s)", rangemode="tozero")
         legend = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom"}
         figure.update_layout(margin={"b": 110}, height=240 + 64 * len(settings), legend=legend)
+        outages = sorted((self.of(name, "writes") for name in settings), key=lambda one: one.estimate)
+        ends = " to ".join(dict.fromkeys(one.formatted for one in outages[:: max(1, len(outages) - 1)]))
+        stopped = f"All writes stop for {ends} in the median, by setting"
         return theme.finish(
             figure,
             name="outages",
-            title="How long writes and reads stopped",
+            title=theme.headline(stopped, "How long writes and reads stopped"),
             subtitle="Small marker: one episode (triangle: at least this long). Large marker: median, with its "
             "interval. "
             "With fewer than six episodes the interval runs from the smallest to the largest value. Dotted: it has no "

@@ -2,8 +2,8 @@
 Read the JSON or text output of an iperf3 client, version 3.0 to 3.21, into tables transfers and intervals.
 
 - Each direction is a row of transfers, and each stream and interval a row of intervals.
-- The throughput is the receiver's. If the receiver never reported (interrupted test, dead server), it is null, never 0,
-  and `error` has the reason, from iperf3 if it printed one.
+- The throughput is the receiver's. If the receiver never reported (interrupted test, dead server), the throughput is
+  null, never 0, and `error` has the reason, from iperf3 if it printed one.
 - Old versions print a single UDP summary for both ends. The bytes received are then the datagrams that were not lost,
   times their length.
 - A test that failed before it began (connection refused) is a row with its error and little else. iperf3 3.9 prints the
@@ -34,9 +34,9 @@ REVERSE = "_bidir_reverse"
 
 def read(source) -> dict[str, list[dict]]:
     """
-    Read iperf3's output, given as a path or bytes, into rows of tables transfers and intervals without context.
+    Read iperf3's output, given as a path or bytes, into rows of tables transfers and intervals without context columns.
 
-    RawDataError names what is missing, truncated, of the wrong type or impossible.
+    A RawDataError names what is missing, truncated, of the wrong type or impossible.
 
     >>> refused = b'{"start": {"version": "iperf 3.12"}, "end": {}, "error": "Connection refused"}'
     >>> [transfer] = read(refused)["transfers"]
@@ -60,7 +60,7 @@ def read(source) -> dict[str, list[dict]]:
 
 
 class _Test:
-    """One test, from a JSON document or converted from text, in which numbers are rounded."""
+    """One test, from a JSON document or converted from text, whose numbers are rounded."""
 
     def __init__(self, top: Members, is_text: bool):
         self.is_text = is_text
@@ -151,7 +151,7 @@ class _Test:
         return [part.number("seconds") for part in (*self._ends("sender"), *self._ends("udp"))]
 
     def _received_of(self, both, row):
-        """Derive the receiver's summary from the single UDP summary of old versions."""
+        """Derive the receiver's summary from the single UDP summary of old iperf3 versions."""
         packets, lost, length = row["packets"], row["lost_packets"], row["block_bytes"]
         size, seconds = both.count("bytes"), both.number("seconds")
         counts_fit = None not in (packets, lost, length, size, seconds) and packets * length <= (1 + TOLERANCE) * size

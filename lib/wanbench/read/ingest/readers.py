@@ -49,14 +49,14 @@ class Reader(NamedTuple):
     Attributes
     ----------
     read : callable
-        Takes a path and returns rows by table name, without context. It raises RawDataError for a file that cannot be
-        read; if only parts cannot be read, table "unread" has a row for each part.
+        Takes a path and returns rows by table name, without context columns. It raises RawDataError for a file that
+        cannot be read; if only parts cannot be read, table "unread" has a row for each part.
     pattern : str or None
         Pattern of the files' names in a run folder; None if they do not occur there.
     loose : bool
         Whether `read_files` uses it, for files of any name.
     tables : tuple of str
-        Tables that exist, though empty, even if no file could be read.
+        Tables that exist even if no file could be read; they are then empty.
     """
 
     read: Callable[..., dict[str, Rows]]
@@ -100,11 +100,11 @@ _BUILTIN = {
     "ripe_atlas": Reader(ripe_atlas.read, loose=True),
 }
 READERS = extensions("wanbench.readers", _BUILTIN)
-"""By experiment or tool: a `Reader`, or a tuple of readers."""
+"""A `Reader`, or a tuple of readers, by experiment or tool."""
 
 
 def readers(experiment: str) -> tuple[Reader, ...]:
-    """Return the readers of an experiment's or a tool's files; empty if it is unknown."""
+    """Return the readers of an experiment's or a tool's files; an empty tuple if the name is unknown."""
     found = READERS.get(experiment, ())
     return (found,) if isinstance(found, Reader) else tuple(found)
 

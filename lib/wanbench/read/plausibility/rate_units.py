@@ -98,7 +98,9 @@ SHARED_ENDS = 0.5  # If fewer slow rows share hosts with fast rows, the hosts ma
 
 
 def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
-    """Flag a column and its slow rows if these are 1,000 times slower than rows of similar RTT, with a gap between."""
+    """
+    Flag a column and its slow rows if these are 1,000 times slower than rows of similar RTT, and no row lies between.
+    """
     rate = column.values.where(column.values > 0)
     positive = rate.notna().to_numpy()
     if positive.sum() < MIN_ROWS:
@@ -140,7 +142,10 @@ def rtt_ms(frame: pd.DataFrame, rtts: pd.DataFrame) -> np.ndarray:
 
 
 def _below_usual(logs: np.ndarray, times_ms: np.ndarray) -> np.ndarray:
-    """Return how far each log10 rate is below the upper quartile of rows of similar RTT; rows without RTT come last."""
+    """
+    Return how far each log10 rate is below the upper quartile of rows of similar RTT; rows without an RTT count as
+    those with the longest.
+    """
     order = np.argsort(times_ms, kind="stable")
     near = pd.Series(logs[order]).rolling(SIMILAR_ROWS, center=True, min_periods=(SIMILAR_ROWS + 1) // 2)
     usual = near.quantile(QUARTILE)

@@ -1,4 +1,7 @@
-"""Define rules and how they raise flags, and compute what several rules need: round trips, row names, a tail bound."""
+"""
+Define rules and how they raise flags, and compute what several rules need: round trips, row names, and the limit that a
+tail implies.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ class Rule:
     check: Callable[[Mapping[str, pd.DataFrame]], list[dict]] | None = None
 
     def flag(self, table: str, scope: str, verdict: str, found: str, cause: str, **where) -> dict:
-        """Return a row of table `flags`; `where` has row, from_region, to_region, region, column_name, value, bound."""
+        """
+        Return a row of table `flags`; `where` can give row, from_region, to_region, region, column_name, value and
+        bound.
+        """
         flag = {"table": table, "scope": scope, "verdict": verdict, "rule": self.name}
         return flag | {"found": found, "cause": cause} | where
 
@@ -175,9 +181,9 @@ def tail_bound(values: np.ndarray, expected: float = 0.001) -> float:
     """
     Return the value that a Pareto tail exceeds only `expected` times in a table of this size.
 
-    The tail is fitted to the largest fifth of the positive values. Its index comes from the median of their logarithms
-    above the threshold: the estimator of Hill 1975, with the median instead of the mean, so that a few wrong values
-    have no effect. Return infinity for fewer than 20 positive values.
+    The tail is fitted to the largest fifth of the positive values. Its index comes from the median of the values'
+    logarithms above the threshold: the estimator of Hill 1975, with the median instead of the mean, so that a few wrong
+    values have no effect. Return infinity for fewer than 20 positive values.
 
     >>> bool(tail_bound(np.random.default_rng(0).pareto(2.0, 10_000)) > 100)
     True
