@@ -137,7 +137,7 @@ def check_table(name: str, tables: Mapping):
 
 
 def refusal(name: str, value, allowed: str) -> ParameterError:
-    """Return the ParameterError for an invalid value, which is shown up to 200 characters."""
+    """Return the ParameterError for an invalid value; its message shows at most 200 characters of the value."""
     given = repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # numpy's numbers: plain
     return ParameterError(f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}.")
 

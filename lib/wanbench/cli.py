@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
     report.add_argument("notebook", nargs="*", help="name, any unambiguous part of a name, or path (default: all)")
     report.add_argument("--preset", default=DEFAULT_PRESET, help="in papermill-params/<notebook>/ (default: quick)")
-    flag(report, "measure", "measure every page, also those that a report of all pages normally replays")
+    flag(report, "measure", "measure every page, even those that a report of all pages normally replays")
     flag(report, "again", "rebuild all pages, even if their data, parameters and code have not changed")
     report.set_defaults(command=report_command)
 
@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
         "-f", "--file", type=Path, action="append", default=[], metavar="PRESET.yml", help="YAML file with parameters"
     )
     run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set one parameter")
-    flag(run, "publish", "put its page and findings on the site, in the place of the usual ones")
+    flag(run, "publish", "put its page and findings on the site, in place of the usual ones")
     run.set_defaults(command=run_command)
 
     for measuring in (report, run):
@@ -91,7 +91,9 @@ def parser() -> argparse.ArgumentParser:
         flag(again, "retry-failed", "reopen finished runs and repeat their failed tests")
 
     sweep = commands.add_parser("sweep", help="find and delete resources that killed runs left on clouds")
-    sweep.add_argument("cloud", nargs="*", help="such as aws (default: all clouds with credentials); all regions")
+    sweep.add_argument(
+        "cloud", nargs="*", help="such as aws (default: all clouds with credentials); all their regions are searched"
+    )
     flag(sweep, "yes", "delete without asking")
     flag(sweep, "all", "also delete unexpired resources, which another machine may still be using")
     sweep.set_defaults(command=sweep_command)
@@ -108,6 +110,20 @@ def parser() -> argparse.ArgumentParser:
     claims.add_argument("verb", choices=("check",))
     claims.add_argument("file", type=Path, metavar="FILE.yml", help="claims and formulas; see docs/own-claims.md")
     claims.set_defaults(command=claims_command)
+
+    figure = commands.add_parser("figure", help="draw a figure of a page for a blog, an article or a talk")
+    figure.description = (
+        "Draw a figure from the page's executed notebook, with a line that says where its numbers come from. HTML is a "
+        "snippet to put into a page of your own; it loads plotly.min.js, which is written beside it."
+    )
+    figure.add_argument("figure", metavar="PAGE/NAME", help="such as 02/throughput-against-distance")
+    sizes = "blog: 1200x675 (default), wide: 1600x600, square: 1080x1080, slide: 1920x1080"
+    figure.add_argument("--size", default="blog", choices=("blog", "wide", "square", "slide"), help=sizes)
+    figure.add_argument("--format", default="svg", choices=("svg", "png", "pdf", "html"), help="default: svg")
+    figure.add_argument("--title", help="instead of the figure's own title")
+    figure.add_argument("--theme", default="light", choices=("light", "dark"), help="default: light")
+    figure.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: NAME-SIZE.FORMAT in this folder")
+    figure.set_defaults(command=figure_command)
 
     listing = commands.add_parser("list", help="list notebooks with their presets, and runs that were measured")
     listing.set_defaults(command=list_command)
@@ -205,7 +221,7 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 
 
 def claims_command(arguments: argparse.Namespace) -> int:
-    """`wanbench claims check`: print the verdict on each claim of a file, and write a page of them."""
+    """Run `wanbench claims check`: print the verdict on each claim of a file, and write a page of them."""
     from .methods.claims.own import check_claims
     from .publish.page import write_claims_page
 
@@ -218,8 +234,19 @@ def claims_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def figure_command(arguments: argparse.Namespace) -> int:
+    """`wanbench figure`: write one figure of a page as a picture or as a snippet of HTML."""
+    from .publish.pictures import export, find_figure
+
+    figure, source = find_figure(arguments.figure, root(), arguments.title, dark=arguments.theme == "dark")
+    path = arguments.output or Path(f"{figure.name}-{arguments.size}.{arguments.format}")
+    for written in export(figure, source, arguments.size, arguments.format, path):
+        print(f"Wrote {written}")
+    return 0
+
+
 def list_command(arguments: argparse.Namespace) -> int:
-    """`wanbench list`: every notebook with its question and presets, then every run by campaign."""
+    """Run `wanbench list`: print every notebook with its question and presets, then every run by campaign."""
     from .publish.notebooks import notebook_paths, read_notebook, title
     from .publish.parameters import preset_paths
     from .runs import find
@@ -282,7 +309,7 @@ def _recorded(job):
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):
         return job
     number = job.notebook.stem.partition("-")[0]
-    return _replayed(job, f"measuring this page takes minutes more; to measure it, run 'wanbench report {number}'.")
+    return _replayed(job, f"measuring afresh takes some minutes longer; to do so, run 'wanbench report {number}'.")
 
 
 def _measured_or_replayed(job, replay: bool):

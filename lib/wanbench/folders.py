@@ -17,7 +17,7 @@ def root(start: Path | str = ".") -> Path:
     Return the root of the checkout: the nearest folder at or above `start` that holds `papermill-params`.
 
     A notebook therefore finds the same data under JupyterLab, papermill or a script. Outside any checkout, the root is
-    that of the checkout that this package was installed from. WanbenchError if there is none.
+    that of the checkout that this package was installed from. Raise WanbenchError if there is none.
     """
     start = Path(start).resolve()
     for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):
@@ -35,7 +35,7 @@ def data_folder(top: Path | None = None) -> Path:
 
 
 def findings_folder() -> Path:
-    """Return where the findings of published pages are, one folder a page."""
+    """Return where the findings of published pages are, one folder per page."""
     return data_folder() / "findings"
 
 

@@ -62,6 +62,8 @@ RECORDED = "recorded"
 COVER = "cover"  # Tag of a code cell whose figure the front page shows; without it, the page's first figure.
 # Tag of a heading: the section is left out, with the reason, if one of its cells raises MissingDataError.
 OPTIONAL = "optional"
+# On the title: the preset `quick` measures too little to decide the question, and the page says so.
+DEMONSTRATION = "demonstration"
 # On a heading: the page shows its section folded, below the article.
 APPENDIX = "appendix"
 

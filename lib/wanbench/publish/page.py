@@ -20,7 +20,7 @@ from wanbench.runs import origin
 from .cells import Heading, Part, Parts, Section, clean, read_cells
 from .execute import Executed
 from .figures import Figure
-from .notebooks import kind
+from .notebooks import DEMONSTRATION, kind, title_tags
 from .pictures import Renderer, StaticFilesError, static_names
 from .provenance import source_of
 
@@ -83,7 +83,7 @@ def templates() -> jinja2.Environment:
 
 
 def make_page(
-    executed: Executed, site: Path, renderer: Renderer | None, *, answers=(), replay_reason=None, remark=None
+    executed: Executed, site: Path, renderer: Renderer | None, *, answers=(), preset="", replay_reason=None, remark=None
 ) -> Page:
     """
     Write a page and the files of its figures below the folder `site`, and return the page.
@@ -114,7 +114,7 @@ def make_page(
         lead=cells.lead,
         **{name: tuple(getattr(cells, name)) for name in ("headings", "parts", "appendix", "figures", "runs")},
         answers=tuple(answers),
-        basis=_basis(cells.runs, replay_reason),
+        basis=_basis(cells.runs, replay_reason, DEMONSTRATION in title_tags(executed.notebook) and preset == "quick"),
         sources=tuple(articles_on(executed.name)),
         drawn=frozenset(drawn),
         cover=_cover(cells, drawn),
@@ -140,7 +140,7 @@ def write_claims_page(audit: Audit, path: Path) -> Path:
     return path
 
 
-def _basis(runs: list[dict], replay_reason: str | None) -> str:
+def _basis(runs: list[dict], replay_reason: str | None, is_demonstration: bool) -> str:
     if not runs:
         return "Published or simulated data; nothing was measured."
     days = sorted({run["started_at_utc"][:10] for run in runs if run["started_at_utc"]})
@@ -149,6 +149,10 @@ def _basis(runs: list[dict], replay_reason: str | None) -> str:
     measured = (
         f"Measured {where}, on {' and '.join(dict.fromkeys((days[0], days[-1]))) if days else 'a day not known'}."
     )
+    if is_demonstration:
+        measured = (
+            f'A demonstration: few and short trials, which decide little; the preset "full" has enough. {measured}'
+        )
     return f"{measured} This page shows that recording: {replay_reason}" if replay_reason else measured
 
 

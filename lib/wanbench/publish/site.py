@@ -79,12 +79,15 @@ def _data(top: Path, page: str, campaign: str | None) -> Iterator[str]:
                 yield f"{path} {found.st_size} {found.st_mtime_ns}"
 
 
-TITLE = "wanbench: claims about the network between clouds, measured again"
-QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
+TITLE = "wanbench: published claims about the network between clouds, measured again"
+QUESTION = (
+    "Do the published claims about the network between clouds, and about Kafka across it, hold when they are measured "
+    "again?"
+)
 ABOUT = (
-    "wanbench repeats, audits and extends such claims. Each page below asks one question and ends with findings, whose "
-    "sentences and numbers are computed. Most pages measure with real tools over an emulated wide-area network; the "
-    "others analyse published data."
+    "wanbench takes articles apart into single claims, recomputes each from the article's own numbers, and measures "
+    "again what one machine can: with real tools (ping, iperf3, a Kafka cluster) over an emulated wide-area network. "
+    "Each page asks one question and answers it at its top. Sentences and numbers are computed."
 )
 
 
@@ -179,6 +182,7 @@ class Site:
             "findings": Markup(findings.html_table(found.drop(checks.index))),
             "n_findings": len(found) - len(checks),
             "check_findings": Markup(findings.html_table(checks)),
+            "documentation": (self.folder / "docs" / "index.html").exists(),
             "versions": versions()[:2],
             "commit": made_from["git_commit"],
             "local_changes": bool(made_from["git_dirty"]),
@@ -298,7 +302,7 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         before = findings.read_all(site.findings / name)
         with replaced_folder(site.findings / name) as folder:
             executed = execute(job.notebook, job.given, site.executed_path(name), stream, folder)
-            about = {"replay_reason": job.replay_reason, "remark": job.remark}
+            about = {"preset": Path(job.source).stem, "replay_reason": job.replay_reason, "remark": job.remark}
             page = make_page(executed, site.folder, renderer, answers=_answers(folder), **about)
     except (WanbenchError, OSError) as error:
         return str(error)

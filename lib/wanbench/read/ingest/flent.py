@@ -25,7 +25,9 @@ DOWN = re.compile(r"download|\bdown\b", re.IGNORECASE)
 
 
 def read(source) -> dict[str, pd.DataFrame]:
-    """Read tables pings and transfers; RawDataError if the file is not flent's or has no series of RTTs or rates."""
+    """
+    Read tables pings and transfers; raise RawDataError if the file is not flent's or has no series of RTTs or rates.
+    """
     top = read_objects(source, "a data file of flent, in JSON")[0]
     path, metadata = top.path, top.values.get("metadata")
     raw = top.values.get("raw_values") if isinstance(metadata, dict) else None

@@ -36,7 +36,7 @@ def read(source) -> dict[str, list[dict]]:
     """
     Read iperf3's output, given as a path or bytes, into rows of tables transfers and intervals without context.
 
-    RawDataError names what is missing, truncated, of the wrong type or impossible.
+    A RawDataError names what is missing, truncated, of the wrong type or impossible.
 
     >>> refused = b'{"start": {"version": "iperf 3.12"}, "end": {}, "error": "Connection refused"}'
     >>> [transfer] = read(refused)["transfers"]

@@ -20,7 +20,9 @@ LOAD = (
 
 
 def trials(run: Run) -> dict[str, pd.DataFrame]:
-    """Return table trials of a run, by name, or no table if the plan has no trials; RawDataError for a bad plan."""
+    """
+    Return table trials of a run, by name, or no table if the plan has no trials; raise RawDataError for a bad plan.
+    """
     planned = run.plan.get("tests")
     try:
         rows = [
@@ -35,7 +37,7 @@ def trials(run: Run) -> dict[str, pd.DataFrame]:
 
 
 def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Add setting and block of each test, from the run's plan, to a table; RawDataError for a bad plan."""
+    """Add setting and block of each test, from the run's plan, to a table; raise RawDataError for a bad plan."""
     try:
         planned = {test["id"]: test for test in run.plan.get("tests") or ()}
         columns = {

@@ -33,7 +33,10 @@ class Rule:
     check: Callable[[Mapping[str, pd.DataFrame]], list[dict]] | None = None
 
     def flag(self, table: str, scope: str, verdict: str, found: str, cause: str, **where) -> dict:
-        """Return a row of table `flags`; `where` has row, from_region, to_region, region, column_name, value, bound."""
+        """
+        Return a row of table `flags`; `where` can give row, from_region, to_region, region, column_name, value and
+        bound.
+        """
         flag = {"table": table, "scope": scope, "verdict": verdict, "rule": self.name}
         return flag | {"found": found, "cause": cause} | where
 
