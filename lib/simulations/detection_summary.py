@@ -62,9 +62,9 @@ def detector_finding(table: pd.DataFrame, name: str) -> Finding:
     return Finding(
         name=name,
         sentence=f"The detector of slow brokers keeps to the promised {PROMISED_PER_H:g} false alarms an hour under "
-        f"{int(kept.sum())} of {count(len(kept), 'kind')} of load ({number(quiet.data_sets.min())} hours of each){but}. "
-        f"A shift by a factor of {ASKED:g}, which it is configured to find, is reported within {SOON_S} s in "
-        f"{100 * low:.0f} to {100 * high:.0f} % of cases.",
+        f"{int(kept.sum())} of {count(len(kept), 'kind')} of load ({number(quiet.data_sets.min())} hours of "
+        f"each){but}. A shift by a factor of {ASKED:g}, which it is configured to find, is reported within {SOON_S} s "
+        f"in {100 * low:.0f} to {100 * high:.0f} % of cases.",
         estimate=float(asked.covered.sum() / asked.data_sets.sum()),
         low=float(low),
         high=float(high),

@@ -123,8 +123,8 @@ def finding(table: pd.DataFrame, quantity: str, name: str, *, subject: str, meth
     low, high = (100 * edge for edge in BAND)
     return Finding(
         name=name,
-        sentence=f"{subject}: the 95 % interval of “{quantity}” contains the true value in {_range(cases.coverage)} % of "
-        f"simulated data sets ({count(len(cases), 'kind')} of data set, {_data_sets(cases)} of each; the share is "
+        sentence=f"{subject}: the 95 % interval of “{quantity}” contains the true value in {_range(cases.coverage)} % "
+        f"of simulated data sets ({count(len(cases), 'kind')} of data set, {_data_sets(cases)} of each; the share is "
         f"{low:.0f} to {high:.0f} % for {within} of the kinds).{naive_text}",
         estimate=float(cases.covered.sum() / (cases.data_sets - cases.without_interval).sum()),
         low=float(cases.coverage.min()),

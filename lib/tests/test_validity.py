@@ -175,7 +175,7 @@ def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
         assert message in coverage.caution("slope", n)[0]
     assert coverage.caution("slope", 20) == ()
     slope = straight_lines.fit_rtt(simulated_surveys.survey(9, seed=1, region_ms=5), resamples=40).slope
-    assert any("covers in 91.0 to 96.0 % of cases" in warning for warning in slope.warnings)
+    assert any("contains the true value in 91.0 to 96.0 % of simulated" in warning for warning in slope.warnings)
 
 
 # What the tables say
