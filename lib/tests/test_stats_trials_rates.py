@@ -253,7 +253,7 @@ def test_rates_that_still_rise_are_table():
     earlier, later = (sum(50 + 2 * s for s in part) for part in (range(4, 9), range(10, 15)))
     assert table.later_over_earlier["rises"] == pytest.approx(later / earlier)
     rose, fell = found.cautions
-    assert "of “rises” rates still rose" in rose and "3 trials" in rose and "of falls rates still fell" in fell
+    assert "of “rises” rates still rose" in rose and "3 trials" in rose and "of “falls” rates still fell" in fell
     assert fell in str(found) and not found.of("steady").cautions and not rates_of(rises[0]).cautions
 
 

@@ -142,7 +142,8 @@ class Alarm:
     ratio : float
         Median latency since `since_s`, divided by the median latency of the baseline.
     n_alarmed : int
-        Number of brokers in alarm, including this one: if all are, a single broker is hardly the cause.
+        Number of brokers in alarm, including this one: if all brokers are in alarm, a single broker is hardly the
+        cause.
     """
 
     at_s: float

@@ -17,7 +17,8 @@ def check_number(name: str, value, low: float = -inf, high: float = inf, *, whol
     """
     Check that a value is a number from `low` to `high`, not a bool and not NaN; return a plain int or float.
 
-    With `above`, `low` itself is not allowed; with `whole`, only whole numbers are; with `optional`, None is.
+    With `above`, `low` itself is not allowed; with `whole`, only whole numbers are allowed; with `optional`, None is
+    allowed, too.
 
     >>> check_number("count", 3, 1, 10, whole=True)
     3

@@ -147,7 +147,8 @@ def html_table(findings: pd.DataFrame) -> str:
     names = ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
     head = "".join(f"<th scope='col'>{name}</th>" for name in names)
     rows = "".join(_html_row(row) for row in findings.itertuples(index=False))
-    return f'<table class="findings"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    caption = '<caption class="unseen">Findings</caption>'
+    return f'<table class="findings">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
 def _html_row(row) -> str:

@@ -93,7 +93,7 @@ class Inflation(Result):
         return theme.finish(
             figure,
             name="path-inflation",
-            title="Path inflation by pair of clouds",
+            title=f"Round trips take {overall.formatted} times as long as light in fibre",
             subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval, with places as the units. "
             "Dashed: light in fibre.",
             alt=f"Strips of path inflation per pair of clouds. {overall}",

@@ -75,7 +75,7 @@ class RttFit(Result):
         return theme.finish(
             figure,
             name="rtt-against-distance",
-            title="Round-trip time against distance",
+            title=theme.headline(self.slope.sentence, "Round-trip time against distance"),
             subtitle=f"{POINTS}, median of both directions. Dashed: light in fibre. Line: least squares; band: its "
             f"{percent(self.slope.level)} interval, with places as the units.",
             alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}. {self.slope} "
@@ -127,7 +127,7 @@ class ThroughputFit(Result):
         return theme.finish(
             figure,
             name="throughput-against-distance",
-            title="Throughput against distance",
+            title=theme.headline(self.half_distance.sentence, "Throughput against distance"),
             subtitle=f"{POINTS}, geometric mean of both directions. Vertical axis: logarithmic. Line: least squares; "
             f"band: its {percent(self.slope.level)} interval, with places as the units.",
             alt=f"Scatter of throughput on a log axis against distance in km for {basis(sample)}. {self.half_distance} "

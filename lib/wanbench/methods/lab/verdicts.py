@@ -141,6 +141,7 @@ class Verdicts(RowsResult):
             f"{row.quantity} {row.n_within:,} of {row.n_links - row.n_unknown:,} within the limit"
             for row in self.summary().itertuples(index=False)
         )
+        good, judged = int((rows.verdict == WITHIN).sum()), int((rows.verdict != UNKNOWN).sum())
         level = rows.level[rows.level.notna()]
         bars = f" Bars: {percent(level.iloc[0])} intervals." if len(level) else ""
         limits = {name: "; ".join(rows.limit[rows.quantity == name].unique()) for name in names}
@@ -148,7 +149,7 @@ class Verdicts(RowsResult):
         return theme.finish(
             figure,
             name="requested-against-delivered",
-            title="Requested against delivered",
+            title=f"{good:,} of {count(judged, 'check')} of links {'is' if good == 1 else 'are'} within the limit",
             subtitle="One point per link: delivered minus requested value. Shaded: the allowed error "
             f"({limits}).{bars}",
             alt=f"Errors of emulated links against what was requested: {counts}.",

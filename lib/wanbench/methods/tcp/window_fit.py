@@ -153,7 +153,7 @@ class WindowFit(Result):
         return theme.finish(
             figure,
             name="throughput-against-rtt",
-            title="Throughput against round-trip time",
+            title=theme.headline(self.window.sentence, "Throughput against round-trip time"),
             subtitle=f"{POINTS}. Line: fitted min(C, 8 W / RTT). Both axes: logarithmic. {fitted}.",
             alt=f"Scatter of throughput against round-trip time on log axes for {count(len(frame), 'pair')}. {self}",
             caption="TCP throughput against round-trip time with the window-limited model: up to the knee the "

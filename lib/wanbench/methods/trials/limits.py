@@ -105,7 +105,7 @@ class Limits(Result):
         return theme.finish(
             figure,
             name="limits",
-            title="What limits: window, rate or loss",
+            title=theme.headline(self.sentence, "What limits: window, rate or loss"),
             subtitle="One point per trial: batches/s measured against those that its lowest limit allows (the "
             "producers' window, their share of the rate, or loss). Nothing is fitted.",
             alt=f"Measured against allowed rates. {self}",

@@ -203,10 +203,12 @@ class TrialRates(Result):
         figure.update_xaxes(title="trial, in the order of measuring (grey: every second block)")
         figure.update_yaxes(title=f"{label} ({unit})", rangemode="tozero")
         cautions = [f"Caution: {caution}." for caution in self.cautions]
+        groups = rows.groupby("setting", sort=False, dropna=False)[DRAWN].mean()
+        means = f"{', '.join(f'{name} {quantity(mean, unit)}' for name, mean in groups.items())}"
         return theme.finish(
             figure,
             name="trials-in-order",
-            title=f"What each trial reached: {label}",
+            title=theme.headline(means, f"What each trial reached: {label}"),
             subtitle=f"One point per trial. Lines: mean of a setting; bands: its {percent(LEVEL)} interval (trials as "
             "units).",
             alt=f"Trials in the order of measuring. {self}",

@@ -300,7 +300,7 @@ class _TextTest:
             self.intervals.append({"streams": [row]})
 
     def _add_sum(self, line, row):
-        """Keep a summary; that of all streams comes last, and replaces those of single streams."""
+        """Keep a summary; the summary of all streams comes last, and replaces those of single streams."""
         row["is_sum"] = line["stream"] == "SUM"
         suffix = "_bidir_reverse" if line["role"] == "RX" else ""
         if line["of"] != "receiver":

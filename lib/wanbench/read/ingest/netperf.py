@@ -152,7 +152,7 @@ def _columns(body: list[str], protocol: str | None, direction: str | None) -> di
 
 
 def _number(values: dict[str, str], name: str) -> float | None:
-    """Return a number; None if netperf did not measure it, for which it prints -1 or nan."""
+    """Return a number; None if netperf did not measure it and therefore printed -1 or nan."""
     try:
         value = float(values.get(name, "nan"))
     except ValueError:

@@ -250,7 +250,7 @@ def _of_a_sender(rtts, early, also) -> list[dict]:
 
 
 def _of(names: pd.Series, who: str) -> pd.Series:
-    """Return a mask of the regions that are `who`, or belong to the cloud `who`."""
+    """Return a mask of the regions that have the name `who`, or belong to the cloud `who`."""
     return (names == who) | names.str.startswith(f"{who}:")
 
 

@@ -70,8 +70,8 @@ def check_ceiling(
     """
     Flag rows with rates above a ceiling, and their column if there are many.
 
-    `ceiling` holds the ceiling of each row in bit/s, `exchanged` the ceiling of the opposite direction; both are NaN if
-    there is none. `cause` is the cause in an earlier flag of the column, or "" if there is none.
+    `ceiling` holds the ceiling of each row in bit/s, `exchanged` the ceiling of the opposite direction; NaN stands for
+    no ceiling. `cause` is the cause in an earlier flag of the column, or "" if there is none.
     """
     value = column.values.to_numpy()
     comparable = np.isfinite(value) & np.isfinite(ceiling)

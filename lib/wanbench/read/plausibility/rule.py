@@ -1,4 +1,7 @@
-"""Define rules and how they raise flags, and compute what several rules need: round trips, row names, a tail bound."""
+"""
+Define rules and how they raise flags, and compute what several rules need: round trips, row names, and the limit that a
+tail implies.
+"""
 
 from __future__ import annotations
 

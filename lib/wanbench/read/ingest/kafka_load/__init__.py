@@ -256,7 +256,7 @@ class OutputReader:
         self._latest = output
 
     def _count(self, n: int, line: Line) -> None:
-        """Reject more rows than a file of this size may have."""
+        """Reject a file with more rows than its size allows."""
         self._rows_left -= n
         if self._rows_left < 0:
             expected = f"at most {FREE_ROWS:,} rows of figures, or one per {CHARACTERS_PER_ROW} characters"

@@ -6,7 +6,8 @@ Read output of kafka-consumer-perf-test, Kafka 1.x to 4.x, into tables consumers
 - What the tool calls MB are MiB. Times are kept as printed, because their time zone is unknown and --date-format allows
   any form.
 - Kafka 2.x adds the Unix time to the rebalance time and subtracts it from the fetch time (1593109327000 and
-  -1593109326000 ms). Both are then null, and so are rates per fetch time; their sum is still the duration.
+  -1593109326000 ms). Both times are then null, and so are rates per fetch time; the sum of the two printed times is
+  still the duration.
 - The duration is that sum or, if the sum does not fit the printed rate, the end minus the start, if that fits.
 - With --show-detailed-stats the tool prints no summary and nothing after its last interval. The row then has the
   figures of that interval, or the number of records in the tool's metrics if it is larger; `error` says so.

@@ -42,7 +42,7 @@ def read_times(path) -> dict[str, pd.DataFrame]:
         raise RawDataError(path, None, times, f"Unix times in seconds: {', '.join(TIMES)}")
     spans = ((times[0], times[-1]), (content["counts_from_s"], content["counts_until_s"]))
     if any((first is None) != (last is None) or (first or 0) > (last or 0) for first, last in spans):
-        raise RawDataError(path, None, times, "times of which each start comes before its end")
+        raise RawDataError(path, None, times, "times in which each start comes before its end")
     missing = content.get("missing")
     if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
         raise RawDataError(path, None, missing, "missing: a list of texts")

@@ -393,7 +393,7 @@ class LineReader:
         return Event(line_number, kind, sequence, *about)
 
     def _resolved(self, digits, marks):
-        """Return a doubtful time as the footer resolves it, or None, and the remark."""
+        """Return a doubtful time as the footer resolves it (None if the footer does not), and the remark."""
         lacking = self.lacking.get(self.ping.number)
         if lacking is False:
             return float(digits), marks
