@@ -112,7 +112,7 @@ class ProcessorEffect(Result):
         return theme.finish(
             figure,
             name="processor-effect",
-            title=f"10 points more processor use: {self.slope.formatted} times the share of the limit",
+            title=f"10 points more processor use: the share of the limit is {self.slope.formatted} as large",
             subtitle="One point per trial: its rate as a share of its lowest limit. Dashed: the limit.",
             alt=f"Rate of each trial as a share of its limit, against processor utilisation. {self}",
             caption=str(self),
