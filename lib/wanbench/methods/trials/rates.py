@@ -19,7 +19,7 @@ from wanbench import tables as declared
 from wanbench.checks import check_columns, check_number, check_table
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
-from wanbench.formatting import count, number, quantity, percent
+from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result, reasons, text_table
 from wanbench.methods.result.means import half_width
