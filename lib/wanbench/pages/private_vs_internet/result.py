@@ -138,8 +138,8 @@ class Factorial(Result):
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
-        return f"Over the space between the levels, halving gains more in {holds} and less in {fails}; {undecided} is "
-        "undecided."
+        gains = f"halving gains more in {holds} and less in {fails}; {undecided} is undecided."
+        return f"Over the space between the levels, {gains}"
 
     def failing_sentence(self) -> str:
         """Say where in the factor space the thesis fails; "" if nowhere, or without a thesis."""
