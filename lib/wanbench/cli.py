@@ -104,6 +104,12 @@ def parser() -> argparse.ArgumentParser:
     bucket.add_argument("target", help="an s3://bucket/prefix to put to, or a new folder to get into")
     bucket.set_defaults(command=bucket_command)
 
+    deposit = commands.add_parser("deposit", help="copy a finished run for an archive, described by an RO-Crate")
+    deposit.add_argument("run", type=Path, metavar="RUN_FOLDER", help="the folder of a finished run")
+    deposit.add_argument("target", type=Path, metavar="TARGET", help="a new folder")
+    deposit.add_argument("--licence", metavar="ADDRESS", help="of the data (default: Apache-2.0)")
+    deposit.set_defaults(command=deposit_command)
+
     claims = commands.add_parser(
         "claims", help="audit an article of your own: check what it claims against its numbers"
     )
@@ -220,6 +226,14 @@ def bucket_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def deposit_command(arguments: argparse.Namespace) -> int:
+    """Run `wanbench deposit`: copy a run with its metadata, hashes checked."""
+    from .runs.deposit import LICENCE, deposit
+
+    print(f"Deposit, checked by SHA-256: {deposit(arguments.run, arguments.target, arguments.licence or LICENCE)}")
+    return 0
+
+
 def claims_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench claims check`: print the verdict on each claim of a file, and write a page of them."""
     from .methods.claims.own import check_claims
@@ -235,7 +249,7 @@ def claims_command(arguments: argparse.Namespace) -> int:
 
 
 def figure_command(arguments: argparse.Namespace) -> int:
-    """`wanbench figure`: write one figure of a page as a picture or as a snippet of HTML."""
+    """Run `wanbench figure`: write one figure of a page as a picture or as a snippet of HTML."""
     from .publish.pictures import export, find_figure
 
     figure, source = find_figure(arguments.figure, root(), arguments.title, dark=arguments.theme == "dark")

@@ -30,7 +30,7 @@ class Chart(Result):
     """
     One chart: its pairs, the lines of RTT and of throughput, and the fitted TCP window.
 
-    `model` is None for all pairs, which have several windows, and if there are too few regions.
+    `model` is None for the chart of all pairs, which have several windows, and for a chart of too few regions.
     """
 
     TITLE = "RTT and throughput against distance"
@@ -139,8 +139,8 @@ def charts(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0, transf
     """
     Fit RTT and throughput against distance, for all pairs and for each ordered pair of clouds.
 
-    For each pair of clouds, TCP's window is fitted as well ("finite transfer", which includes slow start); `transfer_s`
-    is the duration of each transfer.
+    For each pair of clouds, TCP's window is fitted as well (model "finite transfer", which includes slow start);
+    `transfer_s` is the duration of each transfer.
     """
     check_columns("pairs", pairs, ["from_cloud", "to_cloud"])
     joined = pairs.from_cloud + "->" + pairs.to_cloud

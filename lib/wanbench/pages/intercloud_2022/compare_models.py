@@ -29,7 +29,7 @@ SAME_CURVE = 1e-3  # Two models are the same curve if no pair's fitted throughpu
 BEST = "best"
 TIED = "tied with the best"
 WORSE = "worse"
-MIN_REGIONS = 5  # With fewer, the interval over left-out regions has too few degrees of freedom
+MIN_REGIONS = 5  # With fewer regions, the interval over left-out regions has too few degrees of freedom
 # A pair is unexplained if every model but the constant misses it on the same side, with either region left out, by more
 # than this factor (the noise of tests is smaller) and by more than this many robust standard deviations of residuals.
 FACTOR = 2.0
@@ -51,7 +51,7 @@ class Predictions:
 
     in_sample: Measured less fitted.
     left_out: Measured less predicted, as the mean of two predictions, each without one region of the pair.
-    error: The mean absolute value of these two residuals.
+    error: The mean absolute residual of these two predictions.
     fitted: The fitted parameters as text.
     """
 
@@ -308,8 +308,8 @@ def compare_models(
     Fit the models of throughput, and score each by its predictions of left-out regions.
 
     Each pair is predicted twice, by the fits without either of its regions; its error is the mean of both absolute log
-    errors. Two models are compared by the differences of their errors per pair, with an interval by region. At the 95 %
-    level one in twenty equally good models is called worse by chance.
+    errors. Two models are compared by the differences of their errors per pair, with an interval whose units are
+    regions. At the 95 % level one in twenty equally good models is called worse by chance.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class ModelFit(Result):
 
     model, formula: The model's name, and its formula in short.
     parameters: The fitted parameters by symbol: "W", "C", "p".
-    pairs: The pairs as from `window_fit.pairs_with_both`, with model_bps and ratio (measured over model).
+    pairs: The pairs as `window_fit.pairs_with_both` returns them, with model_bps and ratio (measured over model).
     """
 
     TITLE = "Fitted parameters of a TCP model"

@@ -111,7 +111,7 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
 
 def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
     """
-    Return per pair the seven sums of an analysis of variance; a resample is a weighted sum over pairs.
+    Return, for each pair, the seven sums of an analysis of variance; a resample is a weighted sum over pairs.
 
     The columns are n, degrees of freedom within, squares within, n x mean, n x mean^2, n^2 and 1.
     """
@@ -136,7 +136,7 @@ class Scatter(Result):
     How far pairs deviate from their line on distance.
 
     rtt, throughput: The factor by which a pair typically misses the line: exp of the median absolute log residual.
-    ratio: log(`throughput`) / log(`rtt`): above 1, throughput scatters more.
+    ratio: log(`throughput`) / log(`rtt`): if above 1, throughput scatters more.
     """
 
     TITLE = "How far pairs lie from the line on distance"

@@ -40,8 +40,10 @@ class Comparisons:
     Ratios of a positive response between all pairs of settings.
 
     settings: In ascending order of the response.
-    means: The geometric mean of each setting; its interval, from the setting's trials, includes differences of blocks.
-    ratios: By (setting, other), in both orders; without differences of blocks, and simultaneous over all pairs.
+    means: The geometric mean of each setting; its interval, from the setting's trials, includes differences between
+        blocks.
+    ratios: By (setting, other), in both orders. Differences between blocks are removed, and intervals are simultaneous
+        over all pairs.
     """
 
     response: str
@@ -68,7 +70,7 @@ class Comparisons:
 
 def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "{name} has {{}}") -> Comparisons:
     """
-    Compare all pairs of settings in a response.
+    Compare a response between all pairs of settings.
 
     `frame` has one row per trial with setting, block and the response; rows without a positive response are ignored.
     `claim` is the sentence about a mean, with {name} for the setting.
@@ -100,7 +102,7 @@ def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "
 
 @cache
 def _critical(k: int, freedom: float) -> float:
-    """Return the critical value, in standard errors, for all pairs of k means."""
+    """Return the critical value, in standard errors, for the differences of all pairs of k means."""
     return float(stats.studentized_range.ppf(LEVEL, k, freedom)) / sqrt(2)
 
 

@@ -172,7 +172,7 @@ class Frontier(RowsResult):
     Cost and p99 of each setting with intervals, and a verdict.
 
     "dominated": another setting (`by`) is significantly cheaper and faster. "on the frontier of the means": no other
-    setting has both lower means. Otherwise "not shown to be dominated".
+    setting is lower in both means. Otherwise "not shown to be dominated".
     """
 
     costs: Comparisons

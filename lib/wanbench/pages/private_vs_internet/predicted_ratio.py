@@ -1,4 +1,4 @@
-"""Compare the ratio of two links that the limits of their trials predict with the measured ratio."""
+"""Compare the measured ratio of two links with the ratio that the limits of their trials predict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PredictedRatio(Result):
 
     predicted: Ratio of the lowest limits of the trials.
     measured: Ratio of the measured rates.
-    limits: Per link, the number of trials that each limit bounds.
+    limits: Per link, the number of trials for which each limit is the lowest.
     names: Names of the links.
     """
 

@@ -28,7 +28,7 @@ class Comparison(Result):
     """
     Losses and outages of every setting with a fault.
 
-    `abouts` has one row per setting: its name, and those of COLUMNS in which settings differ, as text.
+    `abouts` has one row per setting: its name and, as text, those of COLUMNS in which settings differ.
     """
 
     lost: Losses

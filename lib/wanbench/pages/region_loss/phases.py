@@ -23,7 +23,7 @@ class Phases(OverEpisodes):
     """
     Durations of the phases, by episode.
 
-    Rows also have resolution_s (largest possible error of a sampled time) and source ("samples" or "log").
+    `rows` also has the columns resolution_s (largest possible error of a sampled time) and source ("samples" or "log").
     """
 
     TITLE = "What the outage consists of"
@@ -109,7 +109,8 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     resolution, source = max(_before(episode, noticed), _before(episode, moved)), "samples"
     events = episode.events
     seen = events.at_s[events.kind.isin(["fenced", "isr-shrunk"])]
-    elected = events.at_s[(events.kind == "elected") & events.partition.notna()]  # without one: a controller
+    # Events without a partition are elections of a controller.
+    elected = events.at_s[(events.kind == "elected") & events.partition.notna()]
     if len(seen):
         noticed, source, resolution = float(seen.min()), "log", _before(episode, moved)
     if len(seen) and len(elected):

@@ -43,7 +43,8 @@ class Degraded(RowsResult):
     - misnamed: whether another broker was named.
     - before_ms, early_ms, late_ms, return_ms, after_ms: p99 of the undisturbed seconds and of each phase of `PHASES`.
     - late_back, after_back: whether p99 of the phase is within the undisturbed limit.
-    - back_s: time from begin_s until p99 is within the limit again, during the slowness; back_censored: it never was.
+    - back_s: time from begin_s until p99 is within the limit again, during the slowness; back_censored: whether it
+        never was.
     - led_before, led_late, led_after: number of partitions that the broker leads.
     """
 
@@ -179,7 +180,7 @@ def _how(action) -> str:
 
 
 def _paired(system: str, rows: pd.DataFrame) -> Estimate:
-    """Estimate p99 of the second half with demotion over that without, over pairs of episodes."""
+    """Estimate, over pairs of episodes, p99 of the second half with demotion over that without demotion."""
     sides = rows.astype({"late_ms": float}).groupby(["block", "node_id", "demotes"]).late_ms.first()
     both = sides.unstack().reindex(columns=[False, True])
     both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]

@@ -202,7 +202,7 @@ def _value(one: Estimate) -> str:
 
 
 def _bound(ratio: Estimate) -> str:
-    """Return "at least " or "at most " if the ratio is a bound, because one system lost records."""
+    """Return "at least " or "at most " if the ratio is only a limit, because one system lost records."""
     return "at least " if ratio.high == inf else "at most " if ratio.low == 0 else ""
 
 

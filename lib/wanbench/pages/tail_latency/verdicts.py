@@ -45,7 +45,7 @@ Fewest records above the quantile in each trial. With fewer, the quantile is nea
 number of records of the trial.
 """
 COARSE = 0.01
-"""A resolution of latencies below this share of the quantile is ignored, because it is small against the margin."""
+"""The resolution of latencies is ignored below this share of the quantile, because it is small against the margin."""
 METHOD = "t on the logarithm of the ratio within a block (paired), geometric mean over blocks"
 ASSUMPTION = "Blocks are independent and represent further blocks; logarithms of ratios scatter symmetrically"
 
@@ -87,7 +87,7 @@ def verdicts(
     rows: Mapping[Hashable, tuple[TailTrials, TailTrials]], at: float | Sequence[float] = QUANTILES
 ) -> Verdicts:
     """
-    Decide on all rows of a table together, such as one row per step, at each quantile.
+    Give verdicts on all rows of a table together, such as one row per step, at each quantile.
 
     `rows` maps the label of a row to the trials of a and b. Trials of the same block are compared.
     """
@@ -138,7 +138,8 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
     if coarse:
         resolution = f"the values have a resolution of {number(100 * coarse, 0)} % of the ratio"
         notes += (f"{resolution}, by which the interval is wider",)
-    # If the quantile of one system falls on a lost record, the ratio is a bound; if both do in a block, there is none.
+    # If the quantile of one system falls on a lost record, the ratio is only a limit; if both do in a block, there is
+    # no ratio.
     lost_a, lost_b = (bool(np.isinf(each.by_trial(q)).any()) for each in (a, b))
     mean = float(logs.mean()) if len(logs) and not _both_lost(a, b, q) else nan
     if (lost_a or lost_b) and np.isfinite(mean):
@@ -152,7 +153,7 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
     if not reason:
         estimate = replace(estimate, low=0.0 if lost_a else estimate.low, high=inf if lost_b else estimate.high)
     differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + MARGIN), coarse)
-    if lost_a or lost_b:  # a bound shows a difference on its own side alone, and no tie
+    if lost_a or lost_b:  # a limit can only show a difference on its own side, and no tie
         differs, tied = nan if (lost_a and mean > 0) or (lost_b and mean < 0) else differs, nan
     row = {"row": label, "quantile": q, "a_ms": a.pooled.quantile(q), "b_ms": b.pooled.quantile(q)}
     row |= {"ratio": estimate.estimate, "low": estimate.low, "high": estimate.high, "n_blocks": len(logs)}
@@ -161,7 +162,7 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
 
 def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:
     """
-    Return the largest error of a log ratio because latencies have a finite resolution; 0 below `COARSE`.
+    Return the largest error that the resolution of latencies can cause in a log ratio; 0 below `COARSE`.
 
     It is the resolution over the quantile, summed over both systems. The resolution is the stated one, or the smallest
     difference between two values of a trial if that is larger.
@@ -192,7 +193,9 @@ def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[flo
 
 
 def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the log ratio of each block that both have; several trials of a block count by their geometric mean."""
+    """
+    Return the log ratio of each block that both systems have; several trials of a block count by their geometric mean.
+    """
     sides = {name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))}
     values = pd.concat(sides)
     if (values <= 0).any():

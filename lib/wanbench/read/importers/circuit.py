@@ -280,7 +280,7 @@ def _times(sheet, name, time_zone):
 
 
 def _first_of(sheet, there, what, decimal):
-    """Return a quantity in bit/s from the first column with one of its units; None without such a column."""
+    """Return a quantity in bit/s from the first column with one of its units; None if there is no such column."""
     unit = next((unit for unit in RATES if f"{what}_{unit}" in there), None)
     return unit and sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
 
@@ -298,7 +298,10 @@ def _way(sheet, there, way, capacity, decimal):
 
 
 def _intervals(sheet, at, names):
-    """Return the time (s) since the row before; for the first row and after a gap, the usual time between rows."""
+    """
+    Return, for each row, the time in s since the row before; for the first row and after a gap, the usual time between
+    rows.
+    """
     interval_s = pd.Series(np.nan, index=at.index)
     texts = at.astype(str)
     for name in names[sheet.good].unique():

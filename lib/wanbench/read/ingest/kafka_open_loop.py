@@ -188,7 +188,7 @@ class Second:
         return self.counts.get(name, 0)
 
     def add(self, other: Second) -> None:
-        """Add the counts of another program; of `late_max_us`, keep the maximum."""
+        """Add the counts of another program, but keep the larger `late_max_us`."""
         for name, n in other.counts.items():
             self.counts[name] = max(self[name], n) if name == "late_max_us" else self[name] + n
         for name, counts in other.histograms.items():
@@ -197,7 +197,10 @@ class Second:
 
 @dataclass
 class Printed:
-    """Output of all producers, or of one consumer group: seconds by number, error counts, version of librdkafka."""
+    """
+    The output of all producers, or of one consumer group: its seconds by number, its error counts and its version of
+    librdkafka.
+    """
 
     seconds: dict[int, Second] = field(default_factory=dict)
     errors: Counter = field(default_factory=Counter)

@@ -49,8 +49,8 @@ class Reader(NamedTuple):
     Attributes
     ----------
     read : callable
-        Takes a path and returns rows by table name, without context. It raises RawDataError for a file that cannot be
-        read; if only parts cannot be read, table "unread" has a row for each part.
+        Takes a path and returns rows by table name, without context columns. It raises RawDataError for a file that
+        cannot be read; if only parts cannot be read, table "unread" has a row for each part.
     pattern : str or None
         Pattern of the files' names in a run folder; None if they do not occur there.
     loose : bool
@@ -114,7 +114,7 @@ ALWAYS = tuple(table for name in _BUILTIN for reader in readers(name) for table 
 
 
 def reader_in_run(experiment: str, name: str) -> Reader | None:
-    """Return the reader of a file in a run folder by its name, compressed or not; None if it has none."""
+    """Return the reader of a file in a run folder by the file's name, compressed or not; None if there is none."""
     names = {name, plain_name(name)}
     of_experiment = () if name.endswith(NO_DATA) else readers(experiment)
     fitting = (one for one in of_experiment if one.pattern and any(fnmatchcase(name, one.pattern) for name in names))
