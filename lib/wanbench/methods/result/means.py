@@ -189,9 +189,9 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     others = ()
     if n > 1 and (values > 0).all() and np.isfinite(values).all() and not open_end.any():
         half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
-        others = (Interval(f"{LOG_T}, 95 %, of the geometric mean", *np.exp([middle - half, middle + half])),)
+        others = (Interval(f"{LOG_T}, 95 %, for the geometric mean", *np.exp([middle - half, middle + half])),)
     measured = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
-    method = f"Median; {MEDIAN}; of fewer than six episodes from the smallest to the largest"
+    method = f"median; interval from {MEDIAN}; with fewer than six episodes, from the smallest to the largest value"
     how = {"basis": count(n, "episode"), "method": method, "assumption": ALIKE, "warnings": tuple(notes)}
     return Median(**measured, **how, others=others, **{"unit": "s"} | about)
 
