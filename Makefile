@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 NOTEBOOKS := find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*'
+DOCS := $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs site/docs
 PYTEST := ../$(BIN)/python -m pytest
 STRIP := $(BIN)/nbstripout --keep-id \
 	--extra-keys 'metadata.papermill cell.metadata.papermill metadata.language_info.version'
@@ -25,7 +26,12 @@ test quick fuzz: PURPOSE := tests
 
 .PHONY: report
 report: setup ## measure on this machine (a few minutes), analyse, and publish site/index.html
+	-@$(DOCS)
 	@$(BIN)/wanbench report
+
+.PHONY: docs
+docs: setup ## build this project's documentation, site/docs/index.html
+	@$(DOCS)
 
 .PHONY: studies
 studies: setup ## measure every study, also those that `report` replays (about forty minutes)

@@ -3,6 +3,8 @@
 import io
 import itertools
 import json
+import re
+from functools import partial
 from importlib.resources import files
 
 import numpy as np
@@ -95,7 +97,7 @@ def test_every_figure_carries_name_alt_caption_and_numbers(made, name):
     meta = made[name].layout.meta
     assert set(meta) == {"name", "alt", "caption", "csv"}
     assert meta["name"] == name
-    assert len(meta["alt"]) > 40 and meta["caption"].endswith(".")
+    assert 40 < len(meta["alt"]) <= 250 and meta["caption"].endswith(".")
     table = pd.read_csv(io.StringIO(meta["csv"]))
     assert len(table) and "nan" not in meta["csv"] and "inf," not in meta["csv"]
     for message in (meta["alt"], meta["caption"]):
@@ -108,7 +110,7 @@ def test_every_figure_has_the_template_a_title_and_an_honest_subtitle(made, name
     assert figure.layout.template == pio.templates[theme.NAME]
     assert figure.layout.template.layout.font.family.startswith("DejaVu Sans")
     subtitle = figure.layout.title.subtitle.text
-    assert figure.layout.title.text and subtitle
+    assert 0 < len(figure.layout.title.text) <= theme.TITLE_CHARACTERS and subtitle
     logarithmic = "log" in {axis.type for axis in figure.select_yaxes()}
     assert not logarithmic or "logarithmic" in subtitle
     assert len(figure.to_json()) < 400_000
@@ -125,6 +127,36 @@ def test_maps_need_no_base_map(made, name):
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_same_input_gives_the_same_figure(made, name):
     assert MAKERS[name]().to_json() == made[name].to_json()
+
+
+def test_titles_say_what_was_found(made):
+    assert re.match(r"Throughput halves every [\d,]+ km", made["throughput-against-distance"].layout.title.text)
+    assert re.match(r"RTT grows by [\d.]+ ms per 1,000 km", made["rtt-against-distance"].layout.title.text)
+
+
+def test_a_sentence_that_is_too_long_for_a_title_is_replaced():
+    assert theme.headline("p99 is 4.5 ms (95 % interval 4 to 5; n = 3).", "p99") == "p99 is 4.5 ms"
+    assert theme.headline("leader reads: 4 ms. More.", "reads") == "Leader reads: 4 ms"
+    assert theme.headline("It " + "goes on " * 20, "reads") == "reads"
+
+
+@pytest.mark.parametrize("name", ["path-inflation", "link-map-throughput"])
+def test_every_figure_takes_a_title_and_a_theme(name):
+    draw = {"path-inflation": inflation.path_inflation(PAIRS, resamples=40).figure}
+    draw["link-map-throughput"] = partial(link_map, PAIRS, REGIONS)
+    dark = draw[name](title="My <title>", theme="dark")
+    assert dark.layout.title.text == "My &lt;title&gt;"
+    assert dark.layout.template.layout.paper_bgcolor == "rgb(20, 24, 29)" and theme.TEXT not in dark.to_json()
+    other = draw[name](theme="plotly_dark")
+    assert other.layout.template == pio.templates["plotly_dark"] and theme.TEXT not in other.to_json()
+    assert draw[name](theme="light") == draw[name]()
+    with pytest.raises(ParameterError, match="theme is 'pink'; allowed: light, dark, ggplot2"):
+        draw[name](theme="pink")
+
+
+def test_long_alt_texts_end_with_a_sentence():
+    assert theme.shortened("A map. " + "One sentence more. " * 30).endswith("One sentence more.")
+    assert len(theme.shortened("word " * 90)) <= theme.ALT_CHARACTERS
 
 
 def trace_of(figure, name):

@@ -109,6 +109,20 @@ def parser() -> argparse.ArgumentParser:
     claims.add_argument("file", type=Path, metavar="FILE.yml", help="claims and formulas; see docs/own-claims.md")
     claims.set_defaults(command=claims_command)
 
+    figure = commands.add_parser("figure", help="draw a figure of a page for a blog, an article or a talk")
+    figure.description = (
+        "Draw a figure from the page's executed notebook, with a line that says where its numbers come from. HTML is a "
+        "snippet to put into a page of your own; it loads plotly.min.js, which is written beside it."
+    )
+    figure.add_argument("figure", metavar="PAGE/NAME", help="such as 02/throughput-against-distance")
+    sizes = "blog: 1200x675 (default), wide: 1600x600, square: 1080x1080, slide: 1920x1080"
+    figure.add_argument("--size", default="blog", choices=("blog", "wide", "square", "slide"), help=sizes)
+    figure.add_argument("--format", default="svg", choices=("svg", "png", "pdf", "html"), help="default: svg")
+    figure.add_argument("--title", help="instead of the figure's own title")
+    figure.add_argument("--theme", default="light", choices=("light", "dark"), help="default: light")
+    figure.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: NAME-SIZE.FORMAT in this folder")
+    figure.set_defaults(command=figure_command)
+
     listing = commands.add_parser("list", help="list notebooks with their presets, and runs that were measured")
     listing.set_defaults(command=list_command)
 
@@ -215,6 +229,17 @@ def claims_command(arguments: argparse.Namespace) -> int:
         verdict, says, claimed, working = row[4], row[1], row[2], row[6]
         print(f"{verdict:24}{says}{f' [{claimed}]' if claimed else ''}\n{'':24}{working}")
     print(f"\n{audit.sentence} {page}")
+    return 0
+
+
+def figure_command(arguments: argparse.Namespace) -> int:
+    """`wanbench figure`: write one figure of a page as a picture or as a snippet of HTML."""
+    from .publish.pictures import export, find_figure
+
+    figure, source = find_figure(arguments.figure, root(), arguments.title, dark=arguments.theme == "dark")
+    path = arguments.output or Path(f"{figure.name}-{arguments.size}.{arguments.format}")
+    for written in export(figure, source, arguments.size, arguments.format, path):
+        print(f"Wrote {written}")
     return 0
 
 

@@ -130,7 +130,7 @@ def world() -> go.Figure:
     line = {"color": theme.LAND, "width": 1}
     figure.add_scattergeo(lon=longitude, lat=latitude, mode="lines", line=line, hoverinfo="skip", showlegend=False)
     # visible=False: plotly.js would download its own base map
-    figure.update_geos(visible=False, fitbounds=False, bgcolor="white", domain={"x": [0, 1], "y": [0, 1]})
+    figure.update_geos(visible=False, fitbounds=False, domain={"x": [0, 1], "y": [0, 1]})
     projection = {"type": "natural earth"}
     figure.update_geos(projection=projection, lataxis={"range": LATITUDES}, lonaxis={"range": [-180, 180]})
     legend = {"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "xanchor": "left"}

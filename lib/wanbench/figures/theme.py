@@ -1,8 +1,9 @@
 """Set the look of figures (template, colours, axes, titles), and attach alt text and numbers to them."""
 
 import re
+from functools import wraps
 from math import ceil, floor, log10
-from textwrap import wrap
+from textwrap import shorten, wrap
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,7 @@ SERIES_COLOURS = (WITHIN, OUTSIDE, "#009E73", "#6B0F1A", "#882288", "#D9A300")
 # Colour and symbol of arms that must look the same in all figures of a page.
 ARMS = {"internet": (OUTSIDE, "diamond"), "private": (WITHIN, "circle")}
 ARM_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
+TITLE_CHARACTERS, ALT_CHARACTERS = 70, 250
 SUBTITLE_CHARACTERS = 112  # Characters per line that fit the narrowest figure, 800 pixels wide.
 PANEL_TITLES_PX = 24  # `headroom_px` for a figure whose panels have titles.
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
@@ -74,6 +76,7 @@ def _template() -> go.layout.Template:
         "legend": {"itemsizing": "constant", "font": {"size": 12}, "tracegroupgap": 4},
         "xaxis": axis,
         "yaxis": axis,
+        "geo": {"bgcolor": "white"},
         "colorway": [*dict.fromkeys(COLOURS.values())],
     }
     return go.layout.Template(layout=layout)
@@ -112,6 +115,35 @@ def plain(text: object) -> str:
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def headline(sentence: str, otherwise: str) -> str:
+    """
+    Return what a sentence states as a title, without what is in brackets; `otherwise` if that is too long for one.
+
+    >>> headline("RTT grows by 14.7 ms per 1,000 km (95 % interval 14.6 to 14.8). It is rough.", "RTT by distance")
+    'RTT grows by 14.7 ms per 1,000 km'
+    """
+    stated = re.sub(r"\s*\([^()]*\)", "", sentence)
+    stated = re.split(r"\.(?:\s|$)", stated)[0].strip()
+    stated = re.sub(r"^[a-z](?=[a-z]*\b)", lambda first: first[0].upper(), stated)
+    return stated if 0 < len(stated) <= TITLE_CHARACTERS else otherwise
+
+
+def shortened(text: str, limit: int = ALT_CHARACTERS) -> str:
+    """
+    Return the sentences of a text that fit a limit of characters, at least the first, which is cut if it is longer.
+
+    >>> shortened("RTT grows by 2.5 ms. It is rough.", limit=25)
+    'RTT grows by 2.5 ms.'
+    """
+    first, *others = re.split(r"(?<=[.!?]) (?=[^a-z])", text)
+    kept = shorten(first, limit, placeholder=" ...")
+    for sentence in others:
+        if len(kept) + 1 + len(sentence) > limit:
+            break
+        kept += f" {sentence}"
+    return kept
+
+
 def finish(
     figure: go.Figure, *, name, title, subtitle, alt, caption, table: pd.DataFrame, note="", headroom_px=0
 ) -> go.Figure:
@@ -119,9 +151,9 @@ def finish(
     Set the template and title of a figure, store name, alt text, caption and numbers in `layout.meta`, and return it.
 
     `name` becomes a file name: lower-case letters, digits and hyphens. `subtitle` says what points, lines and bands
-    mean, `alt` describes the figure for screen readers, and `table` holds the numbers drawn. `note` is a sentence for
-    the end of both subtitle and caption, such as "The data are a check of the pipeline." `headroom_px` is extra space
-    between subtitle and axes, such as `PANEL_TITLES_PX`.
+    mean, `alt` describes the figure for screen readers (see `shortened`), and `table` holds the numbers drawn. `note`
+    is a sentence for the end of both subtitle and caption, such as "The data are a check of the pipeline."
+    `headroom_px` is extra space between subtitle and axes, such as `PANEL_TITLES_PX`.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise refusal("name", name, "lower-case letters and digits, joined by single hyphens")
@@ -130,7 +162,7 @@ def finish(
         template=NAME,
         title={"text": plain(title), "subtitle": {"text": "<br>".join(lines)}},
         margin={"t": 62 + 17 * len(lines) + headroom_px},
-        meta={"name": name, "alt": alt, "caption": f"{caption} {note}".strip(), "csv": numbers(table)},
+        meta={"name": name, "alt": shortened(alt), "caption": f"{caption} {note}".strip(), "csv": numbers(table)},
     )
     return figure
 
@@ -196,3 +228,62 @@ def spread(n: int, width: float = 0.6) -> np.ndarray:
     # multiples of the golden ratio modulo 1 fill an interval evenly for any n, without random numbers
     golden = 0.6180339887498949
     return ((np.arange(1, n + 1) * golden) % 1 - 0.5) * width
+
+
+GROUND = (20, 24, 29)  # The background of dark figures and pages.
+
+
+def on_dark(colour: str) -> str:
+    """
+    Return a colour for a dark background: greys turn around, others get lighter up to a contrast of 3.
+
+    >>> on_dark("white"), on_dark("#0072B2"), on_dark("rgba(0, 114, 178, 0.12)")
+    ('rgb(20, 24, 29)', 'rgb(0, 114, 178)', 'rgba(0, 114, 178, 0.12)')
+    """
+    text = {"white": "#ffffff", "black": "#000000"}.get(colour.lower(), colour)
+    if match := re.fullmatch(r"#([0-9a-fA-F]{6})", text):
+        rgb, alpha = tuple(bytes.fromhex(match[1])), None
+    elif match := re.fullmatch(r"rgba?\((\d+), *(\d+), *(\d+)(?:, *([\d.]+))?\)", text):
+        rgb, alpha = tuple(map(int, match.groups()[:3])), match[4]
+    else:
+        return colour
+    if max(rgb) - min(rgb) < 45:
+        rgb = tuple(round(dark + (1 - value / 255) * (232 - dark)) for value, dark in zip(rgb, GROUND, strict=True))
+    else:
+        while (_luminance(rgb) + 0.05) / (_luminance(GROUND) + 0.05) < 3:
+            rgb = tuple(round(value + (255 - value) * 0.15) for value in rgb)
+    numbers = ", ".join(map(str, rgb))
+    return f"rgb({numbers})" if alpha is None else f"rgba({numbers}, {alpha})"
+
+
+def _luminance(rgb: tuple[int, ...]) -> float:
+    parts = [v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4 for v in (value / 255 for value in rgb)]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def recoloured(value, key: str = ""):
+    """Return a part of a figure in Plotly's JSON with all colours for a dark background; colour scales stay."""
+    if isinstance(value, dict):
+        return {name: one if name == "colorscale" else recoloured(one, name) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [recoloured(one, key) for one in value]
+    return on_dark(value) if isinstance(value, str) and key.endswith(("color", "colorway")) else value
+
+
+def styled(draw):
+    """Let a function that returns a figure accept `title`, its title, and `theme`: "light", "dark" or a template."""
+
+    @wraps(draw)
+    def figure(*arguments, title: str | None = None, theme: str = "light", **more) -> go.Figure:
+        drawn = draw(*arguments, **more)
+        if title is not None:
+            drawn.update_layout(title_text=plain(title))
+        if theme == "light":
+            return drawn
+        if theme != "dark" and theme not in pio.templates:
+            raise refusal("theme", theme, f"light, dark, {', '.join(pio.templates)}")
+        if theme == "dark" or "dark" in theme:
+            drawn = go.Figure(recoloured(drawn.to_plotly_json()))
+        return drawn if theme == "dark" else drawn.update_layout(template=theme)
+
+    return figure

@@ -1,5 +1,5 @@
 """
-Draw figures as pictures: SVG, PNG and PDF files with headings that fit, a source line, and metadata on what they show.
+Draw figures as SVG, PNG and PDF files, for a page or on their own, or write them as a snippet of HTML.
 
 Kaleido draws the figures of a whole site with one browser, which also converts the framed drawings.
 """
@@ -9,132 +9,36 @@ import hashlib
 import json
 import re
 import threading
-import zlib
 from base64 import b64decode
 from contextlib import suppress
+from dataclasses import replace
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from textwrap import wrap
 
 import kaleido
+import plotly
 from choreographer.browsers.chromium import Chromium
 
-from wanbench.errors import WanbenchError
+from wanbench.checks import refusal
+from wanbench.errors import ParameterError, WanbenchError
 from wanbench.figures import theme
-from wanbench.files import replaced_folder
+from wanbench.files import replace_file, replaced_folder
+from wanbench.runs import origin
 
-from .figures import Figure
-from .provenance import LICENCE, Source
+from . import figures
+from .cells import read_cells
+from .figures import Figure, canvas, fitted, framed, script_json, stamped
+from .notebooks import did_you_mean, find_notebook, read_notebook
+from .provenance import Source, source_of
 
 SIZES_PX = ((1200, 675), (800, 450))
 ENDINGS = ("svg", "png")
 KEY = "drawn-from.sha256"
 START_S = 60
 RENDER_S = 60
-MIN_WIDTH_PX, MAX_SCALE = 900, 1.5  # A drawing narrower than this has no room for its labels; larger text looks coarse.
-TITLE_PX, SUBTITLE_PX, CHARACTER_EM = 22, 17, 0.62  # Heights of lines of a heading; width of a character of the font.
-PNG_START = b"\x89PNG\r\n\x1a\n"
-
-
-def canvas(figure: Figure, size: tuple[int, int], line: str) -> tuple[int, int, float]:
-    """
-    Return width, height and scale of the drawing of a figure in a picture of `size`, above its source line.
-
-    The drawing is at least as high as the figure wants to be, and at least `MIN_WIDTH_PX` wide, so that no text is cut.
-    """
-    width, height = size[0], size[1] - _strip_px(size, line)
-    scale = min(MAX_SCALE, height / (figure.height_px or theme.HEIGHT_PX), width / MIN_WIDTH_PX)
-    return round(width / scale), round(height / scale), scale
-
-
-def fitted(figure: Figure, width: int) -> dict:
-    """Return the layout of a figure without its size, with title and subtitle wrapped to `width` in pixels."""
-    layout = {key: value for key, value in figure.layout.items() if key not in ("width", "height")}
-    if not figure.title:
-        return layout
-    heading = layout["title"]
-    texts = (heading.get("text"), (heading.get("subtitle") or {}).get("text"))
-    sizes = (18, 12)
-    plain = (figure.title, figure.subtitle)
-    lines = [wrap(text, int((width - 28) / (CHARACTER_EM * px))) for text, px in zip(plain, sizes, strict=True)]
-    before = [len((text or "").split("<br>")) if text else 0 for text in texts]
-    title, subtitle = ("<br>".join(map(theme.plain, part)) for part in lines)
-    title = texts[0] if len(lines[0]) == 1 else title
-    layout["title"] = heading | {"text": title, "subtitle": (heading.get("subtitle") or {}) | {"text": subtitle}}
-    more = TITLE_PX * (len(lines[0]) - before[0]) + SUBTITLE_PX * (len(lines[1]) - before[1])
-    usual = layout.get("template", {}).get("layout", {}).get("margin", {})
-    margin = usual | layout.get("margin", {})
-    layout["margin"] = layout.get("margin", {}) | {"t": margin.get("t", 100) + more}
-    return layout
-
-
-def framed(svg: bytes, figure: Figure, size: tuple[int, int], line: str) -> bytes:
-    """Put an SVG drawing made for `canvas` into a picture of `size`, above the source line."""
-    width, height = size
-    strip, font = _strip_px(size, line), _font_px(size)
-    look = figure.layout.get("template", {}).get("layout", {})
-    paper = figure.layout.get("paper_bgcolor", look.get("paper_bgcolor", "white"))
-    muted = look.get("title", {}).get("subtitle", {}).get("font", {}).get("color", theme.MUTED)
-    drawn = svg.decode()
-    drawn = drawn[drawn.index("<svg") :]
-    across, high, _ = canvas(figure, size, line)
-    inner = re.sub(r' (width|height|viewBox)="[^"]*"', "", drawn[: drawn.index(">")])
-    place = f' x="0" y="0" width="{width}" height="{height - strip}" viewBox="0 0 {across} {high}"'
-    texts = "".join(
-        f'<text x="14" y="{height - strip + (n + 1) * 1.4 * font:.0f}">{escape(text)}</text>'
-        for n, text in enumerate(_source_lines(size, line))
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
-        f'<rect width="{width}" height="{height}" fill="{escape(paper)}"/>{inner}{place}{drawn[drawn.index(">") :]}'
-        f'<g class="source" font-family="{theme.FONT}" font-size="{font}" fill="{escape(muted)}">{texts}</g></svg>'
-    ).encode()
-
-
-def _font_px(size: tuple[int, int]) -> int:
-    return max(11, round(size[0] / 100))
-
-
-def _source_lines(size: tuple[int, int], line: str) -> list[str]:
-    return wrap(line, int((size[0] - 28) / (CHARACTER_EM * _font_px(size))))
-
-
-def _strip_px(size: tuple[int, int], line: str) -> int:
-    return round((1.4 * len(_source_lines(size, line)) + 0.7) * _font_px(size)) if line else 0
-
-
-def stamped(picture: bytes, ending: str, figure: Figure, source: Source) -> bytes:
-    """Write title, description, source, date, licence and software into a picture, an SVG or PNG file."""
-    return _stamped_svg(picture, figure, source) if ending == "svg" else _stamped_png(picture, figure, source)
-
-
-def _stamped_svg(svg: bytes, figure: Figure, source: Source) -> bytes:
-    text = svg.decode()
-    end = text.index(">")
-    facts = {"title": figure.title, "description": figure.alt, "source": source.line, "date": source.date}
-    facts |= {"rights": LICENCE, "creator": source.software}
-    core = "".join(f"<dc:{name}>{escape(value)}</dc:{name}>" for name, value in facts.items() if value)
-    head = (
-        f"<title>{escape(figure.title or figure.name)}</title><desc>{escape(figure.alt)}</desc><metadata>"
-        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:dc="http://purl.org/dc/elements/1.1/">'
-        f'<rdf:Description rdf:about="">{core}</rdf:Description></rdf:RDF></metadata>'
-    )
-    return f'{text[:end]} role="img">{head}{text[end + 1 :]}'.encode()
-
-
-def _stamped_png(png: bytes, figure: Figure, source: Source) -> bytes:
-    facts = {"Title": figure.title or figure.name, "Description": figure.alt, "Source": source.line}
-    facts |= {"Creation Time": source.date, "Copyright": LICENCE, "Software": source.software}
-    chunks = b"".join(
-        _chunk(b"iTXt", name.encode() + b"\0\0\0\0\0" + value.encode()) for name, value in facts.items() if value
-    )
-    end = len(PNG_START) + 25  # the header: length, type, 13 bytes, checksum
-    return png[:end] + chunks + png[end:]
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return len(content).to_bytes(4) + kind + content + zlib.crc32(kind + content).to_bytes(4)
+EXPORT_PX = {"blog": (1200, 675), "wide": (1600, 600), "square": (1080, 1080), "slide": (1920, 1080)}
+LIBRARY = "plotly.min.js"
 
 
 class StaticFilesError(WanbenchError, RuntimeError):
@@ -252,7 +156,8 @@ class Renderer:
 
 def _key(figure: Figure, line: str) -> str:
     """Return a hash of everything that affects the pictures of a figure, except for their metadata."""
-    path, code = browser(), hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    path = browser()
+    code = [Path(file).read_text("utf-8") for file in (__file__, figures.__file__)]
     drawn_by = [version("kaleido"), version("plotly"), path, Path(path).stat().st_mtime_ns if path else None, code]
     text = json.dumps([figure.data, figure.layout, line, SIZES_PX, drawn_by], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -310,3 +215,60 @@ async def _converted(drawer: kaleido.Kaleido, svg: bytes, ending: str, size: tup
         content = (await tab.send_command("Page.printToPDF", paper | margins))["result"]["data"]
     await drawer.close_tab(tab.target_id)
     return b64decode(content)
+
+
+def find_figure(path: str, root: Path, title: str | None = None, *, dark: bool = False) -> tuple[Figure, Source]:
+    """
+    Find a figure by "PAGE/NAME" in the page's executed notebook, and return it with its source.
+
+    `title` replaces the figure's own. Raise ParameterError, which says what there is, if there is no such page or
+    figure, or if the page was not made yet.
+    """
+    page, _, name = path.partition("/")
+    if not (page and name):
+        raise refusal("figure", path, "PAGE/NAME, such as 02/throughput-against-distance")
+    stem = find_notebook(page, root).stem
+    executed = root / "build" / "notebooks" / f"{stem}.ipynb"
+    if not executed.is_file():
+        raise ParameterError(f"page {stem} is not made yet; make it first: wanbench report {stem}")
+    notebook = read_notebook(executed)
+    cells = read_cells(notebook)
+    named = {figure.name: figure for figure in cells.figures}
+    if name not in named:
+        allowed = ", ".join(named) or "none, the page has no figures"
+        raise ParameterError(f"page {stem} has no figure {name!r}{did_you_mean(name, named)}; allowed: {allowed}.")
+    figure = named[name]
+    if title is not None:
+        heading = figure.layout.get("title", {}) | {"text": theme.plain(title)}
+        figure = replace(figure, title=title, layout=figure.layout | {"title": heading})
+    if dark:
+        figure = replace(figure, data=theme.recoloured(figure.data), layout=theme.recoloured(figure.layout))
+    return figure, source_of(stem, notebook, cells.runs, origin())
+
+
+def export(figure: Figure, source: Source, size: str, ending: str, path: Path) -> list[Path]:
+    """Write a figure to `path` in the format `ending`, with its source line, and return the paths written."""
+    if ending == "html":
+        library = path.with_name(LIBRARY)
+        replace_file(library, (Path(plotly.__file__).parent / "package_data" / LIBRARY).read_bytes())
+        replace_file(path, snippet(figure, source, EXPORT_PX[size]).encode())
+        return [path, library]
+    with Renderer() as renderer:
+        picture = renderer.draw(figure, EXPORT_PX[size], (ending,), source.line)[ending]
+    replace_file(path, picture if ending == "pdf" else stamped(picture, ending, figure, source))
+    return [path]
+
+
+def snippet(figure: Figure, source: Source, size: tuple[int, int]) -> str:
+    """Return HTML that draws a figure with the script `LIBRARY`; the source stands in the picture and below it."""
+    cited = replace(figure, subtitle=f"{figure.subtitle} {source.line}.".strip())
+    layout = fitted(cited, size[0]) | {"width": size[0], "height": max(size[1], figure.height_px or 0)}
+    drawing = {"data": figure.data, "layout": layout, "config": {"displayModeBar": False}}
+    place = f"wanbench-{figure.name}"
+    return f"""<figure style="margin: 0; overflow-x: auto">
+<div id="{place}" role="img" aria-label="{escape(figure.alt)}" style="height: {layout["height"]}px"></div>
+<figcaption>{escape(figure.caption)} <small>{escape(source.line)}.</small></figcaption>
+<script src="{LIBRARY}"></script>
+<script>Plotly.newPlot("{place}", {script_json(drawing)});</script>
+</figure>
+"""

@@ -182,6 +182,7 @@ class Site:
             "findings": Markup(findings.html_table(found.drop(checks.index))),
             "n_findings": len(found) - len(checks),
             "check_findings": Markup(findings.html_table(checks)),
+            "documentation": (self.folder / "docs" / "index.html").exists(),
             "versions": versions()[:2],
             "commit": made_from["git_commit"],
             "local_changes": bool(made_from["git_dirty"]),

@@ -32,11 +32,11 @@ class KafkaLoad(ClientLoad):
     A load ends in one of three ways:
 
     - with `records`: after that many records per producer, in addition to `warmup_records`, which the tool reports
-    separately. Without a target rate, the rate in its summary is too low, because the summary starts while warm-up
-    records are still in the producer's buffer; - with `duration_s` and `target_records_per_s`: after the corresponding
-    number of records, in the same way; - with `duration_s` alone: the tools are stopped `warmup_s` + `duration_s` after
-    the last producer's first window. The producers' summary lines and metrics are then missing; windows and the log's
-    batches remain.
+      separately. Without a target rate, the rate in its summary is too low, because the summary starts while warm-up
+      records are still in the producer's buffer;
+    - with `duration_s` and `target_records_per_s`: after the corresponding number of records, in the same way;
+    - with `duration_s` alone: the tools are stopped `warmup_s` + `duration_s` after the last producer's first window.
+      The producers' summary lines and metrics are then missing; windows and the log's batches remain.
 
     ``<stem>.times.json`` records when all tools were sending, and which period counts.
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pandas as pd
 
+from wanbench.figures import theme
 from wanbench.findings import Finding
 from wanbench.formatting import number
 from wanbench.methods.result.estimate import (
@@ -49,10 +50,16 @@ class Result:
 
     A subclass overrides: `estimates`, unless they are its fields in their order; `sentence`, unless the first estimate
     is the whole answer; `cautions`, if there are more than the estimates' own; `table` and `formatted_table`, unless
-    there is a row per estimate; `TITLE`, the caption of its table. A result that can be drawn has a method `figure`.
+    there is a row per estimate; `TITLE`, the caption of its table. A result that can be drawn has a method `figure`,
+    which also accepts `title` and `theme` (see `theme.styled`).
     """
 
     TITLE: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **more):
+        super().__init_subclass__(**more)
+        for name in {"figure", "map"} & vars(cls).keys():
+            setattr(cls, name, theme.styled(vars(cls)[name]))
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:

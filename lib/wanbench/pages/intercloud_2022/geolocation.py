@@ -23,6 +23,7 @@ STYLES = ((theme.OUTSIDE, 13, "x"), (theme.COLOURS["gcp"], 12, "diamond"))
 COORDINATES = ["latitude_deg", "longitude_deg"]
 
 
+@theme.styled
 def misplaced(tables: Mapping[str, pd.DataFrame], region: str, catalogue: pd.DataFrame) -> go.Figure:
     """
     Draw the stated place of an imported region, the area that its RTTs allow, and its place in the catalogue.

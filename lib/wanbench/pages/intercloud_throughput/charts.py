@@ -20,6 +20,7 @@ RAMP = ("#2B1B5A", "#4A3C9A", "#2F7EBC", "#3FB5A3", "#A8C545", "#F2B134")
 FEW_LINKS = 60  # Up to this number of pairs lines are thick and nearly opaque; more would hide each other
 
 
+@theme.styled
 def link_map(pairs: pd.DataFrame, regions: pd.DataFrame) -> go.Figure:
     """
     Draw the measured pairs as great circles on a world map, in up to six colours by throughput; darker is slower.

@@ -17,6 +17,7 @@ AROUND_S = 2.0  # Time shown before the cut and after healing
 MAX_TIMELINES = 3  # More timelines below each other do not fit on a screen
 
 
+@theme.styled
 def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     """
     Draw the echoes around each of the first three cuts, against the time since the command to cut.

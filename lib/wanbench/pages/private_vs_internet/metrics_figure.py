@@ -16,6 +16,7 @@ FILL = "rgba(107, 114, 128, 0.25)"
 MBPS = 1e6
 
 
+@theme.styled
 def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None = None) -> go.Figure:
     """
     Draw the load of each direction of a pair during one test, the rate of the link, and the background traffic.
