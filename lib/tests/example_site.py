@@ -69,6 +69,15 @@ figure.update_layout(meta={
 })
 figure"""
 
+LEDGER = """\
+from IPython.display import HTML
+
+ROW = "<tr><th scope='row'>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>"
+ROWS = [("One paper", "RTT doubles", "reproduced", "measured"), ("Another", "Loss is rare", "undecided", "setting")]
+HEAD = "<tr><th></th><th>Article</th><th>The source says</th><th>By the re-run</th><th>Kind</th></tr>"
+body = "".join(ROW.format(number, *row) for number, row in enumerate(ROWS))
+HTML(f"<table class='estimates ledger'><thead>{HEAD}</thead><tbody>{body}</tbody></table>")"""
+
 BARS = """\
 layout = {"title": "Tests <b>per</b> cloud", "height": 380}
 go.Figure(go.Bar(x=clouds, y=[3, 4]), layout=layout)"""
@@ -81,6 +90,7 @@ CELLS = [
     ("code", TABLE),
     ("text", ROWS),
     ("code", "pd.DataFrame({'<script>alert(2)</script>': [1, 2]})"),
+    ("code", LEDGER),
     ("text", "## The figures"),
     ("code", FIGURE),
     ("code", BARS),

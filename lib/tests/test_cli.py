@@ -133,7 +133,7 @@ def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(
         assert cli.main(command) == 0
         assert asked[-1].given.get("lab") == lab
         assert asked[-1].replay_reason == (
-            lab and "measuring this page takes minutes more; to measure it, run 'wanbench report 02'."
+            lab and "measuring afresh takes some minutes longer; to do so, run 'wanbench report 02'."
         )
     assert asked[0].replay_reason is None
 

@@ -70,7 +70,7 @@ def test_what_passes_is_over_and_what_the_end_interrupts_is_undone(lab, own_clus
     trial.run(lab.host("us"), lab.host("eu"), tmp_path, "t")
     rows = broker_actions.read(tmp_path / "broker_actions/t.actions.json")["broker_actions"]
     assert rows.began_at_s.notna().tolist() == [True, True, True, False]
-    assert rows.error.iloc[3] == "the load ended before it was due"
+    assert rows.error.iloc[3] == "the load ended before the action was due"
     assert rows.done_at_s.notna().tolist() == [True, True, True, False]
     assert rows.detail.str.contains("cut_short").tolist() == [False, True, False, False]
     assert '"by": ' in rows.detail.iloc[0] and dict(lab.links) == links

@@ -40,7 +40,7 @@ def test_one_answer_from_near_is_not_called_seconds(rtt_ms):
     frame.loc[rows, RTTS] = np.array([rtt_ms, rtt_ms, rtt_ms, 0.0]) + steps
     flags = plausibility.check(made | {"pings": frame})
     assert len(flags) == rows.sum() and set(flags.rule) == {"light"}
-    assert flags.cause.str.startswith("answered near the sender, by a NAT or a proxy").all()
+    assert flags.cause.str.startswith("an answer from near the sender (by a NAT or a proxy)").all()
 
 
 def test_a_thousandth_with_a_thousandths_decimals_is_in_seconds():

@@ -124,6 +124,7 @@ def test_progress_of_measuring_is_not_on_the_page(page):
 
 def test_figure_has_alt_text_caption_numbers_and_files(site, page):
     figure = page[page.index('id="figure-rtt-by-distance"') : page.index("</figure>")]
+    assert 'alt="RTT rises with distance along a straight line for both clouds."' in figure
     assert 'role="img" aria-label="RTT rises with distance along a straight line for both clouds."' in figure
     assert "A made-up line &lt;/script&gt;" in figure
     assert 'href="figures/00-example/rtt-by-distance.csv"' in figure
@@ -137,7 +138,7 @@ def test_figure_json_cannot_end_its_script_and_holds_no_numbers_twice(page):
     drawings = [json.loads(script) for script in scripts]
     assert len(drawings) == 2
     assert "meta" not in drawings[0]["layout"]
-    assert drawings[0]["config"]["displaylogo"] is False
+    assert drawings[0]["config"]["displayModeBar"] is False
     assert "width" not in drawings[0]["layout"]
     assert not any(character in script for script in scripts for character in "<>&")
 

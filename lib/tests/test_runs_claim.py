@@ -62,7 +62,7 @@ def test_the_newest_run_decides(tmp_path):
 
 def test_a_run_is_held_by_one(tmp_path):
     with claimed(tmp_path) as writer:
-        with pytest.raises(RunHeldError, match="is being measured by another process"):
+        with pytest.raises(RunHeldError, match="Another process is measuring into"):
             claimed(tmp_path)
         writer.start({"kind": "scripted"})
         with pytest.raises(RunHeldError):

@@ -1,17 +1,26 @@
-"""Pages in a browser without a network: nothing asked or failed, every figure drawn, links work, it prints."""
+"""Pages in a browser without a network: nothing asked, every figure drawn and legible, accessible, printed."""
 
+import importlib.util
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 from example_site import built_site
 from patience import comes_about
 
+from wanbench.publish.figures import ALT_CHARACTERS
 from wanbench.publish.pictures import browser
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+A4_PX = {"width": 673, "height": 1000}  # What the margins of site.css leave of the paper's width.
+AXE = (Path(importlib.util.find_spec("axe_playwright_python").origin).parent / "axe.min.js").read_text()
+AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"], "preload": False}
+MOST_TAB_STOPS = 120
+TAB_STOPS = """[...document.querySelectorAll("a[href], button, input, select, summary, [tabindex]")]
+    .filter(one => one.tabIndex >= 0 && one.checkVisibility()).length"""
 
 
 @contextmanager
@@ -42,13 +51,43 @@ def faults_of_page(context, path):
     page.on("pageerror", lambda error: faults.append(f"script error: {error}"))
     page.on("requestfailed", lambda request: faults.append(f"failed: {request.url[:200]}"))
     page.on("request", lambda request: faults.append(f"asked: {request.url}") if _elsewhere(request.url) else None)
-    page.goto(path.as_uri())
-    if page.query_selector("figure.plot"):
-        page.wait_for_function("document.documentElement.dataset.figures === 'done'", timeout=120_000)
-    for check in (_document, _figures, _anchors, _code, _print, _widths):
+    _show(page, path)
+    for check in (_document, _figures, _tables, _anchors, _code, _print, _widths):
         faults += check(page)
+    for screen, scheme in ((WIDE, "light"), (NARROW, "light"), (WIDE, "dark")):
+        page.set_viewport_size(screen)
+        page.emulate_media(color_scheme=scheme)
+        _show(page, path)
+        where = f"{screen['width']} px, {scheme}"
+        faults += [f"{fault} ({where})" for check in (_accessible, _legible) for fault in check(page)]
     page.close()
     return faults
+
+
+def _show(page, path):
+    page.goto(path.as_uri())
+    page.wait_for_function("document.documentElement.dataset.figures === 'done'", timeout=120_000)
+
+
+def _accessible(page):
+    """What axe-core finds, and more stops of the Tab key than anybody wants to press it."""
+    page.evaluate(AXE)
+    found = page.evaluate("rules => axe.run(document, rules)", AXE_RULES)["violations"]
+    faults = [f"axe {one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
+    stops = page.evaluate(TAB_STOPS)
+    return [*faults, f"has {stops} tab stops"] if stops > MOST_TAB_STOPS else faults
+
+
+def _legible(page):
+    """Texts of drawings that lie over each other or are cut at the edge."""
+    drawn = page.locator("figure.plot.drawn")
+    found = drawn.evaluate_all("all => all.map(one => [one.id, textFaults(one)])")
+    return [f"{name}: {fault}" for name, faults in found for fault in faults]
+
+
+def _tables(page):
+    names = page.locator("table").evaluate_all("all => all.map(one => one.caption?.textContent || '')")
+    return ["has a table without a caption"] if not all(names) else []
 
 
 def faults_of_site(context, folder):
@@ -90,8 +129,9 @@ def _figures(page):
         box = figure.locator("svg.main-svg").first.bounding_box()
         if not box or box["width"] < 100 or box["height"] < 100:
             faults.append(f"{name} has no size: {box}")
-        if not figure.locator(".drawing").get_attribute("aria-label"):
-            faults.append(f"{name} has no alt text")
+        alt = figure.locator(".interactive").get_attribute("aria-label")
+        if not 0 < len(alt) <= ALT_CHARACTERS:
+            faults.append(f"{name} has an alt text of {len(alt)} characters")
         if figure.locator("img.static:visible").count():
             faults.append(f"{name} shows its static file beside the drawing")
     return faults
@@ -158,7 +198,16 @@ def _print(page):
         hidden = ".interactive" if shown == "img.static" else ".static"
         if not figure.locator(shown).is_visible() or figure.locator(hidden).is_visible():
             faults.append(f"{figure.get_attribute('id')} does not print")
+    before = page.viewport_size
+    page.set_viewport_size(A4_PX)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    cut = page.evaluate(
+        "[...document.querySelectorAll('main *')].filter(one => one.checkVisibility() && !one.closest('.drawing, math')"
+        " && !one.matches('.unseen') && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.tagName)"
+    )
+    faults += [f"is cut on paper: {', '.join(dict.fromkeys(cut))}"] if cut else []
     page.emulate_media(media="screen")
+    page.set_viewport_size(before)
     return faults
 
 
@@ -174,6 +223,66 @@ def test_example_site_has_no_faults(context):
     assert faults_of_site(context, site) == []
 
 
+def test_search_finds_sections_of_all_pages_from_any_page(context):
+    page = context.new_page()
+    for name in ("index", "00-example"):
+        _show(page, built_site() / f"site/{name}.html")
+        page.get_by_role("searchbox", name="Search").fill("light NEEDS")
+        playwright.expect(page.locator("form.search output")).to_have_text("1 places found")
+        link = page.locator("form.search li a")
+        assert link.get_attribute("href") == "00-example.html#the-model"
+        assert page.locator("form.search mark").all_inner_texts() == ["Light", "needs"]
+        page.keyboard.press("Escape")
+        playwright.expect(link).to_have_count(0)
+    page.close()
+
+
+def test_the_ledger_is_filtered_by_choices_and_words(context):
+    page = context.new_page()
+    _show(page, built_site() / "site/00-example.html")
+    filters, shown = page.get_by_role("search", name="Filter the claims"), page.locator("form.filters output")
+    playwright.expect(shown).to_have_text("2 of 2 claims shown")
+    filters.get_by_label("By the re-run").select_option("undecided")
+    playwright.expect(shown).to_have_text("1 of 2 claims shown")
+    assert page.locator("table.ledger tbody tr:visible").inner_text().split("\t")[1] == "Another"
+    filters.get_by_label("Text").fill("doubles")
+    playwright.expect(shown).to_have_text("0 of 2 claims shown")
+    filters.get_by_label("By the re-run").select_option("all")
+    playwright.expect(shown).to_have_text("1 of 2 claims shown")
+    page.close()
+
+
+def test_the_tools_of_a_figure_are_one_tab_stop_and_zoom(context):
+    page = context.new_page()
+    _show(page, built_site() / "site/00-example.html")
+    tools = page.get_by_role("toolbar").first
+    width = "document.querySelector('.interactive')._fullLayout.xaxis.range.reduce((low, high) => high - low)"
+    before = page.evaluate(width)
+    tools.get_by_role("button", name="Save PNG").press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == "Zoom in"
+    assert page.evaluate(width) == pytest.approx(before / 1.5)
+    tools.get_by_role("button", name="Reset").click()
+    page.wait_for_function(f"Math.abs({width} - {before}) < 1e-6 * {before}")
+    with page.expect_download() as download:
+        tools.get_by_role("button", name="Save SVG").click()
+    assert download.value.suggested_filename == "rtt-by-distance.svg"
+    assert tools.locator("[tabindex='0']").count() == 1
+    page.close()
+
+
+def test_figures_follow_the_colours_of_the_screen(context):
+    page = context.new_page()
+    page.emulate_media(color_scheme="dark")
+    _show(page, built_site() / "site/00-example.html")
+    ground = "getComputedStyle(document.querySelector('.main-svg')).backgroundColor"
+    dark = page.evaluate(ground)
+    assert dark == page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
+    page.emulate_media(color_scheme="light")
+    page.wait_for_function(f"{ground} === 'rgb(255, 255, 255)'")
+    page.close()
+
+
 BREAK = {
     '<link rel="icon" href="data:,">': ('<script src="https://cdn.example/x.js"></script>', "asked: https://cdn"),
     "assets/plotly.min.js": ("assets/plotly.max.js", "failed: file:///"),
@@ -182,7 +291,9 @@ BREAK = {
     '<details class="code">': ('<details class="code" open>', "code is not folded"),
     "<h1": ("<h1>More</h1><h1", "has 2 h1 headings"),
     'lang="en"': ("", "has no language"),
-    '<p class="files">': ('<p style="width: 2000px">', "px wide on a screen of 390 px"),
+    "<figcaption>": ('<figcaption><p style="width: 40rem; max-width: none">x</p>', "px wide on a screen of 390 px"),
+    '<caption class="unseen">': ('<caption hidden></caption><caption class="unseen">', "a table without a caption"),
+    '<aside aria-label="About the data">': ("<div><button></button>", "axe button-name"),
     '<a class="skip"': ('<a href="#x">x</a><a class="skip"', "skip link"),
     "figure-2-800x450.svg": ("none.svg", "image not shown"),
     '<p class="banner"': ('<img src="data:,"><p class="banner"', "image without alt text"),
@@ -210,6 +321,17 @@ def test_faults_are_noticed(context, broken_page):
     path = broken_page({old: new for old, (new, _) in BREAK.items()})
     found = faults_of_page(context, path)
     assert [fault for _, fault in BREAK.values() if not any(fault in one for one in found)] == []
+
+
+NOTE = '{"text":"a note","x":0.5,"y":0.5,"xref":"paper","yref":"paper","showarrow":false}'
+CUT = NOTE.replace("a note", "a note that goes on and on " * 9).replace('"y":0.5', '"y":0.1')
+
+
+def test_texts_that_no_reader_can_read_are_noticed(context, broken_page):
+    found = faults_of_page(context, broken_page({'"layout":{': f'"layout":{{"annotations":[{NOTE},{NOTE},{CUT}],'}))
+    for fault in ("over each other: a note | a note", f"cut: {('a note that goes on and on ' * 9).strip()}"):
+        for where in ("(1280 px, light)", "(390 px, light)", "(1280 px, dark)"):
+            assert f"figure-rtt-by-distance: {fault} {where}" in found
 
 
 def test_a_figure_that_fails_does_not_keep_the_next_from_being_drawn(context, broken_page):

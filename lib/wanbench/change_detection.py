@@ -12,11 +12,11 @@ the shift worth detecting (Moustakides 1986). Because the baseline is an estimat
 for an allowance two standard errors smaller, and the EWMA subtracts two standard errors from every value.
 
 Simulations (`make validity`, data/validity/detection.csv) allowed 0.5 false alarms an hour. Of all hours, 61 % should
-then have none; 95 to 100 % had none, up to an autocorrelation of 0.9 between latencies a tenth of a second apart. Two
-baselines were too short: one of a minute at 0.99 (78 % of hours without a false alarm, 9 % with more than four), and
-one of 20 windows in 10 s at 0.9 (16 % with more than two). Stalls of several seconds, 20 times an hour, raise alarms
-because they are shifts: increase `least_windows` or `window_s` to ignore them. A level that drifts over a day raises
-alarms too.
+then have no false alarm; 95 to 100 % had none, up to an autocorrelation of 0.9 between latencies a tenth of a second
+apart. Two baselines were too short: one of a minute at an autocorrelation of 0.99 (78 % of hours without a false alarm,
+9 % with more than four), and one of 20 windows in 10 s at 0.9 (16 % with more than two). Stalls of several seconds, 20
+times an hour, raise alarms because they are shifts: increase `least_windows` or `window_s` to ignore them. A level that
+drifts over a day raises alarms too.
 """
 
 from collections import deque
@@ -114,7 +114,7 @@ class Baseline:
     """
     A broker's baseline, and the chart that follows from it.
 
-    `centre` and `spread` are of the logarithms of latency in ms, `phi` is the lag-1 autocorrelation of the window
+    `centre` and `spread` describe the logarithms of latency in ms, `phi` is the lag-1 autocorrelation of the window
     values, `n` their number. The `allowance` and the `limit` of the chart are in units of `spread`.
     """
 
@@ -142,7 +142,8 @@ class Alarm:
     ratio : float
         Median latency since `since_s`, divided by the median latency of the baseline.
     n_alarmed : int
-        Number of brokers in alarm, including this one: if all are, a single broker is hardly the cause.
+        Number of brokers in alarm, including this one: if all brokers are in alarm, a single broker is hardly the
+        cause.
     """
 
     at_s: float
@@ -262,7 +263,10 @@ def learned(values: list[float], settings: DetectorSettings) -> Baseline:
 
 
 def autocorrelation(x: np.ndarray) -> float:
-    """Compute the lag-1 autocorrelation, corrected for bias (Marriott & Pope 1954), clipped to 0 and `MOST_PHI`."""
+    """
+    Compute the lag-1 autocorrelation, corrected for bias (Marriott & Pope 1954), clipped to the range from 0 to
+    `MOST_PHI`.
+    """
     n, centred = len(x), x - x.mean()
     if centred @ centred <= 1e-24 * max(float(x @ x), 1e-300):
         return 0.0
@@ -293,7 +297,7 @@ def average_run_length(method: str, allowance: float, weight: float, limit: floa
     Compute the average number of windows until a chart that starts at 0 exceeds its limit.
 
     Values are independent and normal, with mean `shift` and variance 1; the chart is approximated by a Markov chain
-    with `STATES` states (Brook & Evans 1972). The bound on a single window's effect, which makes runs longer, is
+    with `STATES` states (Brook & Evans 1972). The limit on a single window's effect, which makes runs longer, is
     ignored.
     """
     width = 2 * limit / (2 * STATES - 1)

@@ -17,7 +17,8 @@ def check_number(name: str, value, low: float = -inf, high: float = inf, *, whol
     """
     Check that a value is a number from `low` to `high`, not a bool and not NaN; return a plain int or float.
 
-    With `above`, `low` itself is not allowed; with `whole`, only whole numbers are; with `optional`, None is.
+    With `above`, `low` itself is not allowed; with `whole`, only whole numbers are allowed; with `optional`, None is
+    allowed, too.
 
     >>> check_number("count", 3, 1, 10, whole=True)
     3
@@ -137,7 +138,7 @@ def check_table(name: str, tables: Mapping):
 
 
 def refusal(name: str, value, allowed: str) -> ParameterError:
-    """Return the ParameterError for an invalid value, which is shown up to 200 characters."""
+    """Return the ParameterError for an invalid value; its message shows at most 200 characters of the value."""
     given = repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # numpy's numbers: plain
     return ParameterError(f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}.")
 

@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
     report.add_argument("notebook", nargs="*", help="name, any unambiguous part of a name, or path (default: all)")
     report.add_argument("--preset", default=DEFAULT_PRESET, help="in papermill-params/<notebook>/ (default: quick)")
-    flag(report, "measure", "measure every page, also those that a report of all pages normally replays")
+    flag(report, "measure", "measure every page, even those that a report of all pages normally replays")
     flag(report, "again", "rebuild all pages, even if their data, parameters and code have not changed")
     report.set_defaults(command=report_command)
 
@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
         "-f", "--file", type=Path, action="append", default=[], metavar="PRESET.yml", help="YAML file with parameters"
     )
     run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set one parameter")
-    flag(run, "publish", "put its page and findings on the site, in the place of the usual ones")
+    flag(run, "publish", "put its page and findings on the site, in place of the usual ones")
     run.set_defaults(command=run_command)
 
     for measuring in (report, run):
@@ -91,7 +91,9 @@ def parser() -> argparse.ArgumentParser:
         flag(again, "retry-failed", "reopen finished runs and repeat their failed tests")
 
     sweep = commands.add_parser("sweep", help="find and delete resources that killed runs left on clouds")
-    sweep.add_argument("cloud", nargs="*", help="such as aws (default: all clouds with credentials); all regions")
+    sweep.add_argument(
+        "cloud", nargs="*", help="such as aws (default: all clouds with credentials); all their regions are searched"
+    )
     flag(sweep, "yes", "delete without asking")
     flag(sweep, "all", "also delete unexpired resources, which another machine may still be using")
     sweep.set_defaults(command=sweep_command)
@@ -219,7 +221,7 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 
 
 def claims_command(arguments: argparse.Namespace) -> int:
-    """`wanbench claims check`: print the verdict on each claim of a file, and write a page of them."""
+    """Run `wanbench claims check`: print the verdict on each claim of a file, and write a page of them."""
     from .methods.claims.own import check_claims
     from .publish.page import write_claims_page
 
@@ -244,7 +246,7 @@ def figure_command(arguments: argparse.Namespace) -> int:
 
 
 def list_command(arguments: argparse.Namespace) -> int:
-    """`wanbench list`: every notebook with its question and presets, then every run by campaign."""
+    """Run `wanbench list`: print every notebook with its question and presets, then every run by campaign."""
     from .publish.notebooks import notebook_paths, read_notebook, title
     from .publish.parameters import preset_paths
     from .runs import find
@@ -307,7 +309,7 @@ def _recorded(job):
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):
         return job
     number = job.notebook.stem.partition("-")[0]
-    return _replayed(job, f"measuring this page takes minutes more; to measure it, run 'wanbench report {number}'.")
+    return _replayed(job, f"measuring afresh takes some minutes longer; to do so, run 'wanbench report {number}'.")
 
 
 def _measured_or_replayed(job, replay: bool):

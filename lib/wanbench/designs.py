@@ -123,8 +123,8 @@ def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.Da
 
     A block holds the settings in some order and then in reverse order (A B B A), so a linear drift affects all settings
     equally. Every second block mirrors the block before it (B A A B), so a quadratic drift affects them equally, too.
-    The order is drawn anew, from `seed`, for every two blocks. ParameterError for fewer than two settings, a repeated
-    setting, or fewer than one block.
+    The order is drawn anew, from `seed`, for every two blocks. Raise ParameterError for fewer than two settings, a
+    repeated setting, or fewer than one block.
 
     >>> " ".join(interleaved(["A", "B"], 4, seed=0).setting)
     'A B B A B A A B A B B A B A A B'
@@ -153,8 +153,8 @@ def space_filling(
     numbers), evenly spread, so that a curved surface can be fitted, which two levels do not allow. Levels are used
     equally often, or nearly. Each combination is measured once. In addition the centre (the middle of every range and
     the first of every list of levels) is measured `centres` times, evenly spaced over the plan; these replicates show
-    pure error and drift. `seed` draws the points and their order. ParameterError for an invalid factor or too many
-    runs.
+    pure error and drift. `seed` draws the points and their order. Raise ParameterError for an invalid factor or too
+    many runs.
 
     >>> plan = space_filling({"batch_bytes": Range(16_384, 1_048_576, log=True), "acks": ["1", "all"]}, 8, seed=1)
     >>> len(plan), plan.acks.value_counts().to_dict(), int(plan.replicate.max())

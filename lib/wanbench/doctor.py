@@ -42,7 +42,10 @@ def programs() -> list[dict[str, str]]:
 
 
 def find_program(names: str) -> str | None:
-    """Return the path of the first installed program among these names (separated by spaces); None if none is."""
+    """
+    Return the path of the first installed program among these names (separated by spaces); None if none of them is
+    installed.
+    """
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS])
     return next(filter(None, (shutil.which(name, path=path) for name in names.split())), None)
 

@@ -39,12 +39,12 @@ class Finding:
     name : str
         Small letters, digits and hyphens; also the name of the finding's file.
     estimate, low, high : float or None
-        The estimate and the ends of its interval, in `unit`; None if unknown. An interval with one end missing is open:
-        `low` 1800 and `high` None mean "at least 1800".
+        The estimate and the ends of its interval, in `unit`; None if unknown. An interval without one of its ends is
+        unbounded on that side: `low` 1800 and `high` None mean "at least 1800".
     unit : str
         "" for numbers without a unit.
     n, n_regions : int or None
-        Number of units of replication, and of the regions that they come from.
+        Number of units of replication, and number of regions that these units come from.
     method, assumption : str
         How the numbers were computed, and what would invalidate them.
     answer : bool
@@ -112,7 +112,7 @@ class Finding:
 
 
 def read(path) -> Finding:
-    """Read one finding from its file; RawDataError says what is wrong with the file."""
+    """Read one finding from its file; the RawDataError for an invalid one says what is wrong with the file."""
     path = Path(path)
     try:
         finding = Finding(**json.loads(path.read_bytes()))
@@ -124,7 +124,7 @@ def read(path) -> Finding:
 
 
 def read_all(folder) -> list[Finding]:
-    """Read the findings of a page, in its order; RawDataError as `read` raises it."""
+    """Read the findings of a page, in its order; errors are as for `read`."""
     return sorted((read(path) for path in Path(folder).glob("*.json")), key=lambda one: (one.place, one.name))
 
 
@@ -150,7 +150,8 @@ def html_table(findings: pd.DataFrame) -> str:
     names = ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
     head = "".join(f"<th scope='col'>{name}</th>" for name in names)
     rows = "".join(_html_row(row) for row in findings.itertuples(index=False))
-    return f'<table class="findings"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    caption = '<caption class="unseen">Findings</caption>'
+    return f'<table class="findings">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
 def _html_row(row) -> str:
@@ -199,7 +200,7 @@ class Page:
         Save findings. The first call deletes the findings of an earlier run of the page.
 
         On a page with several subjects, `about` names the subject: it is put before each sentence, and each caution is
-        shown once per subject. None, the result of a section without data, is ignored. ParameterError if the page
+        shown once per subject. None, the result of a section without data, is ignored. Raise ParameterError if the page
         already has a finding with the same name.
         """
         findings = [finding for finding in findings if finding is not None]
@@ -219,7 +220,7 @@ class Page:
 
     def answer(self, finding: Finding, about: str = "", headline: str = "") -> None:
         """
-        Add the finding that answers the page's question, which the front page shows, as `add` does.
+        Add, as `add` does, the finding that answers the page's question; the front page shows it.
 
         `headline` replaces the finding's own.
         """

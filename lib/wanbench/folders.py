@@ -17,7 +17,7 @@ def root(start: Path | str = ".") -> Path:
     Return the root of the checkout: the nearest folder at or above `start` that holds `papermill-params`.
 
     A notebook therefore finds the same data under JupyterLab, papermill or a script. Outside any checkout, the root is
-    that of the checkout that this package was installed from. WanbenchError if there is none.
+    that of the checkout that this package was installed from. Raise WanbenchError if there is none.
     """
     start = Path(start).resolve()
     for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):
@@ -28,19 +28,22 @@ def root(start: Path | str = ".") -> Path:
 
 def data_folder(top: Path | None = None) -> Path:
     """
-    Return the folder for measurements and results: `data/` in the checkout `top` (default: `root()`), or the folder in
-    the environment variable WANBENCH_DATA; a relative path starts at the root of the checkout.
+    Return the folder for measurements and results: `data/` in the checkout `top` (default: `root()`), or the folder
+    that the environment variable WANBENCH_DATA names; a relative path starts at the root of the checkout.
     """
     return (top or root()) / (os.environ.get(DATA_VARIABLE) or "data")
 
 
 def findings_folder() -> Path:
-    """Return where the findings of published pages are, one folder a page."""
+    """Return the folder with the findings of published pages, which has one folder per page."""
     return data_folder() / "findings"
 
 
 def scratch_folder() -> Path:
-    """Return where runs in JupyterLab, by papermill or by `wanbench run` write their results, which no site shows."""
+    """
+    Return the folder in which runs in JupyterLab, by papermill or by `wanbench run` write their results; no site shows
+    them.
+    """
     return data_folder() / "scratch"
 
 
@@ -56,8 +59,8 @@ def published_folder() -> Path:
 
 def downloads_folder() -> Path:
     """
-    Return the folder in which `importers.fetch` keeps original files: `external` in the data folder, or the folder in
-    the environment variable WANBENCH_DOWNLOADS; a relative path starts at the root of the checkout.
+    Return the folder in which `importers.fetch` keeps original files: `external` in the data folder, or the folder that
+    the environment variable WANBENCH_DOWNLOADS names; a relative path starts at the root of the checkout.
     """
     chosen = os.environ.get(DOWNLOADS_VARIABLE)
     return root() / chosen if chosen else data_folder() / "external"
@@ -65,8 +68,8 @@ def downloads_folder() -> Path:
 
 def kafka_jars() -> Path:
     """
-    Return the folder of Kafka's jars: `.kafka/jars` in the checkout, which `make setup` fills, or the folder in the
-    environment variable WANBENCH_KAFKA; a relative path starts at the root of the checkout. It may not exist.
+    Return the folder of Kafka's jars: `.kafka/jars` in the checkout, which `make setup` fills, or the folder that the
+    environment variable WANBENCH_KAFKA names; a relative path starts at the root of the checkout. It may not exist.
     """
     return root() / (os.environ.get(KAFKA_VARIABLE) or Path(".kafka", "jars"))
 

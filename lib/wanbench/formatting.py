@@ -12,8 +12,8 @@ WIDE = 10.0  # above this ratio of an interval's ends, rounding by its half widt
 
 def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3) -> int:
     """
-    Return the number of decimal places to show: two digits of the interval's half width, or, without an interval,
-    `digits` significant digits of the value.
+    Return the number of decimal places that show two significant digits of the interval's half width or, without an
+    interval, `digits` significant digits of the value.
 
     A negative number of places rounds to tens, hundreds and so on.
 
@@ -32,7 +32,7 @@ def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3)
 
 def number(value: float, places: int | None = None) -> str:
     """
-    Format a number with commas between thousands. NaN is "unknown", and infinity is "no limit".
+    Format a number with commas between thousands. NaN becomes "unknown", and infinity "no limit".
 
     >>> number(2070), number(0.12345), number(1234.5, 0), number(1260, -2), number(-0.0001, 2)
     ('2,070', '0.123', '1,234', '1,300', '0.00')
@@ -75,7 +75,8 @@ def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str
     Format a value and its interval in the same unit and with the same number of decimal places.
 
     If the ends differ by more than a factor of `WIDE`, each has three significant digits, because the lower end would
-    otherwise be rounded to 0. Without an interval, its text is ""; of an open interval only the finite end is shown.
+    otherwise be rounded to 0. If there is no interval, its text is "". If one end is infinite, only the finite end is
+    shown.
 
     >>> interval(14.2371, 13.912, 14.553, "ms per 1,000 km")
     ('14.24 ms per 1,000 km', '13.91 to 14.55')

@@ -2,9 +2,9 @@
 Decide from counts whether an open-loop load is valid. Rate searches use this while measuring, and readers afterwards.
 
 The generator fell behind if it handed over more than 1 % of the records late: by more than 5 ms, and by more than 5 %
-of the median time to acknowledgement. Waits for a full queue do not count. The 99th percentile of latency may then be
-due to the generator. A shorter delay may be one time slice of a busy processor, or is too small a share of the latency
-to change a conclusion.
+of the median time to acknowledgement. The 99th percentile of latency may then be due to the generator. Waits for a full
+queue do not count as lateness. A shorter delay may be one time slice of a busy processor, or is too small a share of
+the latency to change a conclusion.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,8 @@ def fell_behind(late: Mapping[int, int], published_us: Mapping[int, int]) -> boo
     """
     Return whether the generator fell behind.
 
-    `late` counts records by lateness in units of `LATE_UNIT_MS`, `published_us` by time to acknowledgement in µs.
+    `late` counts records by lateness in units of `LATE_UNIT_MS`, `published_us` counts them by time to acknowledgement
+    in µs.
 
     >>> fell_behind({0: 98, 60: 2}, {20_000: 100}), fell_behind({0: 98, 60: 2}, {900_000: 100})
     (True, False)
@@ -48,7 +49,7 @@ def fell_behind(late: Mapping[int, int], published_us: Mapping[int, int]) -> boo
 
 def backlog_grew(backlog: Sequence[int], rate: float) -> bool:
     """
-    Return whether acknowledgements came at less than `SUSTAINED` of the rate (records/s).
+    Return whether acknowledgements came at less than the fraction `SUSTAINED` of the rate (records/s).
 
     `backlog` holds the unacknowledged records at the end of each second. Its mean over the last third of the seconds is
     compared with its mean over the first third.

@@ -10,7 +10,7 @@ MAX_CHARACTERS = 1 << 20  # per file: an inventory of a thousand hosts has about
 
 
 class _Loader(yaml.SafeLoader):
-    """Load plain data only; refuse aliases and repeated keys, of which YAML would silently keep the last."""
+    """Load plain data only; refuse aliases and repeated keys (YAML would silently keep the last value)."""
 
     def compose_node(self, parent, index):
         if self.check_event(yaml.AliasEvent):  # a few nested aliases can stand for billions of values
@@ -40,7 +40,7 @@ def read_yaml(path, what: str) -> object:
     """
     Read plain data from a YAML file of at most `MAX_CHARACTERS`; `what` describes the file in errors.
 
-    Raises ParameterError if the file cannot be read, or as `parse_yaml` does.
+    Raise ParameterError if the file cannot be read, or for the reasons given at `parse_yaml`.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -57,7 +57,7 @@ def parse_yaml(text: str, place: str) -> object:
     """
     Parse plain data from YAML text.
 
-    Raises ParameterError, with `place` and the line number, if the text is not YAML, repeats a key, uses an alias, or
+    Raise ParameterError, with `place` and the line number, if the text is not YAML, repeats a key, uses an alias, or
     holds anything but plain data.
     """
     try:

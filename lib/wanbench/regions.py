@@ -111,9 +111,10 @@ def catalogue() -> pd.DataFrame:
 
 def select(clouds: Iterable[str] | None = None, names: Iterable[str] | None = None) -> pd.DataFrame:
     """
-    Return the regions of the catalogue with these clouds and these names, in the order of `names`; None selects all.
+    Return the catalogue's regions that are in these clouds and have these names, in the order of `names`; None allows
+    all clouds or names.
 
-    ParameterError for an unknown cloud or region, a repeated name, or a string instead of a list.
+    Raise ParameterError for an unknown cloud or region, a repeated name, or a string instead of a list.
 
     >>> select(clouds=["gcp"], names=["gcp:us-east1", "aws:eu-west-1"])["city"].tolist()
     ['Moncks Corner']
@@ -169,7 +170,7 @@ def geodesic_km(point: tuple[float, float], other: tuple[float, float]) -> float
     Compute the length in km of the shortest path over the WGS-84 ellipsoid between two points (latitude, longitude in
     degrees), by geopy's implementation of Karney (2013), https://doi.org/10.1007/s00190-012-0578-z.
 
-    Both directions give exactly the same number. ValueError for a latitude beyond the poles.
+    Both directions give exactly the same number. Raise ValueError for a latitude beyond the poles.
     """
     return _geodesic_km(*sorted((tuple(point), tuple(other))))
 
@@ -199,8 +200,8 @@ def light_rtt_ms(distance_km):
     c = 299792.458 km/s.
 
     No RTT through fibre can be smaller, because no cable is shorter than the geodesic. `distance_km` is a number, an
-    array or a Series, and the result is of the same kind; NaN stays NaN. ParameterError for a negative or infinite
-    distance.
+    array or a Series, and the result is of the same kind; NaN stays NaN. Raise ParameterError for a negative or
+    infinite distance.
 
     >>> round(light_rtt_ms(1000), 4)
     9.7934

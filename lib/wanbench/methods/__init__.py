@@ -3,7 +3,7 @@ Statistical methods: functions that take tidy tables and return estimates with i
 
 `result` (what every analysis returns), `regions` (pairs of regions and their dependence: regression, permutation tests,
 jackknives), `distance` (RTT and throughput against distance), `tcp` (models of throughput), `time` (autocorrelated
-series), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (what a lab delivered of what was
+series), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (whether a lab delivered what was
 requested), `trials` (Kafka trials), `cost` (what a cluster costs), `claims` (verdicts on a source's claims).
 
 Nothing here imports a lab or a page.

@@ -55,18 +55,21 @@ class TextRenderer(IPythonRenderer):
     def __init__(self):
         super().__init__(escape=False, exclude_anchor_links=True)
         self.headings: list[Heading] = []
+        self.latest = "Table"
         self._taken = {"content", "contents", "provenance"}
 
     def heading(self, text, level, **attrs):
         """Render a heading with an anchor, and add it to `headings`."""
         plain = unescape(re.sub(r"<[^>]+>", "", text))
         anchor = anchor_for(plain, self._taken)
+        self.latest = plain
         self.headings.append(Heading(level, plain, anchor))
-        return f'<h{level} id="{anchor}">{text}</h{level}>\n'
+        link = f' <a class="anchor" href="#{anchor}" tabindex="-1" aria-hidden="true">#</a>' if level > 1 else ""
+        return f'<h{level} id="{anchor}">{text}{link}</h{level}>\n'
 
     def table(self, text):
         """Render a table that scrolls on its own on narrow screens."""
-        return f'<div class="wide"><table>{text}</table></div>\n'
+        return f'<div class="wide">{_captioned(f"<table>{text}</table>", self.latest)}</div>\n'
 
     def inline_math(self, body):
         """Render a formula within a line of text."""
@@ -83,6 +86,11 @@ class TextRenderer(IPythonRenderer):
     def html_of(self, source: str) -> str:
         """Convert Markdown to HTML."""
         return MarkdownWithMath(renderer=self).render(source)
+
+
+def _captioned(html: str, heading: str) -> str:
+    """Give each table without a caption the text of its heading, for screen readers and as the label of its fold."""
+    return BARE_TABLE.sub(lambda table: f'{table[0]}<caption class="unseen">{escape(heading)}</caption>', html)
 
 
 def _shown(body: str, display: str) -> str:
@@ -119,6 +127,7 @@ ATTRIBUTES = {
 }
 STYLE_ELEMENT = re.compile(r"<style\b[^>]*>.*?</style\s*>", re.DOTALL | re.IGNORECASE)
 
+EMPTY_HEAD = re.compile(r"<th((?:\s[^>]*)?)>\s*</th>")
 EMPTY_BODY = re.compile(r"<tbody>\s*</tbody>")
 NUMBER_CELL = re.compile(r"<td>(-?[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|NaN)</td>")
 
@@ -137,18 +146,20 @@ def clean(html: str) -> str:
     >>> clean('<table><tbody><tr><td>3.2</td><td>aws</td></tr></tbody></table>')
     '<table><tbody><tr><td class="number">3.2</td><td>aws</td></tr></tbody></table>'
 
-    Write "none" into a table without rows.
+    A heading without text, such as that of an index, is an ordinary cell. Write "none" into a table without rows.
 
     >>> clean('<table><tbody></tbody></table>')
     '<table><tbody><tr><td colspan="99">none</td></tr></tbody></table>'
     """
     harmless = _cleaner.sanitize_html_tags(STYLE_ELEMENT.sub("", html))
-    numbered = NUMBER_CELL.sub(r'<td class="number">\1</td>', harmless)
+    headed = EMPTY_HEAD.sub("<td></td>", harmless)
+    numbered = NUMBER_CELL.sub(r'<td class="number">\1</td>', headed)
     return EMPTY_BODY.sub('<tbody><tr><td colspan="99">none</td></tr></tbody>', numbered)
 
 
+BARE_TABLE = re.compile(r"<table[^>]*>(?!\s*<caption)")
 FIRST_HEADING = re.compile(r"<h[1-6][^>]*>.*?</h[1-6]>", re.DOTALL)
-CAPTION = re.compile(r"<caption>([^<]*)</caption>")
+CAPTION = re.compile(r"<caption[^>]*>([^<]*)</caption>")
 OPEN_ROWS, OPEN_TABLES = 12, 8  # What a reader takes in of a table, and of a page, without asking for more.
 EMPTY = Markup("")
 FORMATS = "text/html text/markdown image/svg+xml image/png image/jpeg text/latex text/plain"
@@ -225,7 +236,7 @@ def read_cells(notebook: NotebookNode) -> Parts:
                 html = FIRST_HEADING.sub("", html, count=1)
             target.append(Part("text", Markup(html)))
         elif cell.cell_type == "code" and cell.source.strip():
-            outputs = [part for output in cell.outputs for part in _read_output(output, page, names)]
+            outputs = [part for output in cell.outputs for part in _read_output(output, page, names, renderer.latest)]
             if COVER in tags(cell):
                 page.cover = next((part.figure for part in outputs if part.figure), page.cover)
             if any(provenance.MIME in output.get("data", {}) for output in cell.outputs):
@@ -257,7 +268,7 @@ def _fold_tables(parts: list[Part]) -> None:
                 part.html = Markup('<details class="table"><summary>{}</summary>{}</details>').format(label, part.html)
 
 
-def _read_output(output: NotebookNode, page: Parts, names: set[str]) -> list[Part]:
+def _read_output(output: NotebookNode, page: Parts, names: set[str], heading: str) -> list[Part]:
     if output.output_type == "stream":
         return [] if output.name == "stderr" else [_preformatted(output.text)]
     if output.output_type == "error":
@@ -271,13 +282,12 @@ def _read_output(output: NotebookNode, page: Parts, names: set[str]) -> list[Par
     if kind == provenance.MIME:
         page.runs += content["runs"]
         return []
-    return [Part("output", _html_of(kind, content))] if kind else []
+    return [Part("output", _html_of(kind, content, heading))] if kind else []
 
 
-def _html_of(kind: str, content: str) -> Markup:
+def _html_of(kind: str, content: str, heading: str) -> Markup:
     if kind == "text/html":
-        reachable = ' tabindex="0"' if "<table" in content else ""  # so that the keyboard can scroll it
-        return Markup(f'<div class="wide"{reachable}>{clean(content)}</div>')
+        return Markup(f'<div class="wide">{_captioned(clean(content), heading)}</div>')
     if kind in ("text/markdown", "text/latex"):
         return Markup(clean(TextRenderer().html_of(content)))
     if kind.startswith("image/"):

@@ -13,7 +13,8 @@ import unicodedata
 import zlib
 from dataclasses import dataclass
 from html import escape, unescape
-from textwrap import wrap
+from math import isfinite
+from textwrap import shorten, wrap
 
 import pandas as pd
 
@@ -22,8 +23,9 @@ from wanbench.figures import theme
 from .provenance import LICENCE, Source
 
 MIME = "application/vnd.plotly.v1+json"
-PAGE_CONFIG = {"displaylogo": False, "responsive": True}
-SHOWN_ROWS = 200
+PAGE_CONFIG = {"displayModeBar": False, "responsive": True}  # `page.js` has the tools, none of which asks a server
+SHOWN_ROWS = 100
+ALT_CHARACTERS = 250  # More than a screen reader should say in one go.
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,15 @@ class Figure:
     One figure of a page.
 
     `name` (lower-case letters, digits and hyphens) is unique on the page. `title`, `subtitle`, `alt` and `caption` are
-    plain text. `csv` holds the numbers drawn, with a header line. `data` and `layout` are Plotly's.
+    plain text, and `description` is the whole of an `alt` that was too long. `csv` holds the numbers drawn, with a
+    header line. `data` and `layout` are Plotly's.
     """
 
     name: str
     title: str
     subtitle: str
     alt: str
+    description: str
     caption: str
     csv: str | None
     data: list
@@ -54,8 +58,7 @@ class Figure:
     def script(self) -> str:
         """Return the figure as JSON that is safe inside a script element."""
         layout = {key: value for key, value in self.layout.items() if key != "width"} | {"autosize": True}
-        config = PAGE_CONFIG | {"toImageButtonOptions": {"filename": self.name}}
-        drawing = {"data": self.data, "layout": layout, "config": config}
+        drawing = {"data": _rounded(self.data), "layout": layout, "config": PAGE_CONFIG}
         return script_json(drawing)
 
     def rows(self) -> tuple[list[str], list[list[str]], int]:
@@ -99,16 +102,40 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
     meta = layout.pop("meta", {})
     heading = layout.get("title", {})
     title = _plain(heading.get("text"))
+    described = str(meta.get("alt") or title or f"Figure {number}")
+    alt = short_alt(described)
     return Figure(
         name=anchor_for(str(meta.get("name") or f"figure-{number}"), taken),
         title=title,
         subtitle=_plain((heading.get("subtitle") or {}).get("text")),
-        alt=str(meta.get("alt") or title or f"Figure {number}"),
+        alt=alt,
+        description=described if alt != described else "",
         caption=str(meta.get("caption") or ""),
         csv=meta.get("csv"),
         data=content["data"],
         layout=layout,
     )
+
+
+def short_alt(text: str) -> str:
+    """
+    Return the first sentences of an alt text, at most `ALT_CHARACTERS` long; if even the first is longer, its start.
+
+    >>> short_alt("Two lines rise. " + "They never fall below light. " * 9).count("They")
+    8
+    """
+    sentences = re.split(r"(?<=[.!?]) (?=[A-Z])", text)
+    kept = next(k for k in range(len(sentences), -1, -1) if len(" ".join(sentences[:k])) <= ALT_CHARACTERS)
+    return " ".join(sentences[:kept]) or shorten(text, ALT_CHARACTERS, placeholder=" …")
+
+
+def _rounded(value):
+    """Return Plotly's data with seven significant digits, more than a screen can show; whole numbers stay."""
+    if isinstance(value, float) and isfinite(value) and value != round(value):
+        return float(f"{value:.7g}") if abs(value) < 1e6 else round(value, 1)
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def anchor_for(text: str, taken: set[str]) -> str:

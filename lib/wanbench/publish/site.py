@@ -28,6 +28,7 @@ from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_n
 from .page import Page, make_page, templates, versions
 from .parameters import check_notebook, declared_parameters, file_hashes
 from .pictures import Renderer, browser
+from .search import write_search_index
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -191,6 +192,7 @@ class Site:
         path = self.folder / "index.html"
         replace_file(path, html.encode())
         self.link_pages(shown)
+        write_search_index(self.folder, [one.name for one in shown])
         return path
 
     def _findings(self, pages: list[str]) -> pd.DataFrame:

@@ -33,7 +33,7 @@ class Attempt:
     One attempt at a test.
 
     `outcome` is "done", "failed", or "interrupted" if the journal does not record its end. `last_sign_at_utc` is the
-    time of the last event of the session in which it ran, up to its own end.
+    time of the last event of the session in which the attempt ran, up to the attempt's own end.
     """
 
     test_id: str
@@ -56,7 +56,9 @@ class Attempt:
 
 
 def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
-    """Yield all attempts of a journal in the order of their starts; RawDataError if its events are contradictory."""
+    """
+    Yield all attempts of a journal in the order of their starts; raise RawDataError if its events are contradictory.
+    """
     path = folder / journal.NAME
     started: dict[tuple[str, int], dict] = {}
     ends: dict[tuple[str, int], dict] = {}
@@ -97,7 +99,9 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
 
 
 def files_of(folder: Path, event: dict) -> tuple[dict, ...]:
-    """Return the raw files that a journal event lists; RawDataError for an invalid entry or a path outside `folder`."""
+    """
+    Return the raw files that a journal event lists; raise RawDataError for an invalid entry or a path outside `folder`.
+    """
     path, line = folder / journal.NAME, event["line_number"]
     for file in event["files"]:
         if not isinstance(file, dict):

@@ -57,7 +57,7 @@ class Lines:
 
 
 def read(path: Path) -> Lines:
-    """Read a journal; RawDataError names the first invalid line."""
+    """Read a journal; a RawDataError names the first invalid line."""
     content = Path(path).read_bytes()
     whole_bytes = content.rfind(b"\n") + 1
     lines = content[:whole_bytes].split(b"\n")[:-1]
@@ -107,7 +107,7 @@ class Journal:
         """
         Write events with the current time, one line each, and return when they are on the disk.
 
-        RawDataError if the file was removed or moved, because the events would be lost.
+        Raise RawDataError if the file was removed or moved, because the events would be lost.
         """
         if not (self._path.exists() and os.path.samestat(os.fstat(self._file), self._path.stat())):
             raise RawDataError(self._path, None, "no journal", "the journal, which was removed while it was in use")

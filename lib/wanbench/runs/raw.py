@@ -1,4 +1,4 @@
-"""Write the raw files of a run, which hold what a tool printed, and hash them."""
+"""Write the raw files of a run, which hold what tools printed, and hash them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write_raw(
     """
     Write `content` atomically to <folder>/<experiment>/<name>.
 
-    ParameterError if `experiment` or `name` is not a plain file name, or if the file exists.
+    Raise ParameterError if `experiment` or `name` is not a plain file name, or if the file exists.
     """
     for part in (experiment, name):
         if not _PART.fullmatch(part):
@@ -86,7 +86,9 @@ def sha256(path: Path) -> str:
 
 
 def inside(folder: Path, path: object, source: Path, line_number: int | None) -> str:
-    """Return `path`; RawDataError, for this line of `source`, unless it is a relative path inside the run folder."""
+    """
+    Return `path`; raise RawDataError, for this line of `source`, unless `path` is relative and inside the run folder.
+    """
     valid = isinstance(path, str) and path and not re.search(r"[\\\0\ud800-\udfff]", path)
     valid = valid and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
     if not valid or not (folder / path).resolve().is_relative_to(folder.resolve()):

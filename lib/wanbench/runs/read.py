@@ -43,8 +43,8 @@ class Run:
         """
         Read the journal, and the manifest if there is one; a run that is open already is returned.
 
-        ParameterError if the folder has no journal, so is not a run folder. RawDataError if the journal or the manifest
-        is damaged, has another schema version, or was changed after the run had finished.
+        Raise ParameterError if the folder has no journal and so is not a run folder. Raise RawDataError if the journal
+        or the manifest is damaged, has another schema version, or was changed after the run had finished.
         """
         if isinstance(folder, Run):
             return folder
@@ -119,7 +119,9 @@ class Run:
 
     @property
     def lab(self) -> dict:
-        """Return the lab's description (`Lab.describe`) from when it first opened; only its kind if it never did."""
+        """
+        Return the lab's description (`Lab.describe`) from when the lab first opened; only its kind if it never opened.
+        """
         described = [event["lab"] for event in self._events if event["event"] in ("run-started", "resumed")]
         return next((lab for lab in described if len(lab) > 1), self._start().get("lab", {}))
 
@@ -144,7 +146,7 @@ class Run:
         return self._attempts
 
     def first_output(self, experiment: str) -> RawOutput:
-        """Return the first raw file of an experiment, such as "ping"; MissingDataError if there is none."""
+        """Return the first raw file of an experiment, such as "ping"; raise MissingDataError if there is none."""
         for file in self.raw_files():
             if file["experiment"] == experiment:
                 text = (self.folder / file["path"]).read_text(errors="replace")
@@ -195,7 +197,7 @@ class Run:
         """
         Check the SHA-256 of every raw file and, for a finished run, that its files are exactly those in the manifest.
 
-        RawDataError names the first file that is missing, changed, or not in the manifest.
+        A RawDataError names the first file that is missing, changed, or not in the manifest.
         """
         known = {file["path"]: file["sha256"] for file in self.raw_files()}
         if self.manifest is not None:
@@ -275,10 +277,11 @@ def _manifest(folder):
 
 def overlaps(run: Run) -> pd.DataFrame:
     """
-    List pairs of tests that used the same region at the same time. There must be none, as they would share its network.
+    List pairs of tests that used the same region at the same time. There must be none, as the two tests would share the
+    region's network.
 
-    Start and end come from the journal; an interrupted attempt counts until the last event of its session. Columns
-    region, test_id, attempt, other_test_id, other_attempt, overlap_s.
+    Start and end come from the journal; an interrupted attempt counts until the last event of its session. The columns
+    are region, test_id, attempt, other_test_id, other_attempt and overlap_s.
     """
     spans: dict[str, list[tuple]] = {}
     for a in run.attempts():
@@ -299,8 +302,8 @@ def overlaps(run: Run) -> pd.DataFrame:
 
 def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     """
-    Open all runs under <data_folder>/raw, or those of one campaign, oldest first.
-    ParameterError if the data folder has campaigns, but not this one.
+    Open all runs under <data_folder>/raw, or those of one campaign, oldest first. Raise ParameterError if the data
+    folder has campaigns, but not this one.
     """
     campaigns = [path.name for path in (Path(data_folder) / "raw").glob("*") if path.is_dir()]
     if campaign is not None and campaigns:

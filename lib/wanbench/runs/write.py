@@ -112,7 +112,7 @@ class RunWriter:
             self.before = self._read_before()
         except BlockingIOError:
             os.close(self._lock)
-            raise RunHeldError(f"{folder} is being measured by another process; wait for it, or stop it.") from None
+            raise RunHeldError(f"Another process is measuring into {folder}; wait for it, or stop it.") from None
         except BaseException:
             os.close(self._lock)
             raise
@@ -240,7 +240,10 @@ def _new_folder(parent, full_hash):
 
 
 def origin() -> dict:
-    """Return wanbench's version, the git commit it runs from, and whether the checkout is dirty (None: not in git)."""
+    """
+    Return wanbench's version, the git commit it runs from, and whether the checkout is dirty; the last two are None
+    outside git.
+    """
     here = Path(__file__).resolve()
     commit = dirty = None
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is not None:

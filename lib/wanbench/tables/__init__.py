@@ -3,7 +3,8 @@ Declare all tables, in two CSV files, and validate, write and read them.
 
 `tables.csv` says what one row of each table is; `columns.csv` gives the type, unit and meaning of each column. Tables
 with a context begin with the columns of "context". A type that ends in "?" may be null. The minimum of a number is 0
-unless `minimum` differs. `python -m wanbench.tables` prints the text of `data/README.md`, the data dictionary.
+unless its `minimum` says otherwise. `python -m wanbench.tables` prints the text of `data/README.md`, the data
+dictionary.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """
     Check a frame against the declaration of table `name`; return its columns in the declared order and dtypes.
 
-    Only lossless conversions are made: whole floats to integers, ISO 8601 text with a time zone to times.
+    Only lossless conversions are made: whole floats to integers, ISO 8601 text with a time zone to times. A
     ParameterError names table, column, first invalid row and the allowed values.
     """
     declared = table(name)
@@ -104,7 +105,7 @@ def write(name: str, frame: pd.DataFrame, folder) -> Path:
 
 
 def read(name: str, folder) -> pd.DataFrame:
-    """Read a table that `write` wrote; RawDataError if the file is missing, not Parquet, or another table."""
+    """Read a table that `write` wrote; raise RawDataError if the file is missing, not Parquet, or another table."""
     path = Path(folder) / f"{table(name).name}.parquet"
     try:
         arrow = pq.read_table(path, partitioning=None)

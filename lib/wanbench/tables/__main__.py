@@ -10,8 +10,8 @@ from .columns import KINDS
 FOLDERS = {
     "samples": "run folders recorded on the local lab: pages can replay them on any machine; an invented table with "
     "its mapping, and an article's claims to audit",
-    "published": "`claims/` of published studies (paraphrased), `articles.csv` with where each was published, rows of "
-    "three surveys, and list `prices/`, each with its source",
+    "published": "`claims/` of published studies (paraphrased), `articles.csv`, which says where each study was "
+    "published, rows of three surveys, and list prices in `prices/`, each with its source",
     "validity": "coverage of intervals in simulations; written by `make validity`, committed",
     "external": "original files of other studies, downloaded by `importers.fetch` and checked by hash; not in git",
     "raw": "run folders, `<campaign>/<run>`, with the output of each tool; written by measuring, never edited",

@@ -32,8 +32,8 @@ class Column:
     """
     One column of a table.
 
-    `type` is a key of `KINDS`, and `unit` may be "". `minimum` and `maximum` bound numbers (None: no bound). If
-    `allowed` is not empty, it lists the only allowed texts. Only a `nullable` column may hold nulls.
+    `type` is a key of `KINDS`, and `unit` may be "". `minimum` and `maximum` limit numbers (None if there is no limit).
+    If `allowed` is not empty, it lists the only allowed texts. Only a `nullable` column may hold nulls.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Column:
         return pa.field(self.name, KINDS[self.type][2], nullable=self.nullable, metadata=metadata)
 
     def check(self, values: pd.Series, table: str) -> pd.Series:
-        """Convert values without loss to the column's dtype; ParameterError names the first invalid row."""
+        """Convert values without loss to the column's dtype; a ParameterError names the first invalid row."""
         if not len(values):
             return pd.Series([], dtype=self.dtype, name=self.name)
         # With thousands of short columns every step takes time, so steps that would change nothing are skipped.
@@ -255,4 +255,7 @@ CONVERTERS = {
     "flag": _convert_flag,
     "time": _convert_time,
 }
-"""By type: from values and a mask of nulls to typed values and a mask of wrong values (None: no wrong value)."""
+"""
+Functions by type: each converts values and a mask of nulls to typed values and a mask of wrong values (None if no value
+is wrong).
+"""

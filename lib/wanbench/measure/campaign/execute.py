@@ -24,7 +24,10 @@ from wanbench.runs.journal import now_utc
 
 _THREADS_END_S = 15.0
 _OF_SESSION = re.compile(r"counters(?:\.(\d+))?\.json|session-(\d+)\b")
-"""Names of raw files that `_keep_of_lab` writes, with the number of their session; "counters.json" is of session 1."""
+"""
+Matches the names of raw files that `_keep_of_lab` writes, with the number of their session; "counters.json" belongs to
+session 1.
+"""
 
 
 def measure(
@@ -59,15 +62,16 @@ def measure(
         Continue the existing run, and also repeat the tests that failed in every attempt.
     watched : sequence
         Objects that record further data, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`. At the end of a
-        session, the method `keep(run folder, stem, start of the session in UTC, event)` of each is called and returns
-        its raw files. It must return at once when the event is set, which means that the user interrupts.
+        session, the method `keep(run folder, stem, start of the session in UTC, event)` of each object is called and
+        returns its raw files. It must return at once if the event is set, which means that the user has interrupted.
 
     Raises
     ------
     ParameterError
         If the lab lacks a region of the plan, or a parameter is malformed.
     BudgetError
-        If the user does not agree to the lab's cost, or the budget is used up. A call with a larger budget continues.
+        If the user does not agree to the lab's cost, or the budget is used up. A call with a larger budget continues
+        the run.
     RunHeldError
         If another process is measuring the same run.
     LabError
@@ -154,7 +158,10 @@ class _Session:
         self.kept = False
 
     def _count_what_files_name(self):
-        """Number attempts and this session after all raw files, as a truncated journal may lack the last ones."""
+        """
+        Give attempts and this session numbers above those in the names of raw files, because a truncated journal may
+        lack the last ones.
+        """
         ids = {test.id for test in self.plan.tests}
         for name in (path.name for path in self.writer.folder.glob("*/[!.]*")):
             for match in re.finditer(r"\.(\d+)\.", name):
@@ -383,8 +390,8 @@ class Progress:
     """
     Prints to stderr how many tests are done, failed and left, and the expected time left.
 
-    A line is printed after each tenth of the tests (but at most every 10 s), at the latest when a test ends more than
-    60 s after the last line, and at the end.
+    A line is printed after each tenth of the tests, but not within 10 s of the last line; whenever a test ends more
+    than 60 s after the last line; and at the end.
     """
 
     def __init__(self, total: int, *, done: int = 0, failed: int = 0):

@@ -72,11 +72,12 @@ def run(
         Further parameters of `wanbench.measure.kafka.Cluster`.
     external : mapping of str to mappings, optional
         Kafka clusters that exist already: names, and parameters of `wanbench.measure.kafka.ExternalCluster`. A trial
-        names its cluster as `cluster`; if there is only one and no `brokers`, all trials use it. Parameters that end in
-        `_from` name environment variables, which hold the secrets. The lab's hosts must reach the brokers.
+        names its cluster in the field `cluster`; if there is only one external cluster and `brokers` is empty, all
+        trials use it. Parameters that end in `_from` name environment variables, which hold the secrets. The lab's
+        hosts must reach the brokers.
     lab_options : mapping, optional
-        Further options of this kind of lab (see its class): the `inventory` of "ssh"; `instance_type` and `budget_usd`
-        of a cloud; a mapping for each cloud of "aws+gcp".
+        Further options of this kind of lab (see its class), such as `inventory` for "ssh", `instance_type` and
+        `budget_usd` for a cloud, or a mapping for each cloud in "aws+gcp".
     parameters, sysctls, **options
         `parameters`, `retries`, `fresh`, `retry_failed`, `watched` as in `measure`; `sysctls` as in `LocalLab`.
 
@@ -108,7 +109,7 @@ def run(
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Wait until no other run measures on this machine, because both would measure each other."""
+    """Wait until no other run measures on this machine, because two runs at once would distort each other's results."""
     lock = None
     if not os.environ.get(SHARE_VARIABLE):
         with suppress(OSError):  # the file may be another user's

@@ -1,8 +1,8 @@
 """
 Experiments, which run on a pair of hosts and leave raw files in the run folder.
 
-Only measuring code imports this package. For most modules, the module of the same name in `wanbench.read.ingest` reads
-the files.
+Only measuring code imports this package. Most modules have a counterpart of the same name in `wanbench.read.ingest`,
+which reads their files.
 """
 
 from .base import ConcurrentExperiment, Experiment, ExperimentError

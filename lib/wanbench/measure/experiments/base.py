@@ -19,7 +19,7 @@ WhenSending = Callable[[], None] | None  # a function that is called once, as so
 PROCESS_S = 0.02  # time to start and end a command on a local lab, measured together with `HANDSHAKE_RTTS` of iperf3
 
 _STACK_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
-"""Java stack frames, which do not describe the error."""
+"""Matches the lines of a Java stack trace, which do not describe the error."""
 
 
 @runtime_checkable
@@ -27,29 +27,31 @@ class Experiment(Protocol):
     """
     What to run on a pair of hosts: a frozen dataclass whose fields are its settings.
 
-    `wanbench.measure.plan` asks for its expected duration and volume, and stores its name and settings in the manifest;
-    `wanbench.measure.campaign` runs it for each test; `wanbench.read.ingest` reads the files of that name.
+    `wanbench.measure.plan` asks it for its expected duration and amount of data, and stores its name and settings in
+    the manifest; `wanbench.measure.campaign` runs it for each test; `wanbench.read.ingest` reads the files in the
+    folder of that name.
 
-    A setting is required or has a default, is checked in `__post_init__` (ParameterError), and its value is a JSON
-    type. Runs with equal settings are analysed together. `str(experiment)` is its line in a plan.
+    Every setting is required or has a default, is checked in `__post_init__` (ParameterError), and has a value of a
+    JSON type. Runs with equal settings are analysed together. `str(experiment)` is the experiment's line in a plan.
 
     Three attributes are optional. `rtt_ms`: the round-trip time in ms that the experiment itself configures. `reverse`:
     True if the target sends, so that the target's cloud charges for `expected_bytes`. `set_up_s(before)`: the time in s
-    to switch from `before`, an experiment of the same kind, or None for a newly opened lab.
+    to switch from the experiment `before`, which is of the same kind, or from a newly opened lab if `before` is None.
     """
 
     name: ClassVar[str]
-    """The experiment's name in manifests, journals and readers, and the folder of its raw files."""
+    """The experiment's name in manifests, journals and readers; the folder of its raw files has this name too."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Measure from `source` to `target`, hosts of an open lab; return the raw files, written with
+        Measure from `source` to `target`, hosts of an open lab; return the raw files, which it writes with
         `wanbench.runs.write_raw`.
 
-        Files go to <folder>/<name>/<stem>.<what> of the run folder; `stem` identifies the test and the attempt, and is
-        not in use yet. An experiment gets emulated links or a Kafka cluster from `links_of` and `cluster_of`.
+        The files are <folder>/<name>/<stem>.<what>, where `folder` is the run folder. `stem` identifies the test and
+        the attempt; no file has it yet. An experiment that needs emulated links or a Kafka cluster gets them from
+        `links_of` and `cluster_of`.
 
         Raise ExperimentError, with the raw files so far, on failure. After any LabError the test counts as failed and
         is tried again; any other exception ends the campaign. Nothing that the experiment started may keep running.
@@ -70,9 +72,10 @@ class ConcurrentExperiment(Experiment, Protocol):
         self, source: Host, target: Host, folder: Path, stem: str
     ) -> AbstractContextManager[list[RawFile]]:
         """
-        Measure while the block runs; the yielded list contains the raw files after the block.
+        Measure while the `with` block runs; after the block, the yielded list contains the raw files.
 
-        Raise ExperimentError if the measurement cannot start or fails, but never replace an exception of the block.
+        Raise ExperimentError if the measurement cannot start or fails, but never replace an exception raised in the
+        block.
         """
 
 
@@ -81,7 +84,8 @@ class Load(Experiment, Protocol):
     """
     An experiment that loads a Kafka cluster, for use in a `KafkaTrial`.
 
-    It creates `topics`, each with `partitions` and `replication`; the settings are Kafka's or librdkafka's, by name.
+    It creates `topics` topics with `partitions` partitions each and `replication` replicas of each partition. The three
+    mappings hold settings of Kafka or librdkafka by name.
     """
 
     topics: int
@@ -97,7 +101,7 @@ class Load(Experiment, Protocol):
         """
         Run like `run`, with producers and consumers distributed over several hosts.
 
-        `when_sending` is called once, as soon as all producers send; `run` takes it too.
+        `when_sending` is called once, as soon as all producers send; `run` accepts it too.
         """
 
 
@@ -124,7 +128,7 @@ class ClientLoad:
         return self.session(cluster, producers, consumers, folder, stem, when_sending).run()
 
     def session(self, *where):
-        """Return the session that runs this load; `where` are the arguments of `ClientSession` after the first."""
+        """Return the session that runs this load. The arguments are passed on to `ClientSession`."""
         raise NotImplementedError
 
 
@@ -137,18 +141,21 @@ class ExperimentError(CommandError):
 
 
 def bounded(default: object, low: float, high: float):
-    """Declare a numeric field with limits, both included; MISSING as default makes the field required."""
+    """
+    Declare a numeric field that allows values from `low` to `high`, inclusive; it is required if `default` is MISSING.
+    """
     return field(default=default, metadata={"limits": (low, high)})
 
 
 def one_of(default: object, allowed: Collection):
-    """Declare a field with a fixed set of values; MISSING as default makes the field required."""
+    """Declare a field that allows a fixed set of values; it is required if `default` is MISSING."""
     return field(default=default, metadata={"allowed": allowed})
 
 
 def check_declared(settings: object) -> None:
     """
-    Check all fields declared by `bounded` or `one_of`, and all flags; fields declared as int must be whole numbers.
+    Check all fields declared by `bounded` or `one_of`, and all bool fields; fields declared as int must be whole
+    numbers.
     """
     for item in fields(settings):
         value, is_optional = getattr(settings, item.name), "None" in item.type
@@ -185,9 +192,10 @@ def cluster_of(*hosts: Host):
 
 def reaching(host: Host, cluster: str | None) -> Host:
     """
-    Return the host as a client of the external cluster with this name; None: of the lab's own cluster.
+    Return the host as a client of the external cluster with this name or, if the name is None, of the lab's own
+    cluster.
 
-    Raise ExperimentError if the lab reaches no cluster of that name.
+    Raise ExperimentError if the lab cannot reach a cluster of that name.
     """
     if cluster is None:
         return host
@@ -198,7 +206,7 @@ def reaching(host: Host, cluster: str | None) -> Host:
 
 
 def about(done: Completed) -> dict[str, object]:
-    """Return the fields of a command that `write_raw` stores with a file."""
+    """Return those fields of a finished command that `write_raw` stores alongside a file."""
     return {name: getattr(done, name) for name in ("command", "returncode", "started_at_utc", "ended_at_utc")}
 
 
@@ -232,7 +240,9 @@ def run_to_end(host: Host, command: Sequence[str], timeout_s: float) -> tuple[Co
 
 
 def last_line(done: Completed) -> str:
-    """Return the last line of stderr, or else of stdout, without Java stack frames and at most 300 characters long."""
+    """
+    Return the last line of stderr, or of stdout if stderr is empty, cut to 300 characters; skip Java stack traces.
+    """
     for stream in (done.stderr, done.stdout):
         lines = stream[-20_000:].decode("utf-8", "replace").splitlines()
         if lines := [line.strip() for line in lines if line.strip() and not _STACK_FRAME.match(line)]:

@@ -30,22 +30,23 @@ class BrokerAction:
     ----------
     kind : str
         "restart": the broker hands over its leadership, stops (controlled shutdown) and is started again at once.
-        "kill": its process is killed (SIGKILL), and started after `for_s`. "slow": its process gets `share` of one
-        processor for `for_s`, by a CPU quota or else by duty cycles of SIGSTOP; the table records the method. "link":
-        all links of its region have the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps` for `for_s`.
+        "kill": its process is killed (SIGKILL), and is started again after `for_s`. "slow": its process gets `share` of
+        one processor for `for_s`, by a CPU quota or else by duty cycles of SIGSTOP; table broker_actions records the
+        method. "link": all links of the broker's region get the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps` for
+        `for_s`.
 
-        Four kinds apply to all topics, including Kafka's internal ones. "demote": the broker becomes the last replica
-        of every partition that it leads or is the preferred leader of, and the first in-sync replica leads. It remains
-        a follower, and acknowledgements "all" still wait for it. "restore": returns to the replica order before the
-        broker's latest "demote" or "skew"; without a broker, to the original order, which also undoes demotions by a
-        concurrent `Detection`. "skew": the broker leads every partition that it replicates. "rebalance": all brokers
-        lead equally many partitions of each topic.
+        The other four kinds change all topics, including Kafka's internal ones. "demote": the broker becomes the last
+        replica of every partition that it leads or is the preferred leader of, and the first in-sync replica leads. The
+        broker remains a follower, and producers with acks "all" still wait for it. "restore": replicas return to the
+        order they had before the broker's latest "demote" or "skew". If no broker is given, they return to their
+        original order, which also undoes demotions by a concurrent `Detection`. "skew": the broker leads every
+        partition that it replicates. "rebalance": all brokers lead equally many partitions of each topic.
     node_id : int or None
-        The broker. None for "rebalance", for a "restore" of all brokers, and in a rolling schedule.
+        The broker; None with "rebalance", with a "restore" of all brokers, and in a rolling schedule.
     at_s : float
         Due time in seconds after the load starts to send or, in a rolling schedule, after the broker's turn begins.
     delay_ms, jitter_ms, loss, rate_bps : float or None
-        New settings of the links, one way. None: unchanged.
+        New settings of the links, one way. None leaves a setting unchanged.
 
     Examples
     --------
@@ -90,17 +91,17 @@ class BrokerAction:
 @dataclass(frozen=True)
 class BrokerActions(Concurrent):
     """
-    A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile.
+    A schedule of actions on the brokers of a cluster during a load, while the cluster is watched.
 
-    It leaves broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz. It belongs in
-    `KafkaTrial.alongside`; times then count from when the load sends.
+    It leaves broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz. If the schedule is in
+    `KafkaTrial.alongside`, where it belongs, its times count from the moment when the load begins to send.
 
     Actions begin in the order of their times. An unfinished action delays the next one, except that "slow", "link" and
-    the downtime of a "kill" overlap with other actions. When the load ends, lasting actions are cut short and later
-    ones skipped; the table records both. At the end everything is always restored, and the file lists what had to be
-    undone.
+    the downtime of a "kill" overlap with other actions. When the load ends, actions that last for `for_s` are cut short
+    and later actions are skipped; table broker_actions records which. At the end everything is always restored, and the
+    JSON file lists what had to be undone.
 
-    A broker slowed by duty cycles cannot be restarted or killed; the row of such an action has the error.
+    A broker slowed by duty cycles cannot be restarted or killed; the row of an action that tries it has the error.
 
     Parameters
     ----------
@@ -109,13 +110,14 @@ class BrokerActions(Concurrent):
         the other. After each action the schedule waits until all brokers are present and no partition of any topic is
         under-replicated.
     patience_s : float
-        Timeout of that wait, and for a started broker to answer; the row of the action then has an error.
+        Timeout of that wait, and of the wait for a started broker to answer; if it expires, the row of the action has
+        an error.
     pause_s : float
         Pause between two turns.
     watch_interval_s : float
-        Interval of samples of leaders and in-sync replicas, which is the resolution of `healthy_at_s`.
+        Interval between samples of leaders and in-sync replicas; it is also the resolution of `healthy_at_s`.
     duration_s : float
-        Duration of `run`, without a load.
+        Duration of `run`, which watches and acts without a load.
 
     Examples
     --------

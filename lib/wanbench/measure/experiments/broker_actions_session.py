@@ -20,7 +20,7 @@ from .session import ConcurrentSession, Program, as_json
 
 READY_S = 120.0  # timeout for a healthy cluster at the start
 LONGEST_S = 86_400.0
-NOT_BEGUN = "the load ended before it was due"
+NOT_BEGUN = "the load ended before the action was due"
 TIMES = ("asked_at_s", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
 HOLDS_S = 1.0  # health must last this long to count, because a sample may predate the effect of the last action
 
@@ -185,7 +185,7 @@ class ActionsSession(ConcurrentSession):
 
 class ClusterView:
     """
-    The latest output of a watcher of all topics, and the time since which the cluster is healthy.
+    The latest output of a watcher of all topics, and the time since which the cluster has been healthy.
 
     The cluster is healthy if all brokers in `nodes` are present and no partition of any topic is under-replicated or
     without a leader. `look` reads new output.
@@ -193,11 +193,12 @@ class ClusterView:
     Attributes
     ----------
     topics : list of dict
-        The latest sample, as from `wanbench.measure.kafka.programs.admin.topics`, at `at_s` (Unix s; 0: no sample yet).
+        The latest sample, in the form that `wanbench.measure.kafka.programs.admin.topics` returns. It was taken at
+        `at_s` (Unix s; 0 if there is no sample yet).
     lines : list of bytes
         All samples in compact form: [at_s, took_s, node_id, brokers, state], where brokers and state are null if
-        unchanged, and state maps each topic to the [leader, in-sync replicas] of its partitions; [at_s, took_s, kind,
-        message] of a failed sample.
+        unchanged, and state maps each topic to the [leader, in-sync replicas] of its partitions; a failed sample is
+        [at_s, took_s, kind, message].
     """
 
     def __init__(self, program: Program, nodes: Collection[int]):
@@ -214,9 +215,9 @@ class ClusterView:
 
     def healthy_since(self, after_s: float) -> float | None:
         """
-        Return the time of the first sample after `after_s` since which the cluster is healthy.
+        Return the time of the sample, after `after_s`, since which the cluster has been healthy.
 
-        Return None if it is not healthy, or not yet for `HOLDS_S`.
+        Return None if the cluster is not healthy, or has not been healthy for `HOLDS_S` yet.
         """
         times = self._healthy_at_s
         first = next(iter(times[bisect_left(times, after_s) :]), None)

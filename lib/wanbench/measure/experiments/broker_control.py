@@ -58,7 +58,7 @@ class Slowness:
         return self.about["by"] == processor_share.CYCLES
 
     def end(self) -> None:
-        """Restore the broker's full speed; raise ExperimentError if that is not certain."""
+        """Restore the broker's full speed; raise ExperimentError if it may still be slow."""
         try:
             self._host.run(["touch", self._stop_file], timeout_s=_END_S)
             done = self._process.wait(_END_S)
@@ -99,7 +99,8 @@ class BrokerControl:
         """
         Begin an action, given the current topics (`view`); fill in `in_force_at_s` and `how` of its row.
 
-        Return a function that ends a lasting action; return None for others, which are complete.
+        Return a function that ends the action if it is a lasting one; return None for other actions, which are
+        complete.
         """
         return getattr(self, f"_{action.kind}")(action, view, row)
 
@@ -110,7 +111,7 @@ class BrokerControl:
         steps += [(f"links of {region}", partial(self._restore_links, region)) for region in self._links]
         steps += [(f"broker {node_id} started", partial(self._start, node_id)) for node_id in sorted(self._down)]
         if self._originals:
-            steps.append(("replicas in their order", partial(self._lead, self._originals, others=True)))
+            steps.append(("replicas in their original order", partial(self._lead, self._originals, others=True)))
         for what, do in steps:
             try:
                 do()
@@ -135,7 +136,7 @@ class BrokerControl:
         if node_id in self.slow and self.slow[node_id].by_cycles:
             raise ExperimentError(f"broker {node_id} is slowed by SIGSTOP and cannot be stopped meanwhile")
         if node_id in self._down or not self.cluster.runs(node_id):
-            raise ExperimentError(f"broker {node_id} does not run")
+            raise ExperimentError(f"broker {node_id} is not running")
         self._down.add(node_id)
         how(node_id)
         row["in_force_at_s"] = time.time()
@@ -150,7 +151,7 @@ class BrokerControl:
                 if not self.cluster.runs(node_id):
                     self.cluster.check()
                 if time.monotonic() > end_s:
-                    raise ExperimentError(f"broker {node_id} does not answer {self.patience_s:g} s after its start")
+                    raise ExperimentError(f"broker {node_id} did not answer within {self.patience_s:g} s of its start")
                 time.sleep(LOOK_S)
         self._down.discard(node_id)
 

@@ -19,9 +19,10 @@ from .base import PROCESS_S, ExperimentError, bounded, check_declared, keep, las
 
 HANDSHAKE_RTTS = 7.5
 """
-Round trips of a test in addition to sending: control connection and messages before and after, and half a round trip
-until the server has ended. Measured as the slope of the duration of ``Iperf3(duration_s=1).run`` (iperf3 3.12) over the
-RTT, from 1 to 300 ms on a local lab without a rate limit: 7.46, of which 6.96 for the client; the intercept was 0.04 s.
+Round trips that a test takes in addition to sending: those of the control connection, of messages before and after, and
+half a round trip until the server has ended. Measured as the slope of the duration of ``Iperf3(duration_s=1).run``
+(iperf3 3.12) over the RTT, from 1 to 300 ms on a local lab without a rate limit: 7.46 round trips, of which the client
+takes 6.96; the intercept was 0.04 s.
 """
 INITIAL_WINDOW_BYTES = 10 * 1448  # initial window of Linux TCP (RFC 6928)
 WINDOW_BYTES = 3 * 2**20  # usual maximum bytes in flight: half of Linux's default tcp_rmem maximum of 6 MiB
@@ -46,21 +47,21 @@ class Iperf3:
     rate_bps : float or None
         Maximum rate per stream; required with `udp`.
     window_bytes, congestion_control
-        Socket buffer size, and "cubic" or "bbr"; None: the host's default.
+        Size of the socket buffer, and algorithm such as "cubic" or "bbr"; None stands for the host's default.
     block_bytes : int or None
         Bytes per write; for UDP, per datagram.
     interval_s : float
-        Interval of reports, 0.1 s or more; 0: no reports.
+        Interval between reports, 0.1 s or more; 0 means no reports.
     omit_s : float
-        Whole seconds at the start that the result leaves out; they are sent in addition.
+        Whole seconds at the start that the result leaves out; the test lasts that much longer.
     connect_timeout_s : float
         Timeout for the start of the server, and for the control connection.
     timeout_s : float or None
-        Timeout of the client. None: 30 s more than `duration_s` + `omit_s`, or than sending `transfer_bytes` at 250
-        kbit/s.
+        Timeout of the client. None stands for 30 s more than `duration_s` + `omit_s`, or 30 s more than it takes to
+        send `transfer_bytes` at 250 kbit/s.
     first_port : int
-        Lowest port. Each test and attempt uses a different port from here on, so that a server left by a failed test
-        does not disturb the next.
+        Lowest port. Each attempt at a test uses a different port from this one on, so that a server left by a failed
+        test does not disturb the next test.
 
     Examples
     --------
@@ -209,7 +210,7 @@ class Iperf3:
 
 
 def _error_of(done: Completed, source: Host) -> str | None:
-    """Return why a client failed: the error in its JSON output, or else its last line; None if it succeeded."""
+    """Return why a client failed (the error in its JSON output, or else its last line); return None if it succeeded."""
     try:
         report = json.loads(done.stdout)
     except (ValueError, RecursionError):

@@ -34,10 +34,10 @@ SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05  # delay one way, and share of lost pac
 
 class Fault:
     """
-    A fault in some regions; `nodes` are their brokers. `begin` causes it, and `heal` undoes whatever `begin` did.
+    A fault in some regions; `nodes` are the brokers there. `begin` causes it, and `heal` undoes whatever `begin` did.
 
-    `heal` also works after `begin` has failed half-way. If `heal` fails, a second call retries only what remains. Raise
-    ExperimentError if the lab has no emulated links, or its brokers cannot be killed or frozen.
+    `heal` also works after `begin` has failed half-way. If `heal` fails, a second call retries only what remains.
+    ExperimentError is raised if the lab has no emulated links, or if its brokers cannot be killed or frozen.
     """
 
     def __init__(self, kind: str, host: Host, regions: Sequence[str], nodes: Sequence[int]):
@@ -76,7 +76,7 @@ class Fault:
             raise min(errors, key=lambda error: isinstance(error, Exception))  # KeyboardInterrupt and the like first
 
     def _at_each(self, things, do: Callable, undo: Callable) -> None:
-        """Run `do` for all targets at once, because two regions must fail together; register `undo` for `heal`."""
+        """Run `do` for all things at once, because two regions must fail together; register `undo` for `heal`."""
         self._undo += [lambda thing=thing: undo(thing) for thing in things]
         if things:
             with ThreadPoolExecutor(len(things)) as threads:
@@ -112,7 +112,7 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
     Damage one record in a consumer's output, to test the analysis; return the output and a description of the damage.
 
     The record is dropped, duplicated, altered, or swapped with the next record of the same producer and partition. It
-    comes from the middle and was received once; the description is None if no record qualifies.
+    comes from the middle of the output and was received once; the description is None if there is no such record.
 
     >>> damaged(b'["received",0,5,1,7,100,false]\\n', "alter")
     (b'["received",null,null,1,7,100,true]\\n', {'kind': 'alter', 'producer': 0, 'sequence': 5})
@@ -142,7 +142,7 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
 
 
 _START_S, _END_S = 6.0, 6.0
-"""Overhead before the first record and after the end of traffic, measured on two processors."""
+"""Time before the first record, and time after the end of traffic, measured on two processors."""
 _HEAL_S = 7.0
 """Time from healing to the end of traffic: 4 to 11 s in measured faults of 8 s, longest after cutting a region."""
 _OVERHEAD_BYTES = 150  # approximate headers per record: TCP, IP, request and record batch
@@ -178,18 +178,18 @@ class KafkaFault:
     before_s, fault_s : float
         Duration of traffic before the fault, and of the fault.
     after_s, quiet_s : float
-        Traffic ends `quiet_s` after the cluster is healthy again, at the latest `after_s` after healing.
+        Traffic ends `quiet_s` after the cluster is healthy again, but no later than `after_s` after healing.
     records_per_s : float
         Rate of each producer.
     client_settings : mapping of str
         librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}. Settings that exist
         only for producers, or only for consumers, are passed only to these.
     broker_settings : mapping of str, optional
-        Settings for `Cluster.reconfigure` before the episode. None: the cluster's own.
+        Settings for `Cluster.reconfigure` before the episode. None keeps the cluster's own settings.
     watch_interval_s : float
-        Interval of samples of leaders and in-sync replicas.
+        Interval between samples of leaders and in-sync replicas.
     drain_s : float
-        Timeout of producers for answers at the end.
+        How long producers wait for answers at the end.
     damage : "drop", "duplicate", "reorder", "alter" or None
         Damage one record in a consumer's output, to test the analysis.
 
@@ -250,35 +250,38 @@ class KafkaFault:
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
         Run one episode in all regions of the hosts' lab; it leaves kafka_fault/<stem>.fault.json, which names the other
-        files, the compressed output of each program.
+        files (the compressed output of each program).
 
         Raises
         ------
         ParameterError
             If the lab does not have the region, or the cluster has fewer brokers than `replication`.
         ExperimentError
-            If the lab or the cluster cannot have this fault, the cluster is not healthy at first, or a program fails
-            before the fault has begun; measurements so far are kept. Later failures are part of the result, in the
-            file's entry `incomplete`.
+            If the lab or the cluster cannot produce this fault, if the cluster is not healthy at first, or if a program
+            fails before the fault has begun; the measurements so far are kept. Later failures are part of the result,
+            in the file's entry `incomplete`.
         """
         return FaultSession(self, source, folder, stem).run()
 
     def check_possible(self, host: Host) -> None:
-        """Raise ExperimentError if the lab or its cluster cannot have this fault."""
+        """Raise ExperimentError if the lab or its cluster cannot produce this fault."""
         check_possible(self.fault, host)
 
     def on(self, host: Host, regions: Sequence[str], nodes: Sequence[int]) -> Fault:
-        """Return the fault in regions of the host's lab, for the brokers there."""
+        """Return the fault in these regions of the host's lab and on their brokers (`nodes`)."""
         return Fault(self.fault, host, regions, nodes)
 
     def damaged(self, printed: bytes) -> tuple[bytes, dict | None]:
         """
-        Apply the damage that `damage` asks for to a consumer's output; return the output and a description, or None.
+        Apply the damage that `damage` asks for to a consumer's output; return the output, and a description of the
+        damage or None.
         """
         return damaged(printed, self.damage) if self.damage else (printed, None)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration on two processors; a restart for other `broker_settings` adds about 10 s."""
+        """
+        Return the expected duration on two processors; a restart to apply other `broker_settings` adds about 10 s.
+        """
         return _START_S + self.before_s + self.fault_s + min(self.after_s, _HEAL_S) + _END_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:

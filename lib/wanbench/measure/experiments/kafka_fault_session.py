@@ -220,7 +220,7 @@ class FaultSession(Session):
         return ", ".join(str(row["partition"]) for row in rows if row["high_watermark"] < row["end"])
 
     def _check_nodes(self) -> None:
-        """Record and restart nodes that ended unexpectedly, as a node may shortly after it was thawed."""
+        """Record and restart nodes that ended unexpectedly, which can happen shortly after a node is thawed."""
         for placement in self._placements():
             if not self._cluster.runs(placement.node_id):
                 with self._noting():
@@ -292,7 +292,7 @@ class FaultSession(Session):
         return {"node_id": placement.node_id, "region": placement.host.region, "file": file}
 
     def _damage(self, printed: bytes) -> bytes:
-        """Return a consumer's output, damaged if the settings ask for it and no output was damaged yet."""
+        """Return a consumer's output, damaged if the settings ask for it and no output has been damaged yet."""
         if self._done_damage is None:
             printed, self._done_damage = self.settings.damaged(printed)
         return printed
@@ -363,7 +363,7 @@ class Health:
                     self._positions[program.number] = line["positions"]
 
     def awaited(self) -> list[str]:
-        """Return what still prevents the episode from beginning, as sentences; none if it can begin."""
+        """Return sentences on what still prevents the episode from beginning; the list is empty if it can begin."""
         of_role = {role: [p for p in self.programs if p.role == role] for role in ("producer", "consumer", "watch")}
         idle = [program for program in of_role["producer"] if program.number not in self._sending]
         sentences = [f"{program} has not begun to send" for program in idle]
@@ -380,8 +380,8 @@ class Health:
 
     def group_since(self) -> float | None:
         """
-        Return the Unix time since which the members together hold all partitions, and none is idle; None if they do
-        not.
+        Return the Unix time since which the group's members have held all partitions and none has been idle; return
+        None if that is not the case now.
         """
         held = [number for numbers in self._assigned.values() for number in numbers]
         complete = sorted(held) == list(range(len(self.replicas)))
@@ -398,7 +398,7 @@ class Health:
         return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
 
     def led_as_preferred_since(self, after_s: float) -> float | None:
-        """Return the time as `in_sync_since` does, if preferred leaders lead all partitions."""
+        """Return the same time as `in_sync_since`, but None unless preferred leaders lead all partitions."""
         return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
 
     def flows(self, after_s: float) -> bool:
@@ -469,7 +469,7 @@ def group_samples(printed: bytes) -> bytes:
     """
     Compact a watcher's samples of a group to [at_s, group, state, [[consumer, number of partitions] ...]].
 
-    A failed sample becomes [at_s, group, kind, message]. Consumers are numbered by the end of their client.id.
+    A failed sample becomes [at_s, group, kind, message]. The number of a consumer is the end of its client.id.
     """
     lines = []
     for sample in _samples(printed):

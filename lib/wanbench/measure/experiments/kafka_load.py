@@ -26,15 +26,16 @@ class KafkaLoad(ClientLoad):
     """
     Producers and consumers of Kafka's own performance tools, started together.
 
-    Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers` each:
-    for a fan-out of 1:3, use one producer per topic and three groups of one consumer.
+    Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers`
+    consumers each: for a fan-out of 1:3, use one producer per topic and three groups of one consumer.
 
     A load ends in one of three ways:
 
     - with `records`: after that many records per producer, in addition to `warmup_records`, which the tool reports
       separately. Without a target rate, the rate in its summary is too low, because the summary starts while warm-up
       records are still in the producer's buffer;
-    - with `duration_s` and `target_records_per_s`: after the corresponding number of records, in the same way;
+    - with `duration_s` and `target_records_per_s`: after the corresponding number of records, with the same warm-up and
+      summary;
     - with `duration_s` alone: the tools are stopped `warmup_s` + `duration_s` after the last producer's first window.
       The producers' summary lines and metrics are then missing; windows and the log's batches remain.
 
@@ -47,23 +48,24 @@ class KafkaLoad(ClientLoad):
     placement : tuple of tuple of int, optional
         The node ids of each partition's replicas, the preferred leader first; the same for every topic.
     topic_settings, producer_settings, consumer_settings : mapping of str
-        Further settings, without secrets, which belong to the cluster. No record is deleted during the load, unless
-        `retention.ms` or `retention.bytes` is set here.
+        Further settings. Secrets are refused, because they belong in the settings of the cluster. No record is deleted
+        during the load, unless `retention.ms` or `retention.bytes` is set here.
     timestamps : "LogAppendTime" or "CreateTime"
-        Time stamps of the broker or of the producer. The producer's are earlier by the time in its buffer.
+        Time stamps of the broker or of the producer. The producer's time stamps are earlier, by the time that a record
+        waits in the producer's buffer.
     producers : int
-        Producer processes, at least as many as topics.
+        Number of producer processes, at least as many as topics.
     batch_bytes, linger_ms, compression, buffer_bytes, max_in_flight
         batch.size, linger.ms, compression.type, buffer.memory and max.in.flight.requests.per.connection.
     idempotence : bool or None
-        None: Kafka's default, which is True if acks is "all".
+        Whether producers are idempotent. None stands for Kafka's default, which is True if acks is "all".
     target_records_per_s : float or None
-        Rate of each producer; None: as fast as possible.
+        Rate of each producer; None means as fast as possible.
     payload : str
         "letters": the tool's own random letters, which hardly compress. "json", "log", "random": see
         `wanbench.measure.experiments.load_settings.records`.
     consumer_windows : bool
-        Whether consumers print windows. The tool then prints no summary, but its metrics report how much it read.
+        Whether consumers print windows. If so, the tool prints no summary, but its metrics report how much it read.
     consumer_timeout_s : float
         A consumer ends after this time without a record; choose more than any gap in the load.
     drain : bool
@@ -71,13 +73,13 @@ class KafkaLoad(ClientLoad):
         have ended.
     client_rack : str or None
         client.rack of the consumers, which then read from a replica in that rack: the name of a rack, or "region" for
-        each consumer's own region. None: they read from leaders.
+        each consumer's own region. With None, they read from leaders.
     most_bytes : float
         Maximum total payload.
     timeout_s : float or None
         Timeout of the producers. Those still running are stopped; <stem>.times.json names them in `unfinished`, and the
-        column behind_s of their windows shows how far they fell behind. None: a minute more than twice `duration_s` +
-        `warmup_s`, or than sending `records` at 1 Mbit/s.
+        column `behind_s` of their windows shows how far they fell behind. None stands for a minute more than twice the
+        sum of `duration_s` and `warmup_s`, or a minute more than it takes to send `records` at 1 Mbit/s.
 
     Examples
     --------
@@ -182,8 +184,8 @@ class KafkaLoad(ClientLoad):
         """
         Load the cluster of the hosts' lab.
 
-        `when_sending` is called once all producers have printed a window; for loads that end by themselves, once they
-        are started.
+        `when_sending` is called once all producers have printed a window; for loads that end by themselves, it is
+        called once they have started.
 
         Each tool leaves in kafka_load/ of the run folder its output, <stem>.producer-<n>.txt or
         <stem>.consumer-<group>-<n>.txt (both numbered over all topics), .stderr.txt if it wrote to stderr, and
@@ -200,7 +202,7 @@ class KafkaLoad(ClientLoad):
         Return the expected duration.
 
         A load by `records` without a target rate is assumed to run at `rate_bps`, or, if that is less, at one batch per
-        partition, request in flight and round trip.
+        round trip for each request in flight of each partition.
         """
         if self.duration_s is not None:
             sending_s = self.duration_s + self.warmup_s
@@ -239,7 +241,7 @@ class KafkaLoad(ClientLoad):
 
 
 REQUEST_BYTES = 1 << 20
-"""The default max.request.size of producers and, to within a few bytes, message.max.bytes of brokers."""
+"""The default max.request.size of producers and, to within a few bytes, the default message.max.bytes of brokers."""
 RECORD_MARGIN_BYTES = 1024  # headers of record and batch, with a margin
 _HEAP_MARGIN_MB = 64  # heap that the tool needs in addition to its buffers
 _MOST_PROCESSES = 200
@@ -289,13 +291,13 @@ def _objections(load) -> Iterator[str]:
         yield f"buffer_bytes is {load.buffer_bytes}, less than one batch of {load.batch_bytes}."
     needed_mb = load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB
     if load.heap_mb < needed_mb:
-        yield f"heap_mb is {load.heap_mb}; buffers of {load.buffer_bytes} bytes need {needed_mb:.0f} at least."
+        yield f"heap_mb is {load.heap_mb}; buffers of {load.buffer_bytes} bytes need at least {needed_mb:.0f}."
     for name, margin in (("batch_bytes", 0), ("record_bytes", RECORD_MARGIN_BYTES)):
         too_large = getattr(load, name) + margin > REQUEST_BYTES
         if too_large and not ("max.request.size" in producer and "max.message.bytes" in topic):
             yield (
-                f"{name} is {getattr(load, name)}; above {REQUEST_BYTES - margin} it takes producer_settings "
-                "max.request.size and topic_settings max.message.bytes."
+                f"{name} is {getattr(load, name)}; above {REQUEST_BYTES - margin}, set max.request.size in "
+                "producer_settings and max.message.bytes in topic_settings."
             )
 
 

@@ -56,7 +56,9 @@ class Tool:
         return self.done
 
     def arrivals(self) -> list[float]:
-        """Return the Unix times of the tool's start and of each line; none if their file cannot be fetched."""
+        """
+        Return the Unix times of the tool's start and of each line; the list is empty if their file cannot be fetched.
+        """
         if self._arrivals is None:
             self._arrivals = []
             with tempfile.TemporaryDirectory() as folder, suppress(LabError, OSError, ValueError):
@@ -87,7 +89,7 @@ class Tool:
 
 
 def recorders(hosts: Iterable[Host]) -> dict[str, list[str]]:
-    """Put the program that time-stamps output on hosts; return its command for each host name."""
+    """Put the program that time-stamps output on hosts; return the command that runs it, by host name."""
     return {host.name: program_command(host, Path(line_times.__file__)) for host in hosts}
 
 
@@ -113,13 +115,15 @@ def stop_all(tools: Iterable[Tool]) -> None:
 PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
 CONSUMER = "org.apache.kafka.tools.ConsumerPerformance"
 CONSUMER_OPTIONS = {"receive.buffer.bytes": "--socket-buffer-size", "max.partition.fetch.bytes": "--fetch-size"}
-"""Consumer settings that the tool accepts only as options; it overrides them if they are given otherwise."""
+"""Consumer settings that the tool accepts only as options; it overrides values that are given in any other way."""
 
 
 def producer_arguments(
     load, *, bootstrap: str, topic: str, number: int, payload: str | None, client_file: str | None
 ) -> list[str]:
-    """Return the arguments of the producer tool; `payload` is the file of records on its host, None: random letters."""
+    """
+    Return the arguments of the producer tool; `payload` is the file of records on its host, or None for random letters.
+    """
     rate = load.target_records_per_s
     arguments = ["--num-records", str(load.records_to_send)]
     arguments += ["--throughput", "-1" if rate is None else f"{rate:.15g}"]
@@ -151,7 +155,8 @@ def consumer_arguments(
     load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
 ) -> list[str]:
     """
-    Return the arguments of the consumer tool, which ends after the topic's records, or when none arrive for a while.
+    Return the arguments of the consumer tool, which ends after the topic's records, or when no record arrives for a
+    while.
     """
     arguments = [*_common_arguments(load, bootstrap, topic, client_file), "--group", group]
     arguments += ["--num-records", str(load.records_of_topic(int(topic.rpartition("-")[2])))]
@@ -422,12 +427,12 @@ def counted_period(
     load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s: float | None
 ) -> dict[str, float | None]:
     """
-    Return the period, in Unix s, in which all producers sent after their warm-up; values are None if unknown.
+    Return the period, in Unix s, in which all producers were sending after their warm-up; unknown values are None.
 
     `all_sending_at_s`: when the last producer printed its first window. `counts_from_s`: `warmup_s` later; with
     `warmup_records`, when the last producer reported its steady state. `counts_until_s`: when producers were `stopped`
-    (at `stopped_at_s`) or the first of them printed its last figures, but at most `duration_s` after the start of the
-    period, because producers that fall behind their target rate send for longer.
+    (at `stopped_at_s`), or when the first producer printed its last figures, but at most `duration_s` after the start
+    of the period, because producers that fall behind their target rate send for longer.
     """
     lines = [tool.line_times() for tool in producers]
     windows = [[at_s for at_s, line in tool if WINDOW in line] for tool in lines]
@@ -454,7 +459,7 @@ def counted_period(
 
 def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
     """
-    Count record batches of topics per second, each partition in its leader's log; return the counts and an error or
+    Count record batches of topics per second, each partition in its leader's log; return the counts, and an error or
     None.
 
     The counts hold `rows` of [broker, topic, partition, second, batches, records, bytes]; `cut_bytes`, the size of

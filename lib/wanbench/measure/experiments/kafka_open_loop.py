@@ -32,7 +32,7 @@ _OWNED = {
 @dataclass(frozen=True)
 class KafkaOpenLoop(ClientLoad):
     """
-    Producers on a fixed schedule, and the latency of every record from its due time.
+    Producers that send on a fixed schedule, and the latency of every record from its due time.
 
     A closed-loop load omits the delay of records that it could not send in time (coordinated omission: Tene 2013). In
     this load, record n is due n / rate seconds after the start, no record is skipped, and latency counts from the due
@@ -40,16 +40,16 @@ class KafkaOpenLoop(ClientLoad):
     are kept as a histogram for each second of the schedule.
 
     All clients use librdkafka. Records have no key and go to the partitions round-robin. All producers of a host run in
-    one process, and so do all members of a group, which reads every topic.
+    one process, and so do all members of a group. Each group reads every topic.
 
     On two otherwise idle processors, with mock brokers on the same machine, one producer and three groups kept the
-    schedule at 10,000 records/s of 2 KB (99 % handed over within 1.1 ms); at 20,000 the groups fell behind (``python
-    benchmarks/open_loop.py``). The sending loop wakes every millisecond: at more than one record per millisecond, a
-    record is handed over 0.5 ms late on average, and latencies include this.
+    schedule at 10,000 records/s of 2 KB (99 % of the records were handed over within 1.1 ms); at 20,000 records/s the
+    groups fell behind (``python benchmarks/open_loop.py``). The sending loop wakes every millisecond: at more than one
+    record per millisecond, a record is handed over 0.5 ms late on average, and latencies include this.
 
     `fell_behind` in table open_loop_loads means that the load generator, not the system, was late: see
-    `wanbench.open_loop`. A full producer queue is the system's fault: records wait, and their latency counts from their
-    due time.
+    `wanbench.open_loop`. If a producer's queue is full, the system is late, not the generator: records wait, and their
+    latency counts from their due time.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class KafkaOpenLoop(ClientLoad):
     producers : int
         Number of producers per topic.
     groups, consumers : int
-        Consumer groups per topic, each of which receives all records, and members per group.
+        Number of consumer groups per topic, each of which receives all records, and number of members per group.
     idempotence : bool
         Whether producers are idempotent. An idempotent producer of librdkafka has one batch in flight per partition
         (``python benchmarks/generators.py``). Others get five per partition, as Kafka's own idempotent producers have;
@@ -67,9 +67,10 @@ class KafkaOpenLoop(ClientLoad):
         Further settings. No record is deleted unless `retention.ms` or `retention.bytes` is set here. A producer's
         queue is limited to 32 MiB, unless `queue.buffering.max.kbytes` is set here.
     duration_s, warmup_s : float
-        The schedule lasts `warmup_s`, which is kept and marked, and then `duration_s`, which counts.
+        The schedule consists of a warm-up of `warmup_s`, whose results are kept and marked, and then `duration_s`,
+        whose results count.
     drain_s : float
-        Timeout for answers, and then for receipts, after the schedule. Later records count as lost.
+        Timeout for answers, and then for receipts, after the schedule. Records received later count as lost.
     payload, client_rack
         See `KafkaLoad`.
     most_bytes : float
@@ -153,10 +154,10 @@ class KafkaOpenLoop(ClientLoad):
         """
         Load the cluster of the hosts' lab; `when_sending` is called when the schedule starts.
 
-        `step` is the number of this load if it is one of several. It leaves kafka_open_loop/<stem>.load.json, which
-        names the other files: <stem>.producer-<n>.jsonl.gz of each producing process, <stem>.consumer-<group>.jsonl.gz,
-        exchanged time stamps if hosts have different clocks, and stderr if there is any. The topics are created, and
-        deleted at the end.
+        `step` is the number of this load if it is one of several. The load leaves kafka_open_loop/<stem>.load.json,
+        which names the other files: <stem>.producer-<n>.jsonl.gz of each producing process,
+        <stem>.consumer-<group>.jsonl.gz, exchanged time stamps if hosts have different clocks, and stderr if there is
+        any. The topics are created, and deleted at the end.
 
         `run` raises ExperimentError, with the measurements so far, if a topic cannot be created, clients are not ready
         in time, or a program or a broker fails.

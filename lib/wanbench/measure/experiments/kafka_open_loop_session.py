@@ -29,15 +29,16 @@ MARGIN_S = 30.0  # timeout for a program to end, on a busy machine
 SHORTEST_DRAIN_S = 2.0  # minimum wait for the last records in transit, even if drain_s is 0
 QUEUE_KBYTES = 32_768
 """
-Size of a producer's queue, the default buffer.memory of Kafka's own producers. librdkafka's default of 1 GB would allow
+Size of a producer's queue: the default buffer.memory of Kafka's own producers. librdkafka's default of 1 GB would allow
 a backlog of minutes.
 """
 QUEUE_RECORDS = 1_000_000  # maximum number of records in the queue, so high that the limit in bytes applies
 IN_FLIGHT = 5
 """
-Requests in flight to a broker, the default of Kafka's own producers. A request of Kafka's producers has a batch for
-each partition of the broker, one of librdkafka's has a batch for one partition. So librdkafka gets this number for each
-partition that a broker leads, except for idempotent producers, which allow no more than this number.
+Requests in flight to a broker: the default of Kafka's own producers. A request of Kafka's producers holds a batch for
+each partition of the broker, whereas a request of librdkafka's holds a batch for one partition only. So librdkafka gets
+this number for each partition that a broker leads. Idempotent producers are an exception: they allow no more than this
+number in total.
 """
 _RUN_S = 30.0
 
@@ -208,7 +209,7 @@ class OpenLoopSession(ClientSession):
         return list(map(seconds, self.producers)), list(map(seconds, self.consumers))
 
     def _between(self, source: Host, target: Host) -> tuple[float, float]:
-        """Return the offset of the target's clock from the source's in ms, as applied, and its maximum error."""
+        """Return the applied offset of the target's clock from the source's, and its maximum error, both in ms."""
         offset_ms = error_ms = 0.0
         for host, sign in ((target, 1), (source, -1)):
             before, *after = self.offsets[host.name]
@@ -246,7 +247,9 @@ class OpenLoopSession(ClientSession):
         self._write("load.json", document)
 
     def _clock(self, program: Program) -> dict:
-        """Return, for a consumer, the clock offset from the producing host whose clock is least certain."""
+        """
+        Return, for a consumer, the offset of its clock from that of the producing host whose clock is least certain.
+        """
         if program.role != "consumer":
             return {}
         pairs = [self._between(host, program.host) for host, _ in self.producing]
@@ -264,7 +267,10 @@ def _by_host(hosts: Sequence[Host], n: int) -> list[tuple[Host, list[int]]]:
 EXCHANGES = 30  # number of exchanges; only the fastest counts, and among this many at least one rarely waits in a queue
 INTERVAL_S = 0.01
 FIRST_PORT, PORTS = 9500, 200
-"""First port, and number of ports; they are above the ports of brokers and, by default, of concurrent iperf3 tests."""
+"""
+First port, and number of ports. They are above the ports of brokers and above the default ports of concurrent iperf3
+tests.
+"""
 ONE_CLOCK = "one machine, one clock"
 _MARGIN_S = 15.0  # time for Python to start on a busy host
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -280,7 +286,7 @@ def exchange(source: Host, target: Host, folder: Path, experiment: str, stem: st
     """
     Measure a clock offset by exchanging time stamps over UDP; leave <experiment>/<stem>.clock.txt, and stderr if any.
 
-    Raise ExperimentError without an answer: hosts must reach each other by UDP on the ports from `FIRST_PORT` on.
+    Raise ExperimentError if there is no answer: hosts must reach each other by UDP on the ports from `FIRST_PORT` on.
     """
     port = FIRST_PORT + zlib.crc32(stem.encode()) % PORTS
     here, there = (program_command(host, Path(clock_echo.__file__)) for host in (source, target))

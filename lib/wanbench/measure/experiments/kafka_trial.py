@@ -36,28 +36,29 @@ _SET_S = 1.0  # time to set the links
 @dataclass(frozen=True)
 class KafkaTrial:
     """
-    A load, the settings of links and brokers for it, and concurrent experiments.
+    A load, the settings of links and brokers under which it runs, and concurrent experiments.
 
-    Processor time by program is always sampled too.
+    The processor time of each program is always sampled too.
 
     Parameters
     ----------
     load : Load
         For example `KafkaLoad` or `KafkaOpenLoop`.
     link : LinkSettings, optional
-        Settings for both directions of the pair; None: unchanged. With `path`, the expected properties of that path.
+        Settings for both directions of the pair; None leaves them unchanged. With `path`, these are the expected
+        properties of that path.
     background : Iperf3, optional
         Traffic from source to target, started when all producers send.
     ping : Ping, optional
-        Pings in the same direction, likewise.
+        Pings in the same direction, started at the same time.
     alongside : tuple of ConcurrentExperiment
         Further concurrent experiments. The times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
         Regions over whose hosts producers and consumers are distributed round-robin: the first host of each region, or,
-        with a suffix such as in "aws:us-east-1/3", the host with that number from 0. None: producers run on the source,
-        consumers on the target.
+        with a suffix such as in "aws:us-east-1/3", the host with that number, counted from 0. With None, producers run
+        on the source and consumers on the target.
     broker_settings, security : optional
-        Broker settings, and "plain", "tls" or "mtls", that replace the cluster's own; the cluster is restarted for
+        Broker settings, and "plain", "tls" or "mtls", that replace the cluster's own; the cluster is restarted to apply
         them.
     gateway_bps : float, optional
         Rate of a queue that all links leaving a region share: see `LocalLab.set_gateway`.
@@ -68,7 +69,7 @@ class KafkaTrial:
     broker_sizes : BrokerSize or tuple, optional
         The size of all brokers, or of each in order, with None for a broker without limits.
     path : str, optional
-        The path to use, in a lab with several paths between the same hosts. None: the previous trial's path.
+        The path to use, in a lab with several paths between the same hosts; None stands for the previous trial's path.
     """
 
     load: Load
@@ -219,7 +220,8 @@ class KafkaTrial:
 
     def set_up_s(self, before: KafkaTrial | None) -> float:
         """
-        Return the expected time to restart the cluster after the trial `before`; None: after the cluster's first start.
+        Return the expected time to restart the cluster after the trial `before`, or after its first start if that is
+        None.
 
         An external cluster is never restarted.
         """
@@ -240,7 +242,7 @@ class KafkaTrial:
 
 
 def _decide(sending: Future, answer: bool) -> None:
-    """Tell waiting threads whether the load sends, unless that is decided."""
+    """Tell waiting threads whether the load sends, unless they have been told already."""
     if not sending.done():
         sending.set_result(answer)
 
@@ -269,7 +271,7 @@ def _while_sending(experiment, sending: Future, *where) -> Iterator[list[RawFile
 
 def region_and_number(name: str) -> tuple[str, int]:
     """
-    Split a place of clients into a region and the number of a host in it, 0 by default.
+    Split an entry of `client_regions` into a region and the number of a host there, 0 by default.
 
     >>> region_and_number("gcp:us-west1"), region_and_number("gcp:us-west1/3")
     (('gcp:us-west1', 0), ('gcp:us-west1', 3))

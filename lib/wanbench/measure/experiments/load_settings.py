@@ -35,7 +35,7 @@ _OWNED: dict[str, dict[str, str | None]] = {
     },
     "topic_settings": {},
 }
-"""Kafka settings that a load sets itself, by parameter, each with what to do instead."""
+"""Kafka settings that a load sets itself, by parameter; each value says what to use instead of the setting."""
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
@@ -106,7 +106,10 @@ def check_settings(experiment: object, parameter: str, owned: Mapping[str, str |
 SMALLEST_JSON_BYTES = 150  # The size of a JSON record without its note.
 LARGEST_FILE_BYTES = 8 << 20  # maximum size of the file; the tool keeps all its records in memory
 MOST_RECORDS = 10_000
-"""Maximum number of records, so large that a batch rarely repeats one: it would compress better than real data."""
+"""
+Maximum number of records. It is so large that a batch rarely repeats a record: batches that do compress better than
+real data.
+"""
 _RUN_S = 30.0
 
 _REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
@@ -126,7 +129,7 @@ _MESSAGES = (
     "retry {m} of call {id} to payment after {ms} ms: connection reset by peer",
 )  # fmt: skip
 _SEVEN_BITS = bytes(11 if byte & 127 == 10 else byte & 127 for byte in range(256))
-"""A translation table that maps any byte to an ASCII character other than a line end."""
+"""A translation table that maps every byte to an ASCII character other than a line end."""
 
 
 def records(payload: str, record_bytes: int, seed: int) -> bytes:
@@ -151,7 +154,8 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
 
 def put_records(load, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, object]]:
     """
-    Put a load's records on hosts, unless the same content is there; return each host's path by name, and a description.
+    Put a load's records on hosts that do not have them yet; return the path on each host, by its name, and a
+    description.
     """
     content = records(load.payload, load.record_bytes, load.payload_seed)
     sha256 = hashlib.sha256(content).hexdigest()

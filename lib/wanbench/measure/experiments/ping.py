@@ -15,7 +15,9 @@ from .base import PROCESS_S, ExperimentError, bounded, check_declared, ended_wit
 _HEADERS_BYTES = 28  # 8 bytes of ICMP, 20 of IPv4
 _MARGIN_S = 10.0  # added to the longest duration of a ping; then the ping counts as hung
 _WAKES_S = 0.01
-"""Below this interval, ping wakes only when a reply arrives or after this time; it then sends one or all due echoes."""
+"""
+At shorter intervals, ping wakes only when a reply arrives or after this time; it then sends one or all due echoes.
+"""
 _SLOWER = 1.1  # below `_WAKES_S` ping counts whole milliseconds, and takes this many times as long as requested
 _TICKS_S = 0.005  # from `_WAKES_S` on, the kernel rounds the interval up by one or two timer ticks: see `expected_s`
 _SLOWEST_REPLY_S = 0.5  # timeout per echo; paths between clouds are faster
@@ -30,8 +32,8 @@ class Ping:
     ----------
     interval_s : float
         Time between echo requests. Users other than root need 0.002 s or more, and 0.2 s or more with iputils from
-        before 2021. Requests do not wait for replies. At intervals of 0.01 s or more they are sent one at a time, at
-        shorter ones in groups of all that are due.
+        before 2021. Requests do not wait for replies. At intervals of 0.01 s or more they are sent one at a time; at
+        shorter intervals, all that are due are sent together.
     payload_bytes : int
         Size without headers (8 bytes ICMP, 20 IPv4). At least 16, because ping stores the time in the payload.
     wait_s : float

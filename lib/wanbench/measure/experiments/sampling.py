@@ -50,7 +50,7 @@ class Sampling(ABC):
         """
         Start sampling, and return what `end` needs.
 
-        The subclass registers everything that must be stopped on `ending` as soon as it is started.
+        As soon as something is started that must be stopped again, the subclass registers it with `ending`.
         """
 
     @abstractmethod
@@ -60,9 +60,9 @@ class Sampling(ABC):
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
         """
-        Sample while the block runs; the yielded list contains the raw files after the block.
+        Sample while the `with` block runs; after the block, the yielded list contains the raw files.
 
-        Raise ExperimentError if sampling cannot start or fails, but never replace an exception of the block.
+        Raise ExperimentError if sampling cannot start or fails, but never replace an exception raised in the block.
         """
         files: list[RawFile] = []
         with ExitStack() as ending:
@@ -98,7 +98,7 @@ class Sampling(ABC):
 
 
 def measured_hosts(source: Host, target: Host) -> list[Host]:
-    """Return both ends and the hosts of the lab's own brokers, each once."""
+    """Return the source, the target and the hosts of the lab's own brokers, each once."""
     brokers = () if source.cluster is None else source.cluster.brokers
     ours = [broker.host for broker in brokers if not isinstance(broker.host, RemoteBrokerHost)]
     return list({host.name: host for host in (source, target, *ours)}.values())
@@ -121,7 +121,7 @@ def _start_programs(
     program, hosts: dict[object, tuple[Host, dict]], first_output: str, ending: ExitStack
 ) -> dict[object, Process]:
     """
-    Start a sampling program on hosts with its settings; return the processes once all have printed their first line.
+    Start a sampling program on each host with the settings given; return the processes once all have printed a line.
     """
     started = {}
     for key, (host, settings) in hosts.items():
@@ -161,8 +161,8 @@ class BrokerMetrics(Sampling):
     Scrape each broker's exporter on the broker's own host, by `wanbench.measure.kafka.programs.scrape`.
 
     Answers are kept verbatim, with the time and duration of each scrape. A broker that does not answer within
-    `timeout_s` is recorded as such, and does not delay the others. `compressed` compresses the files to a tenth or
-    less. Read by `wanbench.read.ingest.broker_metrics`.
+    `timeout_s` is recorded as such, and does not delay the others. With `compressed`, the files are compressed, to a
+    tenth of their size or less. Read by `wanbench.read.ingest.broker_metrics`.
     """
 
     interval_s: float = bounded(5.0, 0.2, 3600)
@@ -201,8 +201,8 @@ class BrokerProcessors(Sampling):
     """
     Sample the CPU time of each broker process, and the time for which its quota throttled it.
 
-    Limits that a cloud provider applies, such as burst credits, are invisible to the guest; `HostMetrics` has steal
-    time.
+    Limits that a cloud provider applies, such as burst credits, are invisible to the guest; steal time is recorded by
+    `HostMetrics`.
     """
 
     interval_s: float = bounded(5.0, 0.1, 3600)
@@ -233,7 +233,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 @dataclass(frozen=True)
 class ProcessorUse(Sampling):
     """
-    Sample the processor time of every machine, by program, with `wanbench.measure.kafka.programs.processor_use`.
+    Sample the processor time of every machine and its programs, with `wanbench.measure.kafka.programs.processor_use`.
 
     It is part of every Kafka trial and fault episode. The process that drives the test is not among the programs; if it
     runs on a sampled machine, <stem>.<host>.driver.json has its processor time.
@@ -379,12 +379,12 @@ _READ_S = 120.0  # timeout of sadf, long because a recording of many processors 
 @dataclass(frozen=True)
 class HostMetrics(Sampling):
     """
-    Record sysstat on both ends and the brokers' hosts: `sar` in the background, then the output of `sadf -j`,
-    compressed.
+    Record with sysstat on the source, the target and the brokers' hosts: `sar` runs in the background, then the output
+    of `sadf -j` is kept, compressed.
 
     A machine or network namespace that several hosts share is recorded once, in the file of the first host;
     <stem>.<host>.hosts.json lists the hosts that share its machine and those that share its network devices. Figures of
-    processors and disks are always for the whole machine. sysstat has only whole seconds as intervals. Read by
+    processors and disks are always for the whole machine. sysstat allows only whole seconds as intervals. Read by
     `wanbench.read.ingest.host_metrics`.
     """
 

@@ -65,7 +65,7 @@ class Program:
         return lines
 
     def unix_s(self, at: int) -> float:
-        """Convert a time in the program's output to Unix time in s."""
+        """Convert a time in the program's output to a Unix time in s."""
         return (self.origin_ns + 1_000 * at) / 1e9
 
     def wait(self, timeout_s: float) -> None:
@@ -222,7 +222,8 @@ class Session:
 
     def _keep_program(self, program: Program, content: Callable[[bytes], bytes] = bytes, role: str = "") -> dict:
         """
-        Keep an ended program's output, converted by `content`, and its stderr; return its entry for the session's file.
+        Keep an ended program's output, converted by `content`, and its stderr; return the program's entry for the
+        session's file.
 
         With a `role`, a second version of the output is kept under that name, without the stderr.
         """
@@ -261,11 +262,11 @@ class Concurrent:
         self, source: Host, target: Host, folder: Path, stem: str, *, sending: Callable[[], bool] | None = None
     ) -> AbstractContextManager[list[RawFile]]:
         """
-        Run while the block runs; the yielded list contains the raw files after the block.
+        Run while the `with` block runs; after the block, the yielded list contains the raw files.
 
-        `sending` returns True once the load sends, or False if it never will; None: times count from the start. Raise
-        ExperimentError if the experiment cannot start or could not undo something, but never replace an exception of
-        the block.
+        `sending` returns True once the load sends, or False if it never will; if `sending` is None, times count from
+        the start. Raise ExperimentError if the experiment cannot start or could not undo something, but never replace
+        an exception raised in the block.
         """
         return self.session(self, source, folder, stem, sending).in_background()
 
@@ -285,7 +286,7 @@ class ConcurrentSession(Session):
     file = "session"
     """The session's own file is <stem>.<file>.json."""
     join_s = 240.0
-    """Timeout for actions that are under way at the end and wait for the cluster."""
+    """Timeout for actions that are still under way at the end, waiting for the cluster."""
 
     def __init__(self, settings, source: Host, folder: Path, stem: str, sending: Callable[[], bool] | None = None):
         super().__init__(settings, folder, stem)
@@ -297,10 +298,10 @@ class ConcurrentSession(Session):
     @contextmanager
     def in_background(self) -> Iterator[list[RawFile]]:
         """
-        Run while the block runs; the yielded list contains the raw files after the block.
+        Run while the `with` block runs; after the block, the yielded list contains the raw files.
 
         Raise ExperimentError if the session cannot start, fails, or cannot undo something, but never replace an
-        exception of the block.
+        exception raised in the block.
         """
         name = self.settings.name
         try:

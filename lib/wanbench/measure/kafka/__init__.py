@@ -1,7 +1,7 @@
 """
 Run Kafka on the hosts of a lab, or use a cluster that runs elsewhere.
 
-Submodules are imported on first use: programs on hosts import this package and must start quickly.
+Submodules are imported on first use, because programs on hosts import this package and must start quickly.
 """
 
 from importlib import import_module

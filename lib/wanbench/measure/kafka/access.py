@@ -27,7 +27,7 @@ _SECRET_NAME = re.compile(
 
 class Secret:
     """
-    Hold a secret value; every text form of it names only its source.
+    A secret value. Every text form of this object shows only where the value comes from.
 
     >>> Secret("hunter2", "KAFKA_PASSWORD")
     <secret from KAFKA_PASSWORD>
@@ -54,8 +54,8 @@ def from_environment(parameter: str, variable: str) -> Secret:
     Return the secret in the environment variable called `variable`.
 
     `parameter` is the name of our parameter, for error messages. Raise ParameterError if the variable's name is
-    malformed, or the variable is not set, empty or has several lines. Errors never repeat `variable`, because it may be
-    the secret itself.
+    malformed, or if the variable is not set, is empty or has several lines. Errors never repeat `variable`, because a
+    user may have given the secret itself by mistake.
     """
     if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
         raise ParameterError(
@@ -82,7 +82,7 @@ def may_hold_secret(name: str) -> bool:
 
 def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
     """
-    Replace values of settings that may be secret, or are AWS ARNs (which contain an account number), by "(hidden)".
+    Replace by "(hidden)" the values of settings that may be secret, and AWS ARNs, which contain an account number.
 
     >>> without_secrets({"linger.ms": 5, "ssl.key.password": "hunter2", "role": "arn:aws:iam::123456789012:role/x"})
     {'linger.ms': 5, 'ssl.key.password': '(hidden)', 'role': '(hidden)'}
@@ -160,9 +160,9 @@ class Access:
     """
     How a client authenticates to a cluster, and how it verifies the brokers.
 
-    `mechanism`, `user` and `password` are for the SASL protocols. `authority_pem` holds the certificates to trust;
-    None: those that the machine trusts. `identity_pem` holds the client's private key (PKCS #8, not encrypted) and its
-    certificates.
+    `mechanism`, `user` and `password` are for the SASL protocols. `authority_pem` holds the certificates to trust, or
+    is None to trust those that the machine trusts. `identity_pem` holds the client's private key (PKCS #8, not
+    encrypted) and its certificates.
     """
 
     protocol: str = "PLAINTEXT"
@@ -194,10 +194,10 @@ class Access:
 
     def settings(self, client: str, authority: str | None, identity: str | None) -> dict[str, str]:
         """
-        Return the settings of a client: "java", "python" (kafka-python) or "librdkafka".
+        Return the settings for a kind of client: "java", "python" (kafka-python) or "librdkafka".
 
-        `authority` and `identity` are the paths of PEM files on the client's host; `identity` holds the key and
-        certificates.
+        `authority` and `identity` are the paths of PEM files on the client's host; the file `identity` holds the
+        client's key and certificates.
         """
         if self.protocol == "PLAINTEXT":
             return {}
@@ -223,7 +223,7 @@ class Access:
 
 def jaas_config(mechanism: str, **options: str) -> str:
     """
-    Return the value of `sasl.jaas.config`.
+    Return the value of the setting `sasl.jaas.config` for a mechanism and its options.
 
     >>> jaas_config("PLAIN", username="ada", password='two "words"')
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="ada" password="two \\\\"words\\\\"";'
@@ -237,8 +237,8 @@ class ClientFiles:
     """
     Write settings files for clients to hosts when they are first needed, with mode 0600.
 
-    `bootstrap` is the cluster's addresses, "host:port,host:port"; `settings` are additional settings for Java clients,
-    without secrets.
+    `bootstrap` contains the cluster's addresses, "host:port,host:port"; `settings` are additional settings for Java
+    clients, without secrets.
     """
 
     def __init__(self, bootstrap: str, access: Access, settings: Mapping[str, object] | None = None):
@@ -254,8 +254,8 @@ class ClientFiles:
 
     def python(self, host: Host) -> str:
         """
-        Return the path of a JSON file with keyword arguments for kafka-python: see
-        `wanbench.measure.kafka.programs.admin`.
+        Return the path of a JSON file with keyword arguments for kafka-python, as
+        `wanbench.measure.kafka.programs.admin` reads it.
         """
         return self._once("python", host)
 

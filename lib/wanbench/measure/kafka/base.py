@@ -24,7 +24,7 @@ class AnswerError(ClusterError):
     """
     A cluster refused a request or did not answer.
 
-    `kind` is Kafka's name of the error, such as "TopicAlreadyExistsError", or "Unreachable" if no broker answered.
+    `kind` is Kafka's name for the error, such as "TopicAlreadyExistsError", or "Unreachable" if no broker answered.
     """
 
     def __init__(self, reason: str, kind: str):
@@ -39,8 +39,9 @@ def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT
     """
     Run an administrative request as a process on a host; return its answer, in JSON types.
 
-    `verb` is one of `VERBS`, functions in `wanbench.measure.kafka.programs.admin` that describe their arguments and
-    answers. Every verb also takes connect_s and request_s, the timeouts in s for reaching a broker and for one answer.
+    `verb` is one of `VERBS`: functions in `wanbench.measure.kafka.programs.admin`, whose docstrings describe the
+    arguments and answers. Every verb also takes `connect_s` and `request_s`, the timeouts in s for reaching a broker
+    and for one answer.
 
     Raises
     ------
@@ -83,11 +84,12 @@ def watching(
     internal: bool = False,
 ) -> Iterator[Process]:
     """
-    Watch a cluster from a host; yield the watching process, which ends after `duration_s` or with the block.
+    Watch a cluster from a host; yield the watching process, which ends after `duration_s` or at the end of the `with`
+    block.
 
     The process prints one JSON object per sample. `wanbench.measure.kafka.programs.watch.watch` describes the
-    parameters and the samples. Raise ParameterError if duration_s is not above 0, interval_s is below 0.25, or internal
-    is not True or False.
+    parameters and the samples. Raise ParameterError if `duration_s` is not above 0, if `interval_s` is below 0.25, or
+    if `internal` is not True or False.
     """
     arguments = {
         "duration_s": check_number("duration_s", duration_s, 0, above=True),
@@ -120,7 +122,7 @@ class BaseCluster:
 
     @cached_property
     def original_order(self) -> leadership.Order:
-        """The replica order of each partition before the first of the running experiments changed it."""
+        """The replica order that each partition had before any of the running experiments changed it."""
         return {}
 
     def java(
@@ -135,7 +137,8 @@ class BaseCluster:
 
     def client_file(self, host: Host) -> str | None:
         """
-        Return the path on the host of a properties file for Java clients (--command-config); None if they need none.
+        Return the path on the host of a properties file for Java clients (--command-config), or None if they need no
+        file.
         """
         return self._open_clients().java(host)
 
@@ -152,9 +155,11 @@ class BaseCluster:
         placement: Sequence[Sequence[int]] | None = None,
     ) -> dict:
         """
-        Create a topic; return its description, as the verb topics does. Raise ClusterError if it exists or is refused.
+        Create a topic; return its description, as the verb `topics` does. Raise ClusterError if it exists or the
+        cluster refuses it.
 
-        `placement` lists the node ids of each partition's replicas, the preferred leader first; None: Kafka chooses.
+        `placement` lists the node ids of each partition's replicas, the preferred leader first; if it is None, Kafka
+        chooses.
         """
         arguments = {
             "partitions": check_number("partitions", partitions, 1, whole=True),

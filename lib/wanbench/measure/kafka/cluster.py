@@ -28,7 +28,7 @@ _REPORT_S = 10.0  # interval of progress reports on stderr while the cluster sta
 
 class Cluster(BaseCluster):
     """
-    An Apache Kafka cluster (KRaft) on an open lab; a context manager that yields itself once the cluster serves.
+    An Apache Kafka cluster (KRaft) on an open lab: a context manager that yields itself once the cluster serves.
 
     The cluster serves once all brokers know each other and a client has produced a record to each broker with acks=all
     and consumed it. On exit, its processes are always stopped and its files deleted.
@@ -36,11 +36,11 @@ class Cluster(BaseCluster):
     Parameters
     ----------
     brokers : sequence of str
-        The region of each broker, 1 to 9 regions. The i-th broker (from 0) has the node.id i + 1, and its region as its
-        rack. The k-th broker of a region runs on `lab.host(region, k)`.
+        The region of each broker, for 1 to 9 brokers. Broker i (counted from 0) has the node.id i + 1, and its region
+        as its rack. Broker k of a region (counted from 0) runs on `lab.host(region, k)`.
     controllers : "combined", or a sequence of str
-        "combined": up to three brokers are also controllers. A sequence: the regions of 1, 3 or 5 separate controllers,
-        whose node.ids follow those of the brokers.
+        With "combined", up to three brokers are also controllers. A sequence gives the regions of 1, 3 or 5 separate
+        controllers, whose node.ids follow those of the brokers.
     settings : mapping
         Broker settings; they override `wanbench.measure.kafka.settings.defaults`.
     security : str or Security
@@ -51,18 +51,18 @@ class Cluster(BaseCluster):
     heap_mb, jvm : int, sequence of str
         Heap of each node in MiB, and further JVM flags, which override the profile's.
     metrics : bool
-        Serve each broker's metrics over HTTP.
+        Whether to serve each broker's metrics over HTTP.
     pauses : bool
-        Log garbage collections and safepoints of each JVM, for table broker_pauses.
+        Whether to log garbage collections and safepoints of each JVM, for table broker_pauses.
     start_timeout_s : float
-        Timeout for the cluster to serve.
+        How long to wait until the cluster serves.
 
     Raises
     ------
     ParameterError
         If a parameter is invalid or the lab has too few hosts.
     ClusterError
-        On entering, if the cluster does not start; the message quotes the last error of the node that failed.
+        On entering, if the cluster does not start; the message quotes the last error of the failed node.
     """
 
     def __init__(
@@ -160,27 +160,28 @@ class Cluster(BaseCluster):
         return self._node(node_id).pid_file
 
     def log(self, node_id: int) -> bytes:
-        """Return a node's log from all its starts."""
+        """Return a node's log, from all its starts together."""
         node = self._node(node_id)
         return b"".join(node.log(start) for start in range(1, node.starts + 1))
 
     def stop(self, node_id: int) -> None:
         """
-        Stop a node after it has handed over its leadership. Raise ClusterError if it does not run; if it died, with the
-        reason.
+        Stop a node after it has handed over its leadership. Raise ClusterError if the node is not running; if it died,
+        the message says why.
         """
         self._running(node_id).stop()
 
     def kill(self, node_id: int) -> None:
         """
-        Kill a node at once, as a power cut would. Raise ClusterError if it does not run; if it died, with the reason.
+        Kill a node at once, as a power cut would. Raise ClusterError if the node is not running; if it died, the
+        message says why.
         """
         self._running(node_id).kill()
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
         """
-        Start a stopped or dead node with its old data; raise ClusterError if it runs. With `wait`, return once all
-        running nodes serve.
+        Start a stopped or dead node with its old data; raise ClusterError if it is running. With `wait`, return once
+        all running nodes serve.
         """
         node = self._node(node_id)
         if self.runs(node_id):
@@ -190,12 +191,14 @@ class Cluster(BaseCluster):
             self.await_serving(self.start_timeout_s)
 
     def runs(self, node_id: int) -> bool:
-        """Tell whether a node was started and has neither been stopped nor died since."""
+        """Return whether a node was started and has neither been stopped nor died since."""
         node = self._node(node_id)
         return node.is_up and node.death() is None
 
     def freeze(self, node_id: int) -> None:
-        """Suspend a node's process, like a machine that swaps heavily; raise ClusterError if it does not run."""
+        """
+        Suspend a node's process, like a machine that swaps heavily; raise ClusterError if the node is not running.
+        """
         self._running(node_id).freeze()
 
     def thaw(self, node_id: int) -> None:
@@ -206,11 +209,11 @@ class Cluster(BaseCluster):
         """
         Restart all nodes with other broker settings and security; return False, without a restart, if nothing changes.
 
-        `settings` are added to the cluster's own; None for a parameter restores the cluster's own. Nodes keep their
-        data.
+        `settings` are added to the cluster's own settings; if a parameter is None, the cluster's own value is restored.
+        Nodes keep their data.
 
         Raise ParameterError if a setting is malformed or set by the cluster itself; raise ClusterError if the cluster
-        is not started, does not serve again, or Kafka has no such setting.
+        is not started or does not serve again, or if Kafka has no such setting.
         """
         self._open_jars()
         own_settings, own_security = self._own
@@ -232,7 +235,7 @@ class Cluster(BaseCluster):
         return True
 
     def ask(self, host: Host, verb: str, **arguments: object):
-        """Send an administrative request, as on any cluster; raise AnswerError at once if no broker runs."""
+        """Send an administrative request, as to any cluster; raise AnswerError at once if no broker is running."""
         self._running_host()
         return super().ask(host, verb, **arguments)
 

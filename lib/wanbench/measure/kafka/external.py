@@ -49,13 +49,13 @@ class RemoteBrokerHost(Host):
 
 class ExternalCluster(BaseCluster):
     """
-    A cluster that already runs; a context manager that yields itself once the cluster has answered.
+    A cluster that already runs: a context manager that yields itself once the cluster has answered.
 
     Clients run on the hosts of an open lab. Nothing in the cluster is started or stopped.
 
     Secrets are given by reference: a parameter ending in `_from` is the name of an environment variable. Secrets reach
     clients only through files of mode 0600 in the hosts' scratch folders, which are deleted at the end. Errors name
-    addresses and the user, manifests do not. Command lines of Java tools contain the addresses.
+    addresses and the user, but manifests do not. Command lines of Java tools contain the addresses.
 
     Parameters
     ----------
@@ -68,14 +68,14 @@ class ExternalCluster(BaseCluster):
     user, user_from, password_from : str
         The user's name and password; for Confluent Cloud, the API key and secret.
     authority_file : path, optional
-        Certificates to trust, for example the CA of a Strimzi cluster. None: those that the hosts trust.
+        Certificates to trust, for example the CA of a Strimzi cluster. None stands for those that the hosts trust.
     certificate_file, key_file, key_password_from : path, path, str, optional
         The client's certificates and private key in PEM, and the key's password if it has one.
     settings : mapping, optional
         Additional settings for Java clients, without secrets.
     name : str, optional
-        The cluster's name in `host.clusters`, if the lab reaches several clusters. None: the cluster is the lab's only
-        one, `host.cluster`.
+        The cluster's name in `host.clusters`, if the lab reaches several clusters. With None, the cluster is the lab's
+        only one, `host.cluster`.
 
     Raises
     ------
@@ -83,7 +83,7 @@ class ExternalCluster(BaseCluster):
         If a parameter is invalid, or an environment variable is not set.
     ClusterError
         On entering, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses the client; the
-        message quotes Kafka's and describes the attempt.
+        message quotes Kafka's message and describes the attempt.
     """
 
     def __init__(
@@ -188,8 +188,9 @@ class ExternalCluster(BaseCluster):
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
         """
-        Write <run folder>/kafka_cluster/<stem>.external.json: the cluster's description, and for each broker its
-        changed settings, or the error that kept them unknown. The brokers' logs cannot be fetched.
+        Write <run folder>/kafka_cluster/<stem>.external.json. It holds the cluster's description and, for each broker,
+        the settings that were changed while it was running, or the error because of which they are unknown. The
+        brokers' logs cannot be fetched.
         """
         started, host, description = now_utc(), self._running_host(), self.describe()
         for broker in description["brokers"]:
@@ -233,8 +234,8 @@ class ExternalCluster(BaseCluster):
 
 def value_or_variable(parameter: str, value: str | None, variable: str | None) -> str | None:
     """
-    Return a parameter's value, or the content of the environment variable given as <parameter>_from; None if neither is
-    given.
+    Return a parameter's value, or the content of the environment variable that <parameter>_from names; return None if
+    neither is given.
     """
     if value is not None and variable is not None:
         raise ParameterError(f"both {parameter} and {parameter}_from are given; allowed: one of them.")
@@ -255,7 +256,7 @@ def checked_addresses(text: object) -> str:
 
 def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> dict[str, ExternalCluster]:
     """
-    Create external clusters, not yet entered, from parameters of `ExternalCluster` for each cluster's name.
+    Create external clusters, without entering them; `given` maps the name of each to parameters of `ExternalCluster`.
 
     Raise ParameterError if a name or a parameter is invalid. Errors show no values, because they may be secret.
     """

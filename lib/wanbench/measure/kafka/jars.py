@@ -1,13 +1,13 @@
 """
-Pin a version of Kafka, and make the class archive that speeds up node starts.
+Pin a version of Kafka, and make the class archive that makes nodes start faster.
 
     python -m wanbench.measure.kafka.jars VERSION    pin another version of Kafka
     python -m wanbench.measure.kafka.jars archive    make the class archive (called by scripts/kafka-jars.sh)
 
-For the archive (Java's AppCDS), a broker is started on the loopback interface and used by a client; Java 17 or newer
-then dumps the loaded classes in a form that can be mapped into memory. The broker reaches its controller by TLS and its
-client in plain text, so that the archive has the classes of both. Java ignores an archive that was made with another
-Java or other jars.
+For the archive (Java's AppCDS), a broker is started on the loopback interface and a client uses it; Java 17 or newer
+then dumps the loaded classes in a form that can be mapped into memory. The broker communicates with its controller by
+TLS and with its client in plain text, so that the archive has the classes of both protocols. Java ignores an archive
+that was made with another Java or other jars.
 """
 
 import json

@@ -21,7 +21,7 @@ _GET_JAVA = "apt-get install openjdk-17-jre-headless (Fedora: dnf install java-1
 
 
 def unavailable() -> str | None:
-    """Return why Kafka cannot start on this machine, with the remedy, as a sentence; None if it can."""
+    """Return a sentence that says why Kafka cannot start on this machine, with the remedy; return None if it can."""
     try:
         done = subprocess.run(["java", "-version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -39,7 +39,8 @@ def unavailable() -> str | None:
 
 def java_fault(returncode: int, printed: str, where: str) -> str | None:
     """
-    Return why Java is unsuitable, given the output of `java -version`, as a sentence; None if it is suitable.
+    Return a sentence that says why Java is unsuitable, given the output of `java -version`; return None if it is
+    suitable.
 
     >>> java_fault(0, 'openjdk version "17.0.15" 2025-04-15', "eu/0")
     """
@@ -69,7 +70,7 @@ def pause_log(path: str) -> list[str]:
     """
     Return JVM flags that log garbage collections and safepoints to a file, with UTC times in ms.
 
-    With -Xlog:async no thread at a safepoint waits for the disk, so logging does not lengthen pauses.
+    Because of -Xlog:async, no thread waits for the disk at a safepoint, so logging does not lengthen pauses.
     """
     rotation = f"filecount=1,filesize={PAUSE_LOG_BYTES}"
     return ["-Xlog:async", f"-Xlog:gc,safepoint:file={path}:utctime,tags:{rotation}"]
@@ -95,7 +96,7 @@ class Jars:
             return self._folders[key]
 
     def archive(self, host: Host) -> list[str]:
-        """Return the flags that make Java use the class archive; none if the host has no archive."""
+        """Return the flags that make Java use the class archive; the list is empty if the host has no archive."""
         archive = self._here.parent / ARCHIVE
         if self.on(host) == str(self._here) and archive.is_file():
             return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]

@@ -21,14 +21,14 @@ class KafkaLab(Lab):
     """
     A lab with a cluster of its own, external clusters, or both.
 
-    A host's `cluster` is the lab's own cluster; without one, it is the only external cluster.
+    A host's `cluster` is the lab's own cluster; if the lab has none, it is the only external cluster.
 
     Parameters
     ----------
     lab : Lab
         A lab that has not been entered.
     brokers : sequence of str
-        The region of each broker of the lab's own cluster, in order; empty: the lab has no cluster of its own.
+        The region of each broker of the lab's own cluster, in order. If it is empty, the lab has no cluster of its own.
     external : mapping, optional
         Parameters of `wanbench.measure.kafka.ExternalCluster` for each external cluster's name.
     **options
@@ -91,7 +91,8 @@ class KafkaLab(Lab):
         """
         Return the lab's entry in the manifest, without addresses and users of external clusters.
 
-        Raise ClusterError if a broker has died (with its last error), or an external cluster does not answer.
+        Raise ClusterError if a broker has died (the message has its last error), or if an external cluster does not
+        answer.
         """
         for cluster in self._clusters():
             cluster.check()

@@ -1,8 +1,9 @@
 """
 Compute replica orders that move leadership between brokers without moving data.
 
-A view is a list of topics, as the verb topics of `wanbench.measure.kafka.programs.admin` returns it. An order is
-{topic: {partition number as text: replicas}}, each with the preferred leader first, as the verb lead takes it.
+A view is a list of topics, as returned by the verb `topics` of `wanbench.measure.kafka.programs.admin`. An order is
+{topic: {partition number as text: replicas}}, where each list of replicas begins with the preferred leader, as the verb
+`lead` expects it.
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
     """
     Return the order in which a broker leads no partition that has other replicas.
 
-    Wherever the broker leads or is preferred, it becomes the last replica, and in-sync replicas come first.
+    Wherever the broker leads or is the preferred leader, it becomes the last replica, and in-sync replicas come first.
 
     >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
     >>> without_leader([{"name": "t", "partitions": [row]}], 1)
@@ -40,8 +41,8 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
 
 def without_replica(view: Sequence[dict], node_id: int) -> Order:
     """
-    Return the replicas without a broker, for partitions with another in-sync replica. The broker then neither leads
-    these partitions nor acknowledges records.
+    Return the replicas without a broker, for partitions that have another in-sync replica. With these replicas, the
+    broker neither leads the partitions nor acknowledges records.
     """
     order: Order = {}
     for topic, row in partitions(view):
@@ -66,7 +67,8 @@ def balanced(view: Sequence[dict]) -> Order:
     """
     Return the order in which brokers lead equally many partitions of each topic, as far as replicas allow.
 
-    Each partition in turn prefers the replica that so far leads the fewest partitions of the topic, then of all topics.
+    Each partition in turn gets the leader that so far leads the fewest partitions of the topic; in a tie, the one that
+    leads the fewest of all topics.
     """
     order: Order = {}
     overall: Counter[int] = Counter()
@@ -92,7 +94,7 @@ def current_order(view: Sequence[dict], order: Order) -> Order:
 
 
 def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
-    """Add the current order of the partitions in `order` to `first`, unless they are there; return the saved orders."""
+    """Add to `first` the current order of those partitions in `order` that it lacks; return the saved orders."""
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}
         for topic, partitions in current_order(view, order).items()
@@ -118,5 +120,5 @@ def leaders(view: Sequence[dict]) -> dict[tuple[str, int], int | None]:
 
 
 def under_replicated(view: Sequence[dict]) -> int:
-    """Count the partitions that have no leader or a replica that is not in sync."""
+    """Count the partitions that have no leader, or that have a replica that is not in sync."""
     return sum(row["leader"] is None or set(row["isr"]) != set(row["replicas"]) for _, row in partitions(view))

@@ -29,7 +29,8 @@ def last_message(log: bytes, printed: bytes) -> str:
     """
     Return the error that ended a broker, with its root cause, in one line.
 
-    This is the first fatal error of the log (later ones follow from it), or else its last error, or else Java's output.
+    This is the first fatal error of the log (later ones follow from it). If there is none, it is the log's last error,
+    and otherwise Java's output.
 
     >>> log = b'''2026-01-01T00:00:00.000Z ERROR Exiting Kafka (kafka.Kafka$)
     ... org.apache.kafka.common.KafkaException: Socket server failed
@@ -124,8 +125,8 @@ class Node:
     """
     A node of a cluster on its host.
 
-    `settings` is the content of its server.properties, `is_up` whether it was started and not stopped since, `flags`
-    the flags of its JVM; `metrics` and `pauses` are as for `Cluster`.
+    `settings` is the content of its server.properties. `is_up` says whether it was started and not stopped since.
+    `flags` are the flags of its JVM. `metrics` and `pauses` are as for `Cluster`.
     """
 
     def __init__(
@@ -196,7 +197,7 @@ class Node:
             raise ClusterError(killed) from None
 
     def kill(self) -> None:
-        """Kill the node at once, as a power cut would; do nothing if it does not run."""
+        """Kill the node at once, as a power cut would; do nothing if it is not running."""
         self.is_up = False
         if self._process is not None and self._ended() is None:
             try:
@@ -217,7 +218,7 @@ class Node:
         put_private(self.host, f"kafka-{self.placement.node_id}/server.properties", properties(settings))
 
     def death(self) -> ClusterError | None:
-        """Return the error with which the node ended unexpectedly; None if it runs or was stopped."""
+        """Return the error with which the node ended unexpectedly; return None if it is running or was stopped."""
         done = self._ended() if self.is_up else None
         if done is None:
             return None
@@ -282,9 +283,9 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     """
     Write the logs, output and settings of nodes to <run folder>/kafka_cluster/.
 
-    Per node: <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz for its second start, and so on); .jvm.log.gz with
-    the JVM's pauses; .txt and .stderr.txt with its output, if there is any; and .settings.json with the `given` and
-    `effective` settings, without secrets.
+    The files of a node begin with <stem>.<role>-<node_id>. They end in .server.log.gz (.server-2.log.gz for its second
+    start, and so on); .jvm.log.gz, with the JVM's pauses; .txt and .stderr.txt, with its output, if there is any; and
+    .settings.json, with the `given` and `effective` settings, without secrets.
     """
     started, files = now_utc(), []
 

@@ -19,7 +19,7 @@ METRICS_PORT = 9404  # the port of Prometheus's exporter for JMX
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker as clients see it. `metrics_port` is the port of its metrics over HTTP; None: it has none."""
+    """A broker as clients see it. `metrics_port` is the HTTP port of its metrics, or None if it serves none."""
 
     node_id: int
     host: Host
@@ -47,7 +47,7 @@ class NodePlacement:
 
 def place_nodes(lab: Lab, brokers: Sequence[str], controllers: str | Sequence[str]) -> tuple[NodePlacement, ...]:
     """
-    Place each node on a host: the k-th node of a region (from 0) on `lab.host(region, k)`.
+    Place each node on a host: node k of a region (counted from 0) on `lab.host(region, k)`.
 
     `brokers` are the regions of the brokers, whose node.ids count from 1. `controllers` are the regions of separate
     controllers, whose node.ids follow, or "combined": up to three brokers are also controllers, in different regions if
@@ -88,18 +88,18 @@ MOST_PROCESSORS = 1_024
 @dataclass(frozen=True)
 class BrokerSize:
     """
-    The size of a broker. Brokers with the same size name have the same size.
+    The size of a broker. Brokers whose sizes have the same name must have the same size.
 
     Parameters
     ----------
     processors : float, optional
-        Number of processors, for example 0.5 for half of one; None: no limit. A control group's CPU quota sets the
-        limit where the kernel allows it: all threads of the broker stop once they have used their share of 100 ms.
-        Elsewhere, and only below 1, the process is stopped and continued periodically: see
+        Number of processors, for example 0.5 for half of one; None means no limit. Where the kernel allows it, a
+        control group's CPU quota sets the limit: all threads of the broker stop once they have used their share of each
+        100 ms. Elsewhere, and only for less than 1 processor, the process is stopped and continued periodically: see
         `wanbench.measure.kafka.programs.processor_share`.
     link_bps : float, optional
         Network rate of the broker's host in bit/s, for a region with one broker: all traffic that leaves the region
-        shares this rate, and each link into the region has it. None: the links are unchanged.
+        shares this rate, and each link into the region has it. None leaves the links unchanged.
     disk_bps : float, optional
         Disk rate in bit/s of data. No lab supports it yet: a trial with it is refused, with the reason.
     price_usd_per_hour : float, optional
@@ -133,7 +133,8 @@ class BrokerSize:
 
 def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
     """
-    Return the size of each broker, in order; `sizes` is one size for all, or a tuple with a size or None per broker.
+    Return the size of each broker, in order; `sizes` is one size for all, or a tuple with a size or None for each
+    broker.
     """
     if isinstance(sizes, BrokerSize):
         return (sizes,) * n_brokers
@@ -144,8 +145,8 @@ def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
 
 def checked_sizes(sizes):
     """
-    Return a size, a tuple of sizes and None, or None, with lists turned into tuples; raise ParameterError for anything
-    else.
+    Return `sizes`, with a list turned into a tuple; raise ParameterError if it is not a size, None, or a sequence of
+    these.
     """
     if sizes is None or isinstance(sizes, BrokerSize):
         return sizes

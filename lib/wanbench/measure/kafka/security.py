@@ -1,8 +1,8 @@
 """
 Encrypt our own clusters by TLS or mutual TLS, and read keys and certificates of users from files.
 
-A certificate authority in memory issues the keys and certificates of our own clusters. Each host gets its own in its
-scratch folder, as PEM files of mode 0600.
+A certificate authority in memory issues the keys and certificates of our own clusters. Each host gets its own key and
+certificate in its scratch folder, as PEM files of mode 0600.
 """
 
 from pathlib import Path
@@ -30,11 +30,11 @@ def authority(path: str | Path) -> bytes:
 
 def identity(certificate_file: str | Path, key_file: str | Path, password: Secret | None = None) -> bytes:
     """
-    Read a private key and its certificates from PEM files on this machine; return both in one PEM, the key unencrypted
-    in PKCS #8, which Java requires.
+    Read a private key and its certificates from PEM files on this machine; return both in one PEM text, with the key
+    unencrypted in PKCS #8, which Java requires.
 
-    Raise ParameterError if a file cannot be read or has other content, the password is wrong or missing, or the key
-    does not belong to the certificate.
+    Raise ParameterError if a file cannot be read or has other content, if the password is wrong or missing, or if the
+    key does not belong to the certificate.
     """
     chain = _certificates("certificate_file", certificate_file, _read("certificate_file", certificate_file))
     content = _read("key_file", key_file)
@@ -95,7 +95,8 @@ class Security:
 
 class Tls(Security):
     """
-    TLS on every connection, also between brokers and to controllers; with `mutual`, clients must show a certificate.
+    TLS on every connection, including those between brokers and to controllers; with `mutual`, clients must show a
+    certificate.
     """
 
     protocols = dict.fromkeys(LISTENERS, "SSL")
@@ -131,7 +132,7 @@ class Tls(Security):
 
 
 def security(wanted: str | Security) -> Security:
-    """Return the security called "plain", "tls" or "mtls"; return a Security unchanged."""
+    """Return the `Security` for "plain", "tls" or "mtls"; return a `Security` unchanged."""
     if isinstance(wanted, Security):
         return wanted
     if wanted not in KINDS:
@@ -140,6 +141,6 @@ def security(wanted: str | Security) -> Security:
 
 
 def identity_pem(issued: trustme.LeafCert) -> bytes:
-    """Return a private key (PKCS #8, as Java requires) and its certificates in one PEM."""
+    """Return a private key (PKCS #8, as Java requires) and its certificates in one PEM text."""
     key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
     return pkcs8(key) + b"".join(pem.bytes() for pem in issued.cert_chain_pems)

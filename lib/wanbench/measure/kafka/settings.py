@@ -49,9 +49,9 @@ def defaults(brokers: int) -> dict[str, str]:
 
 def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
     """
-    Return settings of brokers, or of clients with `CLIENT_OWNED`, as text in Kafka's notation.
+    Return settings as text in Kafka's notation: by default those of brokers; with `CLIENT_OWNED`, those of clients.
 
-    Raise ParameterError if a name is malformed, the cluster sets it itself, or a value is not one line.
+    Raise ParameterError if a name is malformed, if the cluster sets it itself, or if a value is not one line.
 
     >>> checked_settings({"num.io.threads": 4, "unclean.leader.election.enable": True})
     {'num.io.threads': '4', 'unclean.leader.election.enable': 'true'}

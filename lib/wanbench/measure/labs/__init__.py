@@ -2,7 +2,7 @@
 Labs: sets of hosts on which commands run.
 
 Code outside this folder works with every kind of lab. An installed package can add a kind of lab by an entry point: a
-subclass of `base.Lab` (see `LABS`), or for a new cloud a subclass of `rented.RentedLab` (see `CLOUDS`).
+subclass of `base.Lab` (see `LABS`) or, for a new cloud, a subclass of `rented.RentedLab` (see `CLOUDS`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def geodesic_links(
 
     The round-trip time is that of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times
     `path_inflation` (at least 1, because no cable is shorter), plus `extra_ms` for equipment; it is at least 0.5 ms.
-    Each direction has half of it as delay.
+    The delay of each direction is half of it.
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ def matrix_links(
     Parameters
     ----------
     rtt_ms : mapping of (from, to) to float, or DataFrame
-        Round-trip times; a table has the columns from_region, to_region and rtt_ms. Each direction has half of its
-        value as delay. A value of one direction is used for both if the other direction has none.
+        Round-trip times; a table has the columns from_region, to_region and rtt_ms. The delay of each direction is half
+        of the value for that direction. If only one direction of a pair has a value, it is used for both.
     jitter_ms : float
         Jitter of each direction; where this is more than half of the delay, half of the delay.
     min_rtt_ms : float
-        Smaller round-trip times, such as 0, are replaced by this.
+        Round-trip times smaller than this, such as 0, are replaced by it.
     **settings
         The other fields of `LinkSettings`.
 

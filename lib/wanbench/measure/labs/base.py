@@ -74,7 +74,7 @@ class Process(ABC):
         """Wait until the command has ended, and return its result; CommandError after `timeout_s`."""
 
     def so_far(self) -> Completed | None:
-        """Return the result if the command has ended, otherwise one with the output so far."""
+        """Return the result if the command has ended, otherwise a result with the output so far."""
         try:
             return self.wait(0)
         except CommandError as error:
@@ -139,7 +139,7 @@ class Host(ABC):
 
     @abstractmethod
     def start(self, command: Sequence[str]) -> Process:
-        """Start a command in the background. It is ended when the lab closes, if not before."""
+        """Start a command in the background. If it is still running when the lab closes, it is ended then."""
 
     @abstractmethod
     def put(self, source: Path, target: str) -> None:
@@ -152,7 +152,7 @@ class Host(ABC):
 
 class Lab(ABC):
     """
-    A context manager that opens hosts on entering, and on leaving removes everything it made, also after an error.
+    A context manager that opens hosts on entry and, on exit, removes everything it made, even after an error.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class Lab(ABC):
 
     def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
         """
-        Show what the plan will cost and ask the user to agree; LabError if the user does not.
+        Show what the plan will cost and ask the user to agree; LabError if the user does not agree.
 
         Called before the lab is opened, with the part of the plan that is not measured yet. `folder` is the run folder,
         where earlier sessions recorded their costs; None if there is no run.
@@ -207,18 +207,20 @@ class Lab(ABC):
         return None
 
     def devices(self) -> list[dict] | None:
-        """Return counters of packets that the kernel dropped outside the links; None where there are none."""
+        """
+        Return counters of packets that the kernel dropped outside the links; None where there are no such counters.
+        """
         return None
 
     def socket_buffer_limits(self) -> dict[str, int] | None:
         """
-        Return the maximum size in bytes of the socket buffers that programs on the hosts may request, by sysctl; None
-        if it is not known before the lab is open.
+        Return the maximum size in bytes of the socket buffers that programs on the hosts may request, by sysctl. Return
+        None if these sizes are not known before the lab is open.
         """
         return None
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
-        """Write files about the lab itself, such as server logs, into a run folder; `stem` begins their names."""
+        """Write files about the lab itself, such as server logs, into a run folder; their names begin with `stem`."""
         return []
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:

@@ -1,8 +1,8 @@
 """
 The local lab: one network namespace per region on this machine, joined by emulated links.
 
-It leaves nothing behind. One process, `wanbench.measure.links.lab_supervisor`, owns the unnamed namespaces; when this
-process ends, the supervisor and everything in the namespaces end too.
+It leaves nothing behind. One process, `wanbench.measure.links.lab_supervisor`, owns the unnamed namespaces; when the
+process that opened the lab ends, the supervisor and everything in the namespaces end too.
 """
 
 from __future__ import annotations
@@ -79,20 +79,20 @@ class LocalHost(Host):
 
 class LocalLab(Lab):
     """
-    A lab on this machine, of one network namespace per region.
+    A lab on this machine, with one network namespace for each region.
 
     Parameters
     ----------
     regions : sequence of str
-        1 to 254 names. The hosts of region number i (from 1) have the addresses 10.i.0.1, 10.i.0.2 and so on.
+        1 to 254 names. The hosts of region number i (counted from 1) have the addresses 10.i.0.1, 10.i.0.2 and so on.
     links : mapping
         Settings of the link of each ordered pair. Regions without a link cannot reach each other.
     hosts_per_region : int
-        1 to 254.
+        Number of hosts in each region, 1 to 254.
     sysctls : mapping, optional
-        Settings below `net.` of the regions' namespaces, in addition to `SYSCTLS`.
+        Sysctls of the regions' namespaces, in addition to `SYSCTLS`; their names begin with `net.`.
     seed : int
-        Seed of loss and jitter.
+        Seed of the random loss and jitter.
 
     Raises
     ------
@@ -136,7 +136,7 @@ class LocalLab(Lab):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Try to open a local lab; return a sentence that says why this machine cannot, None if it can."""
+        """Try to open a local lab; return a sentence that says why this machine cannot open one, or None if it can."""
         return why_not()
 
     def __enter__(self) -> LocalLab:
@@ -196,9 +196,9 @@ class LocalLab(Lab):
 
     def entering(self, region: str) -> list[str]:
         """
-        Return the arguments that run a command in a region's namespace if they are put before it, also in a terminal.
+        Return arguments which, put before a command, run it in a region's namespace; this works in a terminal too.
 
-        Without a command they start a shell. They work as long as the lab is open.
+        Without a command, they start a shell. They work as long as the lab is open.
         """
         if region not in self._numbers:
             raise KeyError(f"no region {region!r}; the lab has {', '.join(self.regions)}")
@@ -264,9 +264,9 @@ class LocalLab(Lab):
 
         Each row has from_region, to_region, and the numbers of packets and bytes sent, delivered, lost, queue_dropped,
         cut, device_dropped and in_flight (`packets_sent`, `bytes_sent`, ...). The number sent is the sum of the other
-        six. `bytes_backlog` is the number of queued bytes. `mean_late_ms` and `worst_late_ms` say how long after they
-        were due the relay delivered packets (None if it delivered none). Packets are counted as on the wire, bytes with
-        IP headers.
+        six. `bytes_backlog` is the number of queued bytes. `mean_late_ms` and `worst_late_ms` say how late the relay
+        delivered packets, measured from when they were due (None if it delivered none). Packets are counted as on the
+        wire, bytes with IP headers.
         """
         pairs, rows = list(self.links if pairs is None else pairs), []
         self._check_pairs(pairs)
@@ -372,7 +372,7 @@ def _settings(links, a, b) -> dict:
 
 
 def checked_regions(regions: Sequence[str]) -> tuple[str, ...]:
-    """Return the regions; ParameterError unless they are different names, at most `MAX_COUNT`."""
+    """Return the regions; ParameterError unless they are at most `MAX_COUNT` names, all different."""
     if isinstance(regions, str) or not all(isinstance(region, str) and region for region in regions):
         raise ParameterError(f"regions is {regions!r}; allowed: a list of names.")
     if len(set(regions)) != len(regions):

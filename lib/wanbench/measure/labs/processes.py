@@ -75,7 +75,7 @@ class PolledProcess(Process):
         return self._complete()
 
     def end_by(self, deadline: float) -> Completed:
-        """Wait for the end until `deadline` (of the monotonic clock), then kill the command; return its result."""
+        """Wait until `deadline` (by the monotonic clock) for the command to end, then kill it; return its result."""
         return self._complete() if self._has_ended(max(0.0, deadline - time.monotonic())) else self.kill()
 
     def stop(self) -> Completed:
@@ -87,8 +87,8 @@ class EnteredProcess(PolledProcess):
     """
     A command that another program, such as nsenter, runs as its only child.
 
-    `entering` is that program with its arguments; it must make the command a session leader. LabError if it cannot be
-    started. The command prints to unnamed files, so it never waits for a reader and leaves no file behind.
+    `entering` is that program with its arguments; it must make the command a session leader. LabError if that program
+    cannot be started. The command prints to unnamed files, so it never waits for a reader and leaves no file behind.
     """
 
     def __init__(self, command: Sequence[str], entering: Sequence[str]):
@@ -234,7 +234,7 @@ def failed_if_incomplete(completed: Completed, sizes: Sequence[int], disk_is_ful
 
 
 def _is_full(file):
-    """Whether the disk of a file has less than 64 KiB left for this user."""
+    """Whether the disk that holds a file has less than 64 KiB left for this user."""
     disk = os.fstatvfs(file.fileno())
     free = disk.f_bavail if os.geteuid() else disk.f_bfree
     return disk.f_blocks > 0 and free * disk.f_frsize < 2**16

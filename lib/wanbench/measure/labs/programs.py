@@ -36,8 +36,8 @@ _FIND_PYTHON = 'for python in "$@"; do command -v "$python" >/dev/null && exec "
 
 def _digest(package, patterns):
     """
-    Return a hash of a package's files. It runs here and on hosts, to compare the two; so it uses only modules that this
-    file and `_question` both import.
+    Return a hash of a package's files. It runs here and on hosts, so that the hashes can be compared; so it uses only
+    modules that this file and `_question` both import.
     """
     files = sorted(path for pattern in patterns for path in package.glob(pattern))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
@@ -46,8 +46,8 @@ def _digest(package, patterns):
 @cache
 def _question() -> str:
     """
-    Return a program that prints its Python's path and which of `_PACKAGES` it can import; wanbench only if its files
-    equal the ones here.
+    Return a program that prints its Python's path and which of `_PACKAGES` it can import; wanbench counts only if its
+    files equal the ones here.
     """
     return f"""
 import hashlib, importlib.util, json, pathlib, sys
@@ -63,7 +63,9 @@ print(json.dumps({{"executable": sys.executable, "modules": [name for name in sp
 
 @dataclass(frozen=True)
 class HostPython:
-    """A host's Python: its path, and which of `_PACKAGES` it can import; wanbench only if its files equal ours."""
+    """
+    A host's Python: its path, and which of `_PACKAGES` it can import; wanbench counts only if its files equal ours.
+    """
 
     executable: str
     modules: frozenset[str]
@@ -71,7 +73,9 @@ class HostPython:
 
 @dataclass
 class _Host:
-    """What is remembered about a host while the lab is open; a new scratch folder means that it was opened again."""
+    """
+    What is remembered about a host while the lab is open; a new scratch folder means that the host was opened again.
+    """
 
     scratch: str
     python: HostPython | None = None
@@ -83,8 +87,8 @@ _hosts: WeakKeyDictionary[Host, _Host] = WeakKeyDictionary()
 
 def host_python(host: Host) -> HostPython:
     """
-    Find a working Python on a host: `host.python` if it is set; otherwise the path of this process's Python, which a
-    host on this machine has too, or else python3. LabError if there is none.
+    Find a working Python on a host: `host.python` if it is set; otherwise the path of this process's Python, which
+    exists if the host is on this machine; otherwise python3. LabError if none of them works.
     """
     remembered = _remembered(host)
     if remembered.python is None:

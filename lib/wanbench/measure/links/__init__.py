@@ -48,10 +48,10 @@ class LinkSettings:
     loss : float
         Probability that a packet on the wire is lost, 0 to 1, independently of other packets.
     rate_bps : float or None
-        Rate in bits per second; None: no limit but the machine's speed.
+        Rate in bits per second; None means no limit other than the machine's speed.
     queue_bytes : int or None
-        Maximum number of queued bytes; packets that do not fit are dropped. None: the value of `queue_in_bytes`.
-        Without a rate there is no queue.
+        Maximum number of queued bytes; packets that do not fit are dropped. None stands for the value of
+        `queue_in_bytes`. Without a rate there is no queue.
     jitter_correlation_s : float
         Time after which the autocorrelation of the delay has fallen to 1/e.
 
@@ -103,8 +103,8 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
 
 def gateway_queue_in_bytes(links: Mapping[tuple[str, str], LinkSettings], region: str, rate_bps: float) -> int | None:
     """
-    Return the size of a region's gateway queue in bytes: the largest that `queue_in_bytes` gives the links that leave
-    the region, at the gateway's rate.
+    Return the size of a region's gateway queue in bytes: the largest value that `queue_in_bytes` returns for the links
+    that leave the region, at the gateway's rate.
 
     >>> links = {("a", "b"): LinkSettings(10), ("a", "c"): LinkSettings(50), ("c", "a"): LinkSettings(50)}
     >>> gateway_queue_in_bytes(links, "a", 80e6)

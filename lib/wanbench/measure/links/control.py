@@ -64,7 +64,7 @@ class Client:
 class Server:
     """
     The supervisor's end of the socket pair. `verbs` maps each verb to a function that takes the request's arguments and
-    returns a value in JSON types. If the function raises an exception, it is sent as the answer.
+    returns a value in JSON types. If the function raises an exception, the exception is sent as the answer.
     """
 
     def __init__(self, end: socket.socket, verbs: dict[str, Callable]):

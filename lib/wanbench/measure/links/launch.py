@@ -40,7 +40,8 @@ def unshare_arguments() -> list[str]:
 
 class SupervisorProcess:
     """
-    A running supervisor, which ends with this process; `client` sends requests to it. LabError if it does not start.
+    A running supervisor, which ends with this process; `client` sends requests to it. LabError if the supervisor does
+    not start.
     """
 
     def __init__(self):
@@ -83,14 +84,14 @@ class SupervisorProcess:
     def entering(self, namespace: int) -> list[str]:
         """
         Return the arguments to put before a command so that it runs in one of the supervisor's network namespaces,
-        given as its descriptor there.
+        given by its file descriptor there.
         """
         user = ["--user", "--preserve-credentials"] if is_rootless() else []
         network = f"--net=/proc/{self.pid}/fd/{namespace}"
         return ["nsenter", f"--target={self.pid}", *user, "--pid", "--mount", network, "--root", "--wd", "--"]
 
     def last_output(self) -> str:
-        """Return the end of the supervisor's output, which is empty unless the supervisor failed."""
+        """Return the last part of the supervisor's output, which is empty unless the supervisor failed."""
         size = os.fstat(self._printed.fileno()).st_size
         return os.pread(self._printed.fileno(), 2000, max(0, size - 2000)).decode(errors="replace").strip()
 
@@ -117,7 +118,7 @@ PROGRAMS = ("unshare", "nsenter", "setsid", "mount", "ip", "ping", "iperf3")
 
 
 def why_not() -> str | None:
-    """Return a sentence that says why no local lab can be opened on this machine; None if one can."""
+    """Return a sentence that says why no local lab can be opened on this machine, or None if one can be opened."""
     if not sys.platform.startswith("linux"):
         return f"the local lab needs Linux (network namespaces); this is {sys.platform}."
     if missing := [program for program in PROGRAMS if shutil.which(program, path=search_path()) is None]:
@@ -130,7 +131,7 @@ def why_not() -> str | None:
 
 
 def tun_why_not() -> str | None:
-    """Try to make a TUN device in a temporary namespace; return why the relay cannot run here, None if it can."""
+    """Try to make a TUN device in a temporary namespace; return why the relay cannot run here, or None if it can."""
     device = Path("/dev/net/tun")
     if not device.exists():
         return "the relay needs /dev/net/tun, which is missing (modprobe tun; docker --device /dev/net/tun)."

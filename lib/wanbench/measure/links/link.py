@@ -1,4 +1,7 @@
-"""One direction of a pair in the relay: decides when a packet arrives, or whether it is dropped. No input or output."""
+"""
+One direction of a pair in the relay: decides when a packet arrives, or whether it is dropped. This module does no input
+or output.
+"""
 
 import math
 import random
@@ -19,7 +22,7 @@ class Bottleneck:
         self.bytes_per_s, self.queue_bytes, self.free_at = None, math.inf, 0.0
 
     def set(self, rate_bps: float | None, queue_bytes: int | None, now: float) -> None:
-        """Set the rate and the queue (None: no limit). Packets that are queued already leave at the new rate."""
+        """Set the rate and the queue (None means no limit). Packets that are queued already leave at the new rate."""
         backlog_bytes = self.backlog_bytes(now)
         self.bytes_per_s = None if rate_bps is None else rate_bps / 8
         self.queue_bytes = math.inf if queue_bytes is None else queue_bytes
@@ -40,8 +43,9 @@ _FIN_AND_PSH, _CWR = 0x09, 0x80
 
 def shape(packet: bytes) -> tuple[int, int, int]:
     """
-    Return how a packet with virtio header is split on the wire: into how many packets, the bytes of IP and TCP headers
-    of each, and the bytes of payload of each but the last. A packet that is not a super-packet is (1, 0, its length).
+    Return how a packet with a virtio header is split on the wire: the number of packets, the bytes of IP and TCP
+    headers of each, and the bytes of payload of each packet but the last. For a packet that is not a super-packet,
+    return (1, 0, its length).
     """
     if not packet[1]:
         return 1, 0, len(packet) - OFFLOAD_BYTES
@@ -138,7 +142,7 @@ class Link:
         Apply new settings; see `LinkSettings`, but a `queue_bytes` of None means no limit.
 
         Queued packets leave at the new rate. Packets in flight still arrive at the time decided before; as packets stay
-        in order, those sent after the delay is shortened wait for them.
+        in order, packets that are sent after the delay has been shortened wait for them.
         """
         self._own_bottleneck.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
@@ -166,7 +170,7 @@ class Link:
 
     def accept(self, packet: bytes, now: float):
         """
-        Accept a packet; return a list of (time of arrival, packets on the wire, bytes, packet) for what will arrive.
+        Accept a packet; return a list of what will arrive, as (time of arrival, packets on the wire, bytes, packet).
 
         An idle link accepts a packet of any size; otherwise a packet that does not fit into the queue is dropped. A
         super-packet arrives in pieces if some of its segments are dropped, or if it takes longer than a millisecond to

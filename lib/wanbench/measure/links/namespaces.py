@@ -79,8 +79,8 @@ def device_counts(listing: str) -> list[dict]:
     Parse the text of a namespace's /proc/net/dev into the kernel's counters of its devices.
 
     A TCP super-packet counts as one packet. `packets_dropped_sending` of `wan0` counts packets that the relay did not
-    read in time. `packets_dropped_receiving` counts packets for which the kernel had no buffer, such as the backlog of
-    packets between the hosts of one region (net.core.netdev_max_backlog), or no receiver.
+    read in time. `packets_dropped_receiving` counts packets for which the kernel had no buffer, such as in the backlog
+    of packets between the hosts of one region (net.core.netdev_max_backlog), or for which there was no receiver.
     """
     rows = []
     for line in listing.splitlines()[2:]:

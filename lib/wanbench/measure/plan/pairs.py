@@ -19,7 +19,10 @@ from wanbench.regions import catalogue
 Pair = tuple[str, str]
 _PLANNED = ("aws", "azure", "gcp")
 MAX_NAME = 80
-"""Maximum length of a region's name: names of raw files have at most 255 characters: two regions and 90 others."""
+"""
+Maximum length of a region's name. The name of a raw file holds two regions and up to 90 other characters, and may have
+at most 255 characters.
+"""
 _CATALOGUED = re.compile(r"[a-z][a-z0-9]*:[a-z0-9]+(-[a-z0-9]+)*")
 _IN_FILE_NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
@@ -85,8 +88,8 @@ def select_pairs(
     Raises
     ------
     ParameterError
-        If a value is malformed or unknown, or if no pair is left; then the message says how many pairs each restriction
-        left.
+        If a value is malformed or unknown, or if no pair is left; the message then says how many pairs were left after
+        each restriction.
     """
     candidates = selected = _candidates(pairs, regions)
     left = [f"{len(selected)} candidate pairs"]
@@ -105,7 +108,9 @@ def select_pairs(
 
 
 def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float]) -> dict[Pair, float]:
-    """Return the expected RTT of each pair in ms; a pair that `rtt_ms` lacks gets the value of the other direction."""
+    """
+    Return the expected RTT of each pair in ms; a pair that is not in `rtt_ms` gets the value of the other direction.
+    """
     expected = {}
     for p in pairs:
         value = rtt_ms.get(p, rtt_ms.get(p[::-1]))

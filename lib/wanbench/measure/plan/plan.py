@@ -209,10 +209,11 @@ def make_plan(
     batch : int, optional
         Maximum number of tests at the same time; with 1, they run one after another. By default there is no maximum.
     rtt_ms : {(from, to): ms}, optional
-        Expected round-trip times; one direction of a pair is enough. By default the round-trip time of light in fibre
-        along the geodesic, times `path_inflation`.
+        Expected round-trip times; one direction of a pair is enough. By default, they are the round-trip times of light
+        in fibre along the geodesic, times `path_inflation`.
     rate_bps : float, optional
-        Expected throughput. Time-limited transfers need it to estimate their volume, byte-limited ones their time.
+        Expected throughput. For transfers of a given duration it is needed to estimate their volume; for transfers of a
+        given number of bytes, to estimate their duration.
 
     Raises
     ------
@@ -264,7 +265,7 @@ class Trial:
     One measurement of one setting.
 
     Trials with the same `setting` are replicates; trials with the same `block` are measured close together in time. If
-    the first experiment has an `rtt_ms`, it is the expected round-trip time.
+    the first experiment has an `rtt_ms`, that is the expected round-trip time.
     """
 
     setting: str
@@ -285,8 +286,8 @@ def make_trials(
     Make a plan that measures trials one after another, in the given order.
 
     `from_region` is the region of the clients and `to_region` that of the servers; raw files are named after them.
-    `more_regions` are further regions of the lab, such as those of more brokers. `rate_bps` is the expected throughput.
-    `seed` is recorded with the plan, and is the seed of the lab's loss and jitter.
+    `more_regions` are further regions of the lab, such as those of other brokers. `rate_bps` is the expected
+    throughput. `seed` is recorded with the plan, and is the seed of the lab's loss and jitter.
     """
     for region in (from_region, to_region, *more_regions):
         check_any_region(region)
@@ -321,8 +322,8 @@ def alternating(groups: Sequence, blocks: int, rng: np.random.Generator, rank: C
     """
     Yield the number of each block and the order of the groups in it.
 
-    Every odd block has a random order, and the next block the reverse of it: then a steady drift over time affects all
-    groups equally. The first block is ordered by `rank` instead.
+    Every odd-numbered block has a random order, and the next block has the reverse of that order. A steady drift over
+    time then affects all groups equally. The first block is ordered by `rank` instead.
     """
     order: list = []
     for block in range(1, blocks + 1):

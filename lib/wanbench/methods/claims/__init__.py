@@ -1,7 +1,7 @@
 """
-Published claims and their verdicts: `ledger` holds the claims, `rules` decides them by what was measured again.
+Published claims and their verdicts: `ledger` holds the claims, `rules` gives verdicts on them from a re-run.
 
-The working of every verdict states its rule and the numbers used.
+Each verdict has a working: a text that states its rule and the numbers used.
 """
 
 from .ledger import Audit, Claim, read_claims

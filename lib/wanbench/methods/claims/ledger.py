@@ -33,8 +33,8 @@ NOT_REPRODUCED = "not reproduced"
 UNDECIDED = "undecided"
 CANNOT = "cannot be tested here"
 UNTESTED = "not tested"
-VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)  # What a test can say.
-KINDS = {"own": "its own numbers", "rerun": "the re-run"}  # What a verdict can rest on.
+VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)  # The verdicts that a test can give.
+KINDS = {"own": "its own numbers", "rerun": "the re-run"}  # What the numbers behind a verdict can come from.
 METHODS = {
     "own": "a number is reproduced if the recomputed one rounds to it, a sentence by the bound of its row",
     "rerun": "a claim is reproduced if the interval measured lies where its row says",
@@ -42,9 +42,9 @@ METHODS = {
 ASSUMPTION = "What is published is what the source describes, and our run is a case of its claim"
 SETTING, NOT_HERE = "setting", "not here"
 RERUN = ("re-run", "both")
-# How a claim was tested in the end, for the ledger of all claims.
+# How a claim was finally tested, for the ledger of all claims.
 ARITHMETIC, MEASURED, A_SETTING = "arithmetic checked", "measured again", "a setting"
-# How a claim can be tested, and the working that is shown until it is tested.
+# How a claim can be tested, and the working that is shown as long as it is untested.
 WAYS = {
     "own numbers": "The source's own numbers agree with it or not.",
     "re-run": "The source gives no figures for it.",
@@ -65,7 +65,7 @@ class Claim:
     value, unit: The claimed number as printed, and its unit; "" if the claim has no number.
     page: The page that tests the claim.
     tested_by: How it is tested: a key of `WAYS`.
-    why: Why it is not tested in another way; "": the text of `WAYS`.
+    why: Why it is not tested in another way; if "", the text in `WAYS` is shown.
     """
 
     claim: str
@@ -199,12 +199,12 @@ class Audit(Result):
         """
         Set the verdict of the source's own numbers on a claimed number.
 
-        "reproduced": the recomputed value rounds to the printed number. "inside the interval": a value inside its
-        interval does. "undecided": the recomputed value is NaN.
+        "reproduced": the recomputed value rounds to the printed number. "inside the interval": only some value inside
+        its interval rounds to it. "undecided": the recomputed value is NaN.
 
         claim: The claim's short name.
-        recomputed: In the unit of the claim.
-        working: How the value was recomputed; the sentence of an Estimate is added.
+        recomputed: The recomputed value, in the unit of the claim.
+        working: How the value was recomputed; if there is an Estimate, its sentence is added.
         within: The estimate whose interval counts if `recomputed` is a plain number.
         """
         claimed = self._claim(claim)
@@ -227,8 +227,8 @@ class Audit(Result):
         """
         Set the verdict of the source's own numbers on a claim without a number.
 
-        holds: Whether the claim holds; None: undecided.
-        working: Why.
+        holds: Whether the claim holds; None if that is undecided.
+        working: Why it holds or not.
         """
         self._claim(claim)
         verdict = UNDECIDED if holds is None else REPRODUCED if holds else NOT_REPRODUCED
@@ -236,12 +236,12 @@ class Audit(Result):
 
     def rerun(self, claim: str, verdict: str, working: str, estimate: Estimate | None = None) -> None:
         """
-        Set the verdict of a re-run on a claim, and add to its working.
+        Set the verdict of a re-run on a claim, and add text to its working.
 
-        If several quantities test a claim, it is reproduced if all of them reproduce it, and not reproduced if one does
-        not.
+        If several quantities test a claim, it is reproduced if all of them reproduce it, and not reproduced if any of
+        them gives that verdict.
 
-        estimate: Shown as the recomputed value of a claimed number.
+        estimate: The estimate that is shown as the recomputed value of a claimed number.
         """
         self.note(claim, f"Re-run: {working}")
         both = {check_choice("verdict", verdict, VERDICTS), self.rows[claim]["rerun"]} - {UNTESTED}
@@ -343,7 +343,9 @@ class Audit(Result):
         return source + super()._repr_html_()
 
     def ledger_rows(self) -> pd.DataFrame:
-        """Return the rows of `formatted_table` with source, claim, page and how each was tested in the end."""
+        """
+        Return the rows of `formatted_table`, each with its source, claim, page and how the claim was finally tested.
+        """
         about = {name: (claim.page, self._kind(claim, self.rows[name])) for name, claim in self.claims.items()}
         pages, kinds = zip(*about.values(), strict=True)
         return self.formatted_table().assign(source=self.source, claim=list(about), page=pages, kind=kinds)
@@ -376,7 +378,7 @@ class Audit(Result):
 
 
 def above(estimate: Estimate, bound: float) -> bool | None:
-    """Return whether an interval lies above a bound; None if it contains the bound or is missing."""
+    """Return whether the interval of an estimate lies above `bound`; None if the interval contains it or is missing."""
     if estimate.low > bound:
         return True
     return False if estimate.high < bound else None
@@ -384,7 +386,7 @@ def above(estimate: Estimate, bound: float) -> bool | None:
 
 def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     """
-    Read the claims of a source; all are untested.
+    Read the claims of a source, all of them marked untested.
 
     source: The name of its file in `folder`, without the ending ".csv".
     folder: Default: `data/published/claims`.

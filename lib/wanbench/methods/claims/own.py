@@ -26,8 +26,8 @@ COMPARISONS = ("equal", "at least", "at most")
 FUNCTIONS = {"min": min, "max": max}
 NODES = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant, ast.Call)
 OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub)
-MOST_NAMES = 10  # of a formula: every combination of their rounding is computed
-LARGEST_POWER = 4  # enough for areas and volumes; a tower of powers would compute for ever
+MOST_NAMES = 10  # in one formula, because every combination of their rounding is computed
+LARGEST_POWER = 4  # enough for areas and volumes; nested powers could take for ever
 
 
 def check_claims(path: Path | str) -> Audit:
@@ -42,7 +42,7 @@ def check_claims(path: Path | str) -> Audit:
         **{k: str(v) for k, v in _mapping(content.get("article"), f"{path}: article", KEYS["article"]).items()}
     )
     units = pint.UnitRegistry(on_redefinition="ignore")
-    units.define("bit = [information]")  # pint takes bits for plain numbers, and would add them to anything
+    units.define("bit = [information]")  # pint treats bits as plain numbers, and would add them to anything
     units.define("USD = [currency]")
     for word in content.get("units", ()):
         units.define(f"{word} = [{word}]")
@@ -101,7 +101,7 @@ class _Row:
 
 
 def _formula(text: str, quantities: Mapping, place: str):
-    """The names in a formula, and a function of their quantities."""
+    """Return the names in a formula, and a function that computes it from their quantities."""
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

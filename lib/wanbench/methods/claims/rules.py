@@ -1,9 +1,10 @@
 """
 Decide whether a re-run reproduces a claim, by the same rule for all sources.
 
-Only a quantity that is comparable with the claimed one gets a verdict; other estimates are shown without a verdict. A
-claim is reproduced, or not reproduced, if an estimate from at least two trials or episodes has a 95 % interval that
-lies entirely where the claim holds, or where it fails. Otherwise it is undecided.
+Only a quantity that is comparable with the claimed one gets a verdict; other estimates are shown without a verdict. The
+estimate must come from at least two trials or episodes. The claim is reproduced if the 95 % interval of the estimate
+lies entirely where the claim holds, and not reproduced if the interval lies entirely where the claim fails. Otherwise
+the claim is undecided.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def too_little(estimate: Estimate) -> str:
 @dataclass(frozen=True)
 class Bound:
     """
-    Where an interval must lie for a claim to hold, and where for it to fail.
+    Where an interval must lie for a claim to hold, and where it must lie for the claim to fail.
 
-    holds, fails: Take both ends of the interval.
+    holds, fails: Functions of both ends of the interval; return whether the claim holds or fails.
     words: The rule as a sentence.
     """
 
@@ -103,7 +104,9 @@ SOME = Bound(
 
 
 def as_printed(claim: Claim) -> Bound:
-    """Return the rule that the interval lies within the claimed number's rounding, or `MARGIN` of it if wider."""
+    """
+    Return the rule that the interval lies within the claimed number's rounding, or within `MARGIN` of it if wider.
+    """
     return near(claim.number, max(claim.half_step, MARGIN * abs(claim.number)))
 
 
@@ -113,7 +116,7 @@ class Rule:
     Which measured quantity tests which claim.
 
     measured, claim: Names of the quantity and of the claim.
-    bound: Default: `as_printed`, near the claimed number.
+    bound: Where the interval must lie; default: near the claimed number (`as_printed`).
     """
 
     measured: str

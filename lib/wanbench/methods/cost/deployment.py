@@ -64,7 +64,7 @@ def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
     """
     Make an input of a number, a triple (low, value, high), an Estimate, or another Input such as a price.
 
-    positive: Whether to refuse zero, for inputs that are divisors.
+    positive: Whether to refuse zero, as for inputs that are divisors.
 
     Raises ParameterError: a number is negative or not finite, or a range does not contain its value.
 
@@ -105,7 +105,7 @@ MOST_RANGES = 16  # The ends of this many inputs make 65,536 combinations.
 
 
 def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
-    """Return the value of a function with each ranged input at its low and at its high end."""
+    """Return the values of a function with each input that has a range at its low and at its high end."""
     values = {name: one.value for name, one in inputs.items()}
     return {
         name: tuple(float(function(values | {name: end})) for end in (one.low, one.high))
@@ -140,7 +140,7 @@ def estimate(
 
 
 def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> tuple[float, float]:
-    """Return the minimum and maximum of a function while each input stays in its range; NaN without ranges."""
+    """Return the minimum and maximum of a function while each input stays in its range; NaN if no input has a range."""
     ranged = {name: one for name, one in inputs.items() if one.has_range}
     if not ranged:
         return nan, nan

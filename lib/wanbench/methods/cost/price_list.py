@@ -1,5 +1,5 @@
 """
-Dated list prices: one row per price and source. The range of an item is from its lowest to its highest row.
+Dated list prices: one row per price and source. An item's range is from the lowest to the highest of its rows.
 
 Prices are not samples: the range is not a confidence interval, and prices are not interpolated.
 """

@@ -93,7 +93,7 @@ class Inflation(Result):
         return theme.finish(
             figure,
             name="path-inflation",
-            title="Path inflation by pair of clouds",
+            title=f"Round trips take {overall.formatted} times as long as light in fibre",
             subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval by place. "
             "Dashed: light in fibre.",
             alt=f"Strips of path inflation per pair of clouds. {overall}",
@@ -105,10 +105,11 @@ class Inflation(Result):
 
 def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0) -> Inflation:
     """
-    Compute RTT over light RTT for each unordered pair, and its median per pair of clouds, with intervals by place.
+    Compute RTT over light RTT for each unordered pair, and its median per pair of clouds. Places are the units of the
+    intervals.
 
-    Pairs nearer than 100 km are left out and counted. The bootstrap resamples places within strata: places with regions
-    of the same clouds.
+    Pairs nearer than 100 km are left out and counted. The bootstrap resamples places within strata; the places of a
+    stratum have regions of the same clouds.
 
     pairs: Table `pairs`, with `light_rtt_ms`.
     """
@@ -190,7 +191,7 @@ class PhysicsCheck(Result):
 
     offenders: Such pairs, worst first: from_region, to_region, distance_km, light_rtt_ms, rtt_ms, below_by_ms, below_by
         (as a fraction of the light RTT), farthest_possible_km.
-    n_pairs, n_unchecked: Number of pairs checked, and of pairs without an RTT or a distance.
+    n_pairs, n_unchecked: Number of pairs checked, and number of pairs not checked for lack of an RTT or a distance.
     """
 
     offenders: pd.DataFrame
@@ -244,7 +245,7 @@ def physics_check(pairs: pd.DataFrame) -> PhysicsCheck:
     """
     Find ordered pairs whose RTT is below the round trip of light in fibre.
 
-    The plausibility rules check every table for the same, and name the region at fault.
+    The plausibility rules make the same check on every table, and name the region at fault.
 
     pairs: Table `pairs`, with `distance_km` and `light_rtt_ms`.
     """

@@ -1,4 +1,4 @@
-"""Traces shared by figures of pairs: points by pair of clouds, a line with its band, the lower limit set by light."""
+"""Traces shared by figures of pairs: points by pair of clouds, a line with its band, and the limit set by light."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def against_distance(frame: pd.DataFrame, band_of, column: str, name: str) -> tu
     Draw the values of pairs against distance, with a fitted line and its band.
 
     band_of: Takes distances in km and returns the line with its band: distance_km, `column`, low, high.
-    column: "rtt_ms" (the round trip of light in fibre is drawn too) or "throughput_bps".
+    column: "rtt_ms" (which also draws the round trip of light in fibre) or "throughput_bps".
     name: The line's name in the legend.
 
     Returns the figure, and the band as drawn.

@@ -1,4 +1,4 @@
-"""Fit RTT and throughput against distance: straight lines over unordered pairs, with intervals by place."""
+"""Fit RTT and throughput against distance: straight lines over unordered pairs; places are the units of intervals."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class RttFit(Result):
         return theme.finish(
             figure,
             name="rtt-against-distance",
-            title="Round-trip time against distance",
+            title=theme.headline(self.slope.sentence, "Round-trip time against distance"),
             subtitle=f"{POINTS}, median of both directions. Dashed: light in fibre. Line: least squares; band: its "
             f"{percent(self.slope.level)} interval by place.",
             alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}. {self.slope} "
@@ -127,7 +127,7 @@ class ThroughputFit(Result):
         return theme.finish(
             figure,
             name="throughput-against-distance",
-            title="Throughput against distance",
+            title=theme.headline(self.half_distance.sentence, "Throughput against distance"),
             subtitle=f"{POINTS}, geometric mean of both directions. Vertical axis: logarithmic. Line: least squares; "
             f"band: its {percent(self.slope.level)} interval by place.",
             alt=f"Scatter of throughput on a log axis against distance in km for {basis(sample)}. {self.half_distance} "
@@ -176,7 +176,7 @@ def fit_throughput(pairs: pd.DataFrame, **options) -> ThroughputFit:
     Fit log10(throughput) on distance by ordinary least squares, one value per unordered pair.
 
     The two directions of a pair share distance and path, so their errors are correlated: they count as one observation,
-    their geometric mean. If every pair has both directions, the line through ordered pairs is the same. Options are
+    their geometric mean. If every pair has both directions, the line through ordered pairs is the same. The options are
     those of `fit_rtt`.
     """
     return throughput_line(unordered(pairs, "throughput_bps", combine="geometric mean"), **options)
@@ -209,8 +209,8 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     """
     Compute the distance that halves throughput, in km: log10(2) / -slope.
 
-    The upper end of its interval is infinite if the slope's interval reaches zero. If the slope does not fall, there is
-    no estimate; there is then an interval only if the slope's interval includes falling slopes.
+    The upper end of its interval is infinite if the slope's interval reaches zero. If the slope is not negative, the
+    estimate is NaN, and it has an interval only if the slope's interval includes negative slopes.
 
     slope: Change of log10 throughput per 1,000 km.
     """

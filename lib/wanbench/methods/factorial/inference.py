@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 DRAWS = 10_000  # Enough to determine the critical value to about 1 %.
-CHUNK = 1_000  # Draws at a time, to bound memory.
+CHUNK = 1_000  # Draws at a time, to limit memory.
 NAME = (
     "heteroscedasticity-consistent variance HC2 (MacKinnon & White 1985), t with Satterthwaite's degrees of freedom "
     "(Lipsitz, Ibrahim & Parzen 1999)"
@@ -65,7 +65,7 @@ def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> Ro
     residual: Array (runs,).
     combination: A label of each run's combination of levels; runs of the same combination share a variance.
 
-    Two groups give Welch's interval: here variances of 1 and 4 of means of 3 and 2 runs.
+    For two groups, the result gives Welch's interval. In this example, groups of 3 and 2 runs have variances 1 and 4.
 
     >>> group = np.array([0, 0, 0, 1, 1])
     >>> design = np.column_stack([group == 0, group == 1]).astype(float)
@@ -92,9 +92,9 @@ def lack_of_fit(design: np.ndarray, response: np.ndarray, cells: np.ndarray, squ
     """
     Test by an F test whether a model fits.
 
-    With replicates, the alternative has a separate mean for each combination of levels. Without replicates, it has
-    squares of the factors and of the fitted values (Tukey's degree of freedom for non-additivity, 1949), which detects
-    only curvature along a factor and joint saturation.
+    With replicates, the alternative has a separate mean for each combination of levels. Without replicates, the
+    alternative has squares of the factors and of the fitted values (Tukey's degree of freedom for non-additivity,
+    1949), which detects only curvature along a factor and joint saturation.
 
     design: Array (runs, coefficients).
     response: Array (runs,).
@@ -133,7 +133,7 @@ def critical(contrasts: np.ndarray, covariance: np.ndarray, freedom: int, level:
 
     contrasts: Array (contrasts, coefficients).
     covariance: The covariance of the coefficients.
-    freedom: Its degrees of freedom.
+    freedom: The covariance's degrees of freedom.
 
     >>> alone = critical(np.eye(1), np.eye(1), 30, 0.95)
     >>> abs(alone - 2.04) < 0.05

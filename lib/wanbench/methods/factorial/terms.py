@@ -89,7 +89,7 @@ class Factor:
 
 def word(name: str) -> str:
     """
-    Return the readable name of a factor or response; names without one stay.
+    Return the readable name of a factor or response, or `name` itself if it has none.
 
     >>> word("rate_bps"), word("acks")
     ('rate', 'acks')
@@ -123,7 +123,7 @@ def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str,
     """
     Make the factors of an experiment.
 
-    names: The columns of `runs` with the factors.
+    names: The columns of `runs` that hold the factors.
     contrasts: The two levels of each factor that is a contrast, by name.
     """
     factors = []
@@ -158,7 +158,7 @@ def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
 
 
 def coded(factors: Sequence[Factor], rows: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Return the codes of each factor at each row, by name."""
+    """Return, by name of factor, its codes in all rows."""
     return {factor.name: factor.code(rows[factor.name]) for factor in factors}
 
 
@@ -170,7 +170,7 @@ def columns(codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]]) -
 
 
 def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
-    """Add columns for a separate level of each block; the levels are 0 on average. None: no blocks."""
+    """Add columns that give each block its own offset; the offsets average 0. If `blocks` is None, add nothing."""
     if blocks is None:
         return design
     levels = pd.get_dummies(blocks, dtype=float).to_numpy()
@@ -179,7 +179,7 @@ def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
 
 def block_half_width(rest, blocks, level: float) -> float:
     """
-    Compute half the width of the interval for the difference of other blocks: t on the blocks' mean residuals.
+    Compute half the width of Student's t interval of the blocks' mean residuals, to allow for blocks that were not run.
 
     rest: Residuals of the runs, which include the effects of blocks.
 
@@ -210,16 +210,18 @@ def usable_runs(
     observations: pd.DataFrame, response: str, factors: list[str], contrasts: Sequence[str], block: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, tuple]]:
     """
-    Select the runs that can be analysed: those with all factors and a positive response.
+    Select the runs that can be analysed: those with a value of every factor and a positive response.
 
-    factors: The columns with the factors.
-    contrasts: Numeric factors of which two levels are to be compared; factors that are text are contrasts anyway.
-    block: The column with the blocks, if any.
+    factors: The columns that hold the factors.
+    contrasts: Numeric factors of which two levels are to be compared; factors whose values are text are always
+        contrasts.
+    block: The column that holds the blocks, if any.
 
-    Returns: the runs (the factors, numbers as float64, `_response`, and `_block`, 0 without blocks); the rows left out,
-        with their `reason`; the two levels of each contrast.
+    Returns: the runs (columns: the factors, with numbers as float64; `_response`; and `_block`, 0 if there are no
+        blocks); the rows left out, with their `reason`; the two levels of each contrast.
 
-    Raises ParameterError: a factor does not vary, a contrast has not two levels, or a numeric factor is not positive.
+    Raises ParameterError: a factor does not vary, a contrast does not have exactly two levels, or a numeric factor is
+    not positive.
     """
     for name in contrasts:
         check_choice("contrast", name, factors)

@@ -1,4 +1,6 @@
-"""Judge emulated links: requested against delivered RTT, jitter, loss and rate, cuts, and order of replies."""
+"""
+Judge emulated links: compare requested and delivered RTT, jitter, loss and rate; check cuts and the order of replies.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from wanbench.methods.result import exact_binomial, t_quantile
 from . import verdicts
 from .verdicts import Verdicts, answered, groups, judged, link_both_ways, link_of, or_unknown, row_of
 
-LEVEL = 0.99  # Level of all intervals here: 1 in 100 accurate links lies outside
+LEVEL = 0.99  # Level of all intervals here: 1 in 100 accurate links lies outside by chance
 # Allowed error of an RTT: scheduling on two hosts and ping's three digits, plus 1 % of the request
 RTT_MS, RTT_SHARE = 1.0, 0.01
 # Allowed error of jitter: a standard deviation of some hundred dependent echoes is known to about a tenth
@@ -64,10 +66,10 @@ def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     Judge whether the standard deviation of the RTT is within 0.5 ms + 10 % of the request.
 
-    The request is the root of the sum of the squared jitters of both directions. The interval is the chi-square
-    interval of a standard deviation of normal values. Jitter is autocorrelated, so n echoes count as
-    n (1 - r^2) / (1 + r^2), where r is the lag-1 autocorrelation (Bartlett 1935). The verdict is "outside" only if the
-    whole interval is outside the limit, and "unknown" if only the estimate is.
+    The requested value is the root of the sum of the squared jitters of both directions. The interval is the chi-square
+    interval of a standard deviation of normal values. Jitter is autocorrelated, so n echoes count as n (1 - r^2) / (1 +
+    r^2), where r is the lag-1 autocorrelation (Bartlett 1935). The verdict is "outside" only if the whole interval is
+    outside the limit, and "unknown" if only the estimate is.
     """
 
     def judge(values, there, back):
@@ -82,10 +84,10 @@ def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callable[..., dict]) -> Verdicts:
     """
-    Make a row per direction.
+    Make one row per direction of a link.
 
     minimum: Number of answered echoes that a verdict needs.
-    judge: Takes their RTTs and the links of both directions, and returns columns of the row.
+    judge: Takes the RTTs of these echoes and the links of both directions, and returns columns of the row.
     """
     few = "no echo was answered" if minimum == 1 else "fewer than two echoes were answered"
     rows = []
@@ -100,7 +102,9 @@ def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callab
 
 
 def _if_clear(row: dict, n: float) -> dict:
-    """Return the row, with verdict "unknown" if the estimate but not its whole interval is outside the limit."""
+    """
+    Return the row; its verdict is "unknown" if the estimate is outside the limit but part of its interval is inside.
+    """
     note = f"equivalent to {n:.0f} independent echoes"
     low, high = row["requested"] - row["allowed"], row["requested"] + row["allowed"]
     if row["verdict"] == verdicts.OUTSIDE and row["low"] <= high and row["high"] >= low:
@@ -131,8 +135,8 @@ def loss(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     Judge whether the request lies inside the 99 % interval of the share of lost echoes (Clopper & Pearson 1934).
 
-    The request is 1 - (1 - loss forward)(1 - loss back). About 1 in 100 accurate links is outside by chance. A request
-    of 0 allows no loss.
+    The requested share is 1 - (1 - loss forward)(1 - loss back). About 1 in 100 accurate links is outside by chance. A
+    request of 0 allows no loss.
     """
     rows = []
     for key, group in groups("echoes", echoes):
@@ -154,8 +158,8 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     Judge whether the median rate at the receiver, headers included, is within 5 % of the link's rate limit.
 
     A link's limit applies to whole packets, but iperf3 counts payload. So the throughput of each transfer is multiplied
-    by (payload + headers) / payload, with headers of 52 bytes per TCP segment (IPv4, TCP, timestamps), and of 28 bytes
-    per UDP datagram and 20 more for each further fragment. Directions without a rate limit have no row.
+    by (payload + headers) / payload, where headers are 52 bytes per TCP segment (IPv4, TCP, timestamps), or 28 bytes
+    per UDP datagram and 20 more for each fragment after the first. Directions without a rate limit have no row.
     """
     rows = []
     for key, group in groups("transfers", verdicts.by_sender(transfers[transfers.throughput_bps.notna()])):
@@ -175,7 +179,7 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 
 def _wire_bps(row) -> float:
-    """Compute the throughput of a transfer with headers; NaN if the payload per packet is unknown."""
+    """Compute the throughput of a transfer, headers included; NaN if the payload per packet is unknown."""
     udp = row.protocol == "UDP"
     payload = row.block_bytes if udp else row.mss_bytes
     if pd.isna(payload) or payload <= 0:
@@ -194,7 +198,7 @@ def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
     echo was lost after it: otherwise missing replies are no evidence of the cut.
 
     echoes: The table of this name, with `received_at_s` (ping -D).
-    cuts: One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s (null:
+    cuts: One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s (null if
         never healed).
     """
     rows = []

@@ -13,7 +13,7 @@ def network(lab: Mapping) -> Finding:
     """
     Return a finding that states which network a run measured: emulated links or the real one.
 
-    Its `n` is the number of emulated links, or of hosts.
+    The finding's `n` is the number of emulated links, or of the hosts on the real network.
 
     lab: The lab's entry in the run's manifest (`Run.lab`).
     """

@@ -38,12 +38,12 @@ def windows(samples: pd.DataFrame) -> pd.DataFrame:
     samples: Table link_samples.
 
     Returns DataFrame: run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps,
-        utilisation (NaN without a rate, or if it was changed within the window), packets_per_s (delivered),
+        utilisation (NaN if the link has no rate, or its rate changed within the window), packets_per_s (delivered),
         packets_sent and packets_queue_dropped in the window, bytes_backlog (at its end). A window in which counters
-        decrease is left out: a new lab was opened.
+        decrease is left out, because a new lab was opened.
     """
     rows = samples.sort_values("at_s", kind="stable")
-    # A lost packet has used the link's rate, as packets are lost after the queue.
+    # A lost packet has used up some of the link's rate, because packets are lost after the queue.
     rows = rows.assign(used=rows.bytes_delivered.astype(float) + rows.bytes_lost.astype(float).fillna(0.0))
     counted = ["packets_sent", "packets_delivered", "packets_queue_dropped", "used"]
     before = rows.groupby(LINK, dropna=False)[["at_s", "rate_bps", *counted]].shift()
@@ -68,9 +68,9 @@ class Capacity(Result):
     The utilisation of links, and whether they were ever at capacity.
 
     links: Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
-        share_at_capacity (of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (time to send the bytes
-        queued at a sample), longest_backlog_s (longest time in which every sample had queued bytes). Unknown values,
-        such as the queues of a circuit, are NaN.
+        share_at_capacity (the share of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (time to send
+        the bytes queued at a sample), longest_backlog_s (longest time in which every sample had queued bytes). Unknown
+        values, such as the queues of a circuit, are NaN.
     is_circuit: Whether the numbers come from the operator of a circuit, not from the lab's counters.
     """
 
@@ -169,7 +169,9 @@ def by_link(loads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _backlogs(samples):
-    """Return per test and link the largest backlog in ms, and the longest period with a backlog in every sample."""
+    """
+    Return, for each test and link, the largest backlog in ms, and the longest period with a backlog in every sample.
+    """
     rows = samples.sort_values([*LINK, "at_s"], kind="stable")
     waits_ms = 8000 * rows.bytes_backlog.astype(float) / rows.rate_bps
     waiting = rows.bytes_backlog.fillna(0).gt(0)
@@ -190,7 +192,7 @@ def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
     packets are segmented later (offload).
 
     samples: Table link_samples.
-    region: Such as the brokers' region.
+    region: The region, such as that of the brokers.
 
     Returns DataFrame: run_id, test_id, attempt, start_s, end_s, rx_packets_per_s, tx_packets_per_s.
     """
@@ -233,10 +235,10 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
     """
     Compute the load of each circuit and direction in each interval, with the columns of `windows`.
 
-    link_from and link_to are the circuit's name and "here", or the reverse; carried_bps and rate_bps are NaN if only a
+    One of link_from and link_to is the circuit's name, the other is "here"; carried_bps and rate_bps are NaN if only a
     percentage is known.
 
-    metrics: Rows of `importers.read_circuit`, or of Direct Connect and VPN tunnels as fetched from CloudWatch.
+    metrics: Rows of `importers.read_circuit`, or rows about Direct Connect and VPN tunnels fetched from CloudWatch.
     capacity_bps: The capacity of all circuits whose rows do not state it.
 
     Raises MissingDataError: no row is about a circuit, or none states the length of its interval.
@@ -274,7 +276,7 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
 
 def circuit_capacity(metrics: pd.DataFrame, *, capacity_bps: float | None = None) -> Capacity:
     """
-    Compute the utilisation of circuits, and whether they were ever at capacity, by means over their intervals.
+    Compute the utilisation of circuits, and whether they were ever at capacity, from their mean load in each interval.
 
     metrics, capacity_bps: As in `circuit_windows`.
 

@@ -47,7 +47,7 @@ PANELS = {
     "cut": ("Cut: last packet after (ms)", "cut number", 1.0, 1.0, False),
 }
 PANEL_COLUMNS = 3
-PANEL_TICKS = 6  # More labels of a log axis overlap in a third of the page
+PANEL_TICKS = 6  # With more labels on a log axis, they overlap in a panel as wide as a third of the page
 MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOWN: (theme.UNKNOWN, "circle-open")}
 
 
@@ -62,7 +62,7 @@ class Verdicts(RowsResult):
 
     @classmethod
     def of(cls, rows: list[dict]) -> Verdicts:
-        """Make verdicts from rows of `row_of`."""
+        """Make verdicts from rows made with `row_of`."""
         return cls(pd.DataFrame(rows, columns=COLUMNS))
 
     @classmethod
@@ -101,7 +101,7 @@ class Verdicts(RowsResult):
         return pd.DataFrame(rows)
 
     def findings(self, page: str = "") -> list[Finding]:
-        """Return a finding per quantity, named such as "calibration-rtt": how many links are within the limit."""
+        """Return a finding per quantity, with a name such as "calibration-rtt": how many links are within the limit."""
         return [_finding(row, page) for row in self.summary().itertuples(index=False)]
 
     def formatted_table(self) -> pd.DataFrame:
@@ -124,7 +124,10 @@ class Verdicts(RowsResult):
         return pd.DataFrame(rows)
 
     def figure(self) -> go.Figure:
-        """Draw the error of each link against its request, in a panel per quantity, with intervals and allowed band."""
+        """
+        Draw the error of each link against its request, in a panel per quantity, with intervals and the band of allowed
+        errors.
+        """
         rows = self.rows
         names = [name for name in PANELS if (rows.quantity == name).any()]
         if not names:
@@ -143,6 +146,7 @@ class Verdicts(RowsResult):
             f"{row.quantity} {row.n_within:,} of {row.n_links - row.n_unknown:,} within"
             for row in self.summary().itertuples(index=False)
         )
+        good, judged = int((rows.verdict == WITHIN).sum()), int((rows.verdict != UNKNOWN).sum())
         level = rows.level[rows.level.notna()]
         bars = f" Bars: {percent(level.iloc[0])} intervals." if len(level) else ""
         limits = {name: "; ".join(rows.limit[rows.quantity == name].unique()) for name in names}
@@ -150,7 +154,7 @@ class Verdicts(RowsResult):
         return theme.finish(
             figure,
             name="requested-against-delivered",
-            title="Requested against delivered",
+            title=f"{good:,} of {count(judged, 'check')} of links {'is' if good == 1 else 'are'} within the limit",
             subtitle=f"One point per link: delivered less requested. Shaded: the allowed error ({limits}).{bars}",
             alt=f"Errors of emulated links against what was requested: {counts}.",
             caption=f"What the links delivered, less what was requested ({counts}). "
@@ -226,7 +230,7 @@ def answered(echoes: pd.DataFrame) -> pd.DataFrame:
 
 
 def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
-    """Return a row without a verdict yet."""
+    """Return a row that has no verdict yet."""
     start = dict(zip(LINK_KEY, key, strict=True)) | {"quantity": name, "unit": unit}
     numbers = dict.fromkeys(("requested", "delivered", "low", "high", "error", "allowed"), nan)
     return {**start, **numbers, "level": level, "limit": limit, "n": n, "verdict": UNKNOWN, "note": ""}
@@ -246,7 +250,7 @@ def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
 
 
 def or_unknown(row: dict, request, reason: str) -> dict:
-    """Return the row; if it has no verdict, add the reason: `reason`, or that the request is not known."""
+    """Return the row; if it has no verdict, add a note: `reason`, or that the request is not known."""
     if row["verdict"] == UNKNOWN and not row["note"]:
         row["note"] = "the tables do not say what was requested" if request is None else reason
     return row

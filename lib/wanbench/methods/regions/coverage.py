@@ -1,7 +1,7 @@
 """
 Cautions about how often intervals cover the true value, from simulated surveys.
 
-`make validity` computes these numbers and writes them to data/validity; a test compares them.
+`make validity` computes these numbers and writes them to data/validity; a test checks that both agree.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def lower_coverage(quantity: str, n_units: int) -> str:
 
 
 def coverage_with_few_beyond(n_units: int) -> str:
-    """Return the coverage of W's interval, with few pairs beyond the knee, as text."""
+    """Return, as text, the coverage of the interval of W (`window_fit`) if few pairs lie beyond the knee."""
     size, ends = _simulated(FEW_BEYOND_COVERAGE["window W"], n_units)
     return f"its 95 % interval {_covers(size, *ends)}"
 
@@ -112,7 +112,7 @@ def _simulated(sizes: dict[int, tuple[float, float]] | None, n_units: int) -> tu
     """
     Return the number of regions of the simulated survey that applies to `n_units`, and its coverage.
 
-    sizes: Coverage by number of regions; None if not simulated: the coverage is then the band.
+    sizes: Coverage by number of regions; None if not simulated, in which case the band is taken as the coverage.
     """
     sizes = sizes or {n_units: BAND}
     size = max((n for n in sizes if n <= n_units), default=min(sizes))

@@ -2,9 +2,9 @@
 Variances of statistics of pairs that share regions: the dyadic-robust sandwich, jackknives, a region bootstrap.
 
 Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions contain far less information than
-2,070 independent observations. `sandwich` is too small for few regions. `variance` suits any smooth statistic; module
-`jackknife` has a better variance for least squares. `region_weights` and `weighted_median` resample regions, for
-statistics that are not smooth.
+2,070 independent observations. The variance from `sandwich` is too small for few regions. `variance` suits any smooth
+statistic; module `jackknife` has a better variance for least squares. `region_weights` and `weighted_median` resample
+regions, for statistics that are not smooth.
 
 In all functions `first` and `second` are the indices of each pair's two units: regions, or clusters of regions
 (`places`). A pair within one unit has `first` equal to `second`, and counts once in sums over units.
@@ -19,7 +19,7 @@ from wanbench.methods.result import t_quantile
 
 from .pairs import unordered_numbers
 
-CHUNK_CELLS = 4_000_000  # Weights held at a time, 32 MB
+CHUNK_CELLS = 4_000_000  # Number of weights held at a time: 32 MB
 
 
 def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
@@ -166,11 +166,11 @@ def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np
 
 def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float) -> tuple[float, float]:
     """
-    Compute the sum of `over` divided by the sum of `under` (1 for each pair: a mean), and half its interval's width.
+    Compute the sum of `over` divided by the sum of `under`, and half its interval's width.
 
     The interval uses `variance` and a t quantile with (regions - 1) degrees of freedom.
 
-    over, under: Arrays (pairs,).
+    over, under: Arrays (pairs,). If `under` is 1 for each pair, the result is the mean of `over`.
     """
     both = np.column_stack([over, under])
     total = both.sum(axis=0)

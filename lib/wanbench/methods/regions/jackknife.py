@@ -26,7 +26,7 @@ from . import dyadic
 ROUNDS = 30  # Limit of the iteration, which usually converges earlier
 CLOSE = 1e-3  # Change of the components, as a share of the residual variance, that counts as converged
 SMALLEST = 1e-6  # Smallest share of the residual variance for single pairs, which keeps the equations regular
-FEWEST_DEGREES = 1.5  # Lower bound of the degrees of freedom: the t quantile grows beyond use below it
+FEWEST_DEGREES = 1.5  # Smallest degrees of freedom: with fewer, the t quantile is too large to be of use
 SINGULAR = 1e-9  # Eigenvalues below this share of the largest are zero up to rounding
 LOST = 1e-6  # Entries of a projection above this are more than rounding
 FEWEST_REGIONS = 3  # Two regions have a single pair, whose scatter cannot be split into components
@@ -112,8 +112,8 @@ def reml(sums: Sums, random: int | None = None) -> Components:
     """
     Estimate the variance components of the working model, with a positive semidefinite covariance of regions.
 
-    sums: Of a y with unit variance and a design whose columns have similar sizes.
-    random: Regions affect only this many coefficients, the first ones; default: all.
+    sums: The sums for a y with unit variance and a design whose columns have similar sizes.
+    random: How many coefficients, counted from the first, regions affect; default: all.
     """
     k = sums.k
     q = k if random is None else random
@@ -204,12 +204,13 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
 @dataclass(frozen=True)
 class LeaveOut:
     """
-    A least-squares fit, also without each region, and its covariance under the working model.
+    A least-squares fit to all pairs and without each region, and its covariance under the working model.
 
     coefficients, model: Coefficients (k,) and their covariance (k, k).
     without_region, model_without: Coefficients without each region (regions, k), and their covariance about their mean
         (regions, k, regions, k).
-    lost: Array (regions, k, k): projection onto the combinations that are undetermined without the region.
+    lost: Array (regions, k, k): projection onto the combinations of coefficients that cannot be determined without the
+        region.
     """
 
     coefficients: np.ndarray
@@ -229,7 +230,9 @@ class LeaveOut:
         return np.einsum("...a,gahb,...b->...gh", combination, self.model_without, combination)
 
     def scale(self, combination) -> np.ndarray:
-        """Return the factor that corrects the jackknife variance: true variance over its expectation, by the model."""
+        """
+        Return the factor that corrects the jackknife variance: by the model, true variance over the jackknife's mean.
+        """
         combination, n = np.asarray(combination, dtype=float), len(self.without_region)
         model = np.einsum("...a,ab,...b->...", combination, self.model, combination)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -256,7 +259,7 @@ class LeaveOut:
 
 
 def leave_out(sums: Sums, components: Components) -> LeaveOut:
-    """Fit without each region in turn; of several solutions, the one with the smallest norm is taken."""
+    """Fit without each region in turn; of several equally good solutions, take the one with the smallest norm."""
     G, k = sums.n_regions, sums.k
     inverse = np.linalg.inv(sums.total_outer)
     largest = np.abs(sums.total_outer).max()

@@ -1,12 +1,12 @@
 """
 Fit a straight line through unordered pairs, with two correlations; intervals allow for shared regions.
 
-Intervals of r and rho are computed on Fisher's z. The jackknife over regions overstates the variances of the slope and
-of the scatter by different factors (module `jackknife`). So Pearson's r is computed from slope, scatter and spread of
-x: the slope's jackknife deviations are scaled by the factor of the slope, the scatter's by the factor of the height.
-Spearman's rho cannot be split; its variance is scaled by the root of the slope's factor. The degrees of freedom are the
-harmonic mean of the slope's degrees of freedom and (regions - 2). Simulation (`make validity`), not theory, led to
-these choices.
+Intervals of r and rho are computed on the scale of Fisher's z. The jackknife over regions overstates the variances of
+the slope and of the scatter by different factors (module `jackknife`). So Pearson's r is computed from the slope, the
+scatter and the spread of x: the jackknife deviations of the slope are scaled by the slope's factor, those of the
+scatter by the factor of the line's height. Spearman's rho cannot be split; its variance is scaled by the root of the
+slope's factor. The degrees of freedom are the harmonic mean of the slope's degrees of freedom and (regions - 2).
+Simulation (`make validity`), not theory, led to these choices.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ASSUMPTION = (
 
 def fisher_z(r):
     """
-    Compute Fisher's z of a correlation; finite also for a perfect one.
+    Compute Fisher's z of a correlation; it is finite even for a perfect correlation.
 
     >>> float(round(fisher_z(0.5), 3))
     0.549
@@ -161,7 +161,7 @@ class Line:
 
     warnings: Cautions about the sample and the computation.
     scale: The means and standard deviations by which x and y were standardised for the fit.
-    left: The standardised line without each unit; None with too few units for intervals.
+    left: The standardised line fitted without each unit; None if there are too few units for intervals.
     grouped: The units that intervals treat as independent, by default places.
     moran: Tests whether effects of nearby units are correlated.
     skew: Tests whether effects of units are skewed.
@@ -244,12 +244,12 @@ def straight_line(
     """
     Fit the line, with intervals that treat places, or other clusters of regions, as the independent units.
 
-    All main intervals come from the line without each place in turn (module `jackknife`). For comparison, `others` of
-    each parameter holds three more: the jackknife over places less the one over pairs, the sandwich, and percentiles of
-    a bootstrap over places.
+    All main intervals come from the lines fitted without each place in turn (module `jackknife`). For comparison,
+    `others` of each parameter holds three more intervals: by the jackknife over places less the jackknife over pairs,
+    by the sandwich, and from percentiles of a bootstrap over places.
 
     x, y: Values of each pair of the sample.
-    resamples, seed: Of the bootstrap.
+    resamples, seed: Number of resamples of the bootstrap, and the seed of their draw.
     cluster: As in `places.units`.
 
     Raises ParameterError: there are fewer than 3 regions or pairs, or x is the same for every pair.
@@ -332,7 +332,7 @@ def _main(x, y, values, moments, scale, left, grouped, level) -> tuple[dict[str,
 
 
 def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, tuple[Interval, ...]]:
-    """Return the intervals for comparison of intercept, slope and r; r has no sandwich."""
+    """Return the intervals shown for comparison, of intercept, slope and r; for r, the sandwich gives none."""
     first, second, n = grouped.first, grouped.second, grouped.n
     t = t_quantile(level, n - PARAMETERS)
     centre = np.array(values[:3])

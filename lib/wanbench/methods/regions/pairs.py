@@ -68,8 +68,8 @@ class Sample:
     Pairs with one value each, and the rows that were left out.
 
     column: The column of table `pairs` that the values come from.
-    frame: Of unordered pairs: region_a < region_b, cloud_pair ("aws-gcp"), distance_km, light_rtt_ms (if the table had
-        it), value, n_directions. Of ordered pairs (`directed`): from_region, to_region, from_cloud, to_cloud,
+    frame: For unordered pairs: region_a < region_b, cloud_pair ("aws-gcp"), distance_km, light_rtt_ms (if the table had
+        it), value, n_directions. For ordered pairs (`directed`): from_region, to_region, from_cloud, to_cloud,
         distance_km, value.
     left_out: The unused rows of the table, with their `reason`.
     ends: The two columns of `frame` with the regions.

@@ -42,7 +42,7 @@ MORAN_PERMUTATIONS = 999  # Enough for a p-value to the nearest 0.001, far finer
 # to 5 of 100 simulated surveys without correlation
 MORAN_P = 0.1
 UNKNOWN_KM = 1e6  # Stands for an unknown distance: longer than any on Earth, so that such regions are not joined
-FEWEST_FOR_SKEW = 8  # The test's normal approximation starts here (D'Agostino 1970)
+FEWEST_FOR_SKEW = 8  # The test's normal approximation holds from this number of units on (D'Agostino 1970)
 SIGNIFICANT_P = 0.025  # Level of each of two tests, so that about 5 of 100 surveys without skew are called skewed
 # A smaller skewness does no harm. Exponential effects have a skewness of 2, effects of 1 place in 10 of 2.7
 HARMFUL_SKEWNESS = 1.0
@@ -69,7 +69,7 @@ class Units:
 
     @property
     def both(self) -> np.ndarray:
-        """The number of each pair's unordered pair of units, from 0."""
+        """For each pair, the number of its unordered pair of units, from 0."""
         return unordered_numbers(self.first, self.second, self.n)
 
     def warnings(self) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
 
 def unit_of_region(sample) -> dict[str, str]:
     """
-    Return the unit of each region, by name, in the whole sample.
+    Return the unit of each region, by name of region, in the whole sample.
 
     A part of the sample may lack the near pairs that join regions to a place.
     """
@@ -121,7 +121,7 @@ def unit_of_region(sample) -> dict[str, str]:
 
 
 def _distances(sample, regions: list[str]) -> np.ndarray:
-    """Return the distances in km between all regions: of the pairs, else of the catalogue, else infinite."""
+    """Return the distances in km between all regions, from the pairs, or else from the catalogue, or else infinite."""
     far = np.full((len(regions),) * 2, np.inf)
     far[sample.first, sample.second] = far[sample.second, sample.first] = sample.frame.distance_km
     np.fill_diagonal(far, 0.0)

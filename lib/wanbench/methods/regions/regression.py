@@ -20,16 +20,19 @@ from .pairs import FEWEST_FOR_INTERVAL
 @dataclass(frozen=True)
 class Coefficients:
     """
-    The coefficients of a linear model, also without each unit (a region or place) and without each pair of units.
+    The coefficients of a linear model, and their values when each unit (a region or place) or each pair of units is
+    left out.
 
     values: Array (coefficients,).
     without_region, without_pair: Coefficients without each unit (units, coefficients) and without each unordered pair
         (pairs, coefficients).
-    lost_region, lost_pair: Projections onto the combinations that are undetermined without that unit or pair.
+    lost_region, lost_pair: Projections onto the combinations of coefficients that cannot be determined when that unit
+        or pair is left out.
     covariance: The covariance for independent pairs.
     n_pairs, n_regions: Numbers of pairs and of units.
     left: Variances of the rotated coefficients, from the jackknife over units.
-    turned: Matrix (coefficients, coefficients) that rotates weights of the coefficients into weights of the rotated.
+    turned: Matrix (coefficients, coefficients) that converts weights of the coefficients into weights of the rotated
+        coefficients.
     """
 
     values: np.ndarray
@@ -49,12 +52,12 @@ class Coefficients:
 
     def combination(self, weights, level: float = LEVEL, freedom: int | None = None) -> Part:
         """
-        Compute a weighted sum of the coefficients, with its interval by place and its naive interval.
+        Compute a weighted sum of the coefficients, with an interval whose units are places, and the naive interval.
 
         The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit.
 
-        freedom: For ordered pairs, in which a region may differ as sender and as receiver: degrees of freedom of the t
-            quantile. The variance is then the jackknife over units less the one over pairs.
+        freedom: Degrees of freedom of the t quantile, for ordered pairs, in which a region may have another effect as
+            sender than as receiver. The variance is then the jackknife over units less the jackknife over pairs.
         """
         weights = np.asarray(weights, dtype=float)
         value = float(weights @ self.values)
@@ -79,7 +82,7 @@ def least_squares(
     design, y, first, second, both, n_regions: int, shifted: Sequence[int | np.ndarray] = ()
 ) -> Coefficients:
     """
-    Fit ordinary least squares, also without each unit and without each unordered pair.
+    Fit ordinary least squares to all rows, and again without each unit and without each unordered pair.
 
     design: Array (rows, coefficients).
     first, second: The indices of each row's two units.

@@ -50,7 +50,8 @@ class Sensitivity(Result):
     def table(self) -> pd.DataFrame:
         """
         Return a row per estimate: quantity, unit; estimate, low, high with all pairs; without_estimate, without_low,
-        without_high; change (relative); outside: whether the estimate without lies outside the interval with all.
+        without_high; change (relative); outside: whether the estimate without flagged pairs lies outside the interval
+        with all pairs.
         """
         rows = _rows(self.with_all)
         without = rows.head(0) if self.without is None else _rows(self.without)
@@ -60,7 +61,10 @@ class Sensitivity(Result):
         return rows.assign(change=(rows.without_estimate / rows.estimate - 1).where(usable), outside=outside)
 
     def _written(self) -> list[tuple[str, str, str, str, str, str, bool]]:
-        """Return rows of text: quantity, estimate and interval with all pairs, the same without, change, `outside`."""
+        """
+        Return rows of text: quantity, estimate and interval with all pairs, both without flagged pairs, change,
+        `outside`.
+        """
         return [
             (
                 row.quantity,

@@ -46,12 +46,12 @@ __all__ = [
 
 class Result:
     """
-    Base class of results, which makes text, HTML and a finding of the estimates of a result.
+    Base class of results, which makes text, HTML and a finding from the estimates of a result.
 
-    A subclass overrides: `estimates`, unless they are its fields in their order; `sentence`, unless the first estimate
-    is the whole answer; `cautions`, if there are more than the estimates' own; `table` and `formatted_table`, unless
-    there is a row per estimate; `TITLE`, the caption of its table. A result that can be drawn has a method `figure`,
-    which also accepts `title` and `theme` (see `theme.styled`).
+    A subclass overrides: `estimates`, unless these are the fields of the result, in the order of the fields;
+    `sentence`, unless the first estimate is the whole answer; `cautions`, if there are more than the estimates' own;
+    `table` and `formatted_table`, unless there is a row per estimate; `TITLE`, the caption of the table. A result that
+    can be drawn has a method `figure`, which also accepts `title` and `theme` (see `theme.styled`).
     """
 
     TITLE: ClassVar[str] = ""
@@ -113,7 +113,7 @@ class Result:
 
 @dataclass(frozen=True, repr=False)
 class RowsResult(Result):
-    """A result whose numbers are in the table `rows`; a subclass adds the sentence."""
+    """A result whose numbers are in the table `rows`; a subclass adds the sentence that states the result."""
 
     rows: pd.DataFrame
 

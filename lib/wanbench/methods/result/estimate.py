@@ -41,7 +41,7 @@ class Estimate:
     quantity: Short name, for tables.
     claim: The statement about the number, with `{}` in place of number and unit.
     estimate, low, high: Estimate and interval in `unit`; NaN if not computable (a warning says why), infinite where the
-        interval is open.
+        interval has no limit.
     unit: "fraction" is shown in per cent, "bit/s" and "bytes" with a suitable prefix.
     n: Number of units of replication: unordered pairs, runs or trials.
     method: How the interval was computed, with its source.
@@ -253,7 +253,7 @@ def t_interval(value: float, error: float, freedom: float, level: float = 0.95) 
     """
     Compute both ends of the interval of a value by Student's t.
 
-    error, freedom: Its standard error, and the degrees of freedom.
+    error, freedom: The value's standard error, and the degrees of freedom.
 
     >>> [round(float(end), 3) for end in t_interval(5, 2, 10)]
     [0.544, 9.456]

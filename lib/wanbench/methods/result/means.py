@@ -50,7 +50,7 @@ def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> 
     log, half: The logarithm of the ratio, and half the width of the logarithm's interval.
     **about: Further fields of `Estimate`.
     """
-    with np.errstate(over="ignore"):  # a few trials that scatter widely: the end is beyond the largest float
+    with np.errstate(over="ignore"):  # if a few trials scatter widely, the end may be beyond the largest float
         value, low, high = np.exp([log, log - half, log + half]).tolist()
     return Estimate(estimate=value, low=low, high=high, unit=unit, **about)
 
@@ -90,8 +90,8 @@ def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]
     """
     Compute (mean a - mean base) / (mean b - mean base), and both ends of its interval (Fieller 1954).
 
-    Each of the three has its own variance (Welch 1947). The ends are NaN if one of them has a single value, and
-    infinite if b does not differ significantly from the base. The ratio is NaN if b equals the base.
+    Each of the three samples has its own variance (Welch 1947). The ends are NaN if one of the samples has a single
+    value, and infinite if b does not differ significantly from the base. The ratio is NaN if b equals the base.
 
     >>> value, low, high = ratio_of_differences([3.0, 3.1], [5.0, 5.1], [1.0, 1.1], 0.95)
     >>> round(value, 2), low < 0.5 < high
@@ -124,14 +124,17 @@ ALIKE = "Episodes are independent and alike"
 
 @dataclass(frozen=True, repr=False)
 class Median(Estimate):
-    """A median over episodes; `at_least`: it is a lower limit, as too few outages ended within their episode."""
+    """
+    A median over episodes; if `at_least`, it is a lower limit, because too few outages ended within their episode.
+    """
 
     at_least: bool = False
 
     @property
     def formatted_with_interval(self) -> str:
         """
-        The median with unit and interval as text, and the level if it is below 95 %; "not seen" without episodes.
+        The median as text, with unit, interval and, if below 95 %, the interval's level; "not seen" if there is no
+        episode.
 
         >>> median_of([3.14, 3.3, 3.59], quantity="x", claim="{}").formatted_with_interval
         '3.30 s (75 %: 3.14 to 3.59)'
@@ -153,7 +156,7 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     the level 1 - 2^(1 - n): 75 % for three episodes.
 
     values: One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
-    censored: Whether each value is a lower limit; such a value may be exact, or above all other values.
+    censored: Whether each value is a lower limit; the true value may then be that limit, or above all other values.
     level: Requested level of the interval.
     **about: Fields `quantity`, `claim` and `unit` of the Estimate.
     """
@@ -195,7 +198,7 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
 
 def upper_bound(n: int, level: float = 0.95) -> float:
     """
-    Return the one-sided upper bound of a share with 0 hits in n: about 3/n at 95 % (the "rule of three").
+    Return the one-sided upper limit of a share with 0 hits in n: about 3/n at 95 % (the "rule of three").
 
     >>> round(upper_bound(3), 2), round(upper_bound(1000) * 1000, 2)
     (0.63, 2.99)
@@ -205,7 +208,7 @@ def upper_bound(n: int, level: float = 0.95) -> float:
 
 def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episode", **about) -> Estimate:
     """
-    Estimate the share of hits among n, with its exact interval; without a hit with `upper_bound`.
+    Estimate the share of hits among n, with its exact interval; if there is no hit, that ends at `upper_bound`.
 
     unit_name: What is counted, such as "episode".
     **about: Further fields of `Estimate`.
@@ -226,7 +229,7 @@ def mean_of(values, level: float, *, unit_name: str = "trial", **about) -> Estim
     """
     Estimate the mean of independent, nearly normal values by Student's t; a single value has no interval.
 
-    unit_name: What each value is of, such as "trial".
+    unit_name: What each value belongs to, such as "trial".
     **about: Further fields of `Estimate`.
     """
     values = np.asarray(values, dtype=float)

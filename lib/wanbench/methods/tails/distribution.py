@@ -5,10 +5,10 @@ A quantile is the smallest latency that a share q of the records does not exceed
 exceeds every latency.
 
 The naive interval uses order statistics of n independent values. The main interval uses the effective number of values
-instead of n. It is computed from how much the share of records beyond a latency varies from run to run or, within one
-run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). The smallest effective
-number over all latencies from the quantile to the end of the interval counts, because bursts may lie beyond the
-quantile. The upper end is open if one burst contains too many of the records beyond the quantile.
+instead of n. That number is computed from how much the share of records beyond a latency varies from run to run or,
+within one run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). The smallest
+effective number over all latencies from the quantile to the end of the interval counts, because bursts may lie beyond
+the quantile. There is no upper end if one burst contains too many of the records beyond the quantile.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Parts:
 
 def equal_bursts(bursts: np.ndarray) -> float:
     """
-    Return the effective number of bursts: as many bursts of equal size have the same variance of their total.
+    Return the effective number of bursts: the number of bursts of equal size whose total has the same variance.
 
     >>> equal_bursts(np.array([5.0, 5.0])), round(equal_bursts(np.array([20.0, 3.0, 3.0])), 2)
     (2.0, 1.62)
@@ -179,9 +179,9 @@ def summed(units: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, 
     return values, np.bincount(place, weights=np.concatenate([counts for _, counts in units]), minlength=len(values))
 
 
-# The upper end is open if the effective number of bursts beyond the quantile is smaller than this and one of them is
+# There is no upper end if the effective number of bursts beyond the quantile is smaller than this and one of them is
 # large, because neither their size nor their number is then known well. Chosen by simulation (data/validity/tails.csv):
-# with a smaller number intervals miss the true value, with a larger one they are hardly ever closed.
+# with a smaller number intervals miss the true value, with a larger one they hardly ever have an upper end.
 MIN_BURSTS = 5
 LARGE_BURST = 0.1  # A burst is large if it holds at least this share of the records beyond the quantile.
 RATIO_OF_SHARES = 1.5  # Ratio of the shares beyond two successive latencies at which the design effect is taken.
@@ -251,7 +251,8 @@ class Tail:
 
     def quantile(self, q: float) -> float:
         """
-        Return the smallest latency in ms that a share q of the records does not exceed; infinite if none does.
+        Return the smallest latency in ms that a share q of the records does not exceed; infinite if there is no such
+        latency.
         """
         return self.at_rank(order.rank(self.n, order.check_quantile(q)))
 
@@ -263,12 +264,14 @@ class Tail:
         return max(self.n / self.parts.design_effect(x, level), 1.0)
 
     def independent_interval(self, q: float, level: float = 0.95) -> tuple[float, float]:
-        """Return the interval of the quantile in ms for independent records; infinite where n is too small."""
+        """
+        Return the interval of the quantile in ms for independent records; an end is infinite if n is too small for it.
+        """
         low, high = order.ranks(self.n, q, level)
         return self._ends(low, high)
 
     def interval(self, q: float, level: float = 0.95) -> tuple[float, float]:
-        """Return the interval of the quantile in ms; infinite where an end is open."""
+        """Return the interval of the quantile in ms; an end is infinite if the records do not determine it."""
         if self.parts is None or not isfinite(self.quantile(q)):
             return self.independent_interval(q, level)
         low, high = (self._end(q, level, upper) for upper in (False, True))
@@ -292,7 +295,9 @@ class Tail:
         return ends[0] - self.resolution_ms, ends[1] + self.resolution_ms
 
     def _end(self, q: float, level: float, upper: bool) -> int | None:
-        """Return the rank of an end, by the largest design effect from the quantile to that end; None if it is open."""
+        """
+        Return the rank of an end, by the largest design effect from the quantile to that end; None if there is none.
+        """
         # Go outwards from the quantile in steps. The end moves outwards with the effect, until the next step is beyond.
         effect, beyond = 1.0, self.n - order.rank(self.n, q)
         factor = 1 / RATIO_OF_SHARES if upper else RATIO_OF_SHARES
@@ -311,7 +316,7 @@ class Tail:
 
         The standard error is Woodruff's (1952): the width of the interval over the width of a standard normal one.
 
-        resamples, seed: Of the bootstrap, whose interval is shown for comparison.
+        resamples, seed: Number of resamples and seed of the bootstrap, whose interval is shown for comparison.
 
         Raises ParameterError: there is no record, or the quantile or the level is not between 0 and 1.
         """

@@ -54,7 +54,7 @@ def rank(n: float, q: float) -> int:
 
 def ranks(n: int, q: float, level: float, effective_n: float | None = None) -> tuple[int | None, int | None]:
     """
-    Return the ranks, from 1, of the two values that enclose a quantile; None where n is too small for an end.
+    Return the ranks, from 1, of the two values that enclose a quantile; None for an end for which n is too small.
 
     The interval covers the quantile with at least the probability `level` if the values are independent.
 

@@ -1,9 +1,9 @@
 """
-Robust fit of y = min(level, falling - x): a level line up to a knee, and a line of slope -1 beyond it.
+Robust fit of y = min(level, falling - x): a horizontal line up to a knee, and a line of slope -1 beyond it.
 
 For given weights the least-squares solution is exact, without a stepwise search. If the knee is between neighbouring
-points, the solution is two weighted means; if it is on a point, it is one. Running sums give all candidates at once,
-for many sets of weights together. Huber's loss is minimised by reweighting.
+points, the solution is two weighted means; if it is on a point, it is one weighted mean. Running sums give all
+candidates at once, for many sets of weights together. Huber's loss is minimised by reweighting.
 """
 
 from __future__ import annotations
@@ -142,7 +142,10 @@ def mad_scale(residual: np.ndarray, smallest: float = 1e-9) -> float:
 
 
 def _between(x, sums) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return level, falling and cost with the knee just after the first m points; infinite cost if it is not there."""
+    """
+    Return level, falling and cost with the knee just after the first m points; cost is infinite if the knee is
+    elsewhere.
+    """
     weight, rest = sums["1"], sums["1"][:, -1:] - sums["1"]
     fallen = sums["z"][:, -1:] - sums["z"]
     with np.errstate(divide="ignore", invalid="ignore"):

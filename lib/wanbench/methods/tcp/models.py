@@ -54,7 +54,7 @@ def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
 
 def buffer_bytes(rate_bps, rtt_ms):
     """
-    Return the bandwidth-delay product: bytes in flight that fill a path, which is the smallest sufficient window.
+    Return the bandwidth-delay product: the bytes in flight that fill a path, and so the smallest sufficient window.
 
     A socket buffer must be larger, as it also holds the kernel's bookkeeping (Linux: about twice).
 
@@ -177,7 +177,7 @@ def cubic_bps(loss, rtt_ms):
 
 def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
     """
-    Compute the bytes sent and acknowledged within a time (Cardwell, Savage & Anderson 2000, equation 15, inverted).
+    Compute the bytes sent and acknowledged in `duration_s` (Cardwell, Savage & Anderson 2000, equation 15, inverted).
 
     A connection starts with about ten segments and doubles them each round trip, so a short test at a long RTT measures
     the RTT rather than the capacity of the path.

@@ -2,7 +2,7 @@
 Fit the window-limited TCP model: throughput = min(C, 8 W / RTT).
 
 A sender has at most W unacknowledged bytes, so it sends one window per round trip, up to the capacity C. On log scales
-this is a level line and a line of slope -1, which meet at the knee: RTT = 8 W / C.
+this is a horizontal line and a line of slope -1, which meet at the knee: RTT = 8 W / C.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from .models import BITS, window_limited_bps
 MIN_PER_SIDE = 3
 # The median of a pair of clouds is compared with the model from this many pairs on; with fewer, outliers decide
 MIN_FOR_MISFIT = 10
-# If the medians of measured over model of two pairs of clouds differ by more than this factor, one W and one C do not
-# fit all pairs
+# If the median ratios of measured to modelled throughput of two pairs of clouds differ by more than this factor, one W
+# and one C do not fit all pairs
 MISFIT = 1.5
 # If a smaller share of the pairs lies beyond the knee, W is 5 to 20 % too small in simulation (`validity.window`)
 FEW_BEYOND = 0.15
@@ -153,7 +153,7 @@ class WindowFit(Result):
         return theme.finish(
             figure,
             name="throughput-against-rtt",
-            title="Throughput against round-trip time",
+            title=theme.headline(self.window.sentence, "Throughput against round-trip time"),
             subtitle=f"{POINTS}. Line: fitted min(C, 8 W / RTT). Both axes: logarithmic. {fitted}.",
             alt=f"Scatter of throughput against round-trip time on log axes for {count(len(frame), 'pair')}. {self}",
             caption="TCP throughput against round-trip time with the window-limited model: the capacity C holds "
@@ -168,8 +168,8 @@ def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
 
     The variance of log W is the jackknife over regions less the share of the jackknife over pairs that belongs to
     single pairs; variance components give that share and the degrees of freedom. C and the knee change abruptly with a
-    single region, so their intervals are percentiles of a bootstrap over regions; an end is open if resamples had no
-    such limit. If RTTs were measured without load, they lack the queue that a transfer causes, and W is too small.
+    single region, so their intervals are percentiles of a bootstrap over regions; an end is infinite if resamples had
+    no such limit. If RTTs were measured without load, they lack the queue that a transfer causes, and W is too small.
 
     pairs: Table `pairs`.
     **options: `level`, `resamples`, `seed` and `cluster`, as in `straight_lines.fit_rtt`.
@@ -292,19 +292,20 @@ def _too_few(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
 
 
 def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[float, float] | None:
-    """Return the range, on the log scale, of a parameter that the pairs do not determine; None if they do."""
+    """Return the range, on the log scale, of a parameter that the pairs do not determine; None if they determine it."""
     lacking = [side for side, (n_pairs, _) in sides.items() if n_pairs < MIN_PER_SIDE]
     if not lacking or name not in (*lacking, "knee"):
         return None
     if name == "knee" and "capacity" in lacking:  # every pair lies beyond the knee
         return -inf, max(resampled.high if isfinite(resampled.high) else -inf, fit.x[0])
-    # The limit lies beyond the pairs: C above the falling line's start, W and the knee beyond the level one's end.
+    # The limit lies beyond the pairs: C above the falling line's start, W and the knee beyond the horizontal line's
+    # end.
     reached = {"capacity": fit.falling - fit.x[0], "window": fit.level + fit.x[-1], "knee": fit.x[-1]}
     return min(resampled.low if isfinite(resampled.low) else inf, reached[name]), inf
 
 
 def _logarithm(name: str, level, falling):
-    """Return the logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
+    """Return the logarithm of W, C or the knee from the logarithms of both lines (bit/s, and bit/s x ms)."""
     return {"window": falling, "capacity": level}[name] if name != "knee" else falling - level
 
 
@@ -318,7 +319,7 @@ def _in_unit(name: str, logarithm: float) -> float:
 def _intervals(
     fit: knee.Knee, sides, places, level: float, resamples: int, seed: int
 ) -> dict[str, tuple[Interval, ...]]:
-    """Return per parameter, on the log scale, the main interval, the naive one, and another one by place."""
+    """Return, for each parameter on the log scale, the main interval, the naive one, and another one over places."""
     if places.n < FEWEST_FOR_INTERVAL:
         return {name: (Interval(SCALED), Interval(NAIVE), Interval(BOOTSTRAP)) for name in NAMES}
     first, second = places.first, places.second

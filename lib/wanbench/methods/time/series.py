@@ -2,11 +2,11 @@
 The dependence of an autocorrelated series: effective number of values, and stationary-bootstrap resamples.
 
 The plain stationary bootstrap (Politis & Romano 1994) destroys the dependence between adjacent blocks. Under strong
-autocorrelation its intervals are too narrow: 95 % intervals from 100 values with a first autocorrelation of 0.9 cover
-in 71.6 % of simulated cases (`make validity`, data/validity/compare.csv). So the series is whitened by an
-autoregression (`fit_autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004;
-Patton, Politis & White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section
-8.2).
+autocorrelation its intervals are too narrow: 95 % intervals from 100 values with a first autocorrelation of 0.9 contain
+the true value in 71.6 % of simulated cases (`make validity`, data/validity/compare.csv). So the series is whitened by
+an autoregression (`fit_autoregression`), the residuals are resampled in blocks of automatic length (Politis & White
+2004; Patton, Politis & White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997,
+section 8.2).
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ MIN_VALUES = 20  # With fewer values an autoregression cannot be distinguished f
 LARGEST_ROOT = 0.97  # Coefficients are shrunk to this root; nearer to 1 the long-run variance cannot be estimated.
 # Largest root before the bias is subtracted, so that the series simulated for the bias are stationary.
 LARGEST_FITTED_ROOT = 0.995
-MAX_ORDER = 12  # The orders compared grow with n as 8 (n / 100) ** (1 / 4), which reaches this at 507 values.
+# Orders up to 8 (n / 100) ** (1 / 4) are compared, at most this one, which that formula reaches at n = 507 values.
+MAX_ORDER = 12
 SIMULATED = 50  # Number of simulated series: the error of their mean is then small compared with the bias.
 BURN_IN = 100  # Number of first simulated values that are dropped to reach the stationary state (0.97^100 is 5 %).
 RESPONSE = 2_000  # Length of the impulse response: even with the largest root it is negligible by then.
 
 
 def fit_autoregression(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Fit the coefficients of an autoregression, corrected for bias; empty for a constant or too short series."""
+    """
+    Fit the coefficients of an autoregression, corrected for bias; none for a series that is constant or too short.
+    """
     n, centred = len(values), values - values.mean()
     # The sum of squares of a constant series is not 0, due to rounding.
     if n < MIN_VALUES or centred @ centred <= 1e-24 * max(float(values @ values), 1e-300):
@@ -155,7 +158,7 @@ LONG = 0.25
 # The d of the lowest frequencies must be at least this share of the d of more frequencies, because the spectrum of an
 # ordinary autoregression flattens towards frequency 0.
 KEPT = 0.8
-ONE_SERIES = 0.2  # If one series exceeds both limits by this much, memory counts as long whatever the other series.
+ONE_SERIES = 0.2  # If one series exceeds both limits by this much, memory counts as long, whatever the other's.
 BOUNDS = (-0.5, 1.2)  # Range of d searched: from over-differenced to beyond a random walk (1).
 
 
@@ -181,7 +184,7 @@ def memory(values: np.ndarray, power: float = LOWEST) -> float:
 
 
 def is_long(arms: Sequence[np.ndarray]) -> bool:
-    """Return whether the series of a comparison have long memory: on average, or one of them clearly."""
+    """Return whether the series of a comparison have long memory, either on average or, clearly, one of them."""
     excess = [memory(values) - max(LONG, KEPT * memory(values, MORE)) for values in arms]
     return float(np.mean(excess)) > 0 or max(excess) > ONE_SERIES
 

@@ -18,7 +18,7 @@ LINK_COLUMNS = ["rx_packets_per_s", "tx_packets_per_s", "rx_utilisation", "tx_ut
 
 def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
     """
-    Return per test n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms.
+    Return, for each test, n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms.
 
     mdev is defined as by ping: the standard deviation with n, not n - 1, in the denominator. Duplicate replies do not
     count.
@@ -34,7 +34,7 @@ def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
 
 def harmonic_rtts(echoes: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     """
-    Return per test harmonic_rtt_ms: the harmonic mean of the RTTs of echoes received in the counted seconds.
+    Return, for each test, harmonic_rtt_ms: the harmonic mean of the RTTs of echoes received in the counted seconds.
 
     All echoes are used if fewer than two were received in these seconds, or if times are unknown. Requests in a closed
     loop complete once per round trip, so their rate is proportional to the mean of 1/RTT, which exceeds 1/(mean RTT).

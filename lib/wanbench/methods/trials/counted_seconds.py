@@ -1,4 +1,7 @@
-"""Select what counts of a trial: its last successful attempt, its seconds, and its producers' lines in them."""
+"""
+Select the part of a trial that counts: its last successful attempt, its counted seconds, and its producers' lines
+within them.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ MIN_SECONDS = 2  # A single whole second gives no reliable rate: batches may arr
 @dataclass(frozen=True)
 class CountedSeconds:
     """
-    The counted seconds of a trial: whole seconds of Unix time from `start_s`, before `end_s`.
+    The counted seconds of a trial: whole seconds of Unix time from `start_s` on and before `end_s`.
 
     rule: How they were chosen.
-    fault: Why no seconds count; "" otherwise.
+    fault: Why no second counts; "" if some do.
     """
 
     start_s: float = nan
@@ -69,8 +72,8 @@ def counted_seconds(
     Choose the counted seconds of a trial, by the rule in `RULE`.
 
     lines, log, load: The trial's rows of tables producer_windows, batches and loads.
-    producers: Expected number of producers; None: as many as have lines.
-    warmup_s: Warm-up to cut if none is reported, from the first line of a producer or the first second of the log.
+    producers: Expected number of producers; None means as many as have lines.
+    warmup_s: Warm-up to cut if none is reported, counted from a producer's first line or from the log's first second.
     """
     timed = lines[lines.printed_at_s.notna()]
     noted = load[["counts_from_s", "counts_until_s"]]
@@ -93,7 +96,7 @@ def counted_seconds(
 
 
 def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
-    """Return per producer the Unix times of the end of its warm-up and of its last line."""
+    """Return, for each producer, the Unix time when its warm-up ended and that of its last line."""
     printed = lines.printed_at_s.to_numpy()
     starts = printed - lines.length_s.fillna(0.0).to_numpy()
     said = lines.warmup.astype("boolean")
@@ -124,10 +127,10 @@ def one_replica(log: pd.DataFrame) -> pd.DataFrame:
 
 def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
     """
-    Return the attempts that count, in the order of measuring (`order`, from 1), and the others with their reason.
+    Return the attempts that count, in the order of measuring (`order`, from 1), and the others, each with its `reason`.
 
-    Both have the columns of their trial. The last successful attempt of a trial counts. A failed attempt that was
-    retried successfully is in neither.
+    Both tables have the columns of table trials, too. The last successful attempt of a trial counts. A failed attempt
+    that was retried successfully is in neither table.
 
     tests, trials: The tables of those names.
     """

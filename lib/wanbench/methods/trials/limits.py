@@ -7,8 +7,8 @@ Compute what limits the rate of a trial: its producers' window, the link's rate,
 - rate: The link's rate less background traffic and headers.
 - loss: TCP's throughput on a lossy path (Mathis et al. 1997), one connection per producer and broker; not for BBR.
 
-The lowest of the three limits bounds the trial's rate. It is computed from the settings and from the RTTs of the
-trial's pings, without a fit. Window and loss limit bytes per round trip, so the mean of 1/RTT counts, which exceeds
+The trial's rate cannot exceed the lowest of the three limits. They are computed from the settings and from the RTTs of
+the trial's pings, without a fit. Window and loss limit bytes per round trip, so the mean of 1/RTT counts, which exceeds
 1/(mean RTT).
 """
 
@@ -105,7 +105,7 @@ class Limits(Result):
         return theme.finish(
             figure,
             name="limits",
-            title="What limits: window, rate or loss",
+            title=theme.headline(self.sentence, "What limits: window, rate or loss"),
             subtitle="One point per trial: batches/s against the lowest limit: the producers' window, "
             "their share of the rate, or loss. Nothing is fitted.",
             alt=f"Measured against allowed rates. {self}",
@@ -207,11 +207,11 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
 
 def ratio_of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
     """
-    Estimate a ratio from independent units by t on their logarithms.
+    Estimate a ratio, with a t interval, from the logarithms of independent units.
 
     sides: One series: ratios, whose geometric mean is estimated. Two series: values of a and of b, whose geometric
         means are divided (b over a).
-    unit: What an element of a series is, such as "trial".
+    unit: What an element of a series stands for, such as "trial".
     """
     logs = [np.log(side.to_numpy(dtype=float)) for side in sides]
     basis = count(len(logs[0]), unit) + (" of trials" if unit == "pair" else "")

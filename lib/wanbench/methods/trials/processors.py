@@ -84,7 +84,7 @@ class ProcessorEffect(Result):
 
     def bounding(self, ratio: Estimate | None, of: str, over: str) -> Estimate | None:
         """
-        Return a ratio between two settings, with an open end if processors were full in one of them.
+        Return a ratio between two settings, as a lower or upper limit if processors were full in one of them.
 
         On a larger machine, a setting with full processors may reach more. So the interval has no upper end if this is
         setting `of`, and no lower end if it is setting `over`.
@@ -112,7 +112,7 @@ class ProcessorEffect(Result):
         return theme.finish(
             figure,
             name="processor-effect",
-            title="Did busy processors slow trials down?",
+            title=f"10 points more processor use: {self.slope.formatted} times the share of the limit",
             subtitle="One point per trial: the share of its lowest limit that it reached. Dashed: the limit.",
             alt=f"Share of their limit that trials reached, against processor utilisation. {self}",
             caption=str(self),
@@ -157,7 +157,8 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         raise ParameterError(f"no trial of {len(limits.trials)} has samples of processors in its counted seconds")
     frame = pd.DataFrame({"busy": trials.busy_percent / STEP_PERCENT, "log": np.log(trials.reached)})
     groups = frame.groupby([trials.setting, trials.rate_bps], dropna=False)
-    # Use deviations from the setting's mean, as settings differ in both without a causal relation.
+    # Use deviations from the setting's mean, as settings differ in utilisation and in the share without a causal
+    # relation.
     apart = frame - groups.transform("mean")
     total, freedom = float(apart.busy @ apart.busy), len(frame) - groups.ngroups - 1
     slope = float(apart.busy @ apart.log) / total if total > 0 else nan
@@ -179,8 +180,8 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
 
 def mean_use(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    Return per trial the mean busy_percent and iowait_percent of the busiest machine, and fullest_link: the mean
-    utilisation of the link with the highest one. NaN if not measured.
+    Return, for each trial, the mean busy_percent and iowait_percent of the busiest machine, and fullest_link: the mean
+    utilisation of the link with the highest one. Values that were not measured are NaN.
 
     rates: The trials.
     tables: Tables metrics and link_samples, if any.
@@ -208,8 +209,9 @@ ROLE_OF = {"kafka.Kafka": "brokers", "lab_supervisor": "links", "keeper": "links
 ROLES = ["brokers", "clients", "links", "kernel", "harness", "other"]
 # Roles that a real deployment does not have on the brokers' machine.
 MEASUREMENT = ["clients", "links", "harness"]
-# A caution is given above these percentages of all processors. With 15 % of two processors, brokers lose a third of one
-# processor, more than the difference between trials of one setting. Other work is not planned, so its limit is lower.
+# A caution is given above these percentages of all processors. If measurement takes 15 % of two processors, brokers
+# lose a third of one processor, more than the difference between trials of one setting. Other work is not planned, so
+# its limit is lower.
 MAX_MEASUREMENT, MAX_OTHER = 15.0, 10.0
 
 
@@ -290,11 +292,11 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def processor_roles(tables: Mapping[str, pd.DataFrame]) -> ProcessorRoles:
     """
-    Compute how much of the processors each role used, per setting, over the tests that are done.
+    Compute how much of the processors each role used, per setting, over the completed tests.
 
     Of several machines, the busiest one of each test counts. Warm-up trials are left out.
 
-    Raises MissingDataError: no test has such samples.
+    Raises MissingDataError: no test has samples of processor use by program.
     """
     machines = by_trial(tables).sort_values("busy", ascending=False).drop_duplicates(KEY)
     tests = tables["tests"]

@@ -28,7 +28,7 @@ from wanbench.methods.trials.counted_seconds import CountedSeconds, attempts_of
 from wanbench.methods.trials.steadiness import MAX_LISTED, Steadiness, steadiness
 
 BATCH_HEADER_BYTES = 61  # Header of Kafka's record batch, version 2.
-RECORD_HEADER_BYTES = 9  # About that many per record without key and headers.
+RECORD_HEADER_BYTES = 9  # Approximate bytes of a record without key and headers, besides its value.
 BY_LOG = "the log"
 BY_LINES = "the producers' lines, batches taken as full"
 NEEDED = (
@@ -104,7 +104,7 @@ class TrialRates(Result):
         return part
 
     def at(self, **levels) -> TrialRates:
-        """Return the trials with some levels, such as `at(rate_bps=1e8)`; ParameterError if there are none."""
+        """Return the trials with the given levels, such as `at(rate_bps=1e8)`; ParameterError if there are none."""
         check_columns("rates", self.rates, levels)
         kept = _at(self.rates, levels)
         if kept.empty:
@@ -201,10 +201,12 @@ class TrialRates(Result):
         figure.update_xaxes(title="trial, in the order of measuring (grey: every second block)")
         figure.update_yaxes(title=f"{label} ({unit})", rangemode="tozero")
         cautions = [f"Caution: {caution}." for caution in self.cautions]
+        groups = rows.groupby("setting", sort=False, dropna=False)[DRAWN].mean()
+        means = f"{', '.join(f'{name} {quantity(mean, unit)}' for name, mean in groups.items())}"
         return theme.finish(
             figure,
             name="trials-in-order",
-            title=f"What each trial reached: {label}",
+            title=theme.headline(means, f"What each trial reached: {label}"),
             subtitle=f"One point per trial. Lines: mean of a setting; bands: its {percent(LEVEL)} interval (trials as "
             "units).",
             alt=f"Trials in the order of measuring. {self}",
@@ -225,8 +227,8 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
 
     The last successful attempt of a trial counts. Rates are means over the counted seconds: whole seconds of Unix time
     in which all producers ran (`counted_seconds`). Batches are counted in the brokers' log. Without a log, they are
-    computed from the producers' records as if batches were full; `counted_by` states this. A trial is left out if
-    background traffic covered less than half of its counted seconds.
+    computed from the producers' records as if batches were full; `counted_by` states this. A trial meant to have
+    background traffic is left out if that traffic covered less than half of its counted seconds.
 
     tables: Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals,
         link_samples; all but the first two may be missing.
@@ -279,7 +281,7 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
 
 
 def _given(tables) -> dict[str, pd.DataFrame]:
-    """Return all needed tables; tables that are missing are empty."""
+    """Return all needed tables, with an empty one for each that is missing."""
     for name, columns in REQUIRED.items():
         check_columns(name, check_table(name, tables), columns)
     return {name: tables[name] if name in tables else declared.from_rows(name, []) for name in NEEDED}

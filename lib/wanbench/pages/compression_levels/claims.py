@@ -18,9 +18,9 @@ GAINS = {"gzip-rate": ("rate-gzip-1", "rate-gzip-6"), "zstd-rate": ("rate-zstd-1
 SAVINGS = {"gzip-size": ("size-gzip-1", "size-gzip-9"), "lz4-size": ("size-lz4-1", "size-lz4-17")}
 """Claims in per cent, with the two rows of the source's table from which each is computed."""
 RULES = (
-    Rule("gzip-rate", "gzip-rate", near(1.564, 0.1 * 1.564)),  # within a tenth, as elsewhere
+    Rule("gzip-rate", "gzip-rate", near(1.564, 0.1 * 1.564)),  # a tenth is allowed, as elsewhere
     Rule("zstd-rate", "zstd-rate", near(1.327, 0.1 * 1.327)),
-    Rule("gzip-size", "gzip-size", near(1.087, 0.0435)),  # a tenth would be more than the saving: half of it
+    Rule("gzip-size", "gzip-size", near(1.087, 0.0435)),  # half of the saving: a tenth would exceed it
     Rule("lz4-size", "lz4-size", near(1.015, 0.0075)),
     Rule("lowest_over_highest_rate", "lowest-best", over(1)),
 )
@@ -78,7 +78,7 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
 
 
 def _columns(audit: Audit, kind: str) -> pd.DataFrame:
-    """Return one kind of number (rate, latency, size) of the source's table: rows are levels, columns codecs."""
+    """Return one kind of number (rate, latency, size) from the source's table: rows are levels, columns are codecs."""
     levels = [EXPERIMENTAL, "1", "3", "6", "9", "12", "17", "18"]
     numbers = {codec: {level: audit.number(f"{kind}-{codec}-{level}") for level in of} for codec, of in LEVELS.items()}
     return pd.DataFrame(numbers).reindex(levels)

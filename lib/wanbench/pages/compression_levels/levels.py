@@ -41,7 +41,9 @@ class Levels(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Return per codec the ratios of the lowest level over the highest: messages per second, then message size."""
+        """
+        Return, for each codec, the ratios of the lowest level over the highest: messages per second, then message size.
+        """
         return tuple(
             self.ratio(part.setting.iloc[0], part.setting.iloc[-1], of)
             for _, part in self.rows.groupby("codec", sort=False)
@@ -117,7 +119,7 @@ class Levels(RowsResult):
         return theme.finish(
             figure,
             name="size-against-rate",
-            title="What a compression level costs and saves",
+            title=theme.headline(self.estimates[0].sentence, "What a compression level costs and saves"),
             subtitle="Right and below is better. Numbers are levels; each point is the geometric mean of its trials.",
             alt=f"Size of a message against messages per second, by codec and level. {self.sentence}",
             caption=str(self),

@@ -1,4 +1,4 @@
-"""Analyse one Kafka cluster over three regions: effects of settings, bounds, cross-region traffic and cost."""
+"""Analyse one Kafka cluster across three regions: effects of settings, limits, cross-region traffic and cost."""
 
 from wanbench.pages.geo_kafka.costs import Change, Times, cost_changes, modelled_changes, tornado
 from wanbench.pages.geo_kafka.region_bytes import client_rack, count_region_bytes

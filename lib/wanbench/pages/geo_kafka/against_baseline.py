@@ -1,8 +1,8 @@
 """
 Compare settings with a baseline, from few trials each.
 
-With two or three trials per setting, an interval from these alone (one or two degrees of freedom) is too wide to be
-useful. If all settings have the same relative scatter, it can be pooled. The intervals are simultaneous over all
+With two or three trials per setting, an interval from these trials alone (one or two degrees of freedom) is too wide to
+be useful. If all settings have the same relative scatter, it can be pooled. The intervals are simultaneous over all
 settings (Dunnett 1955); individual intervals are given too.
 """
 
@@ -49,7 +49,8 @@ class AgainstBaseline:
         the response, at the average block), `ratio`, `low`, `high` (simultaneous over all settings) and `verdict`
         ("higher", "lower", "not shown" or "baseline").
     ratios: Maps each setting to the Estimate of its ratio, with a simultaneous interval. Its `others` are the
-        individual interval, and one without pooling: Welch's, or from pairs of trials if there are blocks.
+        individual interval, and an interval without pooling, which is Welch's or, if there are blocks, from pairs of
+        trials.
     log_spread, freedom: Pooled standard deviation of the logarithm of the response within a setting (NaN without
         repeated trials), and its degrees of freedom.
     equal_spread_p: P-value of the test that all settings have equal scatter (Bartlett's statistic, its distribution
@@ -83,7 +84,8 @@ def against_baseline(
     baseline: The value of column `by` that the others are compared with.
     block: The column of blocks, such as replicates; effects that the trials of a block share are removed.
     restart: A column that is equal for settings measured without a restart of the brokers between them. Ratios across
-        restarts get a caution, unless no two settings share a restart: then the pooled scatter includes restarts.
+        restarts get a caution, unless no two settings share a restart, because the pooled scatter then includes
+        restarts.
 
     Raises ParameterError: the baseline or every other setting has no trial left, or blocks share no setting.
 
@@ -120,7 +122,7 @@ def against_baseline(
     contrasts = np.eye(design.shape[1])[1 : len(settings)]
     contrasts[:, 0] = -1.0
     single = t_quantile(level, freedom) if freedom > 0 else nan
-    # one comparison needs no draws; with several, draws may fall a little short of the exact value of one
+    # a single comparison needs no draws; for several, draws may give slightly less than its exact value
     together = max(critical(contrasts, inverse, freedom, level), single) if len(settings) > 2 else single
     equal_p, extremes = _equal_spread(residual, maker, indicators, settings)
     own = [log[at == k] for k in range(len(settings))]
@@ -159,7 +161,7 @@ def _in_order(values: pd.Series) -> list:
 
 
 def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | None, level: float) -> tuple:
-    """Return the interval from the trials of one setting and the baseline only; none with fewer than two of either."""
+    """Return the interval from the trials of one setting and the baseline only; none if either has fewer than two."""
     logs, theirs = pd.Series(log[pair.index], index=pair.index), pair[by] == name
     if block is None:
         sides = [logs[~theirs].to_numpy(), logs[theirs].to_numpy()]
@@ -180,7 +182,7 @@ def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
     """
     freedoms = np.diag(maker) @ indicators
     squares = residual**2 @ indicators
-    # A setting with a share of a degree of freedom only was measured once, and borrows it from its block.
+    # A setting with less than one degree of freedom was measured once; that fraction comes from its block.
     repeated = (indicators.sum(axis=0) > 1) & (freedoms > 0.5)
     if repeated.sum() < 2 or squares[repeated].sum() < ROUNDING:
         return nan, ()

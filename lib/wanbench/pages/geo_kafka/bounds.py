@@ -1,9 +1,9 @@
 """
-Compute upper bounds on the throughput of each trial, and the share of them that it reached.
+Compute upper limits (bounds) of each trial's throughput, and the share of each bound that the trial reached.
 
 The bounds by links, windows and replication follow from settings and placement (`region_limits`). The bound by the
-machine is measured: the throughput at the same processor time per byte if no processor were idle. The share of it that
-a trial reaches is simply the utilisation, so it is not reported.
+machine is measured: the throughput at the same processor time per byte if no processor were idle. The share of the
+machine's bound that a trial reaches is simply the utilisation, so it is not reported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ASSUMPTION = "Records are spread evenly over partitions; links have the requeste
 @dataclass(frozen=True, repr=False)
 class Bounds(Result):
     """
-    The bounds of each trial, and the shares of them that it reached.
+    The bounds of each trial, and the share of each bound that the trial reached.
 
     trials: Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four
         bounds, bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its
@@ -119,10 +119,12 @@ class Bounds(Result):
         axis = theme.log_axis(trials.allowed, "bit/s")
         figure.update_xaxes(title="payload that the lowest bound allows (log axis)", **axis)
         figure.update_yaxes(title="payload measured (log axis)", **theme.log_axis([*trials.measured, *ends], "bit/s"))
+        counts = trials.limits.value_counts()
+        first = counts.index[0]
         return theme.finish(
             figure,
             name="bounds",
-            title="What bounds throughput",
+            title=f"The {first} bounds {int(counts.iloc[0])} of {count(len(trials), 'trial')}",
             subtitle="One point per trial, by its lowest bound. Link, window and replication follow from settings, the "
             "machine's bound from utilisation; so the distance of its points from the line shows only that.",
             alt=f"Measured against allowed throughput. {self}",
@@ -136,8 +138,8 @@ class Share(Result):
     """
     The shares of its bounds that one setting reached.
 
-    `trials` has the rows of `Bounds.trials` for this setting. `link` is the share of the links' bound, `lowest` that of
-    its lowest bound (None if that is always the machine's).
+    `trials` has the rows of `Bounds.trials` for this setting. `link` is the share of the links' bound, and `lowest` the
+    share of the lowest bound (None if that is always the machine's).
     """
 
     setting: str
@@ -165,7 +167,7 @@ class Share(Result):
 
 def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> Bounds:
     """
-    Compute the bounds of every trial of the curves, and the shares of them that it reached.
+    Compute the bounds of every trial of the curves, and the share of each bound that the trial reached.
 
     tables: Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
 

@@ -1,5 +1,5 @@
 """
-Test source 001: one strongly consistent Kafka over three regions, its throughput, its cost, the loss of a region.
+Test source 001: throughput and cost of a strongly consistent Kafka cluster across three regions, and loss of a region.
 
 Every number is read from the claims, so correcting a digit there corrects the verdict here.
 """
@@ -44,7 +44,7 @@ RULES = (
     Rule("leaders_back", "rebalances", ALWAYS),
     Rule("healing", "autonomous", ALWAYS),  # replicas and leaders came back, untouched
 )
-# Quantities shown next to claims on which they are no verdict, because they are not comparable.
+# Quantities shown next to claims that they cannot decide, because they are not comparable.
 SHOWN = {
     "tuned_over_default": ("tuning",),
     "partitions": ("plateau",),  # throughput with 144 partitions over that with 72
@@ -80,7 +80,8 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
 
 def source_deployment(audit: Audit, **inputs) -> Deployment:
     """
-    Return the cluster that the source prices. Its message rate is the source's throughput over its message size.
+    Return the cluster that the source prices. Its message rate is the source's throughput divided by the source's
+    message size.
 
     **inputs: Fields of `Deployment` that replace the source's numbers.
     """

@@ -1,4 +1,4 @@
-"""Compute how changes affect the cost per message, and which inputs it depends on most."""
+"""Compute how changes affect the cost per message, and which inputs the cost depends on most."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def cost_changes(base: Deployment, changes: list[Change]) -> CostChanges:
     """
     Estimate the price of a million messages with each change, over the price without it.
 
-    Inputs that both sides share vary together.
+    An input that is the same with and without the change varies on both sides together.
 
     >>> small = Deployment(brokers=1, instance_usd_per_hour=1, messages_per_s=1e6 / 3600, message_bytes=1000,
     ...                    region_bytes_per_message=2000, region_usd_per_gb=0.5)
@@ -147,9 +147,9 @@ def modelled_changes(*, regions: int, replication: int) -> list[Change]:
     """
     Return changes that were not measured; `region_copies` gives how often a message then crosses regions.
 
-    They are: no follower fetching; one region less; one replica less, and one more, with correspondingly more disk. The
-    number of brokers stays. With two regions the guarantee is weaker: a partition cannot be written after the loss of
-    the region that has most of its replicas.
+    They are: no follower fetching; one region fewer; one replica fewer and one more, with disks in proportion. The
+    number of brokers stays the same. With two regions the guarantee is weaker: a partition cannot be written after the
+    loss of the region that has most of its replicas.
     """
     now = {"regions": regions, "replication": replication}
     before = region_copies(**now).total
@@ -240,7 +240,7 @@ class Tornado(RowsResult):
         return theme.finish(
             figure,
             name="cost-tornado",
-            title="What the price depends on",
+            title=theme.headline(f"The price depends most on {WORDS[rows.input.iloc[0]]}", "What the price depends on"),
             subtitle="Each input is moved over its range, with all others at their values. "
             f"Dashed: {quantity(self.usd, 'USD')}.",
             alt=f"Bars of a {TOTAL} price, one per input. {self.sentence}",

@@ -126,7 +126,7 @@ class Curves(Result):
     TITLE = "Best over worst level of each factor"
 
     def against(self, cell: str) -> AgainstBaseline:
-        """Return the comparison of every cell with this one."""
+        """Return the comparison of every cell with the given one."""
         if cell not in self._against:
             self._against[cell] = _compare(self.frame, cell, self.level)
         return self._against[cell]
@@ -257,7 +257,10 @@ class Curves(Result):
         return theme.finish(
             figure,
             name="curves",
-            title="What each change to the baseline does to throughput",
+            title=theme.headline(
+                self.estimates[0].sentence.replace(" reaches ", ": "),
+                "What each change to the baseline does to throughput",
+            ),
             subtitle=f"One factor at a time. Bars: {percent(self.level)} intervals, simultaneous over all rows. "
             "Dashed: the baseline.",
             alt=f"Ratio of throughput to the baseline, {count(len(labels), 'level')}. {self}",
@@ -271,12 +274,12 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     Compute the curve of every factor that was varied alone.
 
     If some trials have a block, those without one are left out, such as the first trial on cold brokers. Trials at a
-    requested rate are left out if the baseline has none, and vice versa, because their scatter differs.
+    requested rate are left out if the baseline has no requested rate, and vice versa, because their scatter differs.
 
     baseline: The name of the setting that curves start from.
 
     Raises MissingDataError: no trial of that setting was measured.
-    Raises ParameterError: trials of it differ in their levels.
+    Raises ParameterError: trials of that setting differ in their levels.
     """
     level = check_level(level)
     rows = rates.rates
@@ -316,7 +319,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
 
 
 def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
-    """Compare every cell with one, within blocks if these can be separated from cells."""
+    """Compare every cell with the given one, within blocks if these can be separated from cells."""
     about = {"by": "cell", "level": level, "restart": "restart"}
     if frame.block.nunique() > 1:
         with suppress(ParameterError):
@@ -369,7 +372,9 @@ def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> 
 
 
 def _axis(values, ends) -> dict:
-    """Return a logarithmic axis for a wide range, otherwise one from zero; ends far outside are ignored."""
+    """
+    Return a logarithmic axis for a wide range, otherwise an axis from zero; ends of intervals far outside are ignored.
+    """
     known = np.asarray([value for value in values if np.isfinite(value) and value > 0])
     ends = np.asarray([end for end in ends if np.isfinite(end)])
     if len(known) and known.max() / known.min() > WIDE:

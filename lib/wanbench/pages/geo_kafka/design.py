@@ -42,9 +42,9 @@ def one_at_a_time(
     """
     Plan trials of the baseline, and of every level of every factor with all else as in the baseline.
 
-    A replicate is a block. The order in it is random, but trials with equal broker settings are adjacent, because the
-    cluster restarts between such groups. The order of groups is `alternating`; the first block begins with trials that
-    need no other settings than the cluster has, if there are any.
+    A replicate is a block. The order within a block is random, but trials with equal broker settings are adjacent,
+    because the cluster restarts between such groups. The order of groups is `alternating`; the first block begins with
+    trials that need no other settings than the cluster has, if there are any.
 
     Parameters
     ----------
@@ -188,9 +188,9 @@ def together(
     """
     Plan trials in which all these factors vary at once, in a space-filling design (see `space_filling`).
 
-    They belong to no block, because they share no setting with trials of one factor. `factors` maps each factor (see
-    `at_level`) to a `Range` or a sequence of choices. `runs` is the number of trials, to which those at the centre of
-    all ranges are added; with 0 there are none at all.
+    These trials belong to no block, because they share no setting with trials of one factor. `factors` maps each factor
+    (see `at_level`) to a `Range` or a sequence of choices. `runs` is the number of trials, to which trials at the
+    centre of all ranges are added; if it is 0, no trial is planned.
 
     Examples
     --------

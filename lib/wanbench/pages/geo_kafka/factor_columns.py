@@ -60,7 +60,7 @@ def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """
     Return the trials with a column for every broker setting of any trial, and the names of all setting columns.
 
-    Nulls become None and counts floats, so that equal settings compare as equal.
+    Nulls become None, and counts become floats, so that equal settings compare as equal.
 
     Raises RawDataError: `broker_settings` is not a JSON object.
     """
@@ -100,7 +100,7 @@ def needs_restart(name: str) -> bool:
 
 
 def factor_of(columns: set[str]) -> str | None:
-    """Return the factor to which all these columns belong; None without columns, or if there are several factors."""
+    """Return the factor to which all these columns belong; None if there are no columns or several factors."""
     if not columns:
         return None
     fits = [name for name, own in FACTORS.items() if columns <= set(own)]

@@ -1,5 +1,5 @@
 """
-Compute bounds on the throughput of a cluster with replicas and clients in several regions.
+Compute upper limits of the throughput of a cluster with replicas and clients in several regions.
 
 - link: Each link carries a share of the copies of a record that cross regions: to its leader, to followers, and to
   consumers. The link that would be full first bounds the payload. With gateways, all links that leave a region share
@@ -23,7 +23,7 @@ from wanbench.methods.trials.limits import BITS, IN_FLIGHT, MAX_REQUEST_BYTES, P
 
 WIRE = PACKET_BYTES / MSS_BYTES
 NEAR_MS = 0.2  # RTT within a region: shorter than any link's, but not zero.
-# Kafka's defaults of broker settings that bound throughput.
+# Kafka's defaults of broker settings that limit throughput.
 DEFAULTS = {
     "socket.receive.buffer.bytes": 102_400,
     "replica.socket.receive.buffer.bytes": 65_536,
@@ -34,7 +34,7 @@ DEFAULTS = {
 
 
 def connection_window_bytes(receive_buffer_bytes: float) -> float:
-    """Return the TCP window for this requested receive buffer (Linux doubles the request); infinite for -1."""
+    """Return the TCP window for a requested receive buffer (Linux doubles the request); infinite for -1."""
     return inf if receive_buffer_bytes < 0 else float(advertised_window_bytes(2 * receive_buffer_bytes))
 
 
@@ -64,8 +64,8 @@ def fetched_bytes_per_s(partitions: int, fetchers: float, rtt_s: float, window: 
     """
     Compute the maximum rate at which a follower copies a number of partitions from one leader.
 
-    It has one fetch in flight per fetcher thread, of at most `fetch` bytes per partition and `answer` bytes in all. A
-    fetcher without partitions opens no connection.
+    The follower has one fetch in flight per fetcher thread, of at most `fetch` bytes per partition and `answer` bytes
+    in all. A fetcher without partitions opens no connection.
 
     >>> round(fetched_bytes_per_s(2, 4, 0.1, 83_886, 1_048_576, 10_485_760))  # two connections
     1677720
@@ -78,10 +78,11 @@ def region_limits(
     trial: Mapping, placed: pd.DataFrame, links: pd.DataFrame, *, broker_settings: Mapping | None = None
 ) -> dict[str, float]:
     """
-    Compute the payload rates, in bit/s, that links, window and replication allow a trial; infinite without a limit.
+    Compute the payload rates, in bit/s, that links, window and replication allow a trial; infinite if there is no
+    limit.
 
-    trial: A row of `TrialRates.rates`; None for a setting that was not changed. Clients are assumed to be in the first
-        `client_regions` regions of the lab.
+    trial: A row of `TrialRates.rates`, in which None stands for a setting that was not changed. Clients are assumed to
+        be in the first `client_regions` regions of the lab.
     placed: The trial's rows of table placements.
     links: Table links.
     broker_settings: Settings by Kafka's names that replace its defaults (`DEFAULTS`).
@@ -127,7 +128,7 @@ def _rate(trial: Mapping, link, pair: tuple) -> float:
 
 
 def _spread(n: int, regions: list[str]) -> dict[str, float]:
-    """Return the number of clients in each region, assigned to the regions in turn."""
+    """Return the number of clients in each region if they are assigned to the regions in turn."""
     return {region: len(range(k, n, len(regions))) for k, region in enumerate(regions) if k < n}
 
 

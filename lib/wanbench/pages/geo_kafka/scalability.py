@@ -10,7 +10,7 @@ Fit the Universal Scalability Law (Gunther 2007): does throughput grow linearly 
 The fit is least squares on logarithms, as the scatter of trials is relative. Intervals are by profile likelihood: the
 range of a quantity over all parameters whose sum of squares an F test allows. The bootstrap would do worse: with two or
 three trials per number of producers it underestimates the scatter, and it fails if a parameter is at its bound of 0
-(Andrews 2000). There the profile interval is merely wide, with an open end for "no peak".
+(Andrews 2000). There the profile interval is merely wide, with an infinite end for "no peak".
 """
 
 from __future__ import annotations
@@ -113,10 +113,12 @@ class Scalability(Result):
         axis = theme.log_axis([*trials._response, *curve.linear, *curve.low], self.unit)
         unit = f", {self.unit}" if self.unit else ""
         figure.update_yaxes(title=theme.plain(f"{self.throughput}{unit} (log axis)"), **axis)
+        most = int(x.max())
+        growth = f"{most} {self.producers} reach {self.efficiency.formatted} of {most} times one"
         return theme.finish(
             figure,
             name="scalability",
-            title=f"{self.throughput} against {self.producers}",
+            title=theme.headline(growth, f"{self.throughput} against {self.producers}"),
             subtitle="Points: trials; line: the Universal Scalability Law, band: its "
             f"{percent(self.level)} individual interval at each number. Dashed: linear growth "
             "from the fitted throughput of one.",
@@ -140,8 +142,8 @@ def fit_scalability(
 
     frame: One row per trial.
     throughput, producers: Columns of positive numbers; three or more different numbers of producers.
-    block: The column of blocks; each block has its own factor on throughput. The intervals of the peak and of gamma
-        then hold for other blocks, too.
+    block: The column of blocks; each block multiplies throughput by its own factor. The intervals of the peak and of
+        gamma then hold for other blocks, too.
     unit: Unit of the throughput, for texts.
 
     Raises ParameterError: there are fewer than three numbers of producers, or no more trials than parameters.

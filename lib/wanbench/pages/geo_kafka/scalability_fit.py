@@ -3,8 +3,8 @@ Fit the Universal Scalability Law, with intervals by profile likelihood.
 
 The interval of a quantity is its range over all parameters whose sum of squares is at most (1 + F(1, n)/n) times the
 minimum, for n residual degrees of freedom. A grid gives the set of such alpha and beta; gamma and the factors of blocks
-are linear in logarithms and are solved for. Blocks differ in their level, so the intervals of gamma and of the peak
-include the t interval of the mean level of blocks, too; both widths are added in quadrature.
+are linear in logarithms and are solved for. Blocks differ in mean throughput, so the intervals of gamma and of the peak
+include the t interval of the mean over blocks, too; both widths are added in quadrature.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.factorial.terms import block_half_width, with_blocks
 
-MIN_LEVELS = 3  # Minimum number of different producer counts: the law's parameters.
+MIN_LEVELS = 3  # Minimum number of different producer counts: as many as the law has parameters.
 STEPS = 161  # Grid points of alpha and of beta over the allowed range: ends are exact to about 1 % of the interval.
 COARSE_STEPS = 41
 CURVE_STEPS = 60

@@ -1,5 +1,6 @@
 """
-Fit a quadratic response surface (Box & Wilson 1951) of logarithms, and find the best settings within the region.
+Fit a quadratic response surface (Box & Wilson 1951) of logarithms, and find the best settings within the range of the
+runs.
 
 Factors are coded from -1 to 1 over their range, in logarithms unless stated otherwise. The best setting is the maximum
 of the fitted surface, so it is partly selected by chance. Its interval is therefore simultaneous over all settings; an
@@ -38,7 +39,8 @@ STEPS = 41  # Points of a slice along a range.
 AMONG = theme.WITHIN
 COLUMNS = 3  # Panels in a row: few enough to leave space for tick labels.
 ROW_PX = 240
-# Number of settings that fill the region, in addition to the measured ones: a power of 2, as a Sobol sequence needs.
+# Number of settings that fill the range of the runs, in addition to the measured ones: a power of 2, as a Sobol
+# sequence needs.
 PLACES = 256
 # Distances from the best setting (half a range is 1) and settings within each: they show how wide the best set is.
 NEAR, NEAR_PLACES = (0.4, 0.1), 64
@@ -66,8 +68,8 @@ class Surface(Result):
     best_setting: Maps each factor to its value at the maximum of the fitted surface.
     effects: Maps each factor to its effect: the response at the upper end of its range over that at the lower end, with
         all other factors in the middle of theirs. For choices: the highest response over the lowest.
-    places: Settings that fill the region: the factors, `fitted`, `low`, `high` (simultaneous) and `is_among_best`
-        (not significantly worse than another place).
+    places: Settings that fill the range of the runs: the factors, `fitted`, `low`, `high` (simultaneous) and
+        `is_among_best` (not significantly worse than another place).
     among_best: One row per factor: its value at the best setting, and the range (or choices) of places among the best.
     lack_of_fit_p: P-value of the lack of fit of the surface, against replicates, or else against curvature.
     """
@@ -123,7 +125,8 @@ class Surface(Result):
 
     def at(self, settings: pd.DataFrame) -> pd.DataFrame:
         """
-        Add the fitted response with its simultaneous interval (`fitted`, `low`, `high`) to settings in the region.
+        Add the fitted response with its simultaneous interval (`fitted`, `low`, `high`) to settings within the range of
+        the runs.
         """
         check_columns("settings", settings, [axis.name for axis in self.axes])
         columns = self.fit.columns(surface_columns(self.axes, settings)[0])
@@ -154,7 +157,7 @@ class Surface(Result):
         figure = theme.finish(
             figure,
             name="response-surface",
-            title=f"Around the best setting: {word(self.response)}",
+            title=f"At best {word(self.response)} is {self.best.formatted}",
             subtitle="Each panel: the fitted surface along one factor, the others as in the best setting (diamond). "
             f"Bands: {percent(self.level)} simultaneous intervals. Dashed: the lower end at the best setting.",
             alt=f"Slices through a response surface. {self}",
@@ -183,8 +186,8 @@ def fit_surface(
     factors: Columns of numbers (ranges) or of text (choices). A range with three different values or more gets a
         square.
     linear: Ranges that are not coded in logarithms, such as those that contain 0.
-    block: The column of blocks; each block has its own factor on the response. The interval of the response at the
-        best setting then holds for other blocks, too.
+    block: The column of blocks; each block multiplies the response by its own factor. The interval of the response at
+        the best setting then holds for other blocks, too.
     unit: Unit of the response, for texts.
 
     Raises ParameterError: there are no more runs than terms, or the runs cannot separate the terms.
@@ -236,7 +239,7 @@ def fit_surface(
 
 
 def _places(axes: Sequence[Axis], measured: pd.DataFrame) -> pd.DataFrame:
-    """Return settings that fill the region, boundary included, and the measured ones."""
+    """Return settings that fill the range of the runs, boundary included, and the measured settings."""
     codes = 2 * qmc.Sobol(len(axes), rng=np.random.default_rng(0)).random(PLACES) - 1
     # Rounding to the sides puts a quarter of the places on the boundary along each factor, where the best often lie.
     codes = np.clip(codes * 4 / 3, -1, 1)
@@ -258,7 +261,10 @@ def _best(axes: Sequence[Axis], fit: SurfaceFit, places: pd.DataFrame) -> pd.Dat
 
 
 def _around(axes: Sequence[Axis], best: pd.DataFrame, distance: float, n: int) -> pd.DataFrame:
-    """Return `n` settings near the best one: with its choices, and ranges within a distance in coded units."""
+    """
+    Return `n` settings near the best one: with the same choices, and with ranges at most `distance` away in coded
+    units.
+    """
     steps = distance * (2 * qmc.Sobol(len(axes), rng=np.random.default_rng(1)).random(n) - 1)
     near = {}
     for j, axis in enumerate(axes):
@@ -270,7 +276,9 @@ def _around(axes: Sequence[Axis], best: pd.DataFrame, distance: float, n: int) -
 
 
 def _middle(axes: Sequence[Axis], axis: Axis, values) -> np.ndarray:
-    """Return the columns of the surface at values of one factor, all other ranges at mid-range, choices averaged."""
+    """
+    Return the columns of the surface at values of one factor, with other ranges at mid-range and choices averaged.
+    """
     settings = {a.name: list(values) if a is axis else [a.decode(0.0 * np.ones(1))[0]] * len(values) for a in axes}
     choices = [a for a in axes if a.levels and a is not axis]
     filled = [

@@ -68,7 +68,7 @@ class Axis:
 
 
 def axes_of(rows: pd.DataFrame, factors: Sequence[str], linear: Sequence[str]) -> list[Axis]:
-    """Return the axes of the factors; ParameterError for one that does not vary, or has no logarithm."""
+    """Return the axes of the factors; ParameterError for a factor that does not vary, or has no logarithm."""
     axes = []
     for name in factors:
         values = rows[name]
@@ -117,8 +117,8 @@ class SurfaceFit:
     """
     Coefficients of a surface, with robust and pooled covariances.
 
-    Terms of blocks are 0 for the average block. With blocks, the error of the mean level over blocks is added to the
-    error of the difference from the mean run.
+    Terms of blocks are 0 for the average block. With blocks, the error of the mean over blocks is added to the error of
+    the difference from the mean run.
     """
 
     def __init__(self, design: np.ndarray, log: np.ndarray, cells, level: float, n_own: int, blocks=None):
@@ -179,7 +179,7 @@ class SurfaceFit:
         if not len(errors):  # a response without any scatter: no place is better than another
             return 0.0, 0.0
         above = float((differences @ self.params / errors).max())
-        # What passes for a single difference passes for the largest of many.
+        # A difference that chance explains for a single place is also explained as the largest of many.
         single = float(stats.t.ppf(self.level, self.freedom))
         if above <= single:
             return above, single

@@ -27,10 +27,11 @@ from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval
 
 MAX_STEPS = 60  # Newton's method converges in far fewer steps if there is a maximum
 MAX_HALVINGS = 40  # A step that is 2^40 times shorter changes only rounding
-# The search ends when the predicted rise of the log-likelihood is smaller; a fit with a smaller spread is perfect
+# The search ends when the predicted rise of the log-likelihood is smaller than this; a fit with a smaller spread is
+# perfect
 SMALL = 1e-10
 LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
-WITHIN = 0.05  # Width of the band below a ceiling in which values count as at it
+WITHIN = 0.05  # Width of the band below a ceiling in which values count as at the ceiling
 MIN_CROWD = 5  # Fewer values than this may lie close together by chance
 MIN_REGIONS = 3  # A cloud's ceiling shows in several of its regions; repeats of one region agree for other reasons
 # Without a ceiling, values become sparse towards the largest one, so there are fewer of them than in the band below
@@ -138,9 +139,9 @@ def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
     """
     Find the ceiling of throughputs in bit/s.
 
-    A ceiling is a value within 5 % below which values from several regions cluster. Up to 2 % of the values, or one
-    value, may lie above it, so that an outlier does not hide it; the cluster must have at least 3 times as many values
-    as lie above.
+    A ceiling is a value with a cluster of values from several regions at most 5 % below it. Up to 2 % of the values, or
+    one value, may lie above it, so that an outlier does not hide it; the cluster must have at least 3 times as many
+    values as lie above the ceiling.
 
     sources: The sending region of each value.
 
@@ -172,7 +173,7 @@ def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
 @dataclass(frozen=True, repr=False)
 class CeilingFit(Result):
     """
-    The line log10(throughput) = intercept + slope x distance, with values at a ceiling as lower bounds.
+    The line log10(throughput) = intercept + slope x distance, with values at a ceiling as lower limits.
 
     slope: Change of log10(bit/s) per 1,000 km.
     half_distance: Distance that halves throughput, in km.

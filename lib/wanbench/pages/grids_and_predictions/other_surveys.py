@@ -29,7 +29,7 @@ ENDS = ["region_a", "region_b"]
 
 @dataclass(frozen=True, repr=False)
 class HalfDistances(Result):
-    """Throughput against distance by sending cloud (`fits`), with values at a sender's ceiling as lower bounds."""
+    """Throughput against distance by sending cloud (`fits`), with values at a sender's ceiling as lower limits."""
 
     fits: dict[str, CeilingFit]
 
@@ -108,7 +108,7 @@ class CheckedPredictions(Result):
         return theme.finish(
             figure,
             name="predictions-elsewhere",
-            title="Predicted round-trip times against those of another survey",
+            title=f"In another survey RTTs are {self.ratio.formatted} times the predicted ones",
             subtitle="One point per pair that the first survey lacks; bars: prediction intervals.",
             alt=f"Predicted against measured round-trip times. {self.sentence}",
             caption=str(self),

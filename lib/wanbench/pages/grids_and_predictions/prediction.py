@@ -1,10 +1,10 @@
 """
 Predict RTT and throughput of a pair that was not measured, with prediction intervals.
 
-RTT is a robust line over distance plus a shrunken effect of each region, and never below that of light. Throughput is
-either the window-limited model at the predicted RTT or log throughput over distance, plus effects of regions, whichever
-has the smaller error on left-out regions. Intervals are conformal, and differ by situation: both, one or neither of the
-pair's regions have other measured pairs. The fits are in `prediction_fits`.
+RTT is a robust line over distance plus a shrunken effect of each region, and never below the RTT of light. Throughput
+is either the window-limited model at the predicted RTT or log throughput over distance, plus effects of regions,
+whichever has the smaller error on left-out regions. Intervals are conformal, and differ by situation: both, one or
+neither of the pair's regions have other measured pairs. The fits are in `prediction_fits`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from wanbench.methods.result import Estimate, Result
 from . import prediction_fits
 from .prediction_fits import SITUATIONS
 
-# With fewer measured pairs, a region's effect is less accurate than the left-out regions that set the interval's width
+# With fewer measured pairs, a region's effect is less accurate than for the left-out regions that set the interval's
+# width
 FEW_PAIRS = 3
 MAX_DISTANCE_KM = 40_075.0  # Length of the equator
 MAX_LOG = 700.0  # Largest logarithm whose exponential fits into a float
@@ -54,7 +55,8 @@ class Prediction(Result):
 
     situation: "both", "one" or "none": how many of the pair's regions have other measured pairs.
     rtt, throughput: In ms and bit/s, with intervals for one measurement of this pair, not for a mean. `throughput` is
-        None if fewer than 10 pairs have one. With too few regions an end is infinite, or the RTT of light.
+        None if fewer than 10 pairs have one. With too few regions, an end of the interval is infinite or the RTT of
+        light.
     measured: Measured values of this pair by name, `rtt_ms` and `throughput_bps`; not used for the prediction.
     """
 
@@ -102,7 +104,7 @@ class Prediction(Result):
         return theme.finish(
             figure,
             name="prediction",
-            title=f"Predicted: {ends}",
+            title=theme.headline(f"{self.rtt.formatted} predicted from {ends}", f"Predicted: {ends}"),
             subtitle=f"Small points: measured pairs of regions. Large point: the prediction; bar: its {level} interval "
             f"for one measurement. {SITUATIONS[self.situation].capitalize()}. Dashed: light in fibre.",
             alt=f"Measured pairs over distance, and the prediction. {self.sentence}",
@@ -229,7 +231,7 @@ def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
     """
     Fit RTT and throughput once, to predict many pairs.
 
-    Closed intervals at a level of 90 % need 9 regions if one of the pair's regions was not measured.
+    Intervals with two finite ends, at a level of 90 %, need 9 regions if one of the pair's regions was not measured.
 
     Raises ParameterError: there are fewer than 5 regions or 6 pairs with an RTT and a distance.
     """
@@ -240,7 +242,7 @@ def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
 
 
 def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]:
-    """Return the pairs as arrays, and the sample of RTTs, whose regions the arrays index."""
+    """Return the pairs as arrays, and the sample of RTTs; the arrays name regions by their index in the sample."""
     rtt = unordered(pairs, "rtt_ms")
     require_regions(rtt, prediction_fits.MIN_REGIONS, "a prediction")
     if rtt.n_pairs < prediction_fits.MIN_PAIRS:

@@ -26,7 +26,7 @@ from .prediction import LEFT_OUT, UNITS, observe
 from .prediction_fits import SITUATIONS
 
 FOLDS = 10  # Number of groups of pairs, or of regions, that are left out in turn: nine tenths remain for the fit
-REPEATS = 2  # Number of random groupings of regions, because one predicts only the few pairs inside its groups
+REPEATS = 2  # Number of random groupings of regions, because each predicts only the few pairs inside its groups
 NAMES = {"rtt_ms": "RTT", "throughput_bps": "throughput"}
 HOW = {
     "both": f"pairs left out, a {FOLDS}th at a time",
@@ -43,7 +43,7 @@ class PredictionCoverage(Result):
     """
     The share of left-out values inside their prediction intervals, per quantity and situation.
 
-    coverage: The share as an Estimate, with an interval by region, by (quantity, situation).
+    coverage: Maps (quantity, situation) to the share as an Estimate, with an interval whose units are regions.
     left_out: One row per prediction: quantity, situation, region (that was left out, in situation "one"), from_region,
         to_region, distance_km, measured, predicted, low, high, covered.
     """
@@ -112,6 +112,8 @@ class PredictionCoverage(Result):
         lowest = min(0.6, *(share.estimate for share in self.estimates)) - 0.02
         figure.update_xaxes(range=[lowest, 1.02], row=1, col=1)
         reference_line(figure, x=self.level)
+        shares = sorted(one.estimate for one in self.estimates)
+        least, most = (quantity(share, "fraction") for share in (shares[0], shares[-1]))
         worst = ""
         if len(by_region):
             row = by_region.iloc[0]
@@ -119,7 +121,7 @@ class PredictionCoverage(Result):
         return theme.finish(
             figure,
             name="prediction-calibration",
-            title="Do the prediction intervals hold?",
+            title=f"{percent(self.level)} prediction intervals hold {least} to {most} of left-out values",
             subtitle=f"Dashed: the stated level, {percent(self.level)}. Left, point: share of left-out values inside "
             "their intervals; bar: its 95 % interval by region. Right: one point per left-out region.",
             alt=f"Coverage of prediction intervals on left-out values. {self.sentence}",
@@ -135,7 +137,7 @@ def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 
     Leave out regions and pairs, predict them as `what_if` does, and compare with the measured values.
 
     Each prediction and its interval use only the other pairs, except for the choice between window model and distance,
-    which all pairs make. Both directions of a pair share one predicted range of throughput.
+    which is made with all pairs. Both directions of a pair share one predicted range of throughput.
     """
     level = check_level(level)
     check_number("seed", seed, 0, whole=True)
@@ -248,7 +250,8 @@ def _coverage(part: pd.DataFrame, name: str, situation: str, level: float, notes
 
 def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float, int]:
     """
-    Return the share of successes over unordered pairs, its 95 % interval by region, and the number of regions.
+    Return the share of successes over unordered pairs, its 95 % interval (jackknife over regions), and the number of
+    regions.
 
     At 0 and 1 the jackknife has no width, so the interval is Clopper and Pearson's with the number of regions as n.
     """

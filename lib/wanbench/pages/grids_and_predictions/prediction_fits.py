@@ -40,7 +40,7 @@ SITUATIONS = {
 }
 WITHOUT = {"both": "without_pairs", "one": "without_regions", "none": "without_ends"}
 BASES = ("window", "distance")
-MIN_REGIONS = 5  # With fewer regions, leaving one out says too little, as for intervals by region
+MIN_REGIONS = 5  # With fewer regions, leaving one out says too little, as for intervals with regions as units
 MIN_PAIRS = 6  # More than MIN_REGIONS, because both the effects of regions and the line are fitted
 MIN_THROUGHPUTS = 10  # Fewer values do not determine both a window and a capacity
 MIN_RTT_MS = 0.05  # Minimum RTT in the window model, whose logarithm is infinite at 0
@@ -258,7 +258,7 @@ def unit_weights(units: np.ndarray) -> np.ndarray:
 
 def upper_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
     """
-    Return per row the smallest value with `share` of the weight at or below it; infinite if no value has.
+    Return, for each row, the smallest value with `share` of the weight at or below it; infinite if there is none.
 
     NaN in `values` (rows, scores) gets no weight; the other values of the row share it.
 
@@ -282,7 +282,7 @@ def upper_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarr
 
 
 def lower_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
-    """Return per row the largest value with `share` of the weight at or above it; see `upper_end`."""
+    """Return, for each row, the largest value with `share` of the weight at or above it; see `upper_end`."""
     return -upper_end(-values, weights, share)
 
 
@@ -293,7 +293,8 @@ class ObservedPairs:
 
     first, second: Indices of the regions.
     log_bps: Natural logarithm of throughput, as the mean of both directions; NaN if not measured.
-    half_gap: Half of the log throughput from first to second less that from second to first; 0 for one direction.
+    half_gap: Half of the log throughput from first to second less that from second to first; 0 if only one direction
+        was measured.
     """
 
     n_regions: int
@@ -320,7 +321,7 @@ class ObservedPairs:
 
 @dataclass(frozen=True)
 class NewPairs:
-    """Pairs to predict: indices of their regions (-1: no measured pairs), and their distances."""
+    """Pairs to predict: indices of their regions (-1 for a region without measured pairs), and their distances."""
 
     first: np.ndarray
     second: np.ndarray
@@ -406,7 +407,7 @@ class Fits:
         scale = spread(deviation[finite], x[finite])
         weights, units = unit_weights(unit), len(np.unique(unit))
         if situation == "none":
-            # Pairs are left out with both regions, but regions are what a new pair brings: they are the units.
+            # Pairs are left out with both their regions, but a new pair brings new regions, so regions are the units.
             regions = int((pairs.measured > 0).sum())
             weights, units = weights * ((units + 1) / units) * (regions / (regions + 1)), regions
         # One range predicts both directions of a pair, so both deviations count, each with half the weight.
@@ -421,7 +422,7 @@ class Fits:
         return Predicted(value, low, high, units)
 
     def deviations(self, quantity: str, situation: str) -> np.ndarray:
-        """Return measured less predicted for each left-out value, in ms or of the natural logarithm."""
+        """Return measured less predicted for each left-out value, in ms or as a natural logarithm."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
         return self._deviations(quantity, situation, model, none)[0]

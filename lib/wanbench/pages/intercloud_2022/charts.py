@@ -30,7 +30,7 @@ class Chart(Result):
     """
     One chart: its pairs, the lines of RTT and of throughput, and the fitted TCP window.
 
-    `model` is None for all pairs, which have several windows, and if there are too few regions.
+    `model` is None for the chart of all pairs, which have several windows, and for a chart of too few regions.
     """
 
     TITLE = "RTT and throughput against distance"
@@ -62,13 +62,14 @@ class Chart(Result):
         r, log_r = _cell(self.rtt.pearson), _cell(self.throughput.pearson)
         text = f"RTT r = {r}; log throughput r = {log_r} ({percent(LEVEL)} intervals by place)."
         name = "all pairs" if self.name == ALL else " to ".join(map(theme.cloud_name, self.name.split("->")))
+        found = f"r = {self.rtt.pearson.formatted} for RTT, {self.throughput.pearson.formatted} for log throughput"
         pairs, ends = basis(self.rtt.sample), ["region_a", "region_b"]
         throughput = self.throughput.sample.frame[[*ends, "value"]].rename(columns={"value": "throughput_bps"})
         both = self.rtt.sample.frame.rename(columns={"value": "rtt_ms"}).merge(throughput, on=ends, how="outer")
         return theme.finish(
             figure,
             name=f"distance-chart-{re.sub('[^a-z0-9]+', '-', self.name)}",
-            title=f"Distance against latency and throughput: {name}",
+            title=theme.headline(f"{name}: {found}", found[:1].upper() + found[1:]),
             subtitle=f"One point per unordered pair. Lines: least squares; bands: their intervals by place. {text}",
             alt=f"Two scatters against distance for {pairs}: RTT, and throughput on a log axis. {self}",
             caption=f"RTT and throughput of {pairs} ({name}) against the great-circle distance. {text}",

@@ -29,7 +29,7 @@ EXAMPLE_WINDOW_BYTES = 65_536  # The window of the article's example: 64 KiB
 EXAMPLE_RTT_MS = 80.0  # The round trip of the article's example
 NOISY_FACTOR = 1.5  # Factor from which two tests of one pair count as noisy: a reader sees it on a linear axis
 NOISY_SHARE = 0.1  # Share of repeated pairs that must be noisy for the claim to hold: more than a few outliers
-STRAIGHT = 1.25  # Path inflation below which latency counts as light and little else
+STRAIGHT = 1.25  # Path inflation below which latency counts as due to light and little else
 NEAR_CEILING = 0.95  # Share of an instance's limit that counts as reaching it: payload is 96.5 % of the counted bytes
 FAR_LESS = 10.0  # Factor by which a rate must be below another to be far less
 COMPARABLE = 2.0  # Factor by which the rates of comparable instances may differ
@@ -57,8 +57,8 @@ def throughput_across_clouds(
     Test every claim of source 002 that its published rows can test.
 
     `tests` has one row per test (`ingest.per_test`). The first two selections of `latency_r` and `throughput_r` are all
-    rows, with the survey's and with the catalogue's coordinates. `repeats` is (RTT, throughput), and `scatters` is by
-    chart name. The other arguments are results for the survey's pairs.
+    rows, with the survey's and with the catalogue's coordinates. `repeats` is (RTT, throughput), and `scatters` has the
+    scatter of each chart by name. The other arguments are results for the survey's pairs.
     """
     audit = read_claims("002-throughput-across-clouds")
     _facts(audit, tests)

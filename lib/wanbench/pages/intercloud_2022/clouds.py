@@ -37,7 +37,7 @@ LARGEST_LOG10 = 308.0  # The largest power of 10 that a float holds
 FEWEST_OF_A_CLOUD = 5
 BY_CHANCE = "Regions of one cloud differ only by chance. " + ASSUMPTION
 EQUAL = "Distance has the same effect in all groups. " + BY_CHANCE
-MAX_TWO_LINE_ROWS = 8  # More rows than this would overlap in a file of 450 pixels if their labels had two lines
+MAX_TWO_LINE_ROWS = 8  # More rows than this would overlap in a file 450 pixels high if their labels had two lines
 TWO_LINE_ROW_PX = 48
 ONE_LINE_ROW_PX = 26
 
@@ -169,7 +169,7 @@ class Groups:
 
     def contrast(self, weights: dict[str, float], labels, scale: DifferenceScale, orders, warnings) -> GroupContrast:
         """
-        Estimate a weighted sum of the groups' levels, with its p-value.
+        Estimate a weighted sum of the groups' offsets, with its p-value.
 
         For directions ("aws>gcp"), the t quantile has n - 1 degrees of freedom, where n is the number of places of the
         smallest cloud involved: the conservative end of Welch's range.
@@ -275,7 +275,7 @@ class CloudComparison(Result):
 
     Differences are in ms; for throughput they are ratios.
 
-    difference: Pairs between clouds against pairs within one, with one slope for both and a separate level for the
+    difference: Pairs between clouds against pairs within one, with one slope for both and a separate offset for the
         regions of each cloud.
     difference_at_mean: The same at the mean distance, with a separate slope for pairs between and within clouds.
     slope_difference, slope_p: Slope of pairs between clouds less slope of pairs within one, per 1,000 km; its p-value.
@@ -327,7 +327,7 @@ class CloudComparison(Result):
         return pd.DataFrame(rows, columns=heads)
 
     def figure(self) -> go.Figure:
-        """Draw every contrast with its interval by place and its naive interval; a line marks "no difference"."""
+        """Draw every contrast with its interval over places and its naive interval; a line marks "no difference"."""
         scale, contrasts = self.difference.scale, self.all_contrasts
         estimates = [contrast.estimate for contrast in contrasts]
         dense = len(contrasts) > MAX_TWO_LINE_ROWS
@@ -366,10 +366,14 @@ class CloudComparison(Result):
         row_px = ONE_LINE_ROW_PX if dense else TWO_LINE_ROW_PX
         figure.update_layout(height=max(theme.HEIGHT_PX, 170 + row_px * len(contrasts)))
         what = "Throughput" if scale.ratio else "Round-trip time"
+        found, _, none = self.difference.reported.sentence.removeprefix("At equal distance, ").partition(
+            ": no difference"
+        )
+        found = f"{what} between and within clouds: no difference is shown" if none else found
         return theme.finish(
             figure,
             name=f"{'throughput' if scale.ratio else 'rtt'}-by-clouds-at-equal-distance",
-            title=f"{what} by pair of clouds, at equal distance",
+            title=theme.headline(found, f"{what} by pair of clouds, at equal distance"),
             subtitle="Points: estimates; dark bars: intervals by place; grey bars: intervals that take pairs as "
             "independent. Dashed: no difference.",
             alt=f"Differences between groups of cloud pairs at equal distance. {self.sentence}",
@@ -383,12 +387,13 @@ def compare_clouds(
     pairs: pd.DataFrame, *, column: str = "rtt_ms", permutations: int = PERMUTATIONS, seed: int = 0
 ) -> CloudComparison:
     """
-    Compare pairs between clouds with pairs within one cloud, at equal distance, by one value per unordered pair.
+    Compare pairs between clouds with pairs within one cloud, at equal distance, from one value per unordered pair.
 
-    The regression on distance has a separate level for the regions of each cloud, so that a slow cloud does not count
+    The regression on distance has a separate offset for the regions of each cloud, so that a slow cloud does not count
     as a cost of crossing, however many regions it has. Intervals come from the jackknife over places, scaled by
-    variance components with effects of places on the level, on the slope and on the cost of crossing; p-values come
-    from MRQAP. For directions, over ordered pairs, the variance is the jackknife over places less the one over pairs.
+    variance components with effects of places on the offset, on the slope and on the cost of crossing; p-values come
+    from MRQAP. For directions, over ordered pairs, the variance is the jackknife over places less the jackknife over
+    pairs.
 
     pairs: Table `pairs`.
     column: "rtt_ms", or "throughput_bps": then differences are ratios, and both directions are compared as well.
@@ -498,7 +503,7 @@ def cloud_levels(
     names: list[str], cells, columns: list[np.ndarray], grouped: Units
 ) -> tuple[list[np.ndarray], list[str]]:
     """
-    Return a column for the level of each cloud, and the clouds whose level cannot be separated from crossing.
+    Return a column for the offset of each cloud, and the clouds whose offset cannot be separated from crossing.
 
     A column (regions, regions) counts how many of a pair's two regions belong to the cloud, centred over the pairs. The
     first cloud is the reference and has no column. A column is left out if, without some unit, it is linearly dependent
@@ -532,7 +537,7 @@ def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grou
     """
     Fit values on groups and distance.
 
-    In the working model every unit has its own effect on the level, on the slope, and on pairs between clouds.
+    In the working model every unit has its own effect on the offset, on the slope, and on pairs between clouds.
     """
     crosses = np.array([*(ends(name)[0] != ends(name)[1] for name in members), False], dtype=float)
     design = np.column_stack([*(group[cells] for group in members.values()), far[cells]])

@@ -29,7 +29,7 @@ SAME_CURVE = 1e-3  # Two models are the same curve if no pair's fitted throughpu
 BEST = "best"
 TIED = "tied with the best"
 WORSE = "worse"
-MIN_REGIONS = 5  # With fewer, the interval over left-out regions has too few degrees of freedom
+MIN_REGIONS = 5  # With fewer regions, the interval over left-out regions has too few degrees of freedom
 # A pair is unexplained if every model but the constant misses it on the same side, with either region left out, by more
 # than this factor (the noise of tests is smaller) and by more than this many robust standard deviations of residuals.
 FACTOR = 2.0
@@ -51,7 +51,7 @@ class Predictions:
 
     in_sample: Measured less fitted.
     left_out: Measured less predicted, as the mean of two predictions, each without one region of the pair.
-    error: The mean absolute value of these two residuals.
+    error: The mean absolute residual of these two predictions.
     fitted: The fitted parameters as text.
     """
 
@@ -284,11 +284,14 @@ class ModelComparison(Result):
         figure.update_yaxes(categoryorder="array", categoryarray=list(scores.model)[::-1])
         title = "error of the predicted throughput (factor, log axis)"
         figure.update_xaxes(title=title, type="log", range=[-0.01, np.log10(worst * 1.05)])
+        best = f"{scores.model.iloc[0]} predicts throughput best"
         figure.update_layout(height=TOP_PX + ROW_PX * max(len(scores), MIN_ROWS))
         return theme.finish(
             figure,
             name="throughput-models",
-            title="Error of models of throughput on left-out regions",
+            title=theme.headline(
+                f"{best}, to a factor of {self.estimates[0].formatted}", f"{best} on left-out regions"
+            ),
             subtitle="Exponential of the mean absolute log error when a pair's region is left out of the fit; bars: "
             f"{percent(LEVEL)} interval by region. {self.counted} of "
             f"{count(self.n_regions, 'region')}.",
@@ -305,8 +308,8 @@ def compare_models(
     Fit the models of throughput, and score each by its predictions of left-out regions.
 
     Each pair is predicted twice, by the fits without either of its regions; its error is the mean of both absolute log
-    errors. Two models are compared by the differences of their errors per pair, with an interval by region. At the 95 %
-    level one in twenty equally good models is called worse by chance.
+    errors. Two models are compared by the differences of their errors per pair, with an interval whose units are
+    regions. At the 95 % level one in twenty equally good models is called worse by chance.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class ModelFit(Result):
 
     model, formula: The model's name, and its formula in short.
     parameters: The fitted parameters by symbol: "W", "C", "p".
-    pairs: The pairs as from `window_fit.pairs_with_both`, with model_bps and ratio (measured over model).
+    pairs: The pairs as `window_fit.pairs_with_both` returns them, with model_bps and ratio (measured over model).
     """
 
     TITLE = "Fitted parameters of a TCP model"
@@ -70,7 +70,7 @@ class ModelFit(Result):
         return theme.finish(
             figure,
             name=f"model-{re.sub('[^a-z0-9]+', '-', self.model.lower())}",
-            title=f"Throughput against round-trip time: {self.model}",
+            title=theme.headline(self.sentence, f"Throughput against round-trip time: {self.model}"),
             subtitle=f"{self.formula}. Both axes: logarithmic. {parameters}.",
             alt=f"Scatter of throughput against round-trip time on log axes for {count(len(frame), 'pair')}. {self}",
             caption=self.sentence,

@@ -16,7 +16,7 @@ from wanbench.read.plausibility.places import Area, circle, great_circle_km, pos
 from wanbench.read.plausibility.rules import geolocate
 
 TAKEN_AS_EXACT_KM = 1.0  # Coordinates are taken as exact: their stated precision would hide an error
-MAX_DISCS = 8  # Number of circles drawn: more would cover the map, and larger ones hardly bound the area
+MAX_DISCS = 8  # Number of circles drawn: more would cover the map, and larger circles hardly limit the area
 MARGIN_DEG = 6.0
 MIN_SPAN_DEG = 30.0  # A smaller part of the world may show no coast
 STYLES = ((theme.OUTSIDE, 13, "x"), (theme.COLOURS["gcp"], 12, "diamond"))
@@ -77,7 +77,7 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Fig
     shown = [*discs[COORDINATES].head(3).to_numpy(), *places.values(), *area.points[COORDINATES].to_numpy()]
     _frame(figure, np.array(shown))
     discs_in_all = count(len(area.discs), "disc")
-    summary = f"No place on earth lies in all {discs_in_all}."
+    summary, where = f"No place on earth lies in all {discs_in_all}.", "nowhere that its RTTs allow"
     if not area.empty:
         away_km = float(great_circle_km(*stated, area.latitude_deg, area.longitude_deg))
         summary = (
@@ -85,6 +85,7 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Fig
             f"{position(area.latitude_deg, area.longitude_deg)}. The stated place, {position(*stated)}, is "
             f"{away_km:,.0f} km away."
         )
+        where = f"stated {away_km:,.0f} km from where its RTTs put it"
     drawn = [("middle of the allowed area", area.latitude_deg, area.longitude_deg, area.radius_km)]
     drawn += [(name, *place, 0.0) for name, place in places.items()]
     columns = ["place", *COORDINATES, "radius_km"]
@@ -92,7 +93,7 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Fig
     return theme.finish(
         figure,
         name="geolocation",
-        title=f"Where {area.region} may be",
+        title=theme.headline(f"{area.region} is {where}", f"Where {area.region} may be"),
         subtitle="Circles: the distance that light in fibre covers in half the RTT to a landmark (the "
         f"{len(discs)} smallest are drawn). {summary}",
         alt=f"Map of the place of {area.region}. {summary}",

@@ -31,7 +31,7 @@ MIN_ROWS = 100  # A smaller selection cannot be the published chart, which has s
 CHART_KM = 17_000.0  # End of the distance axis of the published charts
 CHART_MS = 300.0  # End of the RTT axis of the published charts
 QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
-R_DECIMALS = 3  # One more than published correlations have, so that a reader can check the rounding
+R_DECIMALS = 3  # One digit more than published correlations have, so that a reader can check the rounding
 ROW_PX = 30  # Height of a row: one line of text with room to the next
 DOT = {"color": theme.FIT, "size": 9}
 
@@ -222,7 +222,7 @@ class Correlations(Result):
         return theme.finish(
             figure,
             name=f"correlation-by-reading-{self.column.partition('_')[0]}",
-            title=f"{name} against distance: the correlation by selection of rows",
+            title=f"{rows.reproduces.sum()} of {count(len(rows), 'selection')} give r = {self.claimed:g} for {name}",
             subtitle="Filled: over unordered pairs; bar: 95 % interval by place. Open: over the published rows.",
             alt=f"Correlations with distance over {count(len(rows), 'selection')} of the same rows. {self}",
             caption=self.sentence,

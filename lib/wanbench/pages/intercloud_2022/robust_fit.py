@@ -41,7 +41,7 @@ def fit(
     axes = [np.linspace(low, high, GRID[len(model.parameters)]) for low, high in zip(*bounds, strict=True)]
     grid = np.array(list(product(*axes)))
     cost = np.abs(y[some] - model.curve(grid, paths[some])).mean(axis=1).round(6)
-    # Points of equal cost give the same curve (a parameter without effect there): one of them is start enough.
+    # Points of equal cost give the same curve (a parameter without effect there): one of them suffices as a start.
     _, distinct = np.unique(cost, return_index=True)
     starts = np.concatenate([_simpler_starts(model, bounds, simpler or {}), grid[distinct[:STARTS]]])
     starts = starts[np.argsort(np.abs(y - model.curve(starts, paths)).mean(axis=1), kind="stable")]
@@ -97,7 +97,7 @@ def refit(
         gain = (cost[rows] - trial_cost) / np.maximum(cost[rows], 1e-300)
         values[accepted], curve[accepted], cost[accepted] = (trial[better], trial_curve[better], trial_cost[better])
         damping[rows] = np.clip(np.where(better, damping[rows] / 5, damping[rows] * 6), 1e-6, 1e8)
-        # A row is done when a step hardly helps, or when none does though damping has made it tiny.
+        # A row is done when a step hardly helps, or when no step helps although damping has made it tiny.
         done = np.where(better, gain < 1e-8, damping[rows] > 1e5)
         active[rows[done]] = False
         if not active.any():

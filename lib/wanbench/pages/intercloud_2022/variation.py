@@ -111,7 +111,7 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
 
 def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
     """
-    Return per pair the seven sums of an analysis of variance; a resample is a weighted sum over pairs.
+    Return, for each pair, the seven sums of an analysis of variance; a resample is a weighted sum over pairs.
 
     The columns are n, degrees of freedom within, squares within, n x mean, n x mean^2, n^2 and 1.
     """

@@ -53,7 +53,7 @@ def link_map(pairs: pd.DataFrame, regions: pd.DataFrame) -> go.Figure:
     return theme.finish(
         figure,
         name="link-map-throughput",
-        title="Throughput between regions",
+        title=f"Throughput from {low} to {high} between {count(sample.n_regions, 'region')}",
         subtitle="One great circle per pair of regions (geometric mean of both directions); darker is slower.",
         alt=f"World map of {count(len(frame), 'pair')} between {count(sample.n_regions, 'region')}; throughput from "
         f"{low} to {high}, median {middle}.",

@@ -29,11 +29,11 @@ from wanbench.methods.tcp.models import RANDOM, buffer_bytes
 FRIENDLY_RANDOM = 1.273
 CONVEX_RANDOM = 1.195  # CUBIC's constant of the cubic region under independent losses
 BEND = 6.5  # Exponent of the power mean that joins both regions: it reproduces the window of simulated senders to 1 %
-# The average window is divided by 1 + RECOVERY x sqrt(loss), for the round trips in which a sender recovers.
-# Fitted to 120 connections of Linux 6.18 on an emulated link (12 cells of 0.05 to 2 % and 10 to 100 ms).
+# The average window is divided by 1 + RECOVERY x sqrt(loss), for the round trips in which a sender recovers. Fitted to
+# 120 connections of Linux 6.18 on an emulated link (12 settings: loss 0.05 to 2 %, RTT 10 to 100 ms).
 RECOVERY = {"reno": 0.5, "cubic": 1.0}
-# Standard deviation of the model's error in log loss. In the 12 cells above it was 0.05 (CUBIC) and 0.04 (Reno), chance
-# included; the value allows for other senders.
+# Standard deviation of the model's error in log loss. In the 12 settings above it was 0.05 (CUBIC) and 0.04 (Reno),
+# chance included; the value allows for other senders.
 MODEL_SD = 0.08
 # Standard deviation of estimated log loss, times the root of the number of losses. Simulated: 1.03 (Reno), 1.12 (CUBIC)
 NOISE = 1.15

@@ -109,7 +109,7 @@ def _loss_row(row: dict, requested: float, part: pd.DataFrame) -> tuple[dict, st
 
 def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verdicts:
     """
-    Compare the fitted window (`fit_window(...).window`) with the advertised one; 5 % is allowed.
+    Compare the fitted window (`fit_window(...).window`) with the advertised one; a difference of 5 % is allowed.
 
     window_bytes: The receiver's window as the sender's kernel reports it (snd_wnd of `ss -ti`), or
         `advertised_window_bytes`.
@@ -118,7 +118,10 @@ def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verd
 
 
 def capacity(estimate: Estimate, rate_bps: float, *, run_id: str = "") -> Verdicts:
-    """Compare the fitted capacity (`fit_window(...).capacity`) with the payload rate of the links; 5 % is allowed."""
+    """
+    Compare the fitted capacity (`fit_window(...).capacity`) with the payload rate of the links; a difference of 5 % is
+    allowed.
+    """
     return _against(estimate, "capacity", rate_bps * PAYLOAD_SHARE, run_id)
 
 

@@ -54,7 +54,7 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     return theme.finish(
         figure,
         name="cut-timeline",
-        title="Echoes around a cut",
+        title=theme.headline(last, "Echoes around a cut"),
         subtitle="Points: replies, at their round-trip time in ms. Ticks at the bottom: lost echoes. "
         "Shaded: from the command to cut to the command to heal.",
         alt=f"Timelines of echoes around {count(len(cuts), 'cut')}; {last}.",

@@ -121,7 +121,7 @@ class _PingDuringChange:
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration: that of the echoes, and one RTT for the first."""
+        """Return the expected duration: that of sending all echoes, and one RTT for the first reply."""
         return self._ping().expected_s(rtt_ms) + rtt_ms / 1000
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
@@ -135,7 +135,7 @@ class Cut(_PingDuringChange):
     Ping every `interval_s`; meanwhile cut the link of the pair in both directions for `cut_s`, then heal it.
 
     Requires emulated links. Writes ping's output and a cut.json with the time of each command and of the lab's answer.
-    Read by `wanbench.read.ingest.cut`.
+    `wanbench.read.ingest.cut` reads both.
     """
 
     before_s: float = bounded(1.0, 0.1, 3600)
@@ -178,7 +178,7 @@ class Shorten(_PingDuringChange):
     Ping every `interval_s`; after `before_s`, shorten the delay of the link in both directions to `delay_ms`.
 
     Tests whether an echo overtakes an earlier one when the delay drops. After `after_s` the original delay is restored.
-    Requires emulated links. Read by `wanbench.read.ingest.ping`.
+    Requires emulated links. `wanbench.read.ingest.ping` reads the output.
     """
 
     delay_ms: float = bounded(MISSING, 0, 10_000)

@@ -80,7 +80,7 @@ class Lateness(RowsResult):
 
 
 def lateness(sessions: Sequence[pd.DataFrame]) -> Lateness:
-    """Summarise per run how late packets were delivered, from tables `link_counters`."""
+    """Summarise, for each run, how late packets were delivered, from tables `link_counters`."""
     counters = _together("link_counters", sessions)
     rows = []
     for run_id, links in counters.groupby("run_id", sort=False):

@@ -30,10 +30,10 @@ INTEL, AMD, GRAVITON = ("m5", "m6i"), ("m6a", "m5a"), ("m6g", "m7g")
 INSTANCES = (*INTEL, *AMD, *GRAVITON)
 LEADER = "m7g"
 RIVAL = "m6i"
-"""The second by cost, and the first by rate."""
+"""The instance type that is second by cost, and first by rate."""
 PERCENT, MEGA = 100.0, 1e6
 SIMILAR = 1.10
-"""Ratio up to which two numbers are similar: the source calls Graviton3 close to Ice Lake, 10 % ahead by cost."""
+"""Ratio up to which two numbers are similar: the source calls Graviton3, 10 % ahead by cost, close to Ice Lake."""
 FULL = 0.9
 """Share of its maximum rate from which a disk counts as saturated."""
 GRAPHS = "The source shows a figure without numbers."
@@ -114,7 +114,7 @@ def price_performance(**measured: Estimate | Result | None) -> Audit:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Test claims on the source's own numbers: numbers by comparison, sentences by a bound."""
+    """Test claims on the source's own numbers: numbers by comparison, sentences by a limit."""
     for claim, recomputed, working in _recomputed(audit):
         audit.compare(claim, recomputed, f"Own numbers: {working}")
     for judged in (_setup, _costs, _rates, _disks, _causes, _stability):

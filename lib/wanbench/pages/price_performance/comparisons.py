@@ -40,8 +40,10 @@ class Comparisons:
     Ratios of a positive response between all pairs of settings.
 
     settings: In ascending order of the response.
-    means: The geometric mean of each setting; its interval, from the setting's trials, includes differences of blocks.
-    ratios: By (setting, other), in both orders; without differences of blocks, and simultaneous over all pairs.
+    means: The geometric mean of each setting; its interval, from the setting's trials, includes differences between
+        blocks.
+    ratios: By (setting, other), in both orders. Differences between blocks are removed, and intervals are simultaneous
+        over all pairs.
     """
 
     response: str

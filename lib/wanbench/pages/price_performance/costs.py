@@ -138,10 +138,11 @@ class SizeCosts(Result):
             primitives.estimate_points(figure, list(range(len(names))), estimates, **means, **legend, **where)
             figure.update_xaxes(title=PANELS[response], rangemode="tozero", **where)
             primitives.label_rows(figure, [theme.plain(name) for name in names], **where)
+        first, last = (f"{self.costs.means[name].formatted} with {name}" for name in (names[0], names[-1]))
         return theme.finish(
             figure,
             name="cost-per-billion",
-            title="What a billion messages cost",
+            title=theme.headline(f"A billion messages cost {first} to {last}", "What a billion messages cost"),
             subtitle="Small points: trials. Bars: interval of a setting's mean. Whether two sizes differ is in the "
             "table, which compares their trials block by block.",
             alt=f"Rates and costs by setting. {self}",
@@ -178,7 +179,7 @@ class Frontier(RowsResult):
     Cost and p99 of each setting with intervals, and a verdict.
 
     "dominated": another setting (`by`) is significantly cheaper and faster. "on the frontier of the means": no other
-    setting has both lower means. Otherwise "not shown to be dominated".
+    setting is lower in both means. Otherwise "not shown to be dominated".
     """
 
     costs: Comparisons
@@ -229,7 +230,7 @@ class Frontier(RowsResult):
         return theme.finish(
             figure,
             name="cost-against-p99",
-            title="Cost against latency",
+            title=f"{int((rows.verdict == DOMINATED).sum())} of {len(rows)} settings are dominated in cost and p99",
             subtitle="Left and below is better. Bars: intervals of each setting. Dominated: another size is "
             "significantly cheaper and faster.",
             alt=f"Settings by cost and p99. {self}",

@@ -26,10 +26,11 @@ def sizes_of_brokers(
     usd_per_hour: Mapping[str, float] | None = None,
 ) -> dict[str, KafkaTrial]:
     """
-    Make one trial per size, with all brokers of that size, by the name of the size.
+    Make one trial per size, in which all brokers have that size, and return the trials by the name of the size.
 
     After a warm-up of `warmup_s`, unthrottled producers send as many records as the size's links carry in `duration_s`.
-    So trials of all sizes take about equally long, and end by themselves, as Kafka's tools need to print quantiles.
+    So trials of all sizes take about equally long, and end by themselves, without which Kafka's tools print no
+    quantiles.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ UNSEEN = (
 
 @dataclass(frozen=True, repr=False)
 class FullResource(RowsResult):
-    """Per setting: `trials`, the mean of each column of `FULL` over them, and `full`, the names of full resources."""
+    """Per setting: `trials`, the mean over trials of each column of `FULL`, and `full`, the names of full resources."""
 
     TITLE = "Which resource is full"
 
@@ -70,8 +70,8 @@ class Machine(RowsResult):
     The processors that each setting needs, compared with those of the machine.
 
     rows: Per setting, in processors: `quotas` (sum over its brokers), `used` (part of the quotas in use), `others`
-        (used by clients, the relay and other work, as the mean over trials), `needed` (quotas and others), and `enough`
-        (whether the machine has as many; None without samples).
+        (processors used by clients, the relay and other work, as the mean over trials), `needed` (quotas and others),
+        and `enough` (whether the machine has as many as needed; None without samples).
     """
 
     processors: int

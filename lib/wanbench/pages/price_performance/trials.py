@@ -109,7 +109,7 @@ class SizeTrials(Result):
     Trials of broker sizes.
 
     trials: One row per trial: `messages_per_s` (from the brokers' logs, while all producers ran); `p50_ms`, `p95_ms`,
-        `p99_ms` (from send to acknowledgement, the largest over producers, an upper bound of the quantile of all
+        `p99_ms` (from send to acknowledgement, the largest over producers, and so an upper limit of the quantile of all
         records); `usd_per_hour` of all brokers; `usd_per_billion` messages; the fractions, NaN if not measured,
         `waited` (of periods in which the fullest broker used up its quota), `fullest_link`, `machine_busy` and
         `iowait`; and `brokers_sent_bps`, the rate that left the brokers' regions.
@@ -193,7 +193,7 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
 
 
 def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
-    """Return the largest quantiles over producers per trial; NaN if a producer lacks them."""
+    """Return, for each trial, the largest quantiles over its producers; NaN if a producer lacks them."""
     columns = {f"{name}_latency_ms": f"{name}_ms" for name in QUANTILES}
     totals = producers[~producers.warmup.astype(bool)].astype(dict.fromkeys(columns, float))
     largest = totals.groupby(KEY)[list(columns)].agg(lambda values: values.max(skipna=False))
@@ -201,7 +201,9 @@ def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
-    """Return per trial the largest share of periods that exhausted a quota, and the processors that brokers used."""
+    """
+    Return, for each trial, the largest share of periods that exhausted a quota, and the processors that brokers used.
+    """
     columns = [*KEY, "waited", "brokers_used"]
     metrics = tables.get("metrics")
     if metrics is None or not (metrics.source == "process").any():

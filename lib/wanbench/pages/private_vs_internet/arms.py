@@ -157,9 +157,10 @@ def compare_arms(
     """
     Estimate the ratio of the means of two arms.
 
-    In simulations (`make validity`, data/validity/compare.csv) the interval covers in 93.4 to 96.3 of 100 cases for
-    autoregressive series, and Welch's in as few as 17.5. Under slow regimes, drift or long memory the interval is far
-    too narrow (slow.csv). A caution then advises to compare runs, but often not under weak long memory.
+    In simulations (`make validity`, data/validity/compare.csv) the interval contains the true ratio in 93.4 to 96.3 of
+    100 cases for autoregressive series, and Welch's interval in as few as 17.5. Under slow regimes, drift or long
+    memory the interval is far too narrow (slow.csv). A caution then advises comparing runs; under weak long memory it
+    is often missing.
 
     observations: One row per observation; rows without a finite `value` are left out and counted.
     arm, arms: The column of the arms, and its values for a and b; by default both values, in order of name.
@@ -309,7 +310,7 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
 
 
 def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list[dict], list[str]]:
-    """Return the kind of unit of replication, per arm the values of each unit, and cautions."""
+    """Return the kind of unit of replication, the values of each unit in each arm, and cautions."""
 
     def groups(column) -> list[dict]:
         return [{key: part.to_numpy() for key, part in side.groupby(column)[value]} for side in sides]

@@ -21,7 +21,9 @@ BACKGROUND_WINDOW_BYTES = 1 << 20
 
 BATCH_HEADER_BYTES = 61
 RECORD_HEADER_BYTES, MOST_RECORD_HEADER_BYTES = 9, 12
-"""Bytes that record batch version 2 adds to a payload without key: usually, and at most (a batch waits for seconds)."""
+"""
+Bytes that record batch version 2 adds to a payload without key: usually, and at most (if a batch waits for seconds).
+"""
 
 LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 

@@ -3,8 +3,8 @@ Fit log throughput on the logarithms of delay, jitter, loss, rate and other fact
 
 A coefficient is an elasticity: the per cent change of throughput per per cent change of the factor. A factor without a
 logarithm (acks; jitter or loss with a level of 0) is a contrast: throughput at its high level over throughput at its
-low level. With interactions both vary over the factor space. The thesis "latency matters more than bandwidth" holds in
-the part of this space where halving the delay gains more than doubling the rate.
+low level. With interactions, elasticities and contrasts vary over the factor space. The thesis "latency matters more
+than bandwidth" holds in the part of this space where halving the delay gains more than doubling the rate.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .gain_map import DOUBLING, GainMap
 
 ALIASED = 1 - 1e-9  # Correlation from which two effects count as equal
 UNRELATED = 1e-6  # Correlation up to which two effects count as independent
-LISTED_ORDER = 2  # Effects of up to this many factors have a row
+LISTED_ORDER = 2  # Effects of up to this many factors have a row in the table of aliases
 SEARCHED_ORDER = 3  # Effects of up to this many factors can be aliases; higher orders are assumed negligible
 
 
@@ -116,7 +116,7 @@ def fit_factorial(
     factors: Columns of positive numbers, whose logarithm is taken, or of two levels (see `contrasts`).
     interactions: Products of factors to fit, or "all" pairs.
     contrasts: Factors whose two levels are compared, high over low. Columns of text are always contrasts.
-    block: Column of blocks, such as the replicate; each block gets its own level of the response.
+    block: Column of blocks, such as the replicate; each block gets its own mean of the response.
     delay, rate: The factors that the thesis compares; there is no thesis without both in `factors`.
 
     Raises ParameterError: a column is missing, a factor does not vary or is not positive, there are fewer than two runs

@@ -57,7 +57,7 @@ def link_utilisation(windows: pd.DataFrame, *, background: pd.DataFrame | None =
     return theme.finish(
         figure,
         name="link-utilisation",
-        title="What the links carried",
+        title=theme.headline(summary.partition(", from ")[0], "What the links carried"),
         subtitle=f"Bits per second, headers included, in windows of {length_s} s. Dashed: the rate of the link. "
         "Shaded: background traffic as its sender counted it.",
         alt=f"Lines of what {count(len(links), 'link')} carried over test {test}. {summary}",

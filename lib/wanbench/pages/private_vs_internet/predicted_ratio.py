@@ -24,7 +24,7 @@ class PredictedRatio(Result):
 
     predicted: Ratio of the lowest limits of the trials.
     measured: Ratio of the measured rates.
-    limits: Per link, the number of trials that each limit bounds.
+    limits: Per link, the number of trials for which each limit is the lowest.
     names: Names of the links.
     """
 

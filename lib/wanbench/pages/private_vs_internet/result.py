@@ -43,9 +43,9 @@ class Factorial(Result):
     elasticities: By factor: the elasticity of the response, averaged over the levels of all factors.
     interactions: By tuple of factors: the change in the elasticity of one factor per e-fold of the other, or between
         the levels of a contrast.
-    doublings: By factor: the factor by which doubling it multiplies the response, on the same average.
+    doublings: By factor: by how much doubling the factor multiplies the response, averaged in the same way.
     effects: By two-level factor: the ratio of the response at its high level to the response at its low level.
-    thesis: The gain from halving `delay` over the gain from doubling `rate`, on the same average (above 1: delay
+    thesis: The gain from halving `delay` over the gain from doubling `rate`, averaged in the same way (above 1: delay
         matters more). A gain is the factor by which the response grows.
     combinations: Per measured combination of levels: the factors, the elasticities of delay and rate, `gain` (from
         halving the delay over that from doubling the rate) with `low` and `high`, and `verdict`: "holds", "fails" or
@@ -181,6 +181,7 @@ class Factorial(Result):
         figure = make_subplots(rows=1, cols=len(titles), horizontal_spacing=0.12, subplot_titles=titles)
         estimates = [*self.doublings.values(), *self.effects.values()]
         labels = [f"2 × {word(name)}" for name in self.doublings] + [one.quantity for one in self.effects.values()]
+        top = max(range(len(estimates)), key=lambda k: abs(log2(estimates[k].estimate)))
         rows, where = list(range(len(estimates))), {"row": 1, "col": 1}
         style = {"marker": {"size": 11, "color": theme.FIT}, "bar": {"width": 5}, "showlegend": False}
         estimate_points(figure, rows, estimates, **style, **where)
@@ -198,7 +199,9 @@ class Factorial(Result):
         return theme.finish(
             figure,
             name="factorial-elasticities",
-            title=f"What moves {word(self.response)}",
+            title=theme.headline(
+                f"{labels[top]}: {estimates[top].formatted} {word(self.response)}", f"What moves {word(self.response)}"
+            ),
             subtitle=f"Left: on average between the levels; bars: {level} intervals over runs.{right} "
             "Dashed: no difference.",
             alt=f"Factors of a fitted factorial experiment. {self.sentence}",
@@ -273,11 +276,14 @@ def _gain_map(fit: Factorial) -> go.Figure:
     figure.update_yaxes(**theme.log_axis(grid[fit.rate], UNITS.get(fit.rate, ""), 6))
     figure.update_yaxes(title=theme.plain(f"{word(fit.rate)} (log axis)"), col=1)
     figure.update_layout(height=160 + ROW_PX * rows)
-    shown = _levels(fixed.items())
+    shown, delay, rate = _levels(fixed.items()), word(fit.delay), word(fit.rate)
+    share = _percent((fit.grid.verdict == "holds").mean())
     return theme.finish(
         figure,
         name="thesis-map",
-        title="Halved delay over doubled rate: which gains more?",
+        title=theme.headline(
+            f"Halved {delay} gains more than doubled {rate} in {share} of the space", "Which gains more?"
+        ),
         subtitle="Blue, above 1: latency matters more; orange: bandwidth. Crosses: undecided at "
         f"{percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",

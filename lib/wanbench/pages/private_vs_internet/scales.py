@@ -130,10 +130,11 @@ class Scales(Result):
         most = max(1.0, *self.utilisation.max_utilisation.fillna(0.0))
         figure.update_yaxes(tickformat=".0%", range=[0, 1.08 * most], **right)
         level = percent(ratios[0].level)
+        shown = [f"{one.formatted} at {at}" for at, one in zip(labels, ratios, strict=True)]
         return theme.finish(
             figure,
             name="scales",
-            title="The same comparison at several scales of the link",
+            title=theme.headline("; ".join(shown), "The same comparison at several scales of the link"),
             subtitle=f"Left: the ratio with its {level} interval (large), single pairs (small). Right: mean "
             "over trials towards the brokers, background and headers included; bars reach the "
             "fullest trial. Dashed: no difference; full link.",

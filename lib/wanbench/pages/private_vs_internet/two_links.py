@@ -117,7 +117,10 @@ class TwoLinks(Result):
         return theme.finish(
             figure,
             name="two-links",
-            title=f"{self.names[1]} against {self.names[0]}: {label}",
+            title=theme.headline(
+                f"{self.names[1]}: {self.ratio.formatted} the {label} of {self.names[0]}",
+                f"{self.names[1]} against {self.names[0]}",
+            ),
             subtitle=f"Left: a point per trial, lines join pairs, bands are {level} intervals of the mean. Right: the "
             f"ratio with its {level} interval by each method; hollow: seconds treated as independent. Dashed: no "
             "difference.",

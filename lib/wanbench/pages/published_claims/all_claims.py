@@ -66,7 +66,7 @@ class AllClaims(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """Return the rows that the page shows, with the name of each article in the place of its file."""
+        """Return the rows that the page shows, with the name of each article instead of that of its file."""
         names = {source: article.title for source, article in self.articles.items()}
         rows = self.rows.assign(source=self.rows.source.map(names), page=self.rows.page)
         return rows.drop(columns="claim").rename(columns={"source": "Article", "kind": "Kind", "page": "Page"})
@@ -125,8 +125,8 @@ def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) 
 
     A claim whose page has not been made is listed as not tested.
 
-    sources: The names of the sources, of `read_articles`; default: all.
-    folder: The folder of findings, one folder a page; default `data/findings`.
+    sources: The names of the sources, as in `read_articles`; default: all.
+    folder: The folder of findings, with one folder per page; default: `data/findings`.
     """
     folder = Path(folder) if folder is not None else findings_folder()
     articles = read_articles()

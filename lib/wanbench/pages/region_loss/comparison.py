@@ -28,7 +28,7 @@ class Comparison(Result):
     """
     Losses and outages of every setting with a fault.
 
-    `abouts` has one row per setting: its name, and those of COLUMNS in which settings differ, as text.
+    `abouts` has one row per setting: its name and, as text, those of COLUMNS in which settings differ.
     """
 
     lost: Losses
@@ -147,7 +147,7 @@ class Comparison(Result):
         return theme.finish(
             figure,
             name="time-against-records",
-            title="Stop writing, or lose records",
+            title=f"{len(self.losing)} of {count(len(self.settings), 'setting')} lost acknowledged records",
             subtitle="Small: one episode. Large: median outage with its interval, and mean loss. With fewer than six "
             "episodes the interval runs from the smallest to the largest value; dotted: it has no upper end. Orange: "
             "settings that lost acknowledged records.",

@@ -109,7 +109,7 @@ class Episode:
 
     @cached_property
     def members(self) -> pd.DataFrame:
-        """Samples of the consumer group from one watcher outside the affected regions, the one with most samples."""
+        """Samples of the consumer group, from the watcher outside the affected regions that has the most samples."""
         rows = self.tables["group_samples"]
         rows = rows[rows.member.notna() & (rows.at_s <= self.about.ended_at_s)]
         outside = rows[~rows.region.isin(self.affected)]
@@ -124,7 +124,9 @@ class Episode:
 
     @cached_property
     def dark(self) -> frozenset[int]:
-        """Brokers in sync for a partition before the fault, but for none in the last samples before healing."""
+        """
+        Brokers that were in sync for a partition before the fault, but for none in the last samples before healing.
+        """
         rows = self.samples[self.samples.isr.notna()]
         before = rows[rows.at_s <= self.fault_at_s]
         last = rows[(rows.at_s > self.fault_at_s) & (rows.at_s < self.heal_at_s)].groupby("partition").isr.last()
@@ -132,7 +134,9 @@ class Episode:
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """Log entries of nodes between fault and healing, without those of dark nodes, which may have no effect."""
+        """
+        Log entries of nodes between fault and healing, without entries of dark nodes, which may have had no effect.
+        """
         rows = self.tables.get("controller_events")
         if rows is None or rows.empty:
             return pd.DataFrame(columns=["at_s", "node_id", "kind", "broker", "partition"])

@@ -58,7 +58,7 @@ def longest_gap(
     k = int(seen.argmax())
     length = float(max(seen[k] - schedule_gap_s, 0.0))
     cut = inside & (open_end | (stops > healed_s))
-    at_least = cut[k] or (cut & (stops - starts > seen[k])).any()  # one that was cut may have become longer
+    at_least = cut[k] or (cut & (stops - starts > seen[k])).any()  # a gap that was cut off may have become longer
     return Outage(float(starts[k]), float(stops[k]), length, bool(at_least) and length > 0)
 
 

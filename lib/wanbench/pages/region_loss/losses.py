@@ -1,8 +1,8 @@
 """
 Count acknowledged records that were lost (RPO), and trace when they were acknowledged.
 
-Records of one episode share its fault and are lost together. So bounds are on the share of episodes with a loss, not on
-the share of records.
+Records of one episode share its fault and are lost together. So limits are given for the share of episodes with a loss,
+not for the share of records.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class Losses(Result):
         return tuple(self.episodes_with(name) for name in self.settings)
 
     def counted(self, setting: str, noun: str = "") -> str:
-        """Return as text how many records were lost or undelivered, and in how many episodes, or the bound for none."""
+        """
+        Return as text how many records were lost or undelivered, and in how many episodes; if none, with an upper
+        limit.
+        """
         sums, share = self.sums(setting), self.episodes_with(setting)
         text = f"{int(sums.gone):,} of {int(sums.acknowledged):,}{noun}"
         if sums.gone:

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from wanbench.errors import MissingDataError
 from wanbench.figures import primitives, theme
-from wanbench.formatting import count
+from wanbench.formatting import count, quantity
 from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import Episode, Episodes
@@ -60,12 +60,14 @@ class Phases(OverEpisodes):
         figure.update_xaxes(title="time since the fault (s)")
         legend = {"orientation": "h", "y": -0.25, "traceorder": "normal"}
         figure.update_layout(barmode="stack", height=max(340, 170 + 26 * len(rows)), legend=legend, bargap=0.25)
+        medians = rows[list(self.QUANTITIES)].median().fillna(0.0)
+        longest = self.QUANTITIES[medians.idxmax()].partition(":")[0]
         late = f"Sampled times may be up to {worst:.2f} s late."
         times = late if worst else "Times of changes are from the nodes' logs."
         return theme.finish(
             figure,
             name="phases",
-            title="Where the time of an outage goes",
+            title=f"{longest.capitalize()} takes longest: {quantity(medians.max(), 's')} in the median",
             subtitle="One bar per episode, to the end of the worst partition's outage; hatched: healing ended it. "
             + times,
             alt=f"Phases of outages. {self}",
@@ -107,7 +109,8 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     resolution, source = max(_before(episode, noticed), _before(episode, moved)), "samples"
     events = episode.events
     seen = events.at_s[events.kind.isin(["fenced", "isr-shrunk"])]
-    elected = events.at_s[(events.kind == "elected") & events.partition.notna()]  # without one: a controller
+    # Events without a partition are elections of a controller.
+    elected = events.at_s[(events.kind == "elected") & events.partition.notna()]
     if len(seen):
         noticed, source, resolution = float(seen.min()), "log", _before(episode, moved)
     if len(seen) and len(elected):

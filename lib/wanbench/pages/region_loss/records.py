@@ -75,8 +75,9 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
     """
     Find the rows with each fault, by fault name, with producer and sequence if known.
 
-    `records` has a row per record that was sent (acknowledged_at_s null: never), `receipts` one per receipt, each
-    consumer's in order, and `log` one per record read back; producer and sequence are null where damaged.
+    `records` has a row per record that was sent (acknowledged_at_s is null if it never was acknowledged), `receipts`
+    one per receipt, each consumer's in order, and `log` one per record read back; producer and sequence are null where
+    damaged.
     """
     check_columns("records", records, [*RECORD, *PLACE, "acknowledged_at_s"])
     check_columns("receipts", receipts, ["consumer", *RECORD, *PLACE, "received_at_s", "damaged"])
@@ -86,7 +87,7 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
     acknowledged = records[records.acknowledged_at_s.notna()]
     in_log, damaged_in_log = _in_log(acknowledged, kept, spoilt)
     delivered = _among(acknowledged, received, RECORD)
-    # a damaged receipt names its offset at least; the log says which record stands there
+    # a damaged receipt at least names its offset; the log says which record stands there
     places = kept.drop_duplicates(RECORD)[[*RECORD, *PLACE]]
     stand = acknowledged[RECORD].merge(places, on=RECORD, how="left")
     spoilt_on_the_way = _among(stand, spoilt_receipts, PLACE).to_numpy() & in_log & ~delivered

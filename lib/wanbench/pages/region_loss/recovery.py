@@ -76,10 +76,13 @@ class Recovery(OverEpisodes):
         figure.update_xaxes(title="outage (s)", rangemode="tozero")
         legend = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom"}
         figure.update_layout(margin={"b": 110}, height=240 + 64 * len(settings), legend=legend)
+        outages = sorted((self.of(name, "writes") for name in settings), key=lambda one: one.estimate)
+        ends = " to ".join(dict.fromkeys(one.formatted for one in outages[:: max(1, len(outages) - 1)]))
+        stopped = f"All writes stopped for a median of {ends}"
         return theme.finish(
             figure,
             name="outages",
-            title="How long writes and reads stopped",
+            title=theme.headline(stopped, "How long writes and reads stopped"),
             subtitle="Small: one episode (a triangle: at least this long). Large: median; bars: its interval, with "
             "fewer than six episodes from the smallest to the largest value; dotted: it has no upper end.",
             alt=f"Outages per setting. {self}",

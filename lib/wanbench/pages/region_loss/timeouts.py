@@ -1,5 +1,5 @@
 """
-Bound the outage that timeouts and round trips imply when a region is lost, and compare it with measured outages.
+Compute bounds of the outage that timeouts and round trips imply if a region is lost; compare it with measured outages.
 
 The settings, by their names in Kafka. Brokers: S broker.session.timeout.ms, H broker.heartbeat.interval.ms, L
 replica.lag.time.max.ms, Q controller.quorum.fetch.timeout.ms, E controller.quorum.election.timeout.ms, B

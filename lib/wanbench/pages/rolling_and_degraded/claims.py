@@ -1,7 +1,8 @@
 """
 Test the second half of source 003: latency under rolling upgrades and a degraded broker, and the effect of demotion.
 
-Its figures have no numbers, so the source itself decides few claims. A re-run tests claims about Apache Kafka.
+Its figures have no numbers, so few claims can be decided by the source itself. A re-run tests claims about Apache
+Kafka.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ SHOWN = {
     "demotion_restored": ("restores",),
     "demotion_min": ("within-minutes",),  # an episode here lasts seconds, so it cannot take minutes
 }
-"""Quantities shown next to claims on which they are no verdict, because they are not comparable."""
+"""Quantities shown next to claims that they cannot decide, because they are not comparable."""
 
 
 def evidence(
@@ -84,7 +85,8 @@ def evidence(
 
 def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
     """
-    Return the names of two rolls that differ only in client settings, that with Kafka's defaults last; None if none do.
+    Return the names of two rolls that differ only in client settings, the one with Kafka's defaults last; None if no
+    two do.
 
     >>> kill = {"kind": "kill"}
     >>> differ_in_clients({"kill": kill, "new": kill | {"load": {"consumer_settings": {"fetch.min.bytes": 9}}}})

@@ -43,7 +43,8 @@ class Degraded(RowsResult):
     - misnamed: whether another broker was named.
     - before_ms, early_ms, late_ms, return_ms, after_ms: p99 of the undisturbed seconds and of each phase of `PHASES`.
     - late_back, after_back: whether p99 of the phase is within the undisturbed limit.
-    - back_s: time from begin_s until p99 is within the limit again, during the slowness; back_censored: it never was.
+    - back_s: time from begin_s until p99 is within the limit again, during the slowness; back_censored: whether it
+        never was.
     - led_before, led_late, led_after: number of partitions that the broker leads.
     """
 

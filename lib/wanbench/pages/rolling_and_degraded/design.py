@@ -1,7 +1,7 @@
 """
 Plan the trials of page 09, and detect slow brokers with a probe.
 
-`wanbench.read.ingest.detection` reads what a detection leaves.
+`wanbench.read.ingest.detection` reads the files that a detection writes.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Detection(Concurrent):
     replica leads instead. At the end the earlier order of replicas and the preferred leaders are restored, even if
     `BrokerActions` changed the same order.
 
-    A run leaves detection/<stem>.detection.json and, named in it, <stem>.probe-0.jsonl.gz with every latency, so that
+    A run writes detection/<stem>.detection.json and, named in it, <stem>.probe-0.jsonl.gz with every latency, so that
     other detectors can be tried on it (`wanbench.pages.rolling_and_degraded.detection`).
 
     Parameters
@@ -152,7 +152,8 @@ class Detection(Concurrent):
         Interval between two records to a broker.
     take_out : bool, optional
         Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica.
-        Then no record waits for it, and it copies nothing until it is restored. None or False: it continues to follow.
+        Then no record waits for it, and it copies nothing until it is restored. With None or False, it continues to
+        follow.
     settle_s : float
         Duration of the load before the detector begins to learn.
     duration_s : float
@@ -202,7 +203,7 @@ TO_RESTORE_S = 1.0
 
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
     """
-    Plan trials that restart every broker in turn, by name.
+    Plan trials that restart every broker in turn, and return them by name.
 
     `kinds` maps the name of a roll to the fields of its `BrokerAction`, such as {"kind": "restart"}. It may also have
     "load" and "broker_settings": fields of the load and settings of brokers that differ in this roll. `calm_s` is the
@@ -239,7 +240,7 @@ def slowed(
     **trial,
 ) -> dict[str, KafkaTrial]:
     """
-    Plan trials that slow every broker in turn, by name: two for each kind of slowness.
+    Plan trials that slow every broker in turn, two for each kind of slowness, and return them by name.
 
     In the trial "<kind>" the detector only watches; in "<kind>, demoted" the named broker is demoted until it has
     recovered. Both have the kind as their `system`.
@@ -280,7 +281,7 @@ def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s
     """
     Plan a trial in which one broker leads all partitions for `skew_s`, from `first_s` on.
 
-    Then leaders are spread again, and the load continues for as long.
+    Then leaders are spread again, and the load continues for the same time.
     """
     actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + skew_s)
     load = replace(load, duration_s=first_s + 2 * skew_s - load.warmup_s)
@@ -291,7 +292,7 @@ def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
     """
     Insert `warm_up` before the first trial and after each trial that leaves brokers newly started.
 
-    These are rolls and trials with their own broker settings. New brokers are slow until their code is compiled.
+    Such trials are rolls, and trials with their own broker settings. New brokers are slow until their code is compiled.
     """
     made = [warm_up]
     for trial in trials:

@@ -127,7 +127,7 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
     """
     Run a detector over the stored latencies of one run, and return its alarms in order.
 
-    As in the run itself, a late record counts with the latency `limit_ms`, at the time when it exceeded that.
+    As in the run itself, a late record counts with the latency `limit_ms`, at the time when it exceeded that limit.
     """
     rows = latencies[latencies.latency_ms.notna() | latencies.late]
     node, known = rows.node_id.to_numpy(int), rows.known_at_s.to_numpy(float)
@@ -151,7 +151,7 @@ def undisturbed(
     """
     Return the periods from `begin_s` to `end_s` that are affected neither by an action nor by a demotion.
 
-    An action affects the time until `recovery_s` after the cluster is healthy again; a demotion all later time.
+    An action affects the time until `recovery_s` after the cluster is healthy again; a demotion affects all later time.
 
     >>> one = pd.DataFrame({"began_at_s": [10.0], "done_at_s": [20.0], "healthy_at_s": [25.0]})
     >>> undisturbed(one, 0, 100, 5)

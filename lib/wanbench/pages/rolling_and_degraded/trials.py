@@ -184,7 +184,7 @@ class DisturbedTrials(RowsResult):
         return pd.DataFrame(cells | {"clients' errors": rows.client_errors.fillna(""), "left out because": rows.why})
 
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
-        """Return the trials with such an action; MissingDataError if there is none."""
+        """Return the trials with an action of one of these kinds; MissingDataError if there is none."""
         trials = [
             each for each in self.items if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
         ]
@@ -245,7 +245,7 @@ def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
         check_columns(name, check_table(name, tables), columns)
     attempts = attempts_with_loads(tables, ("setting", "system", "block"), tables["open_loop_loads"])
     items, rows = [], []
-    for _, about in attempts[attempts.block.notna()].iterrows():  # the warm-up of the brokers is in none
+    for _, about in attempts[attempts.block.notna()].iterrows():  # the warm-up of the brokers is in no block
         trial = _trial(tables, about)
         why = about.why or _unusable(trial)
         row = {"setting": about.setting, "block": about.block, "counts": not why, "why": why}
@@ -346,7 +346,9 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
 
 
 def by_second(trial: DisturbedTrial) -> pd.DataFrame:
-    """Return the quantiles of LINES of each second since the warm-up; one that falls on a lost record is infinite."""
+    """
+    Return the quantiles of LINES of each second since the warm-up; a quantile that falls on a lost record is infinite.
+    """
     tails = {start_s - trial.start_s: merged(parts) for start_s, parts in trial.seconds.items()}
     rows = [(at, *(tail.quantile(q) for q, *_ in LINES.values())) for at, tail in tails.items() if tail.n]
     return pd.DataFrame(rows, columns=["second", *LINES])

@@ -7,9 +7,9 @@ Find the highest rate of each system at which a latency quantile meets an object
   failed.
 
 The latency of a queue is far from linear between two steps. So an interval is never narrower than the steps, or the
-brackets, around the rate. If the curve does not cross the objective whichever block is left out, the interval comes
-from Student's intervals of single steps: it runs from the last step up to which all are within the objective, to the
-first step from which on all exceed it.
+brackets, around the rate. If the curve does not cross the objective, with all blocks or without one of them, the
+interval comes from Student's intervals of single steps: it runs from the last step up to which all are within the
+objective, to the first step from which on all exceed it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class BestRate:
     """
     The highest rate that meets an objective, in records/s.
 
-    Its estimate is NaN if no step is shown to meet the objective, all steps meet it, or a step below fails it.
-    `bracket` contains the rate. From steps, it runs from the last step that meets the objective to the first that does
-    not; from searches, from the lowest rate that met it to the highest that failed.
+    The estimate is NaN if no step is shown to meet the objective, if all steps meet it, or if a step fails below one
+    that meets it. `bracket` contains the rate. For rates measured in steps, the bracket runs from the last step that
+    meets the objective to the first that does not; for searches, from the lowest rate that met it to the highest that
+    failed.
     """
 
     rate: Estimate
@@ -185,8 +186,8 @@ class BestRates(Result):
     """
     The highest rate of each system, from steps and from searches.
 
-    `searched` has only systems with a search in which some step met or failed the objective. `silent` has the number of
-    searches of systems for which the generator was late in every step.
+    `searched` has only systems with a search in which some step met or failed the objective. `silent` has, by system,
+    the number of searches in which the generator was late in every step.
     """
 
     stepped: dict[str, BestRate]

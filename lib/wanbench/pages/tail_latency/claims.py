@@ -28,9 +28,9 @@ PAGE = "08-tail-latency"
 CLUSTERS = {"2": 2, "28": 28}
 """Size of each cluster in CKUs (units of Confluent Cloud), by its name in claims."""
 FIGURE_6 = {"2": ["f6-1", "f6-2", "f6-3"], "28": ["f6-4", "f6-5", "f6-6", "f6-7", "f6-8"]}
-"""Rows of figure 6 by CKU, each with rising throughput."""
+"""Rows of figure 6 by CKU, in order of rising throughput."""
 FIGURE_7 = {"2": ["f7-1", "f7-2"], "28": ["f7-3", "f7-4"]}
-"""Rows of figure 7 by CKU, each with rising partitions."""
+"""Rows of figure 7 by CKU, in order of rising partitions."""
 ROWS_6, ROWS_7 = (rows["2"] + rows["28"] for rows in (FIGURE_6, FIGURE_7))
 AT_THE_LIMIT = {"2": "f6-3", "28": "f6-8"}
 """The row of figure 6 that continues figure 7: the same throughput with all partitions."""
@@ -59,7 +59,7 @@ SHOWN = {
     "largest_partitions_ratio": ("t2-improvement",),
     "largest_tail_ratio": ("t3-times",),
 }
-"""Quantities shown next to claims on Confluent Cloud, on which they are no verdict, because it was not tested."""
+"""Quantities shown next to claims about Confluent Cloud that they cannot decide, because it was not tested."""
 
 
 CHOSEN = "the step was chosen from the same trials for its large ratio, so the ratio is overestimated"
@@ -237,7 +237,7 @@ def _headlines(audit: Audit) -> None:
 
 
 def _growth(audit: Audit) -> None:
-    """Test claims on how much each system's p99 grows over the rows of a cluster."""
+    """Test claims about how much each system's p99 grows from row to row of one cluster's table."""
     by_partitions = {cku: _by_partitions(cku) for cku in CLUSTERS}
     (kafka, kora), (kafka_partitions, kora_partitions) = (
         [_growths(audit, rows, system) for system in ("kafka", "kora")] for rows in (FIGURE_6, by_partitions)

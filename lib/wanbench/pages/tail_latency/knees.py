@@ -1,11 +1,11 @@
 """
 Find the rate at which the latency of each system begins to rise (its knee), and compare it with what links allow.
 
-On logarithmic axes a line that is level up to the knee, and rises beyond it, is fitted by least squares to the typical
-trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). In simulation (data/validity/knees.csv)
-the knee of a second run falls into the interval for it in 90 to 95 of 100 cases. The alternative Kneedle (Satopaa et
-al. 2011) depends on the first and last step, and has intervals up to three times as wide. The law of a queue, a + b x /
-(c - x), is undefined beyond saturation, where some steps are measured on purpose.
+On logarithmic axes, a line that is horizontal up to the knee, and rises beyond it, is fitted by least squares to the
+typical trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). In simulation
+(data/validity/knees.csv) the knee of a second run falls into the interval for it in 90 to 95 of 100 cases. The
+alternative Kneedle (Satopaa et al. 2011) depends on the first and last step, and has intervals up to three times as
+wide. The law of a queue, a + b x / (c - x), is undefined beyond saturation, where some steps are measured on purpose.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WITHOUT = {
     "none": "it is not level first and then at least twice as high",
     "before the first step": "it rises from the first step on",
 }
-"""Values of `Knee.where` without a knee, and the reason."""
+"""Values of `Knee.where` that mean "no knee", each with the reason."""
 METHOD = (
     "level line and rising line on logarithmic axes, least squares (Hudson 1966); t on the jackknife over blocks "
     "(Shao & Tu 1995)"
@@ -52,8 +52,8 @@ class Knee:
 
     `second_run` has the interval into which the knee of a second run falls, with the same steps and as many blocks.
     `where` is "inside", "none", "before the first step", "between the last two steps" (also if the second last step
-    does not differ from the level) or "unknown" (fewer than `MIN_STEPS` steps). `curve` ends before the first step at
-    which the quantile of a trial is that of a lost record. `level_ms` is the level before the knee.
+    does not differ from the steps before) or "unknown" (fewer than `MIN_STEPS` steps). `curve` ends before the first
+    step at which the quantile of a trial is that of a lost record. `level_ms` is the latency before the knee.
     """
 
     curve: StepCurve
@@ -116,8 +116,8 @@ def knee_of(curve: StepCurve) -> Knee:
 
 def _halfway(x: np.ndarray, value: float) -> list[tuple[float, float]]:
     """
-    Return the rates halfway (in logarithms) to the neighbours of the step at which a knee lies; none if it lies
-    elsewhere.
+    Return the rates halfway (in logarithms) to the neighbours of the step at which a knee lies; none if it lies between
+    steps.
 
     If the rising part is not straight, the fitted knee can lie at the same step whichever block is left out. The
     jackknife then gives a width of zero, although trials only show that the knee is nearer to this step than to others.
@@ -130,7 +130,8 @@ def _halfway(x: np.ndarray, value: float) -> list[tuple[float, float]]:
 
 def broken_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
     """
-    Fit a line that is level up to a knee and rises beyond it; returns knee, level and slope, NaN if it rises nowhere.
+    Fit a line that is horizontal up to a knee and rises beyond it; returns knee, level and slope, NaN if it rises
+    nowhere.
 
     >>> x = np.arange(6.0)
     >>> [round(number, 2) for number in broken_line(x, 1 + 2 * np.maximum(x - 2.5, 0))]
@@ -151,9 +152,9 @@ def _where(x: np.ndarray, curve: StepCurve) -> str:
     """
     Return where the knee lies, as a value of `Knee.where`.
 
-    If only the last step is above the level, any knee between the last two steps fits equally well, and scatter of the
-    second last step can push the fitted knee below it. So that step counts as level unless it exceeds the mean of the
-    steps before by more than its scatter over blocks.
+    If only the last step is above the horizontal line, any knee between the last two steps fits equally well, and
+    scatter of the second last step can push the fitted knee below it. So the second last step counts as part of the
+    horizontal line unless it exceeds the mean of the steps before by more than its scatter over blocks.
     """
     if len(x) < MIN_STEPS:
         return "unknown"
@@ -233,7 +234,7 @@ class Knees(Result):
         return theme.finish(
             figure,
             name="knees",
-            title="Where latency begins to rise",
+            title=theme.headline(self.sentence, "Where latency begins to rise"),
             subtitle="Diamonds: the knee with its interval, at the level before it. Dotted: where a link is full.",
             alt=f"{p} against the rate for each system. {self.sentence}",
             caption=str(self),

@@ -79,7 +79,7 @@ class TailComparison(Result):
 
     @property
     def agree(self) -> list[bool | None]:
-        """Whether 0 is in the interval of each difference; None if this is unknown, or depends on an open end."""
+        """Whether 0 is in the interval of each difference; None if this is unknown, or depends on an infinite end."""
         verdicts = []
         for one in self.differences:
             holds, closed = one.low <= 0 <= one.high, isfinite(one.low) and isfinite(one.high)
@@ -232,7 +232,8 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     """
     Draw latency against the share of records that took longer, on a logarithmic axis.
 
-    Lines show the whole distributions. Points show quantiles with their intervals; a triangle has no upper limit.
+    Lines show the whole distributions. Points show quantiles with their intervals; a triangle marks an interval without
+    an upper limit.
     """
     drawn = [each for each in distributions if len(each.tail.values_ms)]
     if not drawn:
@@ -262,11 +263,14 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     figure.update_xaxes(tickvals=ticks, ticktext=[order.name(1 - tick) for tick in ticks])
     ends = table[["latency_ms", "low_ms", "high_ms"]].to_numpy().ravel()
     figure.update_yaxes(**theme.log_axis(ends, "ms"), title="latency (ms, log axis)")
-    level = percent(distributions[0].estimates[0].level)
+    level, last = percent(distributions[0].estimates[0].level), distributions[0].quantiles[-1]
+    tails = ", ".join(f"{one.tail.name} {one.estimates[-1].formatted}" for one in distributions)
     return theme.finish(
         figure,
         name="tails",
-        title=f"Latency of {' and '.join(result.tail.name for result in distributions)}",
+        title=theme.headline(
+            f"{order.name(last)}: {tails}", f"Latency of {' and '.join(r.tail.name for r in distributions)}"
+        ),
         subtitle=f"Points: quantiles with their {level} intervals; triangles: without an upper limit.",
         alt=f"Percentile plot of latencies. {' '.join(result.estimates[-1].sentence for result in distributions)}",
         caption=" ".join(result.sentence for result in distributions),

@@ -181,10 +181,13 @@ class SideBySide(Result):
         figure.update_xaxes(title=title, tickvals=[step.step for step in self.steps], **log_axis)
         figure.update_layout(legend=theme.LEGEND_ON_TOP)
         level = percent(self.steps[0].a.level)
+        n = [sum(step.verdict == word for step in self.steps) for word in ("better", "worse")]
+        a, b = self.names
+        found = f"{p}, {b} against {a}: better at {n[0]}, worse at {n[1]} of {len(self.steps)}"
         return theme.finish(
             figure,
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
-            title=f"{self.name}, two systems",
+            title=theme.headline(found, f"{self.name}, two systems"),
             subtitle=f"Small: single trials. Large: all records of a step, with {level} interval. Hollow: the system "
             "fell behind. Not drawn: percentiles of records not received in time.",
             alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
@@ -199,7 +202,7 @@ def _value(one: Estimate) -> str:
 
 
 def _bound(ratio: Estimate) -> str:
-    """Return "at least " or "at most " if the ratio is a bound, because one system lost records."""
+    """Return "at least " or "at most " if the ratio is only a limit, because one system lost records."""
     return "at least " if ratio.high == inf else "at most " if ratio.low == 0 else ""
 
 

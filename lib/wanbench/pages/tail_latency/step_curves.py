@@ -27,7 +27,7 @@ LEVEL = 0.95
 """Confidence level of every interval of a curve."""
 COLUMNS = ("block", RATE, "tail")
 MIN_STEPS = 4
-"""Fewest steps of a curve: a level part and a rising part need two each."""
+"""Fewest steps of a curve: a flat part and a rising part need two each."""
 MIN_BLOCKS = 2
 """Fewest blocks of a curve: one block shows no scatter."""
 FILL_ROUNDS = 50
@@ -80,7 +80,8 @@ class StepCurve:
         """
         Return a statistic of the mean curve, and its standard error by leaving out each block in turn.
 
-        The method is that of Shao & Tu (1995, section 2.3). The error is NaN if the statistic is NaN without a block.
+        The method is that of Shao & Tu (1995, section 2.3). The error is NaN if the statistic is NaN when some block is
+        left out.
         """
         r, value = len(self.blocks), statistic(self.mean)
         if r < 2:
@@ -93,7 +94,7 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     """
     Build the curve of one system. `trials` has one row per trial: `block`, `rate_records_per_s`, `tail`.
 
-    Two trials of one block and step count by their mean. ParameterError with fewer than 4 steps or 2 blocks.
+    Of several trials of one block and step, the mean counts. ParameterError with fewer than 4 steps or 2 blocks.
     """
     check_columns("trials", trials, COLUMNS)
     order.check_quantile(q)
@@ -143,7 +144,7 @@ def student(level: float, units: int) -> float:
 
 
 def ends(value: float, half: float) -> tuple[float, float]:
-    """Return both ends of an interval, from the logarithm of the estimate and half the width; NaN without either."""
+    """Return both ends of an interval, from the logarithm of the estimate and half the width; NaN if either is."""
     if not (isfinite(value) and isfinite(half)):
         return nan, nan
     with np.errstate(over="ignore"):

@@ -94,7 +94,7 @@ class TailTrials:
 
 
 def merged(tails: Sequence[Tail], name: str) -> Tail:
-    """Return the distribution of the records of several trials together, with the trials as its runs."""
+    """Return one distribution of the records of several trials, with the trials as its runs."""
     values, place = np.unique(np.concatenate([tail.values_ms for tail in tails]), return_inverse=True)
     counts = np.bincount(place, weights=np.concatenate([tail.counts for tail in tails]), minlength=len(values))
     # a trial whose parts are not known is one part

@@ -138,7 +138,8 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
     if coarse:
         resolution = f"the values have a resolution of {number(100 * coarse, 0)} % of the ratio"
         notes += (f"{resolution}, by which the interval is wider",)
-    # If the quantile of one system falls on a lost record, the ratio is a bound; if both do in a block, there is none.
+    # If the quantile of one system falls on a lost record, the ratio is only a limit; if both do in a block, there is
+    # no ratio.
     lost_a, lost_b = (bool(np.isinf(each.by_trial(q)).any()) for each in (a, b))
     mean = float(logs.mean()) if len(logs) and not _both_lost(a, b, q) else nan
     if (lost_a or lost_b) and np.isfinite(mean):
@@ -152,7 +153,7 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
     if not reason:
         estimate = replace(estimate, low=0.0 if lost_a else estimate.low, high=inf if lost_b else estimate.high)
     differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + MARGIN), coarse)
-    if lost_a or lost_b:  # a bound shows a difference on its own side alone, and no tie
+    if lost_a or lost_b:  # a limit can only show a difference on its own side, and no tie
         differs, tied = nan if (lost_a and mean > 0) or (lost_b and mean < 0) else differs, nan
     row = {"row": label, "quantile": q, "a_ms": a.pooled.quantile(q), "b_ms": b.pooled.quantile(q)}
     row |= {"ratio": estimate.estimate, "low": estimate.low, "high": estimate.high, "n_blocks": len(logs)}
@@ -192,7 +193,9 @@ def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[flo
 
 
 def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the log ratio of each block that both have; several trials of a block count by their geometric mean."""
+    """
+    Return the log ratio of each block that both systems have; several trials of a block count by their geometric mean.
+    """
     sides = {name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))}
     values = pd.concat(sides)
     if (values <= 0).any():

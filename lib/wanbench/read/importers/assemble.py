@@ -20,12 +20,12 @@ NULLS = {"number": np.nan, "count": pd.NA, "flag": pd.NA, "text": None, "time": 
 
 def measured(sheet: Sheet, test: Mapping, outcome: Mapping, kinds: Mapping[str, tuple[Mapping, object]]) -> dict:
     """
-    Return tables tests, sources, unread and tables of measurements from a sheet with one test per row.
+    Return the tables tests, sources and unread, and tables of measurements, from a sheet with one test per row.
 
-    `test` has the columns that identify a test. By default, run_id is the name of the file, and test_id its name and
-    line. `outcome` has more columns of table tests; instead of outcome, it has `done` (a mask), and its `reason` is the
-    reason why the other tests failed. `kinds` has for each table of measurements its columns, and a mask of the rows
-    with such a measurement.
+    `test` has the columns that identify a test; by default, run_id is the name of the file, and test_id is the file's
+    name and the line. `outcome` has further columns of table tests. Instead of a column outcome it has `done`, a mask
+    of the finished tests, and its `reason` says why the other tests failed. For each table of measurements, `kinds` has
+    the table's columns and a mask of the rows with such a measurement.
     """
     name = Path(sheet.path).name
     lines = name + ":" + pd.Series(sheet.lines).astype("str")
@@ -65,7 +65,7 @@ def table_of(name: str, columns: Mapping[str, object], rows) -> pd.DataFrame:
 
 def finished(given: Mapping[str, pd.DataFrame], regions: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
     """
-    Validate the tables of an import, add missing tables of `ALWAYS` as empty ones, and raise flags.
+    Validate the tables of an import, add an empty table for each missing one of `ALWAYS`, and raise flags.
 
     The plausibility rules use the coordinates in table `regions`, given here or among the tables.
     """
@@ -81,7 +81,7 @@ def join(imports: Iterable[Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFram
     Concatenate the tables of several imports or runs, such as latencies of one source and throughputs of another.
 
     Flags are raised again for all rows together. Raise ParameterError if there is no import, or if a region has
-    different coordinates in two tables regions.
+    different coordinates in two of the `regions` tables.
     """
     imports = [dict(one) for one in imports]
     if not imports:

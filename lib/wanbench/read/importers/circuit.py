@@ -52,7 +52,7 @@ def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
     """
     Return a sheet with a row for each period: `time` (its end), `in_bps`, `out_bps`, and other metrics by label.
 
-    CloudWatch gives the start of each period. Its length is the usual time from one start to the next.
+    CloudWatch gives the start of each period. The length of a period is the usual time from one start to the next.
     """
     try:
         series = [metric for output in found for metric in _series(path, output)]
@@ -77,7 +77,9 @@ def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
 
 
 def _series(path, output: dict) -> Iterator[tuple[str, pd.Series, str | None]]:
-    """Yield for each metric its name, values by start of period, and unit (None: the one that its name implies)."""
+    """
+    Yield, for each metric, its name, its values by start of period, and its unit (None if the name implies the unit).
+    """
     if "NextToken" in output:
         raise RawDataError(path, None, "one page (NextToken)", EXPECTED)
     if "Datapoints" not in output:
@@ -152,11 +154,11 @@ def read_circuit(
         Columns are `time` (the end of the row's interval, in ISO 8601 or Unix seconds), `in_<unit>` and `out_<unit>`,
         and optionally `circuit` and `capacity_<unit>`. Units are bps, kbps, mbps and gbps (bits per second with decimal
         prefixes) or, except for the capacity, percent. Other columns are ignored, but an unknown unit is an error. CSV
-        of European spreadsheets can have semicolons, decimal commas and times such as 31.12.2026 10:05. The file can
+        from European spreadsheets can have semicolons, decimal commas and times such as 31.12.2026 10:05. The file can
         also have one or more outputs of `aws cloudwatch get-metric-data` or `get-metric-statistics` for Direct Connect
         or VPN tunnels.
     columns : mapping, optional
-        Names of columns in the file by the names above, if they differ, such as {"in_mbps": "Rx (Mbps)"}.
+        The file's names of its columns, if they differ from the names above, such as {"in_mbps": "Rx (Mbps)"}.
     circuit : str, optional
         The circuit's name, if no column has it. Default: the file's name.
     capacity_bps : float, optional
@@ -216,7 +218,10 @@ def _sheet(path, about) -> tuple[Sheet, bool]:
 
 
 def _decimal(sheet, there) -> str:
-    """Return the decimal mark of CSV with semicolons: a comma, unless it has none and its points are unambiguous."""
+    """
+    Return the decimal mark of CSV with semicolons: a comma, unless the CSV has no commas and its points are
+    unambiguous.
+    """
     names = [name for column, name in there.items() if column not in ("time", "circuit")]
     cells = pd.concat([sheet.text(name) for name in names])
     points = cells[cells.str.contains(".", regex=False)]

@@ -1,4 +1,7 @@
-"""Read a grid of text cells as RTTs between regions; its top left cell, the corner, can say which axis measures."""
+"""
+Read a grid of text cells as RTTs between regions; the grid's top left cell, the corner, can say whether rows or columns
+measure.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,9 @@ def is_transposed(corner: str) -> bool | None:
     """
     Return whether the regions in the first column answer the pings, according to the corner; None if it is unclear.
 
-    A single role labels the first column ("Destination"); so does the first of two ("From / To", "Source → Target").
-    Corners with words or arrows for an axis are unclear ("From → / To ↓"). Return False, the usual case, for a corner
-    that says nothing about directions.
+    A corner with a single role ("Destination") labels the first column; of two roles ("From / To", "Source → Target"),
+    the first does. Corners with words or arrows for an axis are unclear ("From → / To ↓"). Return False, the usual
+    case, for a corner that says nothing about directions.
 
     >>> is_transposed("To \\\\ From"), is_transposed("Source → Dest"), is_transposed("Latency (ms)")
     (True, False, False)
@@ -85,8 +88,8 @@ class MatrixTimes:
     """
     The contents of a grid.
 
-    `times` are times between two regions, each with line, column (from 1), ends (from, to) and time_ms. `within` are
-    times from a region to itself, `blank` pairs with an empty cell, and `unread` rows for table unread.
+    `times` holds times between two regions, each with line, column (from 1), ends (from, to) and time_ms. `within`
+    holds times from a region to itself, `blank` the pairs with an empty cell, and `unread` the rows for table unread.
     """
 
     times: list[dict] = field(default_factory=list)

@@ -56,14 +56,14 @@ def read_survey(
         report is the number of bytes transferred, not a rate, and the test lasts ten seconds. The column's name means
         bytes/s, and the charts of its authors use bit/s.
     about, locations_about : mapping, optional
-        title, address, version and licence of the two files; known for files in `importers.original_files()`.
+        title, address, version and licence of the two files; they are known for files in `importers.original_files()`.
 
     Notes
     -----
-    The bytes are those that the client had written at the end of the test; the last socket buffer may not have arrived.
-    RTTs are ping's averages; minima, medians and losses are not known. A test without RTT and bitrate has failed. The
-    plausibility rules treat the coordinates of `locations` as precise to 1 km, even if the averaged sources differ
-    more.
+    The bytes are those that the client had written at the end of the test; the last socket buffer may not have
+    arrived. RTTs are ping's averages; minima, medians and losses are not known. A test with neither RTT nor bitrate has
+    failed. The plausibility rules treat the coordinates of `locations` as precise to 1 km, even if the averaged sources
+    differ by more.
     """
     check_choice("bitrate", bitrate, BITRATE)
     sheet = _opened(results, about)

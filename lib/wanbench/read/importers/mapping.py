@@ -2,9 +2,9 @@
 Read any table of measurements with a mapping, which states the meaning and the units of its columns.
 
 A mapping is YAML, or a dict of the same structure. `KEYS` lists all keys; any other key is an error. `columns` can be
-omitted if names of columns are clear: one column each with a word for from and to (source, src_region, destination,
-...), and RTTs such as p50_ms or avg_latency_ms; other columns are then ignored. The following mapping reads
-`data/samples/mapping/made_up.csv`::
+omitted if the names of the columns are clear: one with a word for "from" (source, src_region, ...), one with a word for
+"to" (destination, ...), and RTTs such as p50_ms or avg_latency_ms. Other columns are then ignored. The following
+mapping reads `data/samples/mapping/made_up.csv`::
 
     delimiter: ";"
     decimal: ","                  # 12,5 is twelve and a half
@@ -123,8 +123,9 @@ def load_mapping(mapping, path="") -> Reading:
     """
     Load and check a mapping from a YAML file or a dict.
 
-    `path` is the table to read: its ending and the names of its columns determine `format` and `columns` if the mapping
-    omits them. Raise ParameterError for every fault; for an unknown key, column or unit it lists the allowed ones.
+    `path` is the file of the table: its ending and the names of its columns determine `format` and `columns` if the
+    mapping omits them. Raise ParameterError for any fault; for an unknown key, column or unit, the error lists the
+    allowed ones.
     """
     where = "mapping"
     mapping = {} if mapping is None else mapping
@@ -152,7 +153,9 @@ def load_mapping(mapping, path="") -> Reading:
 
 
 def _usual(names, constants) -> tuple[dict[str, str], dict[str, str]]:
-    """Return columns and the unit of RTTs from names of columns; ParameterError if two names mean the same column."""
+    """
+    Return columns and the unit of RTTs from names of columns; raise ParameterError if two names mean the same column.
+    """
     columns, units = {}, set()
     for name in names:
         words = re.findall(r"[a-zµμ]+[0-9]*", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
@@ -267,7 +270,8 @@ def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
 
     A region is written as in the mapping's `regions`, as "cloud:code", or in a form that `region_from` reads. A region
     that is not in the catalogue must be "cloud:code", or have its cloud in another column; its distances are unknown.
-    `test_id` is the file's name and line (in Parquet: row). A row without any measurement is a failed test.
+    `test_id` is the file's name and line (in Parquet, its name and row). A row without any measurement is a failed
+    test.
 
     Raise ParameterError, which names the key and what is allowed, if the mapping has a fault. Raise RawDataError if a
     column of the mapping is missing, or no row can be read. Single rows that cannot be read are listed in table unread.
@@ -374,7 +378,7 @@ class _MappedSheet:
         if rates["throughput_bps"] is None and rates["sent_throughput_bps"] is None:
             return None
         if not self.has("protocol"):
-            lacking = "mapping lacks protocol, a column or a constant, which throughputs need"
+            lacking = "mapping lacks protocol (a column or a constant), which throughputs need"
             raise ParameterError(f"{lacking}; allowed: {', '.join(PROTOCOLS)}.")
         return self.sheet.matching(self.column("protocol"), "|".join(PROTOCOLS), ", ".join(PROTOCOLS))
 

@@ -1,8 +1,8 @@
 """
 Read latency matrices, which have regions down the side and along the top, and an RTT in each cell.
 
-A matrix can be CSV or TSV, as from spreadsheets and from pages of clouds; nested objects in JSON, as from cloudping.co;
-or tables in a Markdown document, as in the documentation of clouds.
+A matrix can be CSV or TSV, from a spreadsheet or a cloud's web page; nested objects in JSON, as from cloudping.co; or
+tables in a Markdown document, as in the documentation of clouds.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def read_matrix(
 
     The first column names the regions that measure, the first line the regions that answer, in any form that
     `region_from` reads. Names can have two columns or two lines (cloud and code, or name and code). Cells are times,
-    with or without a unit. An empty cell, "-" or "N/A" means that nothing was measured, so a triangular matrix is
-    enough. Every time is a separate test, even if a pair occurs twice. In JSON, an object (or its member `data`) maps
-    each measuring region to an object that maps answering regions to times.
+    with or without a unit. An empty cell, "-" or "N/A" means that nothing was measured, so a triangular matrix can be
+    read, too. Every time is a separate test, even if a pair occurs twice. In JSON, an object (or its member `data`)
+    maps each measuring region to an object that maps answering regions to times.
 
     Table unread lists what was skipped: each cell that is not a time, each name that is not exactly one region, and,
     in one row each, the values from a region to itself and the pairs without a value in either direction.
@@ -106,7 +106,9 @@ def read_text(path, about=None) -> tuple[str, dict]:
 
 
 def decoded_text(path, data: bytes) -> str:
-    """Decompress and decode bytes; RawDataError, which names the format or the first bad line, if they are not text."""
+    """
+    Decompress and decode bytes; raise RawDataError, which names the format or the first bad line, if they are not text.
+    """
     text = content.decoded(path, content.unpacked(path, data, most_bytes=MAX_BYTES))
     if "\0" in text:
         raise RawDataError(path, text[: text.index("\0")].count("\n") + 1, "NUL", "text")
@@ -168,8 +170,8 @@ def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], sett
     """
     Return the tables of the matrices in a file. Raise RawDataError if there is no time between two regions.
 
-    `parts` has the column of table pings and the contents of each matrix. `settings` has a text for each matrix, which
-    becomes the setting of its tests if a pair occurs in several matrices.
+    `parts` has, for each matrix, its column of table pings and its contents. `settings` has a text for each matrix;
+    this text becomes the setting of the matrix's tests if a pair occurs in several matrices.
     """
     name = Path(path).name
     matrices = [matrix for _, matrix in parts]
@@ -240,12 +242,12 @@ def read_markdown(
     parameters are as for `read_matrix`.
 
     A document can split a matrix into several tables, for example one per part of the world, and repeat it for several
-    months. All are read. A pair in several tables has a test for each; `setting` is then the headings and the caption
-    of the table. Tables that are not latency matrices are listed in table unread. Tables inside fenced code or comments
-    are ignored.
+    months. All these tables are read. A pair in several tables has a test for each table; `setting` is then the
+    headings and the caption of the table. Tables that are not latency matrices are listed in table unread. Tables
+    inside fenced code or comments are ignored.
 
-    Raise RawDataError, which has the lines of other tables, if there is no latency matrix or no cell can be read. Raise
-    ParameterError as for `read_matrix`.
+    Raise RawDataError, which names the lines of other tables, if there is no latency matrix or no cell can be read.
+    Raise ParameterError as for `read_matrix`.
     """
     check_about(about)
     path, text, source = _document(path_or_text, about)
@@ -279,7 +281,7 @@ def _document(given, about):
 
 
 def _grids(path, text):
-    """Return every table of the document, with the headings above it from the highest level on."""
+    """Return every table of the document, with the headings above it, from the highest level down."""
     lines = [_QUOTED.sub("", line) for line in _uncommented(text).split("\n")]
     grids, headings, fence, at, cells = [], {}, None, 0, 0
     while at < len(lines):

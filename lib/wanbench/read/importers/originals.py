@@ -85,7 +85,7 @@ def read_bytes(path) -> bytes:
 
 
 def file_sha256(path) -> str:
-    """Return the SHA-256 of a file of any size; RawDataError if it cannot be read."""
+    """Return the SHA-256 of a file of any size; raise RawDataError if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -102,8 +102,9 @@ def source(path, sha256: str, size: int, about: Mapping[str, str] | None = None)
     """
     Return a row of table sources for a file with this hash and number of bytes.
 
-    `about` has title, address, version and licence, if known; ParameterError if it has other keys. If the hash is that
-    of an original file, missing ones come from `original_files.csv`. The default title is the file's name.
+    `about` has title, address, version and licence, if known; raise ParameterError if it has other keys. If the hash is
+    that of an original file, keys that `about` lacks come from `original_files.csv`. The default title is the file's
+    name.
     """
     stated = check_about(about)
     for original in registry().values():
@@ -113,7 +114,11 @@ def source(path, sha256: str, size: int, about: Mapping[str, str] | None = None)
 
 
 def check_about(about) -> dict[str, str]:
-    """Check a description of a file: only title, address, version and licence, each a text. Return a copy."""
+    """
+    Check a description of a file: it may have only title, address, version and licence, each a text.
+
+    Return a copy.
+    """
     if about is None:
         return {}
     fits = isinstance(about, Mapping) and all(
@@ -135,9 +140,9 @@ def available(name: str, folder=None) -> Path | None:
     """
     Return the path of an original file on this machine, or None if it is not here; its hash is checked.
 
-    The file is searched in `folder` (default: `folders.downloads_folder()`), then in `folders.shared_folder()` and
-    below. Raise ParameterError if there is no original file of this name, and RawDataError, which has both hashes, if
-    the file in `folder` has a different hash.
+    `folder` (default: `folders.downloads_folder()`) is searched first, then `folders.shared_folder()` and the folders
+    below it. Raise ParameterError if there is no original file of this name, and RawDataError, which shows the expected
+    and the actual hash, if the file in `folder` has a different hash.
     """
     original = original_file(name)
     kept = _folder(folder) / original.file
@@ -210,7 +215,7 @@ class Citations:
     sentences: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "\n".join(self.sentences) or "No file of another source was used."
+        return "\n".join(self.sentences) or "No file from another source was used."
 
     def __repr__(self) -> str:
         return str(self)
@@ -221,7 +226,10 @@ class Citations:
 
 
 def cite(tables: Mapping[str, pd.DataFrame]) -> Citations:
-    """Cite the files in table `sources`, without their paths on this machine; ParameterError without this table."""
+    """
+    Cite the files in table `sources`, without their paths on this machine; raise ParameterError if there is no such
+    table.
+    """
     sources = check_table("sources", tables)
     return Citations(tuple(_sentence(row) for row in sources.itertuples(index=False)))
 

@@ -33,7 +33,7 @@ def read_published(name: str) -> dict[str, pd.DataFrame]:
     """
     Read the committed tables of a study (a key of `STUDIES`), and raise flags again.
 
-    Raise ParameterError if there is no such study, RawDataError if a committed table is damaged.
+    Raise ParameterError if there is no such study, and RawDataError if a committed table is damaged.
 
     >>> len(read_published("intercloud-2022-02")["tests"])
     2138
@@ -59,7 +59,7 @@ def import_originals(name: str, folder=None) -> dict[str, pd.DataFrame]:
 
 
 def write_tables(name: str) -> list[Path]:
-    """Write the tables of a study that are not empty, from its original files, and return their paths."""
+    """Make the tables of a study from its original files, write those that are not empty, and return their paths."""
     made = import_originals(name)
     kept = {table: rows for table, rows in made.items() if len(rows) and table != "flags"}
     return [tables.write(table, rows, published_folder() / name) for table, rows in kept.items()]

@@ -49,7 +49,7 @@ class _Meaning(NamedTuple):
 
 def region_names() -> pd.DataFrame:
     """
-    Return the names of regions other than codes and zones: region, name, kind, source.
+    Return the names of regions other than codes and zones, in the columns region, name, kind and source.
 
     kind is "display" (full name), "old" (former name), "short" (abbreviation in tables), "place" (location, according
     to the cloud) or "area" (a part of the world with several regions, which names no single region).
@@ -156,7 +156,7 @@ def _both(text, cloud):
 
 @lru_cache(maxsize=8192)
 def _meanings(text, cloud) -> frozenset[_Meaning]:
-    """Return the meanings of a text as one name: as written or, if that has none, with dashes ignored."""
+    """Return the meanings of a text as one name: as written or, if the written text has none, with dashes ignored."""
     spelled = _spelled(text)
     named = _by_name()
     meanings = named.get(text.lower().strip(), set()) | named.get(spelled, set()) | _zones(spelled)

@@ -30,9 +30,9 @@ class Sheet:
     """
     The rows of a file as columns of text.
 
-    `source` is the file's row in table sources. `lines` has the line number of each row, from 1 (in Parquet: its row
-    number), and `header_line` that of the header, if there is one. `good` is a mask of the rows that no check has
-    refused.
+    `source` is the file's row in table sources. `lines` has the line number of each row, from 1 (in Parquet, its row
+    number), and `header_line` is the line number of the header, if there is one. `good` is a mask of the rows that no
+    check has refused.
     """
 
     def __init__(self, path, source: dict, columns: Mapping[str, Sequence], lines, header_line=None):
@@ -156,7 +156,8 @@ def read_csv(
     Read a CSV file. Its first line is the header, unless `header` names the columns.
 
     Empty lines and lines that begin with `comment` are skipped. Quoted fields cannot contain line breaks. If a column
-    name occurs several times, these columns must have the same values. Raise RawDataError if there is no header.
+    name occurs several times, all columns of that name must have the same values. Raise RawDataError if there is no
+    header.
     """
     data = read_bytes(path)
     kept, bad, header_line = [], [], None
@@ -278,7 +279,7 @@ def _flat(value, prefix=""):
 
 
 def read_parquet(path, *, about=None) -> Sheet:
-    """Read a Parquet file of plain columns; RawDataError for any other file."""
+    """Read a Parquet file of plain columns; raise RawDataError for any other file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

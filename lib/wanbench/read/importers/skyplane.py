@@ -33,11 +33,11 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
     """
     Read a grid of latencies or throughputs into tables tests, sources, unread, flags, and pings or transfers.
 
-    `path` is profiles/latency.csv or profiles/throughput.csv of Skyplane; the columns show which. `about` has title,
-    address, version and licence of the file; they are known for files in `importers.original_files()`. A row of the
-    throughput grid without success is a failed test, and its transfer has an error. `run_id` is the batch of the
-    measurement if the path of the raw output names it, or else the file's name. The grids have no start times. `join`
-    combines both grids, but they were measured on machines of different sizes.
+    `path` is profiles/latency.csv or profiles/throughput.csv of Skyplane; its columns show which of the two it is.
+    `about` has title, address, version and licence of the file; they are known for files in
+    `importers.original_files()`. A row of the throughput grid without success is a failed test, and its transfer has an
+    error. `run_id` is the batch of the measurement if the path of the raw output names it, or else the file's name. The
+    grids have no start times. `join` combines both grids, but they were measured on machines of different sizes.
 
     Raise RawDataError, which names the expected columns, if the columns are those of neither grid, or if no row can be
     read. Single rows that cannot be read are listed in table unread.
@@ -65,7 +65,7 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
 
 def region_of(name: str) -> str:
     """
-    Return the region of a name, which can be that of a zone.
+    Return the region that a name stands for; if it names a zone, the zone's region.
 
     >>> region_of("gcp:europe-west6-a"), region_of("aws:us-east-1"), region_of("azure:westus")
     ('gcp:europe-west6', 'aws:us-east-1', 'azure:westus')
@@ -102,6 +102,8 @@ def _transfers(sheet):
 
 
 def _batches(sheet, name):
-    """Return the batch of each row, a folder in the path of its raw output; `name` if there is none."""
+    """
+    Return each row's batch, which is a folder in the path of its raw output, or `name` if there is no such folder.
+    """
     paths = sheet.text("stdout_path")
     return paths.str.replace(RUN, r"\1", regex=True).where(paths.str.match(RUN), name)

@@ -81,8 +81,8 @@ def milliseconds(text: str, unit: str, decimal: str | None) -> float | None:
     Return the time in a cell in ms, or None if the cell marks a missing value.
 
     The number may have thousands separators and a unit; without one, `unit` (a key of `UNITS`) is used. `decimal` is
-    the result of `decimal_mark`. Raise ValueError, which says what was expected, for other texts, and for numbers that
-    depend on the decimal mark if this is None.
+    the result of `decimal_mark`. Raise ValueError, which says what was expected, for any other text, and for a number
+    that depends on the decimal mark if `decimal` is None.
 
     >>> milliseconds("67.3", "ms", "."), milliseconds("1 204,5 ms", "s", ","), milliseconds("N/A", "ms", ".")
     (67.3, 1204.5, None)

@@ -42,10 +42,10 @@ def read_folder(
     """
     Read outputs of ping and iperf3 into tables tests, echoes, transfers, intervals, sources, unread and flags.
 
-    Files whose names differ only in the kind belong to one test. Its `test_id` is their name with * for the kind, its
-    `run_id` the run in the name, or else the name of the folder. A test has failed if one of its files cannot be read,
-    or if iperf3 reports a failure. Files that cannot be read, and files with pings of several hosts, are listed in
-    table unread.
+    Files whose names differ only in the kind belong to one test. The test's `test_id` is their name with * in place of
+    the kind; its `run_id` is the run in the name, or else the name of the folder. A test has failed if one of its files
+    cannot be read, or if iperf3 reports a failure. Files that cannot be read, and files with pings of several hosts,
+    are listed in table unread.
 
     Raise ParameterError if the pattern lacks from or to, or has an unknown name. Raise RawDataError if the folder, or
     every file in it, cannot be read.
@@ -132,7 +132,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _file(folder, name, pattern, regions, kind):
-    """Return a file's pair, test, kind and hash; RawDataError if its name does not match the pattern."""
+    """Return a file's pair, test, kind and hash; raise RawDataError if its name does not match the pattern."""
     path = folder / name
     match = _expression(pattern).fullmatch(name)
     if name != name.encode("utf-8", "replace").decode():

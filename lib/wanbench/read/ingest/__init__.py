@@ -1,5 +1,5 @@
 """
-Read raw files into tables. Each tool has a module or package, named like the experiment that runs the tool.
+Read raw files into tables. Each tool has a module or package, named after the experiment that runs the tool.
 
 `readers` maps files to readers, `run` reads run folders and other files, and `rows` joins their results into tables.
 `content` and `json_values` open and decode files; `other_tools` recognises output that has no reader. `pairs`

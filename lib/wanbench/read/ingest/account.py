@@ -11,7 +11,11 @@ VERDICTS = ("impossible", "suspect")
 
 
 class Listing(pd.DataFrame):
-    """A DataFrame that a page shows without row numbers, or as "none" if empty. Operations return plain DataFrames."""
+    """
+    A DataFrame that a page shows without row numbers, or as "none" if empty.
+
+    Operations on it return plain DataFrames.
+    """
 
     @property
     def _constructor(self):
@@ -30,7 +34,7 @@ class Listing(pd.DataFrame):
 
 def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
     """
-    Count tests by outcome, echoes sent and lost, transfers, flags, and unreadable files, in columns what and n.
+    Count tests by outcome, echoes sent and lost, transfers, flags, and unreadable files, in the columns `what` and `n`.
 
     `tables` come from `read_run`, or from `tabulate`, which adds the table flags.
     """
@@ -54,7 +58,7 @@ def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
 
 
 def failures(tables: Mapping[str, pd.DataFrame]) -> Listing:
-    """List all failed or interrupted attempts and all unreadable files, in columns what, where and why."""
+    """List all failed or interrupted attempts and all unreadable files, in the columns `what`, `where` and `why`."""
     tests, unread = tables["tests"], tables["unread"]
     rows = [
         (f"attempt {row.outcome}", f"{row.test_id}, attempt {row.attempt}", _why(row))

@@ -16,7 +16,9 @@ _LASTING = ("kill", "slow", "link")
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read <stem>.actions.json and the files that it names; RawDataError if one is missing, damaged or foreign."""
+    """
+    Read <stem>.actions.json and the files that it names; raise RawDataError if one is missing, damaged or foreign.
+    """
     path = Path(path)
     top = open_document(path, "broker actions in JSON")
     rolling = top.members("settings").flag("rolling") or False

@@ -36,7 +36,9 @@ NEXT = "a line with #scrape, then the scrape's time and size in JSON"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read scrapes, or an exporter's text; RawDataError names the first line that a Prometheus server would reject."""
+    """
+    Read scrapes, or an exporter's text; a RawDataError names the first line that a Prometheus server would reject.
+    """
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     samples, about = Samples(path, len(data)), {}
     if data.startswith(b"#scrapes "):
@@ -124,7 +126,7 @@ FREE_SAMPLES = 500_000
 """Number of samples allowed in any file. Each takes about 300 bytes of memory."""
 
 BYTES_PER_SAMPLE = 40
-"""Larger files may have one sample per this many bytes; real exporters write one per 50 to 150 bytes."""
+"""Larger files may have at most one sample per this many bytes; real exporters write one per 50 to 150 bytes."""
 
 MOST_REPEATED = 0.1
 """Maximum fraction of repeated series: a faulty exporter repeats a few, but several answers in one text repeat most."""
@@ -268,7 +270,9 @@ class Samples:
         return round(seconds * 1_000_000) if unit_us == 1_000_000 else int(stamp) * 1_000
 
     def _find_repeated(self, text, line_number):
-        """Set `ambiguous`, and add to `repeated`; RawDataError if more than `MOST_REPEATED` of the series repeat."""
+        """
+        Set `ambiguous`, and add to `repeated`; raise RawDataError if more than `MOST_REPEATED` of the series repeat.
+        """
         hashes, places, samples = np.frombuffer(self._timeless, np.int64).reshape(-1, 3).T
         _, first, series, n = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
         self.ambiguous = samples[n[series] > 1]

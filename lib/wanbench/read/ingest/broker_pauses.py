@@ -2,9 +2,10 @@
 Read pauses of a broker or controller from its logs into table broker_pauses.
 
 - The JVM's log, written with `-Xlog:gc,safepoint:file=...:utctime,tags`, has garbage collections and safepoints. A
-  collection that stops all threads is logged as both; concurrent phases of G1 are logged as neither.
+  collection that stops all threads is logged as a collection and as a safepoint; concurrent phases of G1 are logged as
+  neither.
 - Kafka's own log has the durations of rolling a segment and of writing a producer snapshot. It lacks the duration of
-  flushes, for which table metrics has count, mean and 99th percentile (kafka_log_flush_mean_ms and others).
+  flushes, for which table metrics has their count, mean and 99th percentile (kafka_log_flush_mean_ms and others).
 
 A JVM log is rejected at the first line of another format, a Kafka log only if its first line has another format. A
 truncated last line, which a killed process leaves, is dropped.
@@ -46,7 +47,7 @@ _FIRST = f"a line of a Kafka node's log with a time in UTC, or {_FIRST_OF_JVM}"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read the pauses in a log of Kafka or its JVM; RawDataError names the first invalid line."""
+    """Read the pauses in a log of Kafka or its JVM; a RawDataError names the first invalid line."""
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     lines = decoded(path, data[: data.rfind(b"\n") + 1]).split("\n")[:-1]
     if data and not lines:

@@ -23,7 +23,7 @@ LATEST_S = 2**33
 
 
 def read(path) -> dict:
-    """Read a file into table metrics; RawDataError names a member that is missing or has the wrong type."""
+    """Read a file into table metrics; a RawDataError names a member that is missing or has the wrong type."""
     path = Path(path)
     document = Members(path, None, read_json(path, dict, EXPECTED))
     return {"metrics": fitting(path, "metrics", list(_of_resource(document)))}

@@ -32,9 +32,9 @@ COMPRESSIONS = {
     "xz": (rb"\xfd7zXZ\x00", lzma.LZMAFile),
     "zstd": (rb"\x28\xb5\x2f\xfd", lambda file: pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")),
 }
-"""By format: the pattern of its first bytes, and a function that opens a binary file as a decompressed stream."""
+"""For each format, the pattern of its first bytes, and a function that opens a binary file as a decompressed stream."""
 COMPRESSION_BYTES = 10
-"""Number of first bytes that these patterns need."""
+"""Number of bytes at the start of a file that these patterns need."""
 
 ENDINGS = re.compile(r"\.(?:gz|bz2|xz|zst)\Z", re.IGNORECASE)
 
@@ -42,7 +42,10 @@ FREE_BYTES = 64 << 20
 """Decompressed size that is allowed for every file."""
 
 MAX_RATIO = 100
-"""Maximum compression ratio of larger files: logs shrink by 5 to 20 times, a decompression bomb by 1,000 times."""
+"""
+Maximum compression ratio of larger files: logs shrink by a factor of 5 to 20, a decompression bomb by a factor of
+1,000.
+"""
 
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 UTF16 = {"utf-16-le": re.compile(rb"(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb"(?:\0[^\0]){8}")}
@@ -63,7 +66,7 @@ def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
     """
     Read a file, or bytes, and return its path ("<bytes>" for bytes) and its decompressed content.
 
-    RawDataError if it cannot be read, is damaged, or has more than `most_bytes` after decompression.
+    Raise RawDataError if it cannot be read, is damaged, or has more than `most_bytes` after decompression.
     """
     with decompressed(source) as (path, file):
         return path, _whole(file, most_bytes)
@@ -84,7 +87,7 @@ def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
     """
     Decode the content of a file to text, without a byte order mark.
 
-    Text that is not valid UTF-8 is decoded with the encoding `otherwise`, if given; invalid bytes become U+FFFD.
+    Text that is not valid UTF-8 is decoded with the encoding `otherwise`, if given; invalid bytes become U+FFFD. A
     RawDataError names the format of a file that is not text or, without `otherwise`, the line of the first invalid
     byte.
 
@@ -104,7 +107,7 @@ def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
 
 
 def encoding_of(path, opening: bytes) -> tuple[str, int]:
-    """Return the encoding of text and the length of its byte order mark; RawDataError names any other format."""
+    """Return the encoding of text and the length of its byte order mark; a RawDataError names any other format."""
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if opening.startswith(mark):
             return encoding, len(mark)
@@ -128,7 +131,8 @@ def decompressed(source) -> Iterator[tuple[object, Content]]:
     """
     Open a file, or bytes; yield its path ("<bytes>" for bytes) and its decompressed content.
 
-    RawDataError, here or when the content is read, if the file cannot be read, is damaged, or is a decompression bomb.
+    Raise RawDataError, here or when the content is read, if the file cannot be read, is damaged, or is a decompression
+    bomb.
     """
     if isinstance(source, bytes | bytearray):
         yield "<bytes>", Content("<bytes>", io.BytesIO(source), len(source))
@@ -143,7 +147,7 @@ def decompressed(source) -> Iterator[tuple[object, Content]]:
 
 
 def as_utf8(file: Content) -> BinaryIO:
-    """Return a stream of the file's text in UTF-8; RawDataError names the format if the file is not text."""
+    """Return a stream of the file's text in UTF-8; a RawDataError names the format if the file is not text."""
     encoding, _ = encoding_of(file.path, file.peek(OPENING_BYTES))
     return file if encoding == "utf-8" else _Transcoded(file, encoding)
 
@@ -210,7 +214,9 @@ class _Transcoded:
 
 
 OPENING_BYTES = 1 << 16
-"""Number of first bytes that `binary_format` needs, to see the names of a ZIP archive's first members."""
+"""
+Number of bytes at the start of a file that `binary_format` needs to see the names of a ZIP archive's first members.
+"""
 
 _MAGIC = tuple(
     (re.compile(pattern.encode(), re.DOTALL), name)

@@ -19,7 +19,9 @@ _LATENCIES = ("node_id", "due_at_s", "known_at_s", "latency_ms", "late", "error"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read <stem>.detection.json and the file that it names; RawDataError if one is missing, damaged or foreign."""
+    """
+    Read <stem>.detection.json and the file that it names; raise RawDataError if one is missing, damaged or foreign.
+    """
     path = Path(path)
     top = open_document(path, "a detection in JSON")
     nodes, faults = top.values.get("nodes"), top.values.get("faults") or []

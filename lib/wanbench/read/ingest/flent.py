@@ -2,9 +2,9 @@
 Read flent's data files (.flent, .flent.gz, .flent.bz2): RTTs into table pings, TCP and UDP flows into transfers.
 
 Only raw values are read, not the sums and means that flent computes. A series in ms is a row of pings. The values of
-ping, fping and irtt are single echoes, so the row has all statistics; those of netperf UDP_RR are means over intervals,
-so it has only the tool's overall mean. A series in Mbits/s of netperf or iperf is one transfer at the tool's mean rate.
-A series without values gives a row without values.
+ping, fping and irtt are single echoes, so their row has all statistics; the values of netperf UDP_RR are means over
+intervals, so their row has only the tool's overall mean. A series in Mbits/s of netperf or iperf is one transfer at the
+tool's mean rate. A series without values gives a row without values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ DOWN = re.compile(r"download|\bdown\b", re.IGNORECASE)
 
 
 def read(source) -> dict[str, pd.DataFrame]:
-    """Read tables pings and transfers; RawDataError if the file is not flent's or has no series of RTTs or rates."""
+    """
+    Read tables pings and transfers; raise RawDataError if the file is not flent's or has no series of RTTs or rates.
+    """
     top = read_objects(source, "a data file of flent, in JSON")[0]
     path, metadata = top.path, top.values.get("metadata")
     raw = top.values.get("raw_values") if isinstance(metadata, dict) else None

@@ -19,7 +19,7 @@ WANTED = "ping measurements of Globalping in JSON, as its API gives them"
 
 
 def read(source) -> dict[str, pd.DataFrame | list[dict]]:
-    """Read tables echoes, with regions, and unread; RawDataError if no result can be read."""
+    """Read tables echoes, with regions, and unread; raise RawDataError if no result can be read."""
     echoes, unread = [], []
     for measurement in read_objects(source, WANTED):
         if measurement.text("type") != "ping" or not isinstance(measurement.values.get("results"), list):

@@ -1,8 +1,8 @@
 """
 Read output of `sadf -j` from sysstat 10.1 to 12.7.9 into table metrics.
 
-- Metrics keep the names of that version of sysstat ("usr" or "user", "rxkB"). What sysstat calls kB is 1,024 bytes, so
-  the unit is KiB.
+- Metrics keep the names that the file's version of sysstat uses ("usr" or "user", "rxkB"). What sysstat calls kB is
+  1,024 bytes, so the unit is KiB.
 - Values of processors, disks and network are means over the sample's interval; those of memory and load are values at
   its end.
 - Only the statistics in `KINDS` are read.
@@ -33,7 +33,10 @@ LARGEST_BYTES = 512 * 2**20
 """A day of samples every second on 16 processors has about 430 MB."""
 
 BYTES_PER_VALUE = 6
-"""A larger file may have one value per this many bytes; sysstat writes one per 16 bytes, or 11 if compacted with jq."""
+"""
+A larger file may have at most one value per this many bytes; sysstat writes one per 16 bytes, or 11 if compacted with
+jq.
+"""
 
 MOST_SUBJECTS = 100_000
 """Maximum number of processors, disks and interfaces; a host with containers has a few thousand interfaces in a day."""
@@ -74,7 +77,7 @@ UNITS = (
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read output of `sadf -j`; RawDataError names a value that is not JSON, not in UTC, impossible or mistyped."""
+    """Read output of `sadf -j`; a RawDataError names a value that is not JSON, not in UTC, impossible or mistyped."""
     path = Path(path)
     try:
         return {"metrics": fitting(path, "metrics", _columns(path))}
@@ -141,7 +144,9 @@ def _columns(path: Path) -> dict:
 
 
 def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float]]]:
-    """Yield each statistic of a sample: whether it is of the machine, its subject, whether it is a mean, its values."""
+    """
+    Yield each statistic of a sample: whether it describes the machine, its subject, whether it is a mean, its values.
+    """
     found = dict(sample.values)
     for name in ("network", "power-management"):
         found |= sample.members(name).values

@@ -2,8 +2,8 @@
 Read the JSON or text output of an iperf3 client, version 3.0 to 3.21, into tables transfers and intervals.
 
 - Each direction is a row of transfers, and each stream and interval a row of intervals.
-- The throughput is the receiver's. If the receiver never reported (interrupted test, dead server), it is null, never 0,
-  and `error` has the reason, from iperf3 if it printed one.
+- The throughput is the receiver's. If the receiver never reported (interrupted test, dead server), the throughput is
+  null, never 0, and `error` has the reason, from iperf3 if it printed one.
 - Old versions print a single UDP summary for both ends. The bytes received are then the datagrams that were not lost,
   times their length.
 - A test that failed before it began (connection refused) is a row with its error and little else. iperf3 3.9 prints the
@@ -36,7 +36,7 @@ def read(source) -> dict[str, list[dict]]:
     """
     Read iperf3's output, given as a path or bytes, into rows of tables transfers and intervals without context.
 
-    RawDataError names what is missing, truncated, of the wrong type or impossible.
+    A RawDataError names what is missing, truncated, of the wrong type or impossible.
 
     >>> refused = b'{"start": {"version": "iperf 3.12"}, "end": {}, "error": "Connection refused"}'
     >>> [transfer] = read(refused)["transfers"]

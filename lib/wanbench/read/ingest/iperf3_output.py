@@ -22,7 +22,7 @@ LARGEST_BYTES = 256 << 20
 """Size of about a day of one-second intervals with eight streams."""
 
 BYTES_PER_VALUE = 12
-"""A larger file may have one value per this many bytes; iperf3 writes one per 15 to 25 bytes."""
+"""A larger file may have at most one value per this many bytes; iperf3 writes one per 15 to 25 bytes."""
 
 WANTED = "JSON of an iperf3 client (its option -J), or its text"
 _OPENING = re.compile(r"^[ \t\ufeff\[]*+(?=\{)", re.MULTILINE)
@@ -33,7 +33,7 @@ _NOT_A_NUMBER = r"-?\b(?:nan|inf)\b"
 _UP_TO_NOT_A_NUMBER = re.compile(
     rf'((?:"(?:[^"\\\n]++|\\.)*+"?+|[^"nNiI-]++|(?!{_NOT_A_NUMBER}).)*+)({_NOT_A_NUMBER}|\Z)', re.IGNORECASE | re.DOTALL
 )
-"""It matches each character only once, even in an unterminated string, so that its time is linear."""
+"""This pattern matches each character only once, even in an unterminated string, so that its time is linear."""
 
 _REPEATED_UNCHANGED = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")
 _REVERSE = "_bidir_reverse"
@@ -49,9 +49,9 @@ def json_documents(path, text: str) -> Iterator[tuple[int, dict]]:
     Yield the documents in a file, each with the number of its first line; the events of a stream form one document.
 
     A repeated member "sum", "sum_sent" or "sum_received" is renamed with "_bidir_reverse", as in later versions; `nan`
-    and `inf` become NaN. The "error" of a truncated stream says so, unless iperf3 printed an error; after the
-    truncation, only the events "end" and "error" count. RawDataError for a truncated or damaged document, or if there
-    is none.
+    and `inf` become NaN. The "error" of a truncated stream says that it is truncated, unless iperf3 printed an error;
+    after the truncation, only the events "end" and "error" count. Raise RawDataError for a truncated or damaged
+    document, or if there is none.
     """
     check_values(path, text, BYTES_PER_VALUE)
     stream: _Stream | None = None
@@ -300,7 +300,7 @@ class _TextTest:
             self.intervals.append({"streams": [row]})
 
     def _add_sum(self, line, row):
-        """Keep a summary; that of all streams comes last, and replaces those of single streams."""
+        """Keep a summary; the summary of all streams comes last, and replaces those of single streams."""
         row["is_sum"] = line["stream"] == "SUM"
         suffix = "_bidir_reverse" if line["role"] == "RX" else ""
         if line["of"] != "receiver":

@@ -17,7 +17,7 @@ LATEST_S = 1e11
 """Largest allowed Unix time in seconds; larger numbers may be milliseconds."""
 
 LARGEST_BYTES = 256 << 20
-"""Largest allowed file; the batch counts of a long load, the largest files, have a few MB."""
+"""Size of the largest allowed file; the largest files, with the batch counts of a long load, have a few MB."""
 
 FREE_VALUES = 200_000
 """Number of values allowed in any file; each takes 50 to 100 bytes of memory."""
@@ -44,7 +44,7 @@ def is_time(value) -> bool:
 
 
 def members_once(pairs: list[tuple]) -> dict:
-    """Make a dict, as json's `object_pairs_hook`; ValueError if a member is repeated with different values."""
+    """Make a dict, as json's `object_pairs_hook`; raise ValueError if a member is repeated with different values."""
     members = dict(pairs)
     if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
         raise ValueError("a member is repeated with different values")
@@ -52,7 +52,9 @@ def members_once(pairs: list[tuple]) -> dict:
 
 
 def read_json(path, kind: type, expected: str):
-    """Read the object or list (`kind`: dict or list) in a JSON file of this library; RawDataError for anything else."""
+    """
+    Read the object or list (`kind`: dict or list) in a JSON file of this library; raise RawDataError for anything else.
+    """
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     try:
         content = json.loads(data)
@@ -64,7 +66,9 @@ def read_json(path, kind: type, expected: str):
 
 
 def read_objects(source, expected: str) -> list[Members]:
-    """Read JSON of another program: an object, a list of objects, or an object per line; RawDataError otherwise."""
+    """
+    Read JSON of another program: an object, a list of objects, or an object per line; raise RawDataError otherwise.
+    """
     path, content = read_text(source, most_bytes=LARGEST_BYTES)
     check_values(path, content, bytes_per_value=6)
     try:
@@ -81,7 +85,7 @@ def read_objects(source, expected: str) -> list[Members]:
 
 
 def object_of_line(path, line_number: int, line: bytes, expected: str) -> Members:
-    """Read the JSON object in a line; RawDataError for anything else."""
+    """Read the JSON object in a line; raise RawDataError for anything else."""
     try:
         content = json.loads(line)
         if not isinstance(content, dict):
@@ -93,9 +97,10 @@ def object_of_line(path, line_number: int, line: bytes, expected: str) -> Member
 
 class Members:
     """
-    A JSON object in a file, whose members are read by type. A member that is missing, null or NaN is None, or empty.
+    A JSON object in a file, whose members are read by type. A member that is missing, null or NaN is read as None, or
+    as an empty object or list.
 
-    RawDataError, which names the member, if a value has the wrong type, is negative, or is too large.
+    Raise RawDataError, which names the member, if a value has the wrong type, is negative, or is too large.
     """
 
     __slots__ = ("line_number", "path", "values", "where")
@@ -142,7 +147,10 @@ class Members:
         return self._typed(name, bool, "true or false")
 
     def number(self, name: str, *, unknown: float | None = None, most: float = LARGEST) -> float | None:
-        """Return a member that is a number from 0; None if it is `unknown`, a value that means "not known"."""
+        """
+        Return a member that is a number of at least 0, or None if it equals `unknown`, which stands for an unknown
+        value.
+        """
         value = self.values.get(name)
         if value is None or value != value or value == unknown:
             return None
@@ -151,7 +159,10 @@ class Members:
         return float(value)
 
     def count(self, name: str, *, unknown: int | None = None, minimum: int | None = 0) -> int | None:
-        """Return a member that is a whole number from 0, as `number` does; with `minimum` None, negative gives None."""
+        """
+        Return a member that is a whole number of at least 0, as `number` does; if `minimum` is None, a negative number
+        gives None.
+        """
         value = self.values.get(name)
         if value is None or value != value or value == unknown:
             return None

@@ -77,7 +77,7 @@ _CONTROLLER = "Becoming the active controller"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read the tables of one fault episode, without context; RawDataError for invalid files."""
+    """Read the tables of one fault episode, without context; raise RawDataError for invalid files."""
     path = Path(path)
     top = open_document(path, "a fault episode in JSON")
     settings = top.members("settings")
@@ -268,7 +268,7 @@ def _controller_events(top: Members, path: Path) -> list[tuple]:
     Return the rows of table controller_events.
 
     "elected" means that the node that logged the line became the active controller or, if the line names a partition,
-    the leader of that partition. Other topics than the episode's are ignored. A leader logs a change of the in-sync
+    the leader of that partition. Topics other than the episode's are ignored. A leader logs a change of the in-sync
     replicas when the controller has accepted it; only an increase is "isr-grown".
     """
     topic, rows = top.text("topic"), []

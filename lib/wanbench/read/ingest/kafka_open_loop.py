@@ -32,7 +32,9 @@ _TEXTS = ("payload", "acks", "compression")
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read <stem>.load.json and the files that it names into tables; RawDataError if one is missing or damaged."""
+    """
+    Read <stem>.load.json and the files that it names into tables; raise RawDataError if one is missing or damaged.
+    """
     path = Path(path)
     load = _Load(path)
     return {
@@ -253,7 +255,10 @@ DIGITS = 3
 
 
 def encoded_counts(counts: Mapping[int, int]) -> str:
-    """Encode counts by value in µs as an HdrHistogram (V2, compressed, base64); values are clipped to 0 and an hour."""
+    """
+    Encode counts by value in µs as an HdrHistogram (V2, compressed, base64); values are clipped to the range from 0 to
+    an hour.
+    """
     histogram = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
     for value, count in counts.items():
         histogram.record_value(min(max(value, 0), HIGHEST_US), count)
@@ -264,7 +269,9 @@ WHAT = ("publish", "end to end")
 
 
 def read_search(path) -> dict[str, pd.DataFrame]:
-    """Read <stem>.search.json into table rate_search_steps; RawDataError if it is not the output of a rate search."""
+    """
+    Read <stem>.search.json into table rate_search_steps; raise RawDataError if it is not the output of a rate search.
+    """
     path = Path(path)
     top = open_document(path, "a search for a rate in JSON")
     settings = top.members("settings")

@@ -18,19 +18,22 @@ LINK = ["run_id", "from_region", "to_region"]
 
 
 def read_links(path) -> dict[str, pd.DataFrame]:
-    """Read table link_counters of one lab session, without run; RawDataError for anything else."""
+    """Read table link_counters of one lab session, without run_id; raise RawDataError for anything else."""
     rows = _objects(path, "a JSON list with one object per link")
     return {"link_counters": fitting(path, "link_counters", [row | {"run_id": None} for row in rows])}
 
 
 def read_devices(path) -> dict[str, pd.DataFrame]:
-    """Read table device_counters of one lab session, without context; RawDataError for anything else."""
+    """Read table device_counters of one lab session, without context; raise RawDataError for anything else."""
     rows = _objects(path, "a JSON list with one object per region and device")
     return {"device_counters": fitting(path, "device_counters", rows)}
 
 
 def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
-    """Sum table link_counters over a run's sessions; null if one session's value is unknown, and for mean lateness."""
+    """
+    Sum table link_counters over a run's sessions; a sum is null if one session's value is unknown, and mean_late_ms is
+    null if there are several sessions.
+    """
     counters = counters.assign(run_id=run_id)
     if counters.duplicated(LINK).any():
         rules = {name: lambda values: values.sum(skipna=False) for name in counters if name not in LINK}
@@ -48,7 +51,7 @@ def _objects(path, expected: str) -> list[dict]:
 
 
 def read_cut(path) -> dict[str, pd.DataFrame]:
-    """Read the times of one cut into table cuts; RawDataError unless the file holds its four times in order."""
+    """Read the times of one cut into table cuts; raise RawDataError unless the file holds its four times in order."""
     names = [column.name for column in core("cuts")]
     content = read_json(path, dict, "the times of a cut in JSON")
     if set(content) != set(names):
@@ -74,7 +77,7 @@ GROWING = (
 
 
 def read_samples(path) -> dict[str, pd.DataFrame]:
-    """Read samples of links; RawDataError names a line that is not a sample, or whose time or counters decrease."""
+    """Read samples of links; a RawDataError names a line that is not a sample, or whose time or counters decrease."""
     path = Path(path)
     lines = read_bytes(path, most_bytes=LARGEST_BYTES)[1].split(b"\n")
     if lines.pop():

@@ -27,7 +27,7 @@ RTTS = {"min_rtt_ms": "Best", "mean_rtt_ms": "Avg", "max_rtt_ms": "Wrst", "sd_rt
 
 
 def read(source) -> dict[str, pd.DataFrame]:
-    """Read table pings, with regions; RawDataError if there is no report with a hop, or a hop cannot be read."""
+    """Read table pings, with regions; raise RawDataError if there is no report with a hop, or a hop cannot be read."""
     path, text = read_text(source, most_bytes=LARGEST_BYTES)
     rows = _of_json(source) if text.lstrip()[:1] in ("{", "[") else _of_report(path, text)
     if not rows:

@@ -36,7 +36,9 @@ TESTS = {
     "Receive": (None, "reverse"),
     "Send|Recv": (None, None),
 }
-"""Protocol and direction of each test, by the test's name in its banner; None for request/response tests."""
+"""
+Protocol and direction of each test, by the test's name in its banner; the direction is None for request/response tests.
+"""
 ALLOWED = "TCP_RR, UDP_RR, TCP_STREAM, TCP_MAERTS, UDP_STREAM, or omni"
 BITS = {
     "10^3bits": 1e3, "10^6bits": 1e6, "10^9bits": 1e9,
@@ -65,8 +67,8 @@ def read(source) -> dict[str, pd.DataFrame]:
     """
     Read tables pings and transfers.
 
-    RawDataError names the line of a test without a result, and a file without the banner, which names test and units
-    and which netperf -P 0 omits.
+    Raise RawDataError for a test without a result, naming its line, and for a file without the banner, which states the
+    test and the units and which `netperf -P 0` omits.
     """
     path, text = content.read_text(source, most_bytes=MOST_BYTES)
     lines = text.splitlines()
@@ -150,7 +152,7 @@ def _columns(body: list[str], protocol: str | None, direction: str | None) -> di
 
 
 def _number(values: dict[str, str], name: str) -> float | None:
-    """Return a number; None if netperf did not measure it, for which it prints -1 or nan."""
+    """Return a number; None if netperf did not measure it and therefore printed -1 or nan."""
     try:
         value = float(values.get(name, "nan"))
     except ValueError:

@@ -45,7 +45,7 @@ LARGEST_BYTES = 16 << 20
 """Largest allowed file; the result of a day has about 4 MB."""
 
 BYTES_PER_VALUE = 6
-"""A larger file may have one value per this many bytes; real results have one per 7 bytes or more."""
+"""A larger file may have at most one value per this many bytes; real results have one per 7 bytes or more."""
 
 MOST_WINDOWS = 100_000
 """Maximum number of windows: eleven days of windows of ten seconds."""
@@ -77,7 +77,7 @@ QUANTILES = re.compile(r"aggregated(?P<what>publish|publishdelay|endtoend|schedu
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read tables benchmark_runs, benchmark_windows and quantiles; RawDataError names an invalid member."""
+    """Read tables benchmark_runs, benchmark_windows and quantiles; a RawDataError names an invalid member."""
     path = Path(path)
     result = _Result(path, _members(path))
     columns = {
@@ -122,7 +122,9 @@ class _Result:
         return {column: numbers if len(numbers) else unknown for column, numbers in values.items()}
 
     def publish_errors(self) -> np.ndarray:
-        """Return the error rate of each window, computed from the number of errors in results of Redpanda's fork."""
+        """
+        Return the error rate of each window; in results of Redpanda's fork it is computed from the number of errors.
+        """
         if len(rates := self.windowed("publishErrorRate")):
             return rates
         every_ms = self.number("sampleRateMillis")

@@ -11,7 +11,7 @@ from wanbench.errors import RawDataError
 from .content import as_utf8, decompressed
 
 OPENING_BYTES = 4096
-"""Number of first bytes in which a tool is recognised."""
+"""Number of bytes at the start of a file in which a tool is recognised."""
 
 
 @cache
@@ -26,7 +26,7 @@ def recognised(opening: str, reader: str = "") -> str:
     """
     Describe for an error message which tool the first lines look like, and what to do; "" if no tool is recognised.
 
-    `reader` is the experiment with whose reader the file was read; its own tool is not mentioned.
+    `reader` names the experiment whose reader read the file; that experiment's own tool is not mentioned.
 
     >>> recognised("sockperf: ====> avg-latency=40.617")[:34]
     ' (this looks like sockperf: write '

@@ -40,11 +40,12 @@ def summarise_pairs(
     ----------
     run : mapping of DataFrame
         Tables tests, echoes and transfers from `read_run` (concatenated for several runs), or tests and pings from an
-        importer, with or without the others.
+        importer, with or without further tables.
     rtt : "min", "mean" or "median"
         The statistic that represents the round-trip times of a test; `rtt_ms` is its median over the tests. Duplicate
         replies and lost echoes do not count. A time with only an upper bound (Windows "time<1ms") counts as smaller
-        than all others; if the result is then unknown, it is null. A row of pings counts with its column for `rtt`.
+        than all others; if the result is then unknown, it is null. A row of pings counts with its column for this
+        statistic.
     regions : DataFrame, optional
         A table regions with coordinates for the distances; regions that it lacks have the catalogue's coordinates.
     setting : str or several, optional
@@ -135,7 +136,7 @@ def _rtt_ms(echoes, pings, rtt):
 
 
 def _statistic(pings, rtt):
-    """Return the column of pings for this statistic; ParameterError if one of the sources lacks it."""
+    """Return the column of pings for this statistic; raise ParameterError if one of the sources lacks it."""
     has = pings[list(RTT_COLUMNS.values())].notna().groupby(pings.source_file).any()
     lacking = has[~has[RTT_COLUMNS[rtt]] & has.any(axis=1)]
     if len(lacking):
@@ -199,7 +200,10 @@ def mixture(tables: Mapping[str, pd.DataFrame]) -> str | None:
 
 
 def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
-    """Select imported tests whose setting matches a pattern, with their data and flags; keep flags not about a row."""
+    """
+    Select imported tests whose setting matches a pattern, with their data and flags; flags that are not about a row are
+    kept.
+    """
     by_test = {name: frame for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
     chosen = selected(by_test, setting)
     if (flags := tables.get("flags")) is not None:

@@ -56,7 +56,7 @@ class Reader(NamedTuple):
     loose : bool
         Whether `read_files` uses it, for files of any name.
     tables : tuple of str
-        Tables that exist, though empty, even if no file could be read.
+        Tables that exist even if no file could be read; they are then empty.
     """
 
     read: Callable[..., dict[str, Rows]]
@@ -100,11 +100,11 @@ _BUILTIN = {
     "ripe_atlas": Reader(ripe_atlas.read, loose=True),
 }
 READERS = extensions("wanbench.readers", _BUILTIN)
-"""By experiment or tool: a `Reader`, or a tuple of readers."""
+"""A `Reader`, or a tuple of readers, by experiment or tool."""
 
 
 def readers(experiment: str) -> tuple[Reader, ...]:
-    """Return the readers of an experiment's or a tool's files; empty if it is unknown."""
+    """Return the readers of an experiment's or a tool's files; an empty tuple if the name is unknown."""
     found = READERS.get(experiment, ())
     return (found,) if isinstance(found, Reader) else tuple(found)
 

@@ -19,7 +19,7 @@ WANTED = "ping results of RIPE Atlas in JSON, as its API gives them"
 
 
 def read(source) -> dict[str, pd.DataFrame | list[dict]]:
-    """Read tables echoes, with regions, and unread; RawDataError if no result can be read."""
+    """Read tables echoes, with regions, and unread; raise RawDataError if no result can be read."""
     rows, ends, unread = [], [], []
     results = read_objects(source, WANTED)
     for number, result in enumerate(results):

@@ -33,7 +33,8 @@ def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
     Return a table without its context, with checked values and the declared dtypes.
 
     `data` is a list of rows or a mapping of columns. Values missing in a row, and columns missing in a mapping, are
-    null; a single value for a column applies to all rows. RawDataError, for the file `path`, if a value is not allowed.
+    null; a single value for a column applies to all rows. Raise RawDataError, for the file `path`, if a value is not
+    allowed.
     """
     try:
         data = _of_rows(name, data) if isinstance(data, list) else dict(data)

@@ -46,8 +46,8 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
 
     Each file is checked against its SHA-256. A file that is damaged or cannot be read is a row of table unread, and the
     other files are still read. Files of interrupted attempts are not read, because they may be incomplete; such an
-    attempt is a row of table tests. ParameterError if the folder is not a run folder, RawDataError if its journal or
-    manifest is damaged.
+    attempt is a row of table tests. Raise ParameterError if the folder is not a run folder, and RawDataError if its
+    journal or manifest is damaged.
     """
     run = Run.open(folder)
     files = _Files(run.run_id)

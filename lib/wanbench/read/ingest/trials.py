@@ -20,7 +20,9 @@ LOAD = (
 
 
 def trials(run: Run) -> dict[str, pd.DataFrame]:
-    """Return table trials of a run, by name, or no table if the plan has no trials; RawDataError for a bad plan."""
+    """
+    Return table trials of a run, by name, or no table if the plan has no trials; raise RawDataError for a bad plan.
+    """
     planned = run.plan.get("tests")
     try:
         rows = [
@@ -35,7 +37,9 @@ def trials(run: Run) -> dict[str, pd.DataFrame]:
 
 
 def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Add setting and block of each test, from the run's plan, to a table; RawDataError for a bad plan."""
+    """
+    Add the setting and the block of each test, from the run's plan, to a table; raise RawDataError for a bad plan.
+    """
     try:
         planned = {test["id"]: test for test in run.plan.get("tests") or ()}
         columns = {
@@ -62,7 +66,7 @@ def _row(run_id, test, experiment):
 
 
 def _of_all_producers(load):
-    """Return an open-loop load, a rate search's load, or an OpenMessaging workload under the names of columns."""
+    """Return an open-loop load, a rate search's load, or an OpenMessaging workload, with names of columns as keys."""
     if isinstance(load.get("workload"), dict):
         return _of_workload(load["workload"], load["driver"])
     rate = load.get("rate_records_per_s")
@@ -76,7 +80,7 @@ def _of_all_producers(load):
 
 
 def _of_workload(workload, driver):
-    """Return a workload of the OpenMessaging Benchmark under the names of columns."""
+    """Return a workload of the OpenMessaging Benchmark, with names of columns as keys."""
     producers = workload["topics"] * workload["producersPerTopic"]
     return {
         "topics": workload["topics"],

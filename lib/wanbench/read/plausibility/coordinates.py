@@ -49,11 +49,11 @@ class _Region:
 
     def score(self, latitude, longitude) -> np.ndarray:
         """
-        Return for each place how badly the RTTs fit the distances from it.
+        Return, for each place, how badly the RTTs fit the distances from it.
 
         The score is the mean absolute deviation of log (RTT / expected RTT) from its median, plus half the absolute
-        median. Landmarks that disagree count fully as evidence against a place, RTTs that are all too long or too short
-        only by half.
+        median. Landmarks that disagree count fully as evidence against a place, while RTTs that are all too long or all
+        too short count only by half.
         """
         away = kilometres_to(self.landmarks, latitude, longitude)
         expected = self.usual * LIGHT_RTT_MS_PER_KM * away + OFFSET_MS
@@ -70,7 +70,7 @@ class _Region:
         return bool(area.allows(self.latitude, self.longitude, slack_km=self.precision_km)[0])
 
     def hypotheses(self) -> dict[str, tuple[float, float]]:
-        """Return for each common mistake the true place, if the stated one came from this mistake."""
+        """Return, for each common mistake, the place that would be true if the stated one came from this mistake."""
         latitude, longitude = self.latitude, self.longitude
         places = {
             "the longitude has the wrong sign": (latitude, -longitude),
@@ -171,7 +171,9 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
 
 
 def _best(counts: pd.Series, left, pairs, places, blamed):
-    """Return the region in many too fast pairs (`counts`) that best fits another place; None if none does."""
+    """
+    Return the region, among those in many too fast pairs (`counts`), that best fits another place; None if none does.
+    """
     best = None
     for name, n in counts.items():
         others = left[(left.region_a != name) & (left.region_b != name)]
@@ -284,7 +286,10 @@ def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> s
 
 
 def _catalogued(region: _Region, area: Area) -> str:
-    """Say how coordinates differ from the catalogue's if these are far away and the RTTs allow them; "" otherwise."""
+    """
+    Say how coordinates differ from the catalogue's if the catalogue's are far away and the RTTs allow them; ""
+    otherwise.
+    """
     catalogued = catalogue_of_regions.catalogue().set_index("name")
     if region.name not in catalogued.index:
         return ""

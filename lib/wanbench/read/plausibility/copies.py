@@ -66,7 +66,7 @@ def _copies(table, frame) -> list[dict]:
 
 
 def _shared_times(frame, keys) -> bool:
-    """Return whether rows with the same pair and time mostly differ, as if the time was that of a day or round."""
+    """Return whether rows with the same pair and time mostly differ, as if the time stood for a whole day or round."""
     shared = frame[frame.duplicated(keys[:3], keep=False) & frame.started_at_utc.notna()]
     different = shared.drop_duplicates(keys).groupby(keys[:3]).size() > 1
     return bool(len(different)) and bool(different.mean() >= SHARED_TIMES)
@@ -171,7 +171,9 @@ MAX_EQUAL_DIRECTIONS = (
 
 
 def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flag rows of pings and transfers that repeat the values of an earlier time, and the table per such copy."""
+    """
+    Flag rows of pings and transfers that repeat the values of an earlier time, and, for each such copy, the table.
+    """
     long = [table for table in VALUES if table in tables and len(tables[table]) >= 2 * MIN_ROWS]
     return [flag for table in long for flag in _shifted(table, tables[table])]
 

@@ -15,7 +15,7 @@ LIGHT = RULES["light"]
 ONE_WAY = "this RTT or its label is wrong: the opposite direction is possible"
 ISOLATED = "the RTT, a label or a coordinate is wrong; this pair alone does not show which"
 ZERO = "an RTT of 0 ms was not measured, or was truncated to whole units"
-NEAR = "answered near the sender, by a NAT or a proxy, or the RTT is wrong"
+NEAR = "an answer from near the sender (by a NAT or a proxy), or a wrong RTT"
 SUB_MS = 1.0  # A NAT or a proxy near the sender answers faster than this.
 FAR_MS = 5.0  # If light takes longer, an RTT below `SUB_MS` is in seconds, or something near the sender answered.
 MIN_LIGHT_MS = 1.0  # If light takes less, an RTT truncated to whole ms can be 0.
@@ -68,7 +68,7 @@ def _light_flag(row, cause: str) -> dict:
 
 
 def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
-    """Return for each row the median RTT of the opposite direction, among the rows `among`; NaN if there is none."""
+    """Return, for each row, the median RTT of the opposite direction, among the rows `among`; NaN if there is none."""
     median = rtts[among].groupby(["from_region", "to_region"]).rtt_ms.median().to_dict()
     return np.array([median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float)
 
@@ -117,7 +117,7 @@ def check_asymmetry(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[d
 
 
 def _measured(rtts: pd.DataFrame, unexplained: np.ndarray) -> pd.DataFrame:
-    """Return unexplained rows, except those of transfers, whose RTTs include the queues that they cause."""
+    """Return unexplained rows, except those of transfers, whose RTTs include the queues that the transfers cause."""
     return rtts[unexplained & (rtts.table != "transfers").to_numpy()]
 
 
@@ -250,7 +250,7 @@ def _of_a_sender(rtts, early, also) -> list[dict]:
 
 
 def _of(names: pd.Series, who: str) -> pd.Series:
-    """Return a mask of the regions that are `who`, or belong to the cloud `who`."""
+    """Return a mask of the regions that have the name `who`, or belong to the cloud `who`."""
     return (names == who) | names.str.startswith(f"{who}:")
 
 
@@ -268,7 +268,7 @@ LONGER_THAN_DETOUR = "the RTT or a label is wrong, all echoes waited in a queue,
 
 
 def check_triangle(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag pairs whose minimum RTT is far above that over a third region; return flags and a mask of their rows."""
+    """Flag pairs whose minimum RTT is far above the RTT over a third region; return flags and a mask of their rows."""
     explained, flags = np.zeros(len(rtts), bool), []
     for _, frame in _measured(rtts, unexplained).groupby("table"):
         names = sorted({*frame.from_region, *frame.to_region})
@@ -296,7 +296,7 @@ def check_triangle(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[di
 
 
 def _detours(direct: np.ndarray) -> np.ndarray:
-    """Return for each pair the smallest sum of RTTs over a third region; infinite if there is none."""
+    """Return, for each pair, the smallest sum of RTTs over a third region; infinite if there is none."""
     best = np.full_like(direct, np.inf)
     for k in range(len(direct)):
         over = direct[:, k][:, None] + direct[k][None, :]

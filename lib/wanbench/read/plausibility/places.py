@@ -126,7 +126,7 @@ class Area:
         return not len(self.points)
 
     def allows(self, latitude, longitude, slack_km: float = 0.0) -> np.ndarray:
-        """Return for each place whether it lies within every disc, enlarged by `slack_km`."""
+        """Return, for each place, whether it lies within every disc, enlarged by `slack_km`."""
         away = kilometres_to(self.discs, latitude, longitude)
         return (away <= (self.discs.radius_km.to_numpy() + slack_km) * SPHERE_SLACK).all(axis=1)
 

@@ -38,7 +38,9 @@ def link_rates(column: Column, links: pd.DataFrame | None) -> np.ndarray:
 
 @cache
 def known_instances() -> pd.DataFrame:
-    """Return published rate limits of instance types: instance, cloud, egress_bps, note, source, as_of."""
+    """
+    Return published rate limits of instance types, in the columns instance, cloud, egress_bps, note, source and as_of.
+    """
     return pd.read_csv(Path(__file__).with_name("instances.csv"))
 
 
@@ -68,8 +70,8 @@ def check_ceiling(
     """
     Flag rows with rates above a ceiling, and their column if there are many.
 
-    `ceiling` holds the ceiling of each row in bit/s, `exchanged` the ceiling of the opposite direction; both are NaN if
-    there is none. `cause` is the cause in an earlier flag of the column; "" without one.
+    `ceiling` holds the ceiling of each row in bit/s, `exchanged` the ceiling of the opposite direction; NaN stands for
+    no ceiling. `cause` is the cause in an earlier flag of the column, or "" if there is none.
     """
     value = column.values.to_numpy()
     comparable = np.isfinite(value) & np.isfinite(ceiling)

@@ -35,8 +35,8 @@ FOLLOWS_DISTANCE = 0.8
 # RTTs in seconds have smaller deviations from the opposite direction, and a smaller share of implausible values.
 ODD_SHARE = 0.2
 NEAR_OR_SECONDS = (
-    "answered near the sender, by a NAT or a proxy, or in seconds: an RTT under 1 ms over this distance is one or the "
-    "other, and this row alone does not show which"
+    "an answer from near the sender (by a NAT or a proxy), or an RTT in seconds: an RTT under 1 ms over this distance "
+    "is one or the other, and this row alone does not show which"
 )
 
 

@@ -1,4 +1,7 @@
-"""Define rules and how they raise flags, and compute what several rules need: round trips, row names, a tail bound."""
+"""
+Define rules and how they raise flags, and compute what several rules need: round trips, row names, and the limit that a
+tail implies.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ class Rule:
     check: Callable[[Mapping[str, pd.DataFrame]], list[dict]] | None = None
 
     def flag(self, table: str, scope: str, verdict: str, found: str, cause: str, **where) -> dict:
-        """Return a row of table `flags`; `where` has row, from_region, to_region, region, column_name, value, bound."""
+        """
+        Return a row of table `flags`; `where` can give row, from_region, to_region, region, column_name, value and
+        bound.
+        """
         flag = {"table": table, "scope": scope, "verdict": verdict, "rule": self.name}
         return flag | {"found": found, "cause": cause} | where
 

@@ -106,7 +106,7 @@ class Report:
     """
     A readable summary of table `flags`.
 
-    The first sentence has the numbers of flags. Then there is a sentence per flagged region, column or table, and one
+    The first sentence gives the numbers of flags. Then there is a sentence per flagged region, column or table, and one
     per rule and cause for the other rows, which describes the first such row.
     """
 
@@ -150,10 +150,10 @@ def suspects(pairs: pd.DataFrame, flags: pd.DataFrame, *, about: str | None = No
     """
     Return a mask of the flagged rows of table `pairs`.
 
-    A pair is flagged by a flag of a row of any table with its two regions, in its direction; by a flag of the region
-    where it starts; and by a flag of either region if the rule is in `AT_BOTH_ENDS`. Flags of whole columns and tables
-    are ignored, as they would mark every row. With `about` ("rtt" or "throughput"), flags that concern only the other
-    quantity are ignored.
+    A pair counts as flagged if there is a flag of a row with its two regions, in its direction, in any table; a flag of
+    the region where it starts; or a flag of either region by a rule in `AT_BOTH_ENDS`. Flags of whole columns and
+    tables are ignored, as they would mark every row. With `about` ("rtt" or "throughput"), flags that concern only the
+    other quantity are ignored.
     """
     check_choice("about", about, ABOUT, optional=True)
     check_columns("flags", flags, FLAGS)

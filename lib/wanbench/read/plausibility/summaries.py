@@ -58,7 +58,7 @@ def check_summaries(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
 
 
 def _against_intervals(tables) -> list[dict]:
-    """Flag transfers whose rate exceeds that of their intervals, without the omitted ones."""
+    """Flag transfers whose rate exceeds the rate over their intervals, leaving out omitted intervals."""
     if not {"transfers", "intervals"} <= set(tables):
         return []
     frame, by = tables["transfers"], ["run_id", "source_file", "direction"]

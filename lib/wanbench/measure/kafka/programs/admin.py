@@ -3,9 +3,9 @@ Send one administrative request to a cluster.
 
     python -m wanbench.measure.kafka.programs.admin <settings file> <verb> [<arguments in JSON>]
 
-The settings file holds keyword arguments for kafka-python in JSON. The answer is one line of JSON on stdout, {"answer":
-...} or {"error": {"kind": ..., "message": ...}} with Kafka's name of the error and its message; the exit status is 0 or
-3. Settings are never printed.
+The settings file holds keyword arguments for kafka-python in JSON. The answer is one line of JSON on stdout: {"answer":
+...} with exit status 0, or {"error": {"kind": ..., "message": ...}} with exit status 3, where the kind is Kafka's name
+for the error. Settings are never printed.
 
 The program uses kafka-python, because librdkafka can neither reassign partitions nor report which broker answered or
 where a leader's log ends, and Kafka's own tools take one to two seconds to start, within a measured schedule.
@@ -57,7 +57,7 @@ class Unreachable(errors.KafkaError):
 
 
 class Refused(errors.KafkaError):
-    """Kafka refused a request; `kind` is Kafka's name of the error."""
+    """Kafka refused a request; `kind` is Kafka's name for the error."""
 
     def __init__(self, error: type[errors.KafkaError], reason: str | None = None):
         self.kind = error.__name__
@@ -130,7 +130,7 @@ class Admin(KafkaAdminClient):
 
     `settings` are keyword arguments for kafka-python: bootstrap_servers, security_protocol and so on. `connect_s` and
     `request_s` are the timeouts for reaching a broker and for one answer. Raise Unreachable, with the last error of
-    each address, if no broker answers, or the KafkaError with which the cluster refuses the client.
+    each address, if no broker answers; raise the KafkaError of the cluster if it refuses the client.
     """
 
     def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
@@ -155,14 +155,14 @@ class Admin(KafkaAdminClient):
         return [broker.node_id for broker in self.connections.cluster.brokers()]
 
     def request(self, request, node_id: int | None = None) -> dict:
-        """Return the response of a broker, by default of any; raise KafkaError if there is none."""
+        """Return the response of a broker (by default, of any broker); raise KafkaError if there is none."""
         (answer,) = self.requests([(node_id, request)])
         if isinstance(answer, errors.KafkaError):
             raise answer
         return answer
 
     def requests(self, asked: list[tuple]) -> list[dict | errors.KafkaError]:
-        """Send (node_id, request) pairs concurrently; return for each its response, or the error if there is none."""
+        """Send (node_id, request) pairs concurrently; return, for each request, its response or the error."""
         return self.connections.run(self._responses, asked)
 
     async def _responses(self, asked):
@@ -219,9 +219,9 @@ def cluster(admin: Admin) -> dict:
 
 def topics(admin: Admin, names: list[str] | None = None, internal: bool = False) -> list[dict]:
     """
-    List topics with their partitions: partition, leader (None: no leader), replicas, isr.
+    List topics with their partitions: partition, leader (None if there is none), replicas, isr.
 
-    Without `names`, list all topics; Kafka's internal ones only with `internal`.
+    Without `names`, list all topics, but Kafka's internal ones only with `internal`.
     """
     rows = []
     for topic in admin.describe_topics(names):
@@ -256,8 +256,8 @@ def create_topic(
     placement: list[list[int]] | None = None,
 ) -> dict:
     """
-    Create a topic, wait until every broker that answers knows a leader of every partition, and return it as `topics`
-    does.
+    Create a topic, wait until every broker that answers knows the leader of every partition, and return the topic in
+    the form that `topics` returns.
 
     `placement` lists the replicas of each partition, the preferred leader first; it replaces `partitions` and
     `replication`.
@@ -287,7 +287,7 @@ def delete_topic(admin: Admin, name: str) -> None:
 
 
 def metadata_request(names: list[str] | None) -> MetadataRequest:
-    """Return a request for the metadata of these topics; None: all topics."""
+    """Return a request for the metadata of the topics `names`, or of all topics if that is None."""
     asked = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
     return MetadataRequest(topics=asked, allow_auto_topic_creation=False)
 
@@ -325,13 +325,13 @@ def elect(admin: Admin) -> dict:
 
 def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool = False) -> dict:
     """
-    Reorder the replicas of partitions, and elect the first replica of each as its leader if it is in sync. No data
-    move.
+    Reorder the replicas of partitions, and elect the first replica of each as its leader if it is in sync. No data is
+    moved.
 
     `replicas` maps topic and partition number to the new order. A missing topic or partition is skipped; a partition
-    whose replicas are a different set is refused, unless `others` is set: new replicas are then copied and awaited.
-    Returns the numbers of partitions that have the new order ("ordered"), of these led by the first replica ("led"),
-    and skipped ("missing").
+    whose replicas are a different set is refused. With `others`, a different set is allowed: new replicas are then
+    copied and awaited. Return the numbers of partitions that have the new order ("ordered"), of those among them that
+    are led by their first replica ("led"), and of skipped ones ("missing").
     """
     there = _partitions(admin, replicas)
     wanted = {at: replicas[at.topic][str(at.partition)] for at in there}
@@ -376,7 +376,7 @@ def _partitions(admin, replicas) -> dict:
 
 
 def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, str | None]:
-    """Return the settings of a broker that were changed while it ran; all settings with `everything`."""
+    """Return the settings of a broker that were changed while it was running, or all its settings with `everything`."""
     asked = DescribeConfigsRequest(resources=[(BROKER, str(broker), None)], include_synonyms=False)
     (result,) = admin.request(asked, broker)["results"]
     refuse(result["error_code"], result["error_message"])
@@ -389,7 +389,7 @@ def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, s
 
 def log_ends(admin: Admin, topic: str) -> list[dict]:
     """
-    Return the end offsets of each partition: the high watermark, up to which consumers can read, and the end of the
+    Return two end offsets of each partition: the high watermark, up to which consumers can read, and the end of the
     leader's log.
 
     Both are offsets after the last record.
@@ -407,7 +407,9 @@ def log_ends(admin: Admin, topic: str) -> list[dict]:
 
 
 def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
-    """Return the latest offset of each partition of a leader, as the leader reports it to this replica id."""
+    """
+    Return the latest offset of each partition that `leader` leads, as it reports this to the replica with this id.
+    """
     kind = ListOffsetsRequest.ListOffsetsTopic
     asked = [kind.ListOffsetsPartition(partition_index=number, timestamp=-1) for number in numbers]
     request = ListOffsetsRequest(
@@ -467,7 +469,8 @@ def read_arguments(path: str, question: str = "{}") -> tuple[dict, dict]:
 
 def print_line(line: dict, secret: str | None) -> None:
     """
-    Print a line of JSON; hide the secret if the line is an error. In answers it stays: a topic may have the same name.
+    Print a line of JSON; hide the secret if the line is an error. In answers it is not hidden, because a topic may have
+    the same name.
     """
     text = json.dumps(line)
     if secret and "error" in line:

@@ -1,9 +1,9 @@
 """
-Code that the programs which send and receive records share: records, schedules, librdkafka's settings, and output.
+Code shared by the programs that send and receive records: records, schedules, librdkafka's settings, and output.
 
 A record is a head and a body. The head holds, big-endian: the kind, the number of the sending process, the sequence
-number, the intended send time (Unix ns by the sender's clock), and a CRC-32 of the rest, or 0. Every program prints
-JSON, one value per line.
+number, the intended send time (Unix ns by the sender's clock), and a CRC-32 of the rest of the record (0 in open-loop
+loads, which do not check it). Every program prints JSON, one value per line.
 """
 
 import argparse
@@ -73,7 +73,7 @@ OPTIONS = {
 
 
 def read_arguments(description: str, names: str) -> argparse.Namespace:
-    """Read command-line options; `names` lists them, separated by spaces. All but settings are required."""
+    """Read command-line options; `names` lists them, separated by spaces. All but `settings` are required."""
     parser = argparse.ArgumentParser(description=description)
     for name in names.split():
         kind, text = OPTIONS[name]
@@ -84,7 +84,7 @@ def read_arguments(description: str, names: str) -> argparse.Namespace:
 
 def client_settings(path: str, more: dict, role: str | None = None) -> dict:
     """
-    Return librdkafka's settings of a client: those of a JSON file (addresses and security), and `more`.
+    Return a client's settings for librdkafka: those in a JSON file (addresses and security), and `more`.
 
     With a `role`, "producer" or "consumer", settings in `more` that apply only to the other role are left out.
     """
@@ -95,7 +95,9 @@ def client_settings(path: str, more: dict, role: str | None = None) -> dict:
 
 
 def error_name(error) -> str:
-    """Return librdkafka's name of an error or of an exception that wraps one; for other exceptions, their class."""
+    """
+    Return librdkafka's name for an error or for an exception that wraps one; for any other exception, return its class.
+    """
     kafka = error.args[0] if isinstance(error, Exception) and error.args else error
     return kafka.name() if hasattr(kafka, "name") else type(error).__name__
 
@@ -123,7 +125,7 @@ def record(kind: bytes, producer: int, sequence: int, intended_ns: int, body: by
 
 def parse_record(value: bytes | None) -> tuple[int | None, int | None, bool] | None:
     """
-    Return a record's producer, its sequence number (None and None if damaged), and whether it is damaged; return None
+    Return a record's producer and sequence number (both None if it is damaged), and whether it is damaged; return None
     for a warm-up record.
     """
     if value is not None and len(value) >= HEAD.size:
@@ -174,7 +176,7 @@ def on_stop(handler: Callable) -> None:
 
 
 def await_file(path: str, is_over: Callable[[], bool], nap_s: float = 0.02) -> dict | None:
-    """Wait until a file exists and return its JSON object; return None as soon as `is_over()` is true."""
+    """Wait until a file exists, and return its JSON object; return None if `is_over()` becomes true before that."""
     while not is_over():
         if os.path.exists(path):
             with open(path, "rb") as file:
@@ -185,7 +187,7 @@ def await_file(path: str, is_over: Callable[[], bool], nap_s: float = 0.02) -> d
 
 def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[], bool]) -> int:
     """
-    Send a record for each key until it is acknowledged; return how many keys were not within `WARM_UP_S`.
+    Send a record for each key until it is acknowledged; return how many were not acknowledged within `WARM_UP_S`.
 
     `send` takes a key and librdkafka's on_delivery callback; `flush` takes the seconds to wait for answers.
     """
@@ -207,7 +209,7 @@ def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[
 
 def raise_priority() -> None:
     """
-    Raise this process's priority if permitted, because a load generator should not wait for a processor.
+    Raise this process's priority if permitted, because a load generator should not have to wait for a processor.
 
     Linux may share processors among sessions first (man 7 sched, "The autogroup feature"), so a process that leads its
     own session raises the session's priority too.
@@ -263,7 +265,7 @@ class Lines:
         """
         Return a logger that prints librdkafka's log lines as errors.
 
-        Their names are librdkafka's, such as REQTMOUT for an unanswered request. Their time is that of the poll that
+        The errors have librdkafka's names, such as REQTMOUT for an unanswered request, and the time of the poll that
         delivers them.
         """
         logger = logging.Logger("librdkafka")
@@ -294,8 +296,8 @@ class Lines:
 
     def end(self, status: int = 0, **about) -> None:
         """
-        Print the last line, an object with `ended`, and exit at once: librdkafka would wait to deliver outstanding
-        records.
+        Print the last line, an object with `ended`, and exit at once, because librdkafka would wait to deliver
+        outstanding records.
         """
         self.write({"ended": self.now(), **about})
         self.flush()
@@ -350,7 +352,7 @@ class Paced:
             self.look()
 
     def look(self) -> None:
-        """Print buffered lines, and check for the stop file, at their intervals."""
+        """Print buffered lines, and check whether the stop file exists, each at its own interval."""
         self.lines.tick()
         if time.monotonic() - self._looked_s > LOOK_S:
             self._looked_s = time.monotonic()

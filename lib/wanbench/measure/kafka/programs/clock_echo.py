@@ -4,7 +4,8 @@ Exchange time stamps over UDP to measure a clock offset; needs only plain Python
     python clock_echo.py answer ADDRESS PORT
     python clock_echo.py ask ADDRESS PORT EXCHANGES INTERVAL_S
 
-The asking side prints a JSON list per answer, in ns: sent here, received there, answered there, received here.
+For each answer, the asking side prints a JSON list of times in ns: sent here, received there, answered there, received
+here.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def answer(address: str, port: int) -> None:
 
 
 def ask(address: str, port: int, exchanges: int, interval_s: float) -> int:
-    """Send `exchanges` requests; return the exit status, 1 if none was answered."""
+    """Send `exchanges` requests; return the exit status, which is 1 if no request was answered."""
     answered = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.connect((address, port))

@@ -2,8 +2,8 @@
 Count record batches per second in a broker's log, from batch headers alone.
 
 ``python count_batches.py <log folder> <topic>...`` prints a JSON object. Its "rows" are [topic, partition, second
-(Unix), batches, records, bytes]. Not in the rows are "control_batches" (transaction markers) and "cut_bytes"
-(incomplete batches at the end, still being written).
+(Unix), batches, records, bytes]. The rows do not count transaction markers, whose number is "control_batches", or
+incomplete batches at the end, which are still being written and whose size is "cut_bytes".
 
 A batch belongs to the second of its largest timestamp: the time of appending if the topic uses LogAppendTime, otherwise
 the creation time of its youngest record. Format: https://kafka.apache.org/documentation/#recordbatch. Imports only the
@@ -53,7 +53,7 @@ def count(folder: Path, topics: Sequence[str]) -> dict:
 
 
 def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Path]]:
-    """Yield topic, partition and path of each log segment, in order."""
+    """Yield the topic, partition and path of each log segment, in order."""
     if not folder.is_dir():
         raise LogError(f"{folder} does not exist.")
     wanted = set(topics)

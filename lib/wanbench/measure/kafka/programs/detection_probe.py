@@ -2,15 +2,14 @@
 Send a small record to each broker at a steady rate, and print the acknowledgement latency of each record.
 
 Needs confluent-kafka on the host; started by `wanbench.pages.rolling_and_degraded.design`. Partition n of the topic is
-led by the n-th broker in `--nodes`. Records are due at fixed times, whether or not earlier ones were answered; latency
-counts from the due time.
+led by the n-th broker in `--nodes`. Records are due at fixed times, whether or not earlier records were answered;
+latency counts from the due time.
 
 It prints `Lines`, with times in microseconds since the origin:
 
-    [partition, due, latency]            acknowledged
-    [partition, due, null, "late"]       not answered within the limit; may be followed by
-    [partition, due, latency, "after"]   the answer to such a record
-    [partition, due, null, error name]   never acknowledged, with librdkafka's name of the error
+    [partition, due, latency]            acknowledged [partition, due, null, "late"]       not answered within the
+    limit; may be followed by [partition, due, latency, "after"]   the answer to such a record [partition, due, null,
+    error name]   never acknowledged, with librdkafka's name of the error
 
 The last line is an object with `ended`, and `due`, the number of records that came due.
 """

@@ -4,9 +4,8 @@ Receive numbered records as a member of a group, and log every change of its ass
 Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`:
 
     ["received", producer, sequence, partition, offset, at, is damaged]    producer and sequence are null if damaged
-    ["assigned", at, partitions]                       partitions added to its assignment
-    ["revoked", at, partitions], ["lost", at, partitions]
-    ["error", at, name, text]
+    ["assigned", at, partitions] partitions added to its assignment ["revoked", at, partitions], ["lost", at,
+    partitions] ["error", at, name, text]
 
 Once a file signals the end of traffic, it also prints an object with `positions`, its offset in each of its partitions,
 whenever they change. It remains a member and keeps reading until it is stopped, because only an observer of all members
@@ -61,8 +60,8 @@ class Member:
 
     def report(self, committed) -> None:
         """
-        Print the positions if they have changed; `committed` returns the group's offsets for partitions without a
-        record yet.
+        Print the positions if they have changed; `committed` returns the group's offsets for partitions from which no
+        record has come yet.
         """
         unknown = [number for number in self.assigned if number not in self.positions]
         if unknown:

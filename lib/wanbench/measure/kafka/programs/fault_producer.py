@@ -2,7 +2,7 @@
 Send numbered records on schedule, whatever happens to the cluster, until a file signals the end.
 
 Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_fault`. Records are due at fixed
-times, whether or not earlier ones were answered. Record n goes to partition n modulo the number of partitions.
+times, whether or not earlier records were answered. Record n goes to partition n modulo the number of partitions.
 
 It prints `Lines`: once it is ready, an object with `start_ns` and `interval_ns`; then
 
@@ -35,7 +35,7 @@ class Schedule(Paced):
         self._hurried = False
 
     def stop(self, *_) -> None:
-        """Stop sending and waiting for answers, because a kill soon follows this signal."""
+        """Stop sending, and stop waiting for answers, because a kill soon follows this signal."""
         self.stopped = self._hurried = True
         self.lines.flush()
 

@@ -1,5 +1,5 @@
 """
-Read a topic from beginning to end, to compare its records with acknowledged and received ones.
+Read a topic from beginning to end, so that its records can be compared with those acknowledged and received.
 
 Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`: an object
 with `ends`, the offset after the last record of each partition, then

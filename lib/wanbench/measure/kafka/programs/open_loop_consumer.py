@@ -1,5 +1,5 @@
 """
-Receive the records of an open-loop load, as all members of one consumer group per topic.
+Receive the records of an open-loop load, as all the members of one consumer group for each topic.
 
 Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_open_loop`. Each member has a thread,
 which time-stamps records as librdkafka delivers them.
@@ -96,7 +96,7 @@ class Receipts:
 
 
 def receive(consumer, receipts: Receipts) -> None:
-    """Take a member's messages until stopped. `poll` comes first because `consume` would wait for a full batch."""
+    """Take a member's messages until stopped. `poll` is called first, because `consume` would wait for a full batch."""
     while not receipts.stopped:
         message = consumer.poll(POLL_S)
         if message is None:

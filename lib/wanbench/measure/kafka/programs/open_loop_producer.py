@@ -13,14 +13,12 @@ It prints JSON, one value per line: first an object with `program`; an object wi
 acknowledged a warm-up record of every producer; {"error": [name, text, count]}; and at the end an object for each
 second of the schedule, and one with `ended`. The object of a second holds
 
-    n_due, n_handed, n_answered, n_failed   records due in this second, and what became of them
-    publish         time from due time to acknowledgement, in us: value, count, value, count ...
-    late            lateness of the loop, likewise in units of 100 us
-    late_max_us     largest lateness of the loop
-    n_sent_in, n_acknowledged_in   records handed over, and acknowledged, during this second
-    backlog         records due so far that were neither acknowledged nor failed at the end of this second
-    blocked_us      time in this second during which a record waited for room in a queue
-    n_resent_in     records sent again during this second, because a request failed or timed out
+    n_due, n_handed, n_answered, n_failed   records due in this second, and what became of them publish         time
+    from due time to acknowledgement, in us: value, count, value, count ... late            lateness of the loop in
+    units of 100 us, in the same form late_max_us     largest lateness of the loop n_sent_in, n_acknowledged_in
+    records handed over, and acknowledged, during this second backlog         records due so far that were neither
+    acknowledged nor failed at the end of this second blocked_us      time in this second during which a record waited
+    for room in a queue n_resent_in     records sent again during this second, because a request failed or timed out
 """
 
 import gc
@@ -108,8 +106,8 @@ class Producer:
 
 def resent(statistics: dict) -> int:
     """
-    Return how many times records were sent again or wait to be: all transmissions, less the records that have left the
-    queues.
+    Return how many times records were sent again or are waiting to be sent again: the number of all transmissions minus
+    the number of records that have left the queues.
 
     Partition -1 holds records whose partition is not known yet; they count again in their partition.
 
@@ -143,7 +141,7 @@ class Process:
         self.backlog: dict[int, int] = {}
         self.blocked_ns = Counter()
         self.resent = defaultdict(dict)
-        """For each producer, the records sent again up to each second."""
+        """For each producer, the number of records sent again up to each second."""
 
     def take_statistics(self, producer: int, text: str) -> None:
         """Record how many records a producer has sent again, from librdkafka's counters in JSON."""
@@ -155,7 +153,10 @@ class Process:
         self.stopped = True
 
     def warm_up(self) -> int:
-        """Get a warm-up record of each producer acknowledged by every partition; return how many were not."""
+        """
+        Get a warm-up record of each producer acknowledged by every partition; return how many records were not
+        acknowledged.
+        """
         value = HEAD.pack(WARM_UP, self.number, 0, 0, 0) + self.bodies[0]
 
         def send(key, on_delivery):
@@ -170,7 +171,9 @@ class Process:
         return clients.warm_up(keys, send, flush, lambda: self.stopped)
 
     def run(self, start_ns: int) -> None:
-        """Hand over every record when it is due, or at once if it is overdue; return when done or on timeout."""
+        """
+        Hand over every record when it is due, or at once if it is overdue; return after the last one or on timeout.
+        """
         self.start_ns = start_ns
         self._next_second = 0
         give_up_ns = start_ns + round((self.length_s + self.arguments.drain_s) * NS)

@@ -7,14 +7,15 @@ process id; when it changes, the new process is slowed instead.
 The program uses the first of these methods that the kernel allows, and names it in its only line of output:
 
 - "cgroup v1": a new group below the process's own, with cpu.cfs_quota_us for each period of 100 ms;
-- "cgroup v2": likewise with cpu.max, if the root group delegates the controller "cpu";
+- "cgroup v2": such a group with cpu.max, if the root group delegates the controller "cpu";
 - "duty cycles": SIGSTOP and SIGCONT in periods of 100 ms. The process then stops for part of each period even if it
 is idle, so latencies grow more than under a quota.
 
-If threads run on several processors, they exhaust a quota sooner, and all wait for the next period.
+If the process's threads run on several processors, they exhaust a quota sooner, and all wait for the next period.
 
-On SIGTERM, or once the file `--stop-file` exists, the program undoes everything. In case it is killed (SIGKILL), it has
-written the group's folder to the file processor-groups next to itself, where the lab finds it.
+On SIGTERM, or once the file `--stop-file` exists, the program undoes everything. It also writes the path of the group's
+folder to the file processor-groups next to itself, so that the lab can delete the group if the program is killed
+(SIGKILL).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _write(path: str, text: str) -> None:
 
 class Group:
     """
-    A control group with a CPU quota, below the group `parent`, for a process. Raise OSError if the kernel does not
+    A control group with a CPU quota for a process, below the group `parent`. OSError is raised if the kernel does not
     allow it.
     """
 
@@ -109,7 +110,7 @@ def group_for(pid: int, share: float) -> Group | None:
 
 
 class Slowing:
-    """Slow the process of a pid file until stopped; `run` restores everything before it returns."""
+    """Slow the process whose id is in a pid file, until stopped; `run` restores everything before it returns."""
 
     def __init__(self, pid_file: str, share: float, way: str | None = None, stop_file: str | None = None):
         self.pid_file, self.share, self.way, self.stop_file = pid_file, share, way, stop_file

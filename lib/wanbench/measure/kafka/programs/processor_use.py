@@ -1,18 +1,18 @@
 """
 Sample the processor time of a machine and of its programs, or of one broker.
 
-Needs only plain Python on the host: `python processor_use.py <settings in JSON>`. The settings are interval_s, about
-(which is printed) and, for a broker, pid_file. Started by `wanbench.measure.experiments.sampling`; read by
+Needs only plain Python on the host: `python processor_use.py <settings in JSON>`. The settings are `interval_s`,
+`about` (which is printed) and, for a broker, `pid_file`. Started by `wanbench.measure.experiments.sampling`; read by
 `wanbench.read.ingest.processors`.
 
-The first line is JSON with the content of about, ticks_per_s and boot_id. Each further line is JSON with at_s (Unix s)
-and a sample. On SIGTERM the program samples once more and ends.
+The first line is JSON with the content of `about`, ticks_per_s and boot_id. Each further line is JSON with at_s (Unix
+s) and a sample. On SIGTERM the program samples once more and ends.
 
 A sample of a machine holds `machine`, the numbers of the line "cpu" of /proc/stat (user, nice, system, idle, iowait,
 irq, softirq and steal, in ticks since boot), and `programs`, the ticks that each program has used since the first
-sample. A program's name is the main class of a Java program, the module of a Python program, otherwise the command.
-Every program is named where all visible processes belong to the lab (process 1 is its supervisor); elsewhere only those
-of Kafka, iperf3 and this library.
+sample. The name of a program is the main class if it is a Java program, the module if it is a Python program, and
+otherwise the command. If all visible processes belong to the lab (process 1 is its supervisor), every program is named;
+otherwise only those of Kafka, iperf3 and this library are.
 
 A sample of a broker holds user_ticks, system_ticks and starting_ticks of its process (from /proc/<pid>/stat;
 starting_ticks identifies the process) and, if a control group limits it, the kernel's nr_periods, nr_throttled and
@@ -34,7 +34,7 @@ MACHINE = 8  # the first numbers of /proc/stat's first line; the later ones are 
 
 
 def read(path: str) -> str:
-    """Return the text of a small file; "" if it cannot be read."""
+    """Return the text of a small file, or "" if it cannot be read."""
     try:
         with open(path, errors="replace") as file:
             return file.read()
@@ -64,7 +64,7 @@ def name_of(words: list[str], command: str) -> str:
 
 
 class Programs:
-    """Count the ticks of every program; ended processes count up to their last sample."""
+    """Count the ticks of every program; a process that has ended counts up to the last sample in which it was seen."""
 
     def __init__(self):
         self._holds_all = "wanbench.measure.links.lab_supervisor" in read("/proc/1/cmdline")
@@ -92,7 +92,7 @@ class Programs:
 
 
 def processor_time(pid: str) -> dict:
-    """Return the CPU time of a process; {} if there is no such process."""
+    """Return the CPU time of a process, or {} if there is no such process."""
     after_name = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(after_name) < 20:
         return {}
@@ -101,7 +101,7 @@ def processor_time(pid: str) -> dict:
 
 
 def throttled(pid: str) -> dict:
-    """Return the kernel's throttling counters for a process's control group; {} if no group limits it."""
+    """Return the kernel's throttling counters for a process's control group, or {} if no group limits the process."""
     for line in read(f"/proc/{pid}/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")

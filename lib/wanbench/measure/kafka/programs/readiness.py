@@ -2,8 +2,8 @@
 Wait on a host until a cluster serves: `python -m wanbench.measure.kafka.programs.readiness <client file> <node.ids>`.
 
 The cluster serves once it knows all given brokers ("1,2,3"), a record has been produced with acks=all to a partition
-led by each, and a group has consumed these records. The program then ends with status 0; until then it prints a line
-whenever the state changes.
+led by each of them, and a group has consumed these records. The program then ends with status 0; until then it prints a
+line whenever the state changes.
 """
 
 import json
@@ -106,7 +106,7 @@ def forget(admin: KafkaAdminClient, name: str) -> None:
 
 
 def main() -> None:
-    """Wait until the cluster serves; the caller stops the program to give up."""
+    """Wait until the cluster serves; to give up, the caller stops the program."""
     logging.disable(logging.CRITICAL)
     client, brokers = json.loads(Path(sys.argv[1]).read_text()), set(map(int, sys.argv[2].split(",")))
     await_listener(client["bootstrap_servers"])

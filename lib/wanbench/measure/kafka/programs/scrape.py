@@ -1,8 +1,8 @@
 """
 Scrape a Prometheus exporter at regular times, and print its answers.
 
-Needs only plain Python on the broker's host: `python3 scrape.py <settings in JSON>` with url, interval_s, timeout_s,
-and about, which is printed. Started by `wanbench.measure.experiments.sampling`; read by
+Needs only plain Python on the broker's host: `python3 scrape.py <settings in JSON>` with `url`, `interval_s`,
+`timeout_s`, and `about`, which is printed. Started by `wanbench.measure.experiments.sampling`; read by
 `wanbench.read.ingest.broker_metrics`.
 
 The first line is `#scrapes` and JSON. Each scrape is then a line `#scrape` and JSON, which holds the length of the
@@ -28,7 +28,10 @@ class Ended(BaseException):
 
 
 class Ending:
-    """Turn SIGTERM into `Ended`: at once while `may_raise`, otherwise as soon as that is allowed."""
+    """
+    Turn SIGTERM into `Ended`. It is raised at once while `may_raise` is set, and otherwise as soon as that is set
+    again.
+    """
 
     def __init__(self):
         self.may_raise = self.asked = False
@@ -78,7 +81,7 @@ def scrape(url: str, timeout_s: float) -> tuple[dict, bytes]:
 
 
 def write(word: str, about: dict, content: bytes | None = None) -> None:
-    """Print a line of JSON, and the answer that belongs to it."""
+    """Print a word and a JSON object on one line, and then the answer that belongs to it."""
     data = memoryview(f"{word} {json.dumps(about)}\n".encode() + (b"" if content is None else content + b"\n"))
     while data:
         data = data[os.write(1, data) :]

@@ -44,12 +44,12 @@ def watch(
     internal: bool = False,
 ) -> None:
     """
-    Write the cluster's state every `interval_s` seconds for `duration_s` seconds, even while the cluster is down.
+    Write the cluster's state every `interval_s` seconds for `duration_s` seconds, even if the cluster is down.
 
     `write` takes one sample. It has "at_s" (Unix s of the request), "took_s", and either "node_id" (the broker that
-    answered), "topics" (as the verb topics returns them; None: all but Kafka's internal ones, and these too with
-    `internal`) and "brokers" (node_ids that this broker knows), or "error" (kind and message) if no broker answered
-    within `request_s`. A slow sample replaces those that fall due while it lasts.
+    answered), "topics" (as the verb `topics` returns them) and "brokers" (the node_ids that this broker knows), or
+    "error" (kind and message) if no broker answered within `request_s`. A slow sample replaces those that fall due
+    while it lasts. If `topics` is None, all topics are sampled, but Kafka's internal ones only with `internal`.
 
     Members of the groups in `members` are sampled separately, every `MEMBERS_INTERVAL_S`. Such a sample has "at_s",
     "took_s", "group", and either "state" and "members" (client_id and partitions) or "error".
@@ -88,7 +88,7 @@ def watch(
 
 
 def state(admin: Admin, names: list[str] | None, internal: bool) -> dict:
-    """Return what one broker knows of the brokers and of these topics; None: all topics."""
+    """Return what one broker knows of the brokers and of the topics `names` (all topics if that is None)."""
     node_id = admin.connections.least_loaded_node()
     metadata = admin.request(metadata_request(names), node_id)
     return {

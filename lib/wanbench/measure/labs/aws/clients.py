@@ -1,6 +1,6 @@
 """
-Calls of the AWS API. Every call of this package goes through `Aws.call` or `Aws.pages`, with literal names of service
-and operation, so that a test can compare them with the permissions in docs/clouds/aws.md.
+Calls of the AWS API. Every call of this package goes through `Aws.call` or `Aws.pages`, with service and operation
+named by literals, so that a test can compare them with the permissions in docs/clouds/aws.md.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _descriptions():
 
 def without_identities(text: str) -> str:
     """
-    Remove account ids, users, key ids and encoded messages from a message of AWS.
+    Remove account ids, users, key ids and encoded messages from a message that AWS sent.
 
     >>> without_identities("User: arn:aws:iam::123456789012:user/eve may not use arn:aws:iam::123456789012:role/r")
     'User: (you) may not use arn:aws:iam::(account):role/r'

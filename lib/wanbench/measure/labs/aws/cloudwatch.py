@@ -85,14 +85,14 @@ class Watched:
     kind : str
         A key of `KINDS`.
     region : str
-        AWS's own name of the region.
+        AWS's own name for the region.
     id : str
         The name of the MSK cluster; the id of the instance, VPN connection or Direct Connect connection; or the outside
         address of a VPN's tunnel. Not an ARN, which contains the account. Files do not contain the id.
     name : str
         Name of the resource in files and tables.
     brokers : int
-        Number of brokers, of an MSK cluster.
+        Number of brokers, if the resource is an MSK cluster.
     period_s : int, optional
         Period of the data points, a multiple of 60; by default the shortest without extra cost.
     """
@@ -132,10 +132,10 @@ class CloudWatch:
     """
     Fetches the metrics of resources at the end of a session: pass it to `campaign.run` as `watched=[...]`.
 
-    Data points arrive late. So the request is repeated until those of the last period have arrived, but for at most
-    `patience_s`, because rented hosts cost money meanwhile, and not after the user interrupts. Then a message says how
-    many data points are missing. If CloudWatch refuses the metrics of a resource, its file has the error message
-    instead of data.
+    Data points arrive late. So the request is repeated until those of the last period have arrived, but for no longer
+    than `patience_s`, because rented hosts cost money meanwhile, and no more after the user interrupts. If data points
+    are still missing, a message says how many. If CloudWatch refuses the metrics of a resource, its file has the error
+    message instead of data.
     """
 
     def __init__(self, resources: Sequence[Watched], *, patience_s: float = 180.0, aws: Aws | None = None):
@@ -195,7 +195,7 @@ class CloudWatch:
         return {"name": watched.name, "kind": watched.kind, "error": error, "series": written}
 
     def _points(self, region: str, series: list[Mapping], expected: list[int]) -> dict[int, dict[int, float]]:
-        """Return the data points by the number of their series: values by the start of their period (Unix s)."""
+        """Return the data points of each series, by its number: values by the start of their period (Unix s)."""
         start, end = (datetime.fromtimestamp(each, UTC) for each in (expected[0], expected[-1]))
         points: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}
         for begin in range(0, len(series), MAX_QUERIES):

@@ -57,10 +57,10 @@ class AwsLab(RentedLab):
 
 def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: str) -> str:
     """
-    Import the key pair, make the security group, which admits SSH from `operator` (a CIDR) and everything from its
-    members, and return the group's id.
+    Import the key pair, make the security group, and return the group's id. The group admits SSH from `operator` (a
+    CIDR), and everything from its members.
 
-    If a call is repeated because its answer was lost, it makes nothing twice.
+    A call that is repeated because its answer was lost makes nothing twice.
     """
     region, name = site.wanted.region, f"wanbench-{tags.run}"
     key = {"PublicKeyMaterial": public_key.encode(), "TagSpecifications": specifications(tags, "key-pair")}
@@ -74,7 +74,7 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
 
 
 def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tags: Tags) -> str:
-    """Make the run's security group, which admits nothing, unless it exists, and return its id."""
+    """Make the run's security group unless it exists, and return its id. A new group admits nothing."""
     marks = specifications(tags, "security-group")
     named = {"GroupName": name, "Description": description, "VpcId": vpc, "TagSpecifications": marks}
     made = unless_there("InvalidGroup.Duplicate", lambda: aws.call("ec2", region, "create_security_group", **named))
@@ -94,9 +94,9 @@ def allow(aws: Aws, region: str, group: str, *rules: dict) -> None:
 
 def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
     """
-    Launch the region's hosts in the first zone that has capacity for all, and return the zone.
+    Launch the region's hosts in the first zone that has capacity for all of them, and return the zone.
 
-    The client token is made of run and zone, so that a repeated call launches nothing twice.
+    The client token consists of run and zone, so that a repeated call launches nothing twice.
     """
     wanted = site.wanted
     interface = {"DeviceIndex": 0, "Groups": [group], "AssociatePublicIpAddress": True, "DeleteOnTermination": True}
@@ -124,7 +124,7 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
 
 
 def _running(aws, region, run) -> list[Instance]:
-    """Return the hosts that run and have a public address; LabError if a host has ended."""
+    """Return the hosts that are running and have a public address; LabError if a host has ended."""
     reservations = aws.pages("ec2", region, "describe_instances", "Reservations", Filters=_of_run(run))
     hosts = [host for reservation in reservations for host in reservation["Instances"]]
     for host in hosts:
@@ -155,7 +155,9 @@ def _ranges(networks, description):
 
 
 def unless_there(code, ask):
-    """Return the result of `ask`, or None if AWS answers with this error code that the resource already exists."""
+    """
+    Return the result of `ask`, or None if AWS answers with `code`, the error code for a resource that already exists.
+    """
     try:
         return ask()
     except CloudError as error:

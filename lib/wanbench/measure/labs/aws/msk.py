@@ -35,15 +35,15 @@ NOTES = (
 @dataclass(eq=False)
 class MskCluster:
     """
-    A cluster in the default VPC of a region, made on entering and deleted on leaving, also after an error.
+    A cluster in the default VPC of a region. It is made on entry and deleted on exit, even after an error.
 
     Clients use TLS without authentication: everybody in `client_networks` may read and write. The brokers have no
     public addresses, so hosts must be in the VPC, or reach it by a VPN or a private link.
 
-    `client_networks` are private IPv4 networks of at most 65,536 addresses, in CIDR form. The number of `brokers` is
-    spread over three zones, or two if the region has only two; each broker has a volume. After `ttl_s` the cluster is
-    deleted even if it is in use; if this process was killed, `wanbench sweep aws` deletes it. The user must agree to
-    the cost for `ttl_s`, as for `RentedLab`.
+    `client_networks` are private IPv4 networks of at most 65,536 addresses, in CIDR form. The brokers, `brokers` in
+    number, are spread over three zones, or two if the region has only two; each broker has a volume. After `ttl_s` the
+    cluster is deleted even if it is in use; if this process was killed, `wanbench sweep aws` deletes it. The user must
+    agree to the cost for `ttl_s`, as for `RentedLab`.
 
     After entering, `external` has the parameters of `wanbench.measure.kafka.ExternalCluster`, for the parameter
     `external` of `campaign.run`. `settings` are for a manifest, so they have no address and no ARN.
@@ -146,7 +146,10 @@ class MskCluster:
         unless_there(there, lambda: self._aws.call("kafka", self._code, "create_cluster_v2", **made))
 
     def _arn_once_active(self) -> str:
-        """Wait until the cluster is active, and return its ARN, which must stay secret because it has the account."""
+        """
+        Wait until the cluster is active, and return its ARN, which must stay secret because it contains the account
+        number.
+        """
         deadline = time.monotonic() + MskResources.timeout_s
         while True:
             listed = MskResources(self._aws).clusters(self._code, self.name)

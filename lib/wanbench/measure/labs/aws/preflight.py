@@ -115,7 +115,9 @@ def _type(aws: Aws, wanted: Wanted) -> tuple[str, int]:
 
 
 def _quotas(aws: Aws, wanted: Wanted, of_lab: Sequence[Wanted]) -> tuple[list[str], list[str]]:
-    """Return sentences about a region's quotas that are too small for the whole lab, and about unknown ones."""
+    """
+    Return sentences about those quotas of a region that are too small for the whole lab, and about unknown quotas.
+    """
     problems, notes, region, rules = [], [], wanted.region, sum(hosts.count for hosts in of_lab) + 2
     if code := VCPU_QUOTAS.get(family := _family(wanted.instance_type)):
         here = [hosts for hosts in of_lab if hosts.region == region and _quota_of(hosts.instance_type) == code]

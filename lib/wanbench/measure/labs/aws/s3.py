@@ -71,8 +71,8 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
 
 def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
     """
-    Copy to a new folder what `put_folder` put at an address; return the number of files. The folder appears once all
-    files are checked.
+    Copy to a new folder what `put_folder` put at an address; return the number of files. The folder appears only when
+    all files have been checked.
 
     Raises
     ------

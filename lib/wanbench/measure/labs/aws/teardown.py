@@ -87,7 +87,10 @@ class MskResources(AwsResources):
                 self.client.call("kafka", resource.region, "delete_cluster", ClusterArn=cluster["ClusterArn"])
 
     def clusters(self, region: str, name: str | None = None) -> list[dict]:
-        """Return all clusters of the account, or the one of this name. Their ARNs are secret: they have the account."""
+        """
+        Return all clusters of the account, or the one of this name. Their ARNs are secret: they contain the account
+        number.
+        """
         given = {} if name is None else {"ClusterNameFilter": name}  # matches all names that begin with it
         clusters = self.client.pages("kafka", region, "list_clusters_v2", "ClusterInfoList", **given)
         return [cluster for cluster in clusters if name in (None, cluster["ClusterName"])]

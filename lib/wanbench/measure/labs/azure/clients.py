@@ -1,6 +1,6 @@
 """
-Calls of Azure's Resource Manager. Every call of this package goes through `Azure.call` or `Azure.pages`, with literal
-names of service and operation, so that a test can compare them with the permissions in docs/clouds/azure.md.
+Calls of Azure's Resource Manager. Every call of this package goes through `Azure.call` or `Azure.pages`, with service
+and operation named by literals, so that a test can compare them with the permissions in docs/clouds/azure.md.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Azure:
     """
     The clients of one subscription, which are made when first needed. Safe to use from several threads.
 
-    By default azure-identity finds the credentials (environment, managed identity, `az login`), and the subscription is
-    that of the environment variable AZURE_SUBSCRIPTION_ID; wanbench stores and prints neither. `how` are further
+    By default azure-identity finds the credentials (environment, managed identity, `az login`), and the subscription
+    comes from the environment variable AZURE_SUBSCRIPTION_ID; wanbench stores and prints neither. `how` are further
     parameters of the clients.
     """
 
@@ -79,7 +79,9 @@ class Azure:
         return subscription
 
     def path(self, group: str, kind: str, name: str, *below: str) -> str:
-        """Return a resource's id, which contains the subscription. `kind` is such as "Microsoft.Compute/disks"."""
+        """
+        Return a resource's id, which contains the subscription. `kind` is a type, such as "Microsoft.Compute/disks".
+        """
         parts = ("subscriptions", self.subscription, "resourceGroups", group, "providers", kind, name, *below)
         return f"/{'/'.join(parts)}"
 
@@ -87,8 +89,8 @@ class Azure:
         """
         Make one call of a service (compute, network, resource), and return its answer.
 
-        A long-running operation (begin_...) returns its result once it is done, or None at once unless `wait`.
-        CloudError if the call fails, or is not done within `OPERATION_S`.
+        For a long-running operation (begin_...), wait for its result, or return None at once if `wait` is false.
+        CloudError if the call fails, or the operation is not done within `OPERATION_S`.
         """
 
         def ask(method):
@@ -148,7 +150,7 @@ class Azure:
 
 def without_identities(text: str) -> str:
     """
-    Remove subscriptions, tenants and accounts from a message of Azure.
+    Remove subscriptions, tenants and accounts from a message that Azure sent.
 
     >>> without_identities("'eve@x.org' may not write '/subscriptions/ada-1/resourceGroups/g'")
     "'(account)' may not write '/subscriptions/(id)/resourceGroups/g'"
@@ -158,8 +160,8 @@ def without_identities(text: str) -> str:
 
 def _complete_models(room: str) -> None:
     """
-    Complete a package's models in this thread. Otherwise each model completes itself at its first use; if several
-    threads do this at the same time, some get plain dicts in place of fields.
+    Complete a package's models in this thread. Otherwise each model completes itself when it is first used; if several
+    threads then use it at the same time, some get plain dicts in place of fields.
     """
     for model in vars(import_module(f"{room}.models")).values():
         if isinstance(model, type) and hasattr(model, "_calculated"):

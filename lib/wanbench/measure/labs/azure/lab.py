@@ -39,8 +39,8 @@ class Site:
     """
     Where and from which image a region's hosts can be launched.
 
-    `zones` has the first choice first; it is (None,) if the region has no zones. `accelerated` is whether hosts can
-    have accelerated networking; `is_stopped` is whether Azure can stop hosts in the region at a given time.
+    `zones` has the first choice first; it is (None,) if the region has no zones. `accelerated` says whether hosts can
+    have accelerated networking, and `is_stopped` whether Azure can stop hosts in the region at a time set in advance.
     """
 
     wanted: Wanted
@@ -138,7 +138,7 @@ def _capabilities(sku: Any) -> dict[str, str]:
 
 
 def _subnet_problem(azure: Azure, wanted: Wanted) -> str | None:
-    """Why hosts cannot be in a subnet that should exist; None if they can."""
+    """Return why hosts cannot be in a subnet that should exist, or None if they can."""
     group, network, subnet = wanted.subnet.split("/")
     try:
         there = azure.call("network", "virtual_networks", "get", group, network)
@@ -209,7 +209,9 @@ def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
 
 
 def launch(azure: Azure, site: Site, order: Order, user: str) -> list[Instance]:
-    """Launch the region's hosts in the first zone that has capacity for all, and return them once they run."""
+    """
+    Launch the region's hosts in the first zone that has capacity for all of them; return them once they are running.
+    """
     group, hosts = group_name(order.tags.run, site.wanted.region), []
 
     def launch_in(zone):
@@ -241,7 +243,9 @@ def peer(azure: Azure, site: Site, other: Site, run: str) -> None:
 
 
 def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | None, name: str):
-    """Make a host and wait until it runs; return its `Instance`, or the CloudError if there is no capacity for it."""
+    """
+    Make a host, and wait until it is running; return its `Instance`, or the CloudError if there is no capacity for it.
+    """
     group, place = group_name(order.tags.run, site.wanted.region), _place(site, order)
     wish = {**place, "sku": {"name": "Standard"}, "properties": {"publicIPAllocationMethod": "Static"}}
     public = azure.call("network", "public_ip_addresses", "begin_create_or_update", group, name, wish)
@@ -335,7 +339,7 @@ class AzureLab(RentedLab):
     The hosts run Ubuntu 24.04, volumes are standard SSDs, and zones are "1", "2" and "3". An existing subnet is given
     as "GROUP/NETWORK/SUBNET", so that manifests do not contain the subscription. A run makes a resource group in each
     region; with `private_addresses`, their networks are peered. Azure stops a host when its `ttl_s` is over. LabError
-    if the extra azure is not installed.
+    if the extra "azure" is not installed.
     """
 
     kind, user = "azure", "wanbench"

@@ -30,8 +30,9 @@ class AzureResources(Resources):
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """
-        See `Resources.listed`; `region` is `SUBSCRIPTION`, but the resources have Azure's regions. All groups are
-        listed and then selected here: if Azure misread a filter, the empty list would look as if all were deleted.
+        See `Resources.listed`; `region` is always `SUBSCRIPTION`, but each resource returned names its Azure region.
+        All groups are listed and then selected here: if Azure misread a filter, the empty list would look as if all
+        were deleted.
         """
         groups = [
             Resource(GROUP, group.name, group.location, group.properties.provisioning_state or "", group.tags or {})
@@ -51,7 +52,7 @@ def sweep(*, client: Azure | None = None, **options) -> int:
 
 
 def unusable() -> str | None:
-    """Return why the subscription cannot be used from here; None if it probably can. Makes no call."""
+    """Return why the subscription cannot be used from here, or None if it probably can. This makes no call."""
     if not installed(*MODULES):
         return "the extra azure is not installed"
     if not os.environ.get(VARIABLE):

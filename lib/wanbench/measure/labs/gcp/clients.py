@@ -1,6 +1,6 @@
 """
 Calls of Google's Compute API, and the names and tags of a run's resources. Every call of this package goes through
-`Gcp.call` or `Gcp.pages`, with literal names of service and operation, so that a test can compare them with the
+`Gcp.call` or `Gcp.pages`, with service and operation named by literals, so that a test can compare them with the
 permissions in docs/clouds/gcp.md.
 """
 
@@ -149,13 +149,13 @@ class Gcp:
                 raise LabError("No project of Google Cloud is known; set GOOGLE_CLOUD_PROJECT.")
 
     def hidden(self, text: str) -> str:
-        """Remove this project, other projects and accounts from a message of Google Cloud."""
+        """Remove this project, other projects and accounts from a message that Google Cloud sent."""
         return without_identities(text.replace(self.project, "(project)"))
 
 
 def without_identities(text: str) -> str:
     """
-    Remove projects and accounts from a message of Google Cloud.
+    Remove projects and accounts from a message that Google Cloud sent.
 
     >>> without_identities("Required 'compute.instances.create' permission for 'projects/ada-1/zones/z', eve@x.org")
     "Required 'compute.instances.create' permission for 'projects/(project)/zones/z', (account)"
@@ -179,7 +179,7 @@ def description(tags: Tags) -> str:
 
 
 def tags_of(described) -> dict[str, str]:
-    """Return the tags in a resource's description; empty if no run made the resource."""
+    """Return the tags in a resource's description; there are none if no run made the resource."""
     try:
         tags = json.loads(described.description)
     except ValueError:
@@ -193,7 +193,10 @@ def last(link: str) -> str:
 
 
 def _in_scope(service, name, scoped) -> list:
-    """Return the items of one zone or region; CloudError if it did not answer, because it may have resources."""
+    """
+    Return the items of one zone or region; CloudError if it did not answer, because it may then have unlisted
+    resources.
+    """
     if scoped.warning.code not in ("", "NO_RESULTS_ON_PAGE"):
         raise CloudError(f"{service} in {name}: {scoped.warning.code}", scoped.warning.code)
     return list(getattr(scoped, service))

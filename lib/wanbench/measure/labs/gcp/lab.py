@@ -101,7 +101,9 @@ def _zones(gcp: Gcp, instance_type: str) -> dict[str, Any]:
 
 
 def _cpus(types: Mapping[str, Any], region: str) -> int:
-    """Return the processors of a machine type, given as `_zones` does; 0 if no zone of the region offers it."""
+    """
+    Return the number of processors of the machine type that `_zones` describes; 0 if no zone of the region offers it.
+    """
     return next((offer.guest_cpus for zone, offer in types.items() if zone.rpartition("-")[0] == region), 0)
 
 
@@ -110,7 +112,10 @@ def _quotas(described) -> dict[str, tuple[float, float]]:
 
 
 def _needed(wanted: Wanted, cpus: int, quotas: Mapping) -> Counter:
-    """Return how much of each quota the hosts of a region need; `cpus` are the processors of all of them."""
+    """
+    Return how much of each quota the hosts of a region need; `cpus` is the number of processors of all of them
+    together.
+    """
     family = wanted.instance_type.partition("-")[0]
     own = f"{family.upper()}_CPUS"
     return Counter(
@@ -131,7 +136,7 @@ def _image(gcp: Gcp, machine_type):
 
 
 def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
-    """Launch the region's hosts in the first zone that has capacity for all, and return the zone."""
+    """Launch the region's hosts in the first zone that has capacity for all of them, and return the zone."""
     wanted, tags = site.wanted, order.tags
     count = {"count": wanted.count, "min_count": wanted.count}
     properties = _properties(gcp, site, order, user)
@@ -144,7 +149,7 @@ def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
 
 
 def _running(gcp, region, run, zone) -> list[Instance]:
-    """Return the hosts that run and have a public address; LabError if a host has ended."""
+    """Return the hosts that are running and have a public address; LabError if a host has ended."""
     hosts = gcp.pages("instances", "list", zone=zone, filter=f"name eq {name(run, zone)}-.*")
     for host in hosts:
         if host.status not in ("PROVISIONING", "STAGING", "RUNNING"):
@@ -225,7 +230,7 @@ class GcpLab(RentedLab):
 
     The hosts run Ubuntu 24.04, and volumes are of type pd-balanced. A run makes a network, in which hosts also reach
     each other's private addresses. Google deletes a host when its `ttl_s` is over (maxRunDuration). LabError if the
-    extra gcp is not installed.
+    extra "gcp" is not installed.
     """
 
     kind, user = "gcp", "ubuntu"
@@ -238,7 +243,9 @@ class GcpLab(RentedLab):
         return Costs(volume_gb=BOOT_GB + (volume_gb or 0), **wanted)
 
     def prepare(self, order: Order) -> None:
-        """Make the run's network, which admits only SSH from the operator; the default network admits everybody."""
+        """
+        Make the run's network, which admits only SSH from the operator, whereas the default network admits everybody.
+        """
         routing = {"auto_create_subnetworks": False, "routing_config": {"routing_mode": "REGIONAL"}}
         network = _named(order.tags) | routing
         make(self.client, "networks", "insert_unary", order.tags, network_resource=network)

@@ -30,7 +30,7 @@ class GcpResources(Resources):
         return clock_at(self.client.endpoint)
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """See `Resources.listed`; `region` is `PROJECT`, but the resources have Google's regions."""
+        """See `Resources.listed`; `region` is always `PROJECT`, but each resource returned names its Google region."""
         gcp, named = self.client, f"name eq {name(run or '')}.*"
         by_kind = {
             INSTANCE: gcp.pages("instances", "aggregated_list", filter=named),
@@ -79,7 +79,7 @@ def sweep(*, client: Gcp | None = None, **options) -> int:
 
 
 def unusable() -> str | None:
-    """Return why the project cannot be used from here; None if it probably can. Makes no call."""
+    """Return why the project cannot be used from here, or None if it probably can. This makes no call."""
     if not installed(MODULE):
         return "the extra gcp is not installed"
     folder = Path(os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")).expanduser()

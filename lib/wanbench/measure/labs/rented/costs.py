@@ -107,7 +107,7 @@ class Estimate:
 
     @property
     def unknown(self) -> list[str]:
-        """Items whose amount or price is unknown."""
+        """The items whose amount or price is unknown."""
         return list(dict.fromkeys(self.table.loc[self.table["high_usd"].isna(), "item"]))
 
     def __str__(self) -> str:
@@ -136,10 +136,11 @@ def agree(
     ask: Callable[[str], str] = input,
 ) -> None:
     """
-    Show what a lab will cost, and return if the user agrees: by `yes`, by WANBENCH_YES=1, or by answering the question.
+    Show what a lab will cost, and return only if the user agrees, whether by `yes`, by WANBENCH_YES=1, or by answering
+    the question.
 
-    The budget covers this cost and the cost of the run's earlier sessions. BudgetError if the highest estimate exceeds
-    the budget, if there is a budget and an item of unknown cost, or if the user does not agree.
+    The budget covers this cost and the cost of the run's earlier sessions. BudgetError if the maximum cost exceeds the
+    budget, if there is a budget but the cost of an item is unknown, or if the user does not agree.
     """
     print("This lab will cost:", estimate, *(f"  note: {note}" for note in notes), sep="\n", file=sys.stderr)
     if budget_usd is not None:
@@ -194,8 +195,8 @@ class Costs:
 
     `regions` are names of the catalogue. `per_host_hour` is the amount of each further item that a host uses in an
     hour; by default one public address and the host's volume. Prices in `overrides` take precedence over those in
-    `listed` (the cloud's own price list), and these over the tables in the package. `notes` are shown when the user is
-    asked to agree.
+    `listed` (the cloud's own price list), and those in turn over the tables in the package. `notes` are shown when the
+    user is asked to agree.
     """
 
     def __init__(

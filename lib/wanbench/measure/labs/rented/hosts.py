@@ -84,8 +84,8 @@ Zone = TypeVar("Zone")
 @dataclass(frozen=True)
 class Wanted:
     """
-    The hosts that a lab requests in one region (the cloud's own name for it). `zone` and `subnet` (an existing one) are
-    None if any will do.
+    The hosts that a lab requests in one region; `region` is the cloud's own name for it. `zone` and `subnet` (an
+    existing one) are None if any will do.
     """
 
     region: str
@@ -120,8 +120,8 @@ def in_first_zone(
     zones: Iterable[Zone], launch: Callable[[Zone], object], wanted: Wanted, no_capacity: Iterable[str]
 ) -> Zone:
     """
-    Call `launch` for one zone after the other until one has capacity for all hosts, and return this zone. LabError with
-    each zone's error if none has. `no_capacity` are the cloud's error codes for a lack of capacity.
+    Call `launch` for one zone after another until one has capacity for all hosts, and return this zone. LabError, with
+    each zone's error, if no zone has the capacity. `no_capacity` are the cloud's error codes for a lack of capacity.
     """
     refusals = []
     for zone in zones:
@@ -136,7 +136,7 @@ def in_first_zone(
 
 
 def once_running(running: Callable[[], list[Instance]], wanted: Wanted, poll_s: float) -> list[Instance]:
-    """Call `running` until all wanted hosts run, and return them; LabError after `START_TIMEOUT_S`."""
+    """Call `running` until all wanted hosts are running, and return them; LabError after `START_TIMEOUT_S`."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while len(instances := running()) < wanted.count:
         if time.monotonic() > deadline:
@@ -148,8 +148,9 @@ def once_running(running: Callable[[], list[Instance]], wanted: Wanted, poll_s: 
 
 def operator(address: str | None) -> str:
     """
-    Return the network from which the operator logs in, in CIDR form. `address` is an address or a network; None: the
-    value of `OPERATOR_VARIABLE`. ParameterError if it is neither, or not public.
+    Return the network from which the operator logs in, in CIDR form. `address` is an address or a network; if it is
+    None, the value of `OPERATOR_VARIABLE` is used. ParameterError if this is neither an address nor a network, or not
+    public.
     """
     given = address or os.environ.get(OPERATOR_VARIABLE, "")
     try:
@@ -183,8 +184,8 @@ def user_data(
     """
     Return the cloud-config document of a host, for a distribution with cloud-init and systemd.
 
-    A timer powers the host off at `expires_at`, also after a reboot and if nobody can reach the host any more. In case
-    a later step of the first boot hangs, a shutdown at the same time is scheduled before it.
+    A timer powers the host off at `expires_at`, even after a reboot, and even if nobody can reach the host any more. A
+    shutdown at the same time is scheduled early in the first boot, in case a later step of it hangs.
 
     `host_key` becomes the host's only SSH host key (ed25519, in OpenSSH's formats). `python` is the command of the
     distribution's Python, 3.11 or newer; it makes the virtual environment of `HOST_PYTHON`, in which `MODULES` are
@@ -222,7 +223,7 @@ def user_data(
 
 def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Host]]:
     """
-    Return hosts by region, numbered from `first`, that have names and no addresses yet.
+    Return hosts by region, numbered from `first`. They have names, but no addresses yet.
 
     With these, the placement of a Kafka cluster can be checked before any host is paid for.
     """
@@ -237,7 +238,7 @@ def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, l
     Wait until a host answers and has finished its first boot; then set its sysctls and `host.python`.
 
     If the host has a volume, its scratch folder is moved to the volume, which then also holds the logs of brokers.
-    LabError if the host does not answer within `START_S`, or if `leaving` is set meanwhile.
+    LabError if the host does not answer within `START_S`, or if `leaving` is set while waiting.
     """
     deadline = time.monotonic() + START_S
     while True:
@@ -263,7 +264,10 @@ def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, l
 
 
 def close(host: Host) -> None:
-    """Close the connection to a host that will be deleted. An error is only printed, so that the host is deleted."""
+    """
+    Close the connection to a host that will be deleted. An error is only printed, so that it does not prevent the
+    deletion.
+    """
     try:
         host.close()
     except Exception as error:
@@ -271,7 +275,7 @@ def close(host: Host) -> None:
 
 
 def own_public_address(host: Host, private: str, public: str) -> None:
-    """Assign the host's public address to its loopback interface. The host needs ip, nft and root's rights."""
+    """Assign the host's public address to its loopback interface. The host needs `ip`, `nft` and root privileges."""
     private, public = str(ipaddress.IPv4Address(private)), str(ipaddress.IPv4Address(public))
     host.run(["ip", "address", "replace", f"{public}/32", "dev", "lo"], timeout_s=30)
     load_rules(host, "own-address", OWN_ADDRESS_RULES.format(private=private, public=public))
@@ -304,7 +308,7 @@ class Paths:
 
 
 def load_rules(host: Host, name: str, rules: str) -> None:
-    """Copy rules for nft to a host, and load them."""
+    """Copy rules for `nft` to a host, and load them."""
     target = f"{host.scratch}/{name}.nft"
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "rules")

@@ -1,4 +1,4 @@
-"""The lab of hosts that are rented from one cloud."""
+"""The lab whose hosts are rented from one cloud."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TTL_OVER_EXPECTED = 2.0
 
 class RentedLab(Tenancy):
     """
-    Hosts of one cloud, which are launched on entering and deleted on leaving, also after an error.
+    Hosts of one cloud, which are launched on entry and deleted on exit, even after an error.
 
     Three things end a host: this class, a timer on the host itself, and `wanbench sweep`. The subclass of a cloud
     defines the abstract methods and the class attributes.
@@ -55,9 +55,11 @@ class RentedLab(Tenancy):
     links, seed
         Not used: the network is real.
     hosts_per_region : int
+        Number of hosts in each region.
     sysctls : mapping, optional
-        Kernel settings to make on every host.
+        Kernel settings to apply on every host.
     instance_type : str
+        The cloud's name for the type of all hosts.
     zones : {region: zone}, optional
         The zone of each region's hosts, such as {"aws:eu-west-1": "eu-west-1b"}; by default the first zone that has
         capacity.
@@ -80,25 +82,26 @@ class RentedLab(Tenancy):
     packages : sequence of str, optional
         Packages to install on the hosts; by default those of the class.
     subnets : {region: id}, optional
-        Existing subnets, one for each region, which a VPN or a private link joins. Trials can then choose between two
+        Existing subnets, one for each region, that a VPN or a private link joins. Trials can then choose between two
         paths; see `Paths`.
     private_addresses : bool
-        Measure between the hosts' private addresses, where a VPN or a private link joins the regions.
+        Whether to measure between the hosts' private addresses, for regions that a VPN or a private link joins.
     yes : bool
-        Agree to the cost.
+        Whether to agree to the cost without being asked.
     client : optional
         The client of the cloud's API; by default a new one of `client_class`.
 
     Attributes
     ----------
     survey(client, wanted, alongside)
-        Defined by the cloud. Returns a site for each item of `wanted`, which says where its hosts can be launched, and
-        notes on what is not known. It makes nothing. A LabError names every region that is disabled, every type that a
-        region or zone lacks, and every quota that is too small.
+        Defined by the subclass. Returns a site for each item of `wanted`, which says where its hosts can be launched,
+        and notes on what is not known. It makes nothing. A LabError names every region that is disabled, every type
+        that a region or zone lacks, and every quota that is too small.
     kind, user, packages, takes_subnets, python, volume_device, files
-        Defined by the cloud: its name in regions; the user that logs in to the hosts, and may use sudo; the packages
-        for measuring paths, address translation, monitoring and Kafka; whether hosts can be in existing subnets; the
-        distribution's Python, the device of a volume, and the files to write at first boot (see `user_data`).
+        Defined by the subclass: the cloud's name in regions; the user that logs in to the hosts, and may use sudo; the
+        packages for measuring paths, address translation, monitoring and Kafka; whether hosts can be in existing
+        subnets; the distribution's Python, the device of a volume, and the files to write at first boot (see
+        `user_data`).
     sends_to : str
         Assumed destination of all bytes that hosts send, because their targets are not counted: the same cloud.
     is_charged : bool
@@ -189,10 +192,11 @@ class RentedLab(Tenancy):
     @abstractmethod
     def launch(self, site: Any, order: Order) -> list[Instance]:
         """
-        Launch a region's hosts, which admit only the operator's SSH, and return them once they run.
+        Launch a region's hosts, which admit only the operator's SSH, and return them once they are running.
 
-        Called for all regions concurrently, in threads. Every resource must have the order's tags from the call that
-        makes it. LabError if the hosts cannot be launched; the caller then deletes everything that carries the tags.
+        Called for all regions concurrently, in threads. Every resource must be created with the order's tags, in the
+        same call, not tagged afterwards. LabError if the hosts cannot be launched; the caller then deletes everything
+        that carries the tags.
         """
 
     @abstractmethod
@@ -203,7 +207,10 @@ class RentedLab(Tenancy):
         """Make what all regions share. Called before any `launch`."""
 
     def costs(self, **wanted) -> Costs:
-        """Return the costs of the wanted hosts (the parameters of `Costs`), with the cloud's own price list if any."""
+        """
+        Return the costs of the wanted hosts, from the cloud's own price list if it has one. The arguments are those of
+        `Costs`.
+        """
         return Costs(**wanted)
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
@@ -301,7 +308,7 @@ class RentedLab(Tenancy):
         return [instance for instances in self.instances.values() for instance in instances]
 
     def number_from(self, first: int) -> None:
-        """Number the hosts of each region from `first`, because other labs have the hosts before it."""
+        """Number the hosts of each region from `first`, because the hosts with smaller numbers belong to other labs."""
         self._first, self.own_hosts = first, not_launched(self.wanted, first)
 
     def _host(self, region: str, number: int, instance: Instance) -> Host:

@@ -21,7 +21,7 @@ HELD, FREE, UNKNOWN = "held", "free", "unknown"
 
 
 def lease_folder() -> Path:
-    """Return the folder `leases` in the data folder: a file for each run of which resources may still exist."""
+    """Return the folder `leases` in the data folder. It has a file for each run whose resources may still exist."""
     return data_folder() / "leases"
 
 
@@ -62,7 +62,10 @@ class Lease:
 
 
 def lease_path(run: str) -> Path:
-    """Return the path of a run's lease. Other characters of the id are dropped, as anybody can set the tag with it."""
+    """
+    Return the path of a run's lease. Characters that no id has are dropped, because anybody can set the tag that
+    contains the id.
+    """
     return lease_folder() / f"{''.join(c for c in run if c.isalnum())}.lease"
 
 
@@ -82,7 +85,7 @@ def lease_state(run: str) -> str:
 
 
 def free_leases(cloud: str | None = None) -> list[Path]:
-    """Return the leases on a cloud (None: on all) whose driver ended before all resources were deleted."""
+    """Return the leases on a cloud (on any cloud if None) whose driver ended before all resources were deleted."""
     free = [path for path in sorted(lease_folder().glob("*.lease")) if lease_state(path.stem) == FREE]
     return [path for path in free if cloud in (None, path.read_text().partition("\n")[0])]
 
@@ -100,7 +103,7 @@ def forget(path: Path) -> None:
 
 
 def _hash(account, run):
-    """Hash an account; slowly, so that nobody can find an account of twelve digits by trying all."""
+    """Hash an account. This is slow, so that nobody can find an account of twelve digits by trying all of them."""
     return hashlib.scrypt(account.encode(), salt=run.encode(), n=2**13, r=8, p=1, dklen=16).hex()
 
 

@@ -1,6 +1,6 @@
 """
-The tags of all resources that runs make, and their deletion: list the resources with a tag, delete them, and list again
-until nothing is left.
+The tags of all resources that runs make, and how these resources are deleted: list those with a tag, delete them, and
+list again until nothing is left.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class Resources(ABC):
     """
     The resources that runs have made in one account of a cloud.
 
-    `cloud` is the cloud's name in regions, `title` its usual name. `timeout_s` is the timeout for deleting everything
-    in one region: hosts take about a minute to end, and only then can the resources that they use be deleted. `poll_s`
-    is the pause between a request to delete and the next listing. If one listing shows all regions, `place` is the name
-    used in place of a region; otherwise None.
+    `cloud` is the cloud's name in the names of regions, and `title` its usual name. `timeout_s` is the timeout for
+    deleting everything in one region: hosts take about a minute to end, and only then can the resources that they use
+    be deleted. `poll_s` is the pause between a request to delete and the next listing. If one listing shows all
+    regions, `place` is the name used in place of a region; otherwise None.
     """
 
     cloud: str
@@ -112,11 +112,14 @@ class Resources(ABC):
 
     @abstractmethod
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """List the resources of a run (None: of all runs) in a region. LabError if any kind cannot be listed."""
+        """
+        List the resources of a run (of all runs if None) in a region. LabError if any kind of resource cannot be
+        listed.
+        """
 
     @abstractmethod
     def ask_to_delete(self, resource: Resource) -> None:
-        """Request the deletion of one resource, and do not wait for it."""
+        """Request the deletion of one resource, without waiting for it."""
 
     def delete(self, resource: Resource) -> str | None:
         """Request the deletion of one resource; return the cloud's refusal, if any, which often means "not yet"."""
@@ -131,9 +134,9 @@ def everywhere(work: Callable, items: Sequence, *, hurry: Callable[[], None] = l
     """
     Call `work` for all items, several at a time, and return the results in order.
 
-    The first error is raised once all calls have ended. So is an interruption: otherwise a host that is still being
-    launched could appear after everything was deleted. `hurry` is called at the first interruption, and may make the
-    calls end sooner.
+    The first error is raised once all calls have ended. An interruption is raised then too; otherwise a host that is
+    still being launched could appear after everything was deleted. `hurry` is called at the first interruption, and may
+    make the calls end sooner.
     """
     pool = ThreadPoolExecutor(CALLS_AT_ONCE)
     try:
@@ -157,9 +160,11 @@ def take_down(
     settle_s: float = SETTLE_S,
 ) -> list[str]:
     """
-    Delete the resources of one run, or of all, in these regions if `which` is true, and check that they are gone.
+    Delete the resources of one run, or of all runs, that are in these regions and for which `which` returns True; check
+    that they are gone.
 
-    Returns a text for each resource that remains and each region that could not be listed; empty if all are gone.
+    Returns a text for each resource that remains and each region that could not be listed; the list is empty if all are
+    gone.
     """
     left = everywhere(lambda region: _take_down_in(resources, region, which, run, settle_s), list(regions))
     return [text for texts in left for text in texts]
@@ -178,7 +183,7 @@ def uninterrupted(work: Callable, title: str):
 
 def tell(text: str) -> None:
     """
-    Print to stderr, and ignore errors of printing. They occur if the terminal was closed, or if `tee` ended with the
+    Print to stderr, and ignore errors in doing so. They occur if the terminal was closed, or if `tee` ended with the
     same Ctrl-C, and must not stop the deletion of resources.
     """
     with suppress(OSError, ValueError):
@@ -186,7 +191,7 @@ def tell(text: str) -> None:
 
 
 def _to_its_end(step: Callable, notice: str = "") -> BaseException | None:
-    """Repeat a step until it is not interrupted; return the last interruption, if any."""
+    """Repeat a step until it ends without an interruption; return the last interruption, if any."""
     interruption = None
     while True:
         try:

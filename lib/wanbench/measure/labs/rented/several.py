@@ -21,8 +21,8 @@ def on_clouds(
     """
     Make a lab on one or several clouds. On one cloud, `instance_type` may be a mapping; see `several_types`.
 
-    `clouds` maps each cloud's name to its subclass of `RentedLab`; `options` are the parameters of this class, or of
-    `several_clouds`.
+    `clouds` maps each cloud's name to its subclass of `RentedLab`; `options` are the parameters of that class or, for
+    several clouds, of `several_clouds`.
     """
     if len(clouds) > 1:
         return several_clouds(clouds, regions, **options)
@@ -41,7 +41,7 @@ def several_clouds(
     **options,
 ) -> Tenancy:
     """
-    Make a lab of one rented lab per cloud. Each cloud charges for the bytes that its own hosts send.
+    Make a lab that combines one rented lab on each cloud. Each cloud charges for the bytes that its own hosts send.
 
     The options of one cloud are a mapping under the cloud's name; other options are for all clouds. For example, the
     `lab_options` of "aws+gcp" are ``{"aws": {"instance_type": "t3.small"}, "gcp": {"instance_type": "e2-small"},
@@ -84,8 +84,8 @@ def several_types(
     """
     Make a lab on one cloud with hosts of several instance types in every region.
 
-    `instance_type` maps each type to the number of such hosts in a region, at least `hosts_per_region` in all; a
-    region's hosts are in this order. The other parameters are those of `RentedLab`.
+    `instance_type` maps each type to the number of such hosts in a region, at least `hosts_per_region` in all; the
+    hosts of a region have the order of this mapping. The other parameters are those of `RentedLab`.
     """
     parts, number = [], 0
     for name, count in instance_type.items():

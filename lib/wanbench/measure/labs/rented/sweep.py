@@ -42,13 +42,13 @@ def sweep(
     List the resources that runs of wanbench left in the account, and delete them if the user confirms (or at once, with
     `yes`).
 
-    Deleted are expired resources, and orphaned ones, whose run was controlled from this machine by a process that has
-    ended. Resources of runs on other machines stay until they expire, unless `everything` is set; they also stay if
-    their expiry is unreadable, and then the status is 1. Resources of runs that are controlled from this machine now
-    always stay. Leases of runs of other accounts are kept.
+    It deletes expired resources, and orphaned ones: those of runs that were controlled from this machine by a process
+    that has ended. Resources of runs on other machines stay until they expire, unless `everything` is set; they also
+    stay if their expiry is unreadable, and the function then returns 1. Resources of runs that are controlled from this
+    machine now always stay. Leases of runs of other accounts are kept.
 
-    Returns 0 if everything that had to be deleted is deleted; 1 otherwise, or if runs of another account may have left
-    resources.
+    Returns 0 if everything that had to be deleted has been deleted. Returns 1 otherwise, or if runs of another account
+    may have left resources.
     """
     regions = resources.regions() if regions is None else list(regions)
     where = f"{len(regions)} regions" if len(regions) > 1 else "".join(regions)
@@ -99,7 +99,8 @@ def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
     """
     Sweep these clouds with the options of `sweep`; by default all clouds whose account can be used from here.
 
-    Returns 0 if everything that had to be deleted is deleted; 1 otherwise, or if a cloud that had runs cannot be used.
+    Returns 0 if everything that had to be deleted has been deleted. Returns 1 otherwise, or if a cloud that had runs
+    cannot be used.
     """
     statuses = []
     for cloud in clouds or CLOUDS:
@@ -135,7 +136,9 @@ def _now(resources: Resources) -> datetime | None:
 
 
 def _ended(resources: Resources) -> tuple[list[Path], list[str]]:
-    """Return the leases of this account's ended runs, and a sentence about ended runs that may be another account's."""
+    """
+    Return the leases of this account's ended runs, and a sentence about ended runs that may belong to another account.
+    """
     ended = free_leases(resources.cloud)
     try:
         account = resources.account() if ended else ""

@@ -27,12 +27,12 @@ from .resources import everywhere, uninterrupted
 
 class Tenancy(Lab):
     """
-    A lab of hosts that are launched on entering and deleted on leaving, also after an error.
+    A lab of hosts that are launched on entry and deleted on exit, even after an error.
 
     It has one or several `parts`, each a `RentedLab`, whose hosts form one lab with one budget; the user agrees to the
-    cost of all at once. A `RentedLab` is a `Tenancy` whose only part is itself. Parts launch concurrently, and all
-    hosts admit each other and the operator. If one part fails, the others are deleted as soon as they have launched.
-    A run that would exceed `budget_usd` is refused or stopped; `yes` agrees to the cost.
+    cost of all parts at once. A `RentedLab` is a `Tenancy` whose only part is itself. Parts launch concurrently, and
+    all hosts admit each other and the operator. If one part fails, the others are deleted as soon as they have
+    launched. A run that would exceed `budget_usd` is refused or stopped; `yes` agrees to the cost.
 
     Raises
     ------
@@ -62,8 +62,8 @@ class Tenancy(Lab):
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
         """
-        Check that all hosts are available, and return the cost of the plan and notes on it. With None in place of a
-        plan, the cost is that of hosts that run until they end themselves.
+        Check that all hosts are available, and return the cost of the plan, and notes on that cost. If `plan` is None,
+        the cost is that of hosts that run until they end themselves.
         """
         estimates, notes = zip(*everywhere(lambda part: part.estimate(plan, campaign), self.parts), strict=True)
         return together(estimates), list(dict.fromkeys(chain(*notes)))
@@ -176,7 +176,7 @@ class Tenancy(Lab):
 
 
 def by_region(mappings: Iterable[Mapping[str, list]]) -> dict[str, list]:
-    """Merge mappings of lists: the list of each region joins its lists in all mappings, in order."""
+    """Merge mappings of lists: for each region, join its lists from all mappings, in order."""
     merged: dict[str, list] = {}
     for region, items in chain(*(mapping.items() for mapping in mappings)):
         merged.setdefault(region, []).extend(items)

@@ -31,9 +31,9 @@ class Login:
     How to log in to a host. SSH never prompts for anything.
 
     `address` may differ from the address used for measuring. `key_file` is the private key; only its path appears on
-    command lines. `known_hosts_file` has lines as `ssh-keyscan` prints them; a host that is not in it, or has another
-    key, is refused. `jump` is the login of a host to connect through. Alternatively `proxy_command` is a program whose
-    stdin and stdout replace the TCP connection; "%h" and "%p" in it stand for address and port.
+    command lines. `known_hosts_file` has lines as `ssh-keyscan` prints them; a host that is not in this file, or has
+    another key, is refused. `jump` is the login of a host to connect through. Alternatively `proxy_command` is a
+    program whose stdin and stdout replace the TCP connection; "%h" and "%p" in it stand for address and port.
     """
 
     address: str
@@ -146,8 +146,8 @@ class Connection:
 
     def ask(self, verb: str, payload: bytes = b"", **fields) -> tuple[dict, bytes]:
         """
-        Send a request, and return the answer's fields and payload. ConnectionLost if the connection is lost; LabError
-        with the host's message if it cannot do the request.
+        Send a request, and return the answer's fields and payload. ConnectionLost if the connection is lost; LabError,
+        with the host's message, if the host cannot carry out the request.
         """
         future: Future = Future()
         with self._state_lock:

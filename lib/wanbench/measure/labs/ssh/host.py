@@ -22,7 +22,7 @@ STREAMS = ("stdout", "stderr")
 
 
 class HostRebooted(LabError):
-    """The host was rebooted since the last connection; its commands and its scratch folder are gone."""
+    """The host has been rebooted since the last connection; its commands and its scratch folder are gone."""
 
 
 @dataclass
@@ -43,7 +43,8 @@ class SshHost(Host):
 
     `address` is the address used for measuring, at which the lab's hosts reach each other. A host without a `login`
     cannot be opened. `python` must be 3.8 or newer. With `sudo` every command runs as root, by `sudo -n`. `folder` is
-    the folder in which the next connection makes the scratch folder; None: the host's folder for temporary files.
+    the folder in which the next connection makes the scratch folder; by default, it is the host's folder for temporary
+    files.
     """
 
     folder: str | None = None
@@ -145,7 +146,7 @@ class SshHost(Host):
 
 class SshProcess(PolledProcess):
     """
-    A command on a host. Its times are of the host's clock.
+    A command on a host. Its times are those of the host's clock.
 
     If the connection is lost, `wait` and `printed` raise LabError; `stop` returns the output received so far and the
     status -9, because the host ends the command.

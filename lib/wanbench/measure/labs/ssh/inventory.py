@@ -32,7 +32,7 @@ class Entry:
     longitude_deg: float | None
 
     def as_dict(self) -> dict:
-        """Return the fields that a manifest records; these have nothing about the login."""
+        """Return the fields that a manifest records; they contain nothing about the login."""
         place = {"name": self.host.name, "region": self.host.region, "address": self.host.address}
         if self.latitude_deg is not None:
             place |= {"latitude_deg": self.latitude_deg, "longitude_deg": self.longitude_deg}
@@ -52,7 +52,10 @@ class Inventory:
         return tuple(dict.fromkeys(entry.host.region for entry in self.entries))
 
     def in_region(self, region: str, count: int | None) -> list[Entry]:
-        """Return the first `count` hosts of a region (None: all); ParameterError if it has fewer or none."""
+        """
+        Return the first `count` hosts of a region, or all if `count` is None; ParameterError if there are fewer, or
+        none.
+        """
         there = [entry for entry in self.entries if entry.host.region == region]
         if len(there) < (count or 1):
             wanted = f"{count} hosts are" if count and count > 1 else "a host is"
@@ -146,7 +149,10 @@ class _Reader:
         )
 
     def _file(self, place, given, private=False) -> Path:
-        """Return the path of a file, given relative to the inventory; if `private`, only its owner may read it."""
+        """
+        Return the path of a file, given relative to the inventory; if `private`, refuse a file that anybody but its
+        owner may read.
+        """
         check_name(place, given)
         path = Path(self.path.parent, Path(given).expanduser()).absolute()
         if '"' in str(path) or not path.is_file():

@@ -53,7 +53,7 @@ def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | N
 
 
 def lacking(host_facts: dict, needed_for: str) -> list[str]:
-    """Return the programs of one kind of experiment that a host lacks; a Java that is too old counts as missing."""
+    """Return the programs of one kind of experiment that a host lacks; Java counts as missing if it is too old."""
     tools = dict(host_facts["tools"])
     version = re.search(r'version "(?:1\.)?(\d+)', tools.get("java", ""))
     if not version or int(version[1]) < OLDEST_JAVA:
@@ -63,8 +63,8 @@ def lacking(host_facts: dict, needed_for: str) -> list[str]:
 
 def install_command(host_facts: dict, programs: Iterable[str]) -> str:
     """
-    Return the command that installs programs with the host's package manager; a text with their names if the manager is
-    not known.
+    Return the command that installs programs with the host's package manager; if the manager is not known, return a
+    text with their names.
     """
     column = {"apt-get": "debian", "dnf": "fedora", "yum": "fedora"}.get(host_facts["manager"])
     if column is None:
@@ -99,9 +99,10 @@ class SshLab(Lab):
     links, seed
         Not used.
     hosts_per_region : int, optional
-        Use the first so many hosts of each region; None: all.
+        How many hosts of each region to use, in the order of the inventory; None means all.
     sysctls : mapping, optional
-        Values that the hosts must already have. They are compared and not set, because the hosts are not wanbench's.
+        Values that the hosts must already have. They are compared and not set, because the hosts do not belong to
+        wanbench.
     inventory : path or Inventory
         The hosts; see `read_inventory` and docs/hosts.md.
 

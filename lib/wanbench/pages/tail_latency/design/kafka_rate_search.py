@@ -1,7 +1,7 @@
 """
 Search for the highest rate that meets a latency objective.
 
-`wanbench.read.ingest.kafka_open_loop` reads what a search leaves.
+`wanbench.read.ingest.kafka_open_loop` reads the files that a search writes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class KafkaRateSearch(ClientLoad):
     step repeats its rate; a second such step in a row ends the search.
 
     The result is a bracket: the highest rate that met the objective, and the lowest rate that failed it. The ends of
-    the search range are not measured, so a bracket that reaches one of them is open there. Chance may decide a step
-    near the limit, so a replicate is a whole search, not a repeated step.
+    the search range are not measured, so a bracket that reaches one of them has no known limit on that side. Chance may
+    decide a step near the limit, so a replicate is a whole search, not a repeated step.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class KafkaRateSearch(ClientLoad):
     name: ClassVar[str] = "kafka_rate_search"
 
     def __post_init__(self):
-        if isinstance(self.load, Mapping):  # of a manifest
+        if isinstance(self.load, Mapping):  # as a manifest holds it
             object.__setattr__(self, "load", KafkaOpenLoop(**self.load))
         if not isinstance(self.load, KafkaOpenLoop):
             raise refusal("KafkaRateSearch load", self.load, "a KafkaOpenLoop")
@@ -119,8 +119,9 @@ class KafkaRateSearch(ClientLoad):
         """
         Return the session of a search; it calls `when_sending` when the first step starts.
 
-        It leaves kafka_rate_search/<stem>.search.json with the steps and the bracket, and the files of each step's load
-        as <stem>.step-<number>. Its `run` raises ExperimentError, with what was measured so far, if a load fails.
+        The session writes kafka_rate_search/<stem>.search.json with the steps and the bracket, and the files of each
+        step's load as <stem>.step-<number>. Its `run` raises ExperimentError, with what was measured so far, if a load
+        fails.
         """
         return _SearchSession(self, *where)
 
@@ -222,7 +223,7 @@ def rate_searches(
     Plan searches for every system, in blocks as in `systems_by_steps`; their `setting` is "<system>, search".
 
     `rates` are the lowest and the highest rate of a `KafkaRateSearch`; `replicates` is the number of searches for each
-    system (0: none). `options` are those of `systems_by_steps`.
+    system; it can be 0. `options` are those of `systems_by_steps`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """
 Run the OpenMessaging Benchmark as a load generator.
 
-`wanbench.read.ingest.openmessaging` reads what a run leaves.
+`wanbench.read.ingest.openmessaging` reads the files that a run writes.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class OpenMessaging(ClientLoad):
     """
     A run of the OpenMessaging Benchmark, or of one of its forks, against the cluster of the lab.
 
-    The distribution on the hosts runs unmodified. It gets the workload, and the driver with the cluster's address and a
-    reference to its security settings. Its durations are whole minutes.
+    The distribution on the hosts runs unmodified. It is given the workload, and the driver with the cluster's address
+    and a reference to its security settings. Its durations are whole minutes.
 
-    Its measurements differ from those of `KafkaOpenLoop`: see `to_open_loop`. It uses Kafka's Java clients,
-    KafkaOpenLoop uses librdkafka. With one request in flight no difference was seen (``python
-    benchmarks/openmessaging.py --in-turn
-    --in-flight 1 --blocks 2``; from two runs each, the ratio of means is only known to lie between 0.3 and 4.1). With
-    several in flight a broker processes one request of a connection at a time (https://kafka.apache.org/protocol), with
-    acks "all" for as long as replication takes. So compare systems with one of the two load generators only.
+    Its measurements differ from those of `KafkaOpenLoop`: see `to_open_loop`. The benchmark uses Kafka's Java clients,
+    `KafkaOpenLoop` uses librdkafka. With one request in flight no difference was seen (``python
+    benchmarks/openmessaging.py --in-turn --in-flight 1 --blocks 2``; from two runs each, the ratio of means is only
+    known to lie between 0.3 and 4.1). With several in flight a broker processes one request of a connection at a time
+    (https://kafka.apache.org/protocol), with acks "all" for as long as replication takes. So compare systems with one
+    of the two load generators only.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ class OpenMessaging(ClientLoad):
     driver : Driver, mapping of its fields, or path of a driver file
         It must have neither security settings nor `reset`, which deletes other topics. Its address is replaced.
     workers : tuple of str, optional
-        Regions whose first hosts run a worker; a region may stand here several times. The first half of them produce
-        and the others consume. None: the benchmark on the source does both.
+        Regions whose first hosts run a worker; a region may be listed several times. The first half of them produce and
+        the others consume. If None, the benchmark on the source does both.
     port : int
         Port of the first worker of a host, which also uses the next one; further workers use the following ports.
     heap_mb : int
         Java's heap of the benchmark and of each worker; older forks ignore it and take 4 GB.
     timeout_s : float or None
-        Timeout of the benchmark, from its start; None: two minutes more than expected.
+        Timeout of the benchmark, from its start; None means two minutes more than expected.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class OpenMessaging(ClientLoad):
         """
         Return the session of a run, with the benchmark on the first producers' host and workers in their regions.
 
-        It calls `when_sending` when the warm-up or, without one, the measurement starts. It leaves
+        It calls `when_sending` when the warm-up or, without one, the measurement starts. The session writes
         openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and <stem>.driver.yaml; and
         the output of each program as <stem>.benchmark.txt and <stem>.worker-<n>.txt. It deletes the benchmark's topics.
 
@@ -454,7 +454,7 @@ class OpenMessagingSession(ClientSession):
 
 
 def _cut(printed: bytes) -> bytes:
-    """Return an output; of a long one only both ends, with the number of bytes left out."""
+    """Return an output; if it is long, only both ends of it, with the number of bytes left out."""
     left_out = len(printed) - _MOST_LOG_BYTES
     if left_out <= 0:
         return printed

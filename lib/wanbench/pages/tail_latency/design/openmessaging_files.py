@@ -78,7 +78,7 @@ def kept(kind: str, default=MISSING, *, shown: bool = True, **more):
 
 
 class FlatFile:
-    """Base class of both file types: a dataclass of the file's fields, None for a missing one."""
+    """Base class of both file types: a dataclass of the file's fields, in which None stands for a missing field."""
 
     def __post_init__(self):
         for each in fields(self):
@@ -124,10 +124,10 @@ class Workload(FlatFile):
     Parameters
     ----------
     producerRate : int
-        Messages per second of all producers of all topics together. 0: the benchmark searches for the highest rate that
-        it can sustain.
+        Messages per second of all producers of all topics together. If 0, the benchmark searches for the highest rate
+        that it can sustain.
     testDurationMinutes : int
-        Whole minutes; 0 never ends.
+        Whole minutes; with 0 the test never ends.
     useRandomizedPayloads, randomBytesRatio, randomizedPayloadPoolSize
         Instead of `payloadFile`: payloads from a pool, with this share of random bytes and zeros otherwise.
     consumerBacklogSizeGB, backlogDrainRatio
@@ -199,7 +199,7 @@ def read_workload(path) -> Workload:
 
 
 def read_driver(path) -> Driver:
-    """Read a Kafka driver file; errors are as in `read_workload`, without values that may be secret."""
+    """Read a Kafka driver file; errors are as in `read_workload`, but show no values that may be secret."""
     return _read(Driver, path, required={each.name for each in fields(Driver)} - {"name", "reset"})
 
 

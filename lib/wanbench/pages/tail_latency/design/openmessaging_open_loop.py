@@ -48,7 +48,7 @@ _OVERRULED = {"bootstrap.servers", "group.id"} | {
 
 
 class Lost(NamedTuple):
-    """A field or setting that an open-loop load does not have, why, and the field to use instead."""
+    """A field or setting that an open-loop load does not have, the reason, and the field to use instead."""
 
     name: str
     why: str
@@ -177,9 +177,9 @@ def to_open_loop(
     benchmark's producer fills a batch for one partition before the next; here records go to the partitions in turn. The
     benchmark uses Kafka's Java clients, which are idempotent by default, and its consumers commit after every poll.
 
-    `ignoring` names fields and settings to leave out, which a KafkaOpenLoop cannot have; `changes` are fields of
-    KafkaOpenLoop that replace those from the files. Raises ParameterError with the names of all other fields and
-    settings that it cannot have.
+    `ignoring` names fields and settings that a KafkaOpenLoop cannot have and that are to be left out; `changes`
+    replaces fields taken from the files. Raises ParameterError naming any other field or setting that a KafkaOpenLoop
+    cannot have.
     """
     if isinstance(ignoring, str):
         raise refusal("ignoring", ignoring, "a list of names of fields and settings")
@@ -203,7 +203,7 @@ def to_open_loop(
 
 def workload_of(load: KafkaOpenLoop, **changes) -> Workload:
     """
-    Convert a KafkaOpenLoop to the workload that offers the same load; `changes` are fields of Workload that replace it.
+    Convert a KafkaOpenLoop to the workload that offers the same load; `changes` replaces fields of that workload.
 
     Raises ParameterError if the rate is not a whole number, the durations are not whole minutes or the payload is not
     random, unless `changes` replaces them.
@@ -234,9 +234,9 @@ def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> D
     """
     Convert the settings of a KafkaOpenLoop to a driver, by their names in Java.
 
-    `bootstrap` is "host:port,host:port", or None for `OpenMessaging`, which sets it; `changes` are fields of Driver
-    that replace the load's. Raises ParameterError if the load has a setting that only librdkafka has, or a linger that
-    is not a whole number of milliseconds.
+    `bootstrap` is "host:port,host:port", or None for `OpenMessaging`, which sets it; `changes` replaces fields of the
+    driver. Raises ParameterError if the load has a setting that only librdkafka has, or a linger that is not a whole
+    number of milliseconds.
     """
     if load.linger_ms != int(load.linger_ms):
         raise refusal("KafkaOpenLoop linger_ms", load.linger_ms, "a whole number, as Java's linger.ms")

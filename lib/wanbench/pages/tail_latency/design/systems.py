@@ -31,7 +31,7 @@ class System:
     broker_settings, security, cluster : optional
         As in `KafkaTrial`.
     link : LinkSettings or mapping of its fields, optional
-        Settings of both directions of the link; None: the `link` of `systems_by_steps`.
+        Settings of both directions of the link; None means the `link` of `systems_by_steps`.
     load : mapping of str, optional
         Fields of the load that differ for this system, such as {"linger_ms": 0}.
 
@@ -148,8 +148,8 @@ def systems_by_steps(
     load : KafkaOpenLoop or KafkaLoad
         The load, apart from changes by systems and steps.
     steps : mapping of str to sequences
-        Maps fields of the load to their levels; all other fields stay as in `load`. If two fields have the level of
-        `load` among theirs, that load is measured once, under the first field's name.
+        Maps fields of the load to their levels; all other fields stay as in `load`. If the levels of two fields include
+        that of `load`, this load is measured once, under the first field's name.
     alongside : tuple
         As in `KafkaTrial`, but without `BrokerMetrics` on external clusters, whose hosts cannot be reached.
     link : LinkSettings or mapping of its fields, optional

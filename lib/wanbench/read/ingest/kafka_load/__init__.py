@@ -54,7 +54,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     """
     Read a file, given as a path or bytes, into the tables of each tool whose output it holds, without context.
 
-    Producers and consumers are numbered from the number in the file's name (`<stem>.producer-2.txt`), or from 0.
+    Producers and consumers are numbered from the number in the file's name (`<stem>.producer-2.txt`), or from 0. Raise
     RawDataError if the file holds output of none of the tools, or if it or a file that belongs to it is unreadable.
 
     >>> log = b"500 records sent, 99.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\\n"
@@ -122,7 +122,7 @@ FREE_ROWS = 50_000
 """Number of rows allowed in any file; each takes about 600 bytes of memory."""
 
 CHARACTERS_PER_ROW = 80
-"""A larger file may have one row per this many characters; the shortest line of figures has 87."""
+"""A larger file may have at most one row per this many characters; the shortest line of figures has 87."""
 
 OUTPUT_ROWS = 3
 """An output object counts as this many rows, because it takes as much memory."""
@@ -189,7 +189,7 @@ class OutputReader:
             self._message(line.printed[at:], torn=not line.whole)
 
     def end(self) -> None:
-        """Finish after the last line; RawDataError if the file holds no output of these tools."""
+        """Finish after the last line; raise RawDataError if the file holds no output of these tools."""
         if self._has_figures or (self.outputs and self.may_be_silent):
             return
         if self._first is None:
@@ -256,7 +256,7 @@ class OutputReader:
         self._latest = output
 
     def _count(self, n: int, line: Line) -> None:
-        """Reject more rows than a file of this size may have."""
+        """Reject a file with more rows than its size allows."""
         self._rows_left -= n
         if self._rows_left < 0:
             expected = f"at most {FREE_ROWS:,} rows of figures, or one per {CHARACTERS_PER_ROW} characters"

@@ -3,10 +3,12 @@ Read output of kafka-consumer-perf-test, Kafka 1.x to 4.x, into tables consumers
 
 - The header names the columns, whose order differs in the share consumer (4.x) and older tools; without a header, the
   number and form of the figures identify them.
-- MB are MiB. Times are kept as printed, because their time zone is unknown and --date-format allows any form.
+- What the tool calls MB are MiB. Times are kept as printed, because their time zone is unknown and --date-format allows
+  any form.
 - Kafka 2.x adds the Unix time to the rebalance time and subtracts it from the fetch time (1593109327000 and
-  -1593109326000 ms). Both are then null, and so are rates per fetch time; their sum is still the duration.
-- The duration is that sum, or the end minus the start: the first of these that fits the printed rate.
+  -1593109326000 ms). Both times are then null, and so are rates per fetch time; the sum of the two printed times is
+  still the duration.
+- The duration is that sum or, if the sum does not fit the printed rate, the end minus the start, if that fits.
 - With --show-detailed-stats the tool prints no summary and nothing after its last interval. The row then has the
   figures of that interval, or the number of records in the tool's metrics if it is larger; `error` says so.
 - The share consumer's figures of single members are dropped, because its summary covers all members; without a summary
@@ -56,7 +58,7 @@ LAYOUTS = (
 """Possible columns of a line without a header; the last are the share consumer's."""
 
 LONGEST_DATES = 130
-"""Maximum length of two dates in any --date-format; it bounds the search."""
+"""Maximum length of two dates in any --date-format; it limits the search."""
 
 _DECIMALS = 4
 """Number of decimals that the tool prints."""

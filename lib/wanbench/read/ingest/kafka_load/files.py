@@ -35,14 +35,14 @@ NAME = re.compile(r"\.(?P<tool>producer|consumer)-(?:(?P<group>\d{1,9})-|[^/]*-)
 
 
 def read_times(path) -> dict[str, pd.DataFrame]:
-    """Read table loads (one row) without context; RawDataError unless the file holds the times of a load."""
+    """Read table loads (one row) without context; raise RawDataError unless the file holds the times of a load."""
     content = read_json(path, dict, OF_A_LOAD)
     times = [content.get(name) for name in TIMES]
     if None in (times[0], times[-1]) or not all(time is None or is_time(time) for time in times):
         raise RawDataError(path, None, times, f"Unix times in seconds: {', '.join(TIMES)}")
     spans = ((times[0], times[-1]), (content["counts_from_s"], content["counts_until_s"]))
     if any((first is None) != (last is None) or (first or 0) > (last or 0) for first, last in spans):
-        raise RawDataError(path, None, times, "times of which each start comes before its end")
+        raise RawDataError(path, None, times, "times in which each start comes before its end")
     missing = content.get("missing")
     if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
         raise RawDataError(path, None, missing, "missing: a list of texts")
@@ -55,7 +55,7 @@ def read_times(path) -> dict[str, pd.DataFrame]:
 class LoadTimes(NamedTuple):
     """
     Content of <stem>.times.json: the time from which records count (Unix s), whether producers were stopped, and the
-    target rate of each producer (None: no limit, or unknown).
+    target rate of each producer (None if there is no limit, or it is unknown).
     """
 
     counts_from_s: float | None = None
@@ -64,7 +64,7 @@ class LoadTimes(NamedTuple):
 
     @classmethod
     def of_log(cls, source) -> LoadTimes:
-        """Read the times of the load to which the log `source` belongs; RawDataError if their file is damaged."""
+        """Read the times of the load to which the log `source` belongs; raise RawDataError if their file is damaged."""
         if isinstance(source, bytes | bytearray) or not (named := NAME.search(plain_name(source))):
             return cls()
         path = Path(str(source)[: named.start()] + ".times.json")
@@ -125,7 +125,7 @@ def sibling(source, ending: str) -> Path | None:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path is a file; RawDataError for an invalid name."""
+    """Return whether a path is a file; raise RawDataError for an invalid name."""
     try:
         return path.is_file()
     except (OSError, ValueError) as error:
@@ -142,8 +142,8 @@ def read_batches(path) -> dict[str, pd.DataFrame]:
     """
     Read tables batches and placements, without context.
 
-    The member `rows` must have each second of a partition on a broker only once, or else `left_out` says why nothing
-    was counted. RawDataError otherwise, or if `replicas` are invalid.
+    The member `rows` may have each second of a partition on a broker only once; if nothing was counted, `left_out` says
+    why instead. Raise RawDataError for anything else, or if `replicas` are invalid.
     """
     content = read_json(path, dict, "counts of batches, as a JSON object")
     rows = content.get("rows", [])

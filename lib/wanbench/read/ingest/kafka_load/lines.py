@@ -20,19 +20,19 @@ from typing import NamedTuple
 from wanbench.errors import RawDataError
 
 LARGEST_BYTES = 64 << 20
-"""Largest allowed file; the tools print less than 1 MB in an hour, and an hour of only errors fits, too."""
+"""Size of the largest allowed file; the tools print less than 1 MB in an hour, and an hour of only errors fits, too."""
 
 OTHERWISE = "cp1252"
 """Encoding of text that is not UTF-8 or UTF-16: the Windows code page for Western Europe."""
 
 LONGEST_LINE = 10_000
-"""Longer lines are read in parts, to bound the time that a damaged file takes."""
+"""Longer lines are read in parts, to limit the time that a damaged file takes."""
 
 FREE_LINES = 100_000
 """Number of lines allowed in any file; each takes 5 to 20 µs."""
 
 CHARACTERS_PER_LINE = 40
-"""A larger file may have one line per this many characters; the tools print lines of 60 and more."""
+"""A larger file may have at most one line per this many characters; the tools print lines of 60 and more."""
 
 SEPARATORS = {"٫": ".", "٬": "'"}
 
@@ -77,7 +77,7 @@ def lines_of(path, text: str, printed_at_s: list[float] | None = None) -> Iterat
     """
     Yield the lines with their times, if known; a line longer than `LONGEST_LINE` is yielded in parts.
 
-    RawDataError if there are too many lines for a file of this size.
+    Raise RawDataError if there are too many lines for a file of this size.
 
     >>> [(line.number, line.printed, line.whole) for line in lines_of("a.txt", "one\\r\\ntwo")]
     [(1, 'one', True), (2, 'two', False)]
@@ -128,7 +128,7 @@ def real_with(decimals: int) -> str:
 
 def whole(text: str) -> int:
     """
-    Parse a whole number; ValueError if it is invalid or needs more than 64 bits.
+    Parse a whole number; raise ValueError if it is invalid or needs more than 64 bits.
 
     >>> whole("20079"), whole("1.000.000"), whole("-12")
     (20079, 1000000, -12)
@@ -149,7 +149,7 @@ def real(text: str, decimals: int) -> float | None:
     """
     Parse a real number of a tool that prints this many decimals; None for NaN and infinity.
 
-    ValueError if the marks in the number are ambiguous.
+    Raise ValueError if the marks in the number are ambiguous.
 
     >>> real("9986,019573", 6), real("1.234,5", 1), real("1\u202f999,6", 1), real("-0.0000", 4), real("NaN", 2)
     (9986.019573, 1234.5, 1999.6, 0.0, None)
@@ -303,9 +303,9 @@ class Complaints:
     """
     The errors and warnings of one output.
 
-    `n` is their number, `first` the first of them, and `last` the last error, or the last warning without errors.
-    `other` is the last line after the figures that may come from a script, `torn` a truncated last line, `stopped`
-    whether the tool was stopped on purpose, `silent` whether it printed nothing.
+    `n` is their number, `first` the first of them, and `last` the last error or, if there are no errors, the last
+    warning. `other` is the last line after the figures that may come from a script, and `torn` is a truncated last
+    line. `stopped` says whether the tool was stopped on purpose, `silent` whether it printed nothing.
     """
 
     def __init__(self):

@@ -2,10 +2,11 @@
 Read output of kafka-producer-perf-test (Kafka 1.x to 4.x) and EndToEndLatency into tables producers, producer_windows,
 round_trips and quantiles.
 
-- MB are MiB. The producer tool computes percentiles from at most 500,000 latencies, in whole milliseconds.
+- What the tools call MB are MiB. The producer tool computes percentiles from at most 500,000 latencies, in whole
+  milliseconds.
 - Without a summary (the tool was stopped, or crashed) the row has null figures, and `error` has the reason.
 - With --warmup-records the tool prints two summaries, of all records and of those after the warm-up. Both are rows; the
-  first has `warmup`.
+  first has `warmup` set.
 - NaN and infinity (no records, no time) are null, and so are negative values (the clock was set back). A summary of no
   records has no latencies.
 - A line whose percentiles or maximum are not in ascending order cannot come from the tool, and counts as an error.

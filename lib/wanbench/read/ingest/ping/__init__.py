@@ -3,14 +3,14 @@ Read output of ping into table echoes, with one row per echo.
 
 The reader knows iputils, busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one host
 (`-C`, `-c` or `-l`), with IPv4 and IPv6, with or without `-D` and `-O`. A file may hold several pings, and other lines
-before, between and after them. The output may be indented. Each line may begin with a time from a script or `ts`; it is
-`received_at_s` if it has a date and a time zone or is in Unix seconds, and is dropped otherwise.
+before, between and after them. The output may be indented. Each line may begin with a time from a script or `ts`. That
+time is `received_at_s` if it has a date and a time zone or is in Unix seconds, and is dropped otherwise.
 
-- Each reply is a row. A further reply to the same echo has `duplicate`, whether ping marked it or not.
+- Each reply is a row. A further reply to the same echo has `duplicate` set, whether ping marked it or not.
 - "no answer yet" (or "Request timeout") is a lost row. If the reply comes later, the row is that reply's, not lost, and
   `error` keeps the message.
 - Echoes without a line are lost rows: those between the first and the newest sequence, and those at the end that only
-  the footer counts. A log without a footer (ping was killed) has no rows after its last line.
+  the footer counts. A log without a footer (ping was killed) gives no rows for echoes after its last line.
 - Windows prints no sequence numbers, so its echoes are counted from 1. Its "time<1ms" is a reply with a null `rtt_ms`
   and with "time<1ms" as `error`: the RTT is only known to be less than 1 ms.
 - Times of day without a date (macOS `--apple-time`) are dropped. The RTTs of toybox are whole milliseconds.
@@ -60,7 +60,7 @@ FAST_BYTES = 1 << 20
 """Only larger files are read with numpy, one chunk at a time; smaller files are faster without."""
 
 ROWS_AT_ONCE = 1 << 16
-"""Number of rows per batch: large enough for Arrow, small enough to bound memory."""
+"""Number of rows per batch: large enough for Arrow, small enough to limit memory."""
 
 ZERO = re.compile(r"time(?:<|=0(?:\.0*)? ?ms)")
 """Matches times that ping counts as zero in its footer."""
@@ -71,7 +71,7 @@ def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     Read a log, given as a path or bytes, into table echoes without context, sorted by ping and sequence.
 
     With `fast`, ordinary replies are recognised with numpy, which gives the same rows; the default is to do so for
-    large files. RawDataError names the first line that is not ping's, or what is missing.
+    large files. A RawDataError names the first line that is not ping's, or what is missing.
 
     >>> log = b"PING ::1(::1) 56 data bytes\\n64 bytes from ::1: icmp_seq=2 ttl=64 time=0.021 ms\\n"
     >>> read(log)["echoes"].select(["sequence", "rtt_ms", "lost"]).to_pylist()
@@ -86,7 +86,7 @@ def convert(source, target) -> int:
     """
     Write the echoes in a log of any length to a Parquet file, in bounded memory; return the number of rows.
 
-    RawDataError as in `read`; no file is then written.
+    Raise RawDataError as `read` does; no file is then written.
     """
     texts = {None: 0}
     with replaced_file(Path(target)) as temporary:

@@ -17,7 +17,7 @@ WRAP = 65536
 """Number of 16-bit sequence numbers."""
 
 WINDOW = 32768
-"""Half of `WRAP`: the echo that a later reply answers would be ambiguous."""
+"""Half of `WRAP`: of a reply later than this, it would be ambiguous which echo it answers."""
 
 AT_ONCE = 8
 """Rows are made after this many windows of events, so that few events are sorted twice."""
@@ -74,7 +74,7 @@ class Echoes:
         self._in_order = True  # so far: only first replies, none of them late
 
     def add(self, events: np.ndarray) -> np.ndarray:
-        """Process the next events, and return rows that are now final; RawDataError for an impossible event."""
+        """Process the next events, and return rows that are now final; raise RawDataError for an impossible event."""
         events, fault = self._unwrapped_up_to_fault(events)
         self._open.append(events)
         if fault:
@@ -88,7 +88,9 @@ class Echoes:
         return self._rows(events[:final])
 
     def check(self) -> np.ndarray:
-        """Sort the events that are not yet rows by sequence; RawDataError for a duplicate without a first reply."""
+        """
+        Sort the events that are not yet rows by sequence; raise RawDataError for a duplicate without a first reply.
+        """
         events = self._open[0] if len(self._open) == 1 else joined(NO_ROWS, *self._open)
         if not self._in_order:
             if (np.diff(events["sequence"]) < 0).any():
@@ -98,7 +100,7 @@ class Echoes:
         return events
 
     def finish(self, footer: Footer | None, lines: int, reported: int = 0) -> np.ndarray:
-        """Return the remaining rows; RawDataError if the footer's counts contradict the lines."""
+        """Return the remaining rows; raise RawDataError if the footer's counts contradict the lines."""
         rows = self._rows(self.check())
         if footer is None:
             return rows

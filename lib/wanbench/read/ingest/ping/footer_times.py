@@ -1,9 +1,9 @@
 """
 Check round-trip times against ping's footer.
 
-iputils s20180629 prints 60.96 ms as "60.10" and 1.996 ms as "1.100", because it rounds the decimals without a carry.
-No other version of iputils prints two decimals from 10 ms, or three from 1 ms. The footer, which ping computes from
-microseconds, shows which value is right.
+iputils s20180629 prints 60.96 ms as "60.10" and 1.996 ms as "1.100", because it rounds the decimals without a carry. No
+other version of iputils prints two decimals for times from 10 ms, or three for times from 1 ms. The footer, which ping
+computes from microseconds, shows which value is right.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LINES = (
     (re.compile(rf" *Minimum = {_NUMBER}ms, Maximum = {_NUMBER}ms, Average = {_NUMBER}ms ?"), (1, 3, 2)),
 )
 _UNITS_MS = ((99.5, 1.0), (9.95, 0.1), (0.995, 0.01), (0.0, 0.001))
-"""Resolution of iputils' RTTs in ms, from this RTT on. Other tools print more decimals."""
+"""Pairs of an RTT and the resolution of iputils' RTTs from this RTT on, in ms. Other tools print more decimals."""
 
 
 class Times(NamedTuple):
@@ -102,7 +102,7 @@ def lack_carry(path, times: Times | None, exact: Tally, doubtful: Tally) -> bool
     """
     Return whether the doubtful times of a ping lack their carry; None if the footer is inconclusive.
 
-    RawDataError if the footer fits the times neither with nor without the carry.
+    Raise RawDataError if the footer fits the times neither with nor without the carry.
     """
     if times is None or not exact.n + doubtful.n:
         return None

@@ -2,7 +2,7 @@
 Parse single lines of ping, in all its dialects.
 
 Dialects are iputils (old and new), busybox, toybox, BSD and macOS, GNU inetutils, Windows in English, and fping of one
-host with `-C`, `-c` or `-l`, which has neither header nor footer; IPv4 and IPv6.
+host with `-C`, `-c` or `-l`, which has neither header nor footer. Each is read with IPv4 and IPv6.
 
 Outside a ping (before its header, after its counts, or after the last line of a killed ping) other lines are allowed:
 prompts, dates, output of a script. A line that only ping prints is rejected there, because its header was not
@@ -34,7 +34,7 @@ ADDRESS = r"[0-9A-Za-z.:%_-]{1,128}"
 
 
 class Event(NamedTuple):
-    """The content of a line about one echo; -1 and None mean that the line does not say."""
+    """The content of a line about one echo; -1 or None stands for what the line does not say."""
 
     line_number: int
     kind: int
@@ -114,7 +114,7 @@ def fping_echo(line_number: int, text: str) -> tuple[str, Event] | None:
 
 
 LONGEST_LINE = 4096
-"""Maximum length of a line, far above that of any line of ping; it bounds the time of the patterns."""
+"""Maximum length of a line, far above that of any line of ping; it limits the time that the patterns take."""
 
 MARKS = ("DUP!", "BAD CHECKSUM!", "DIFFERENT ADDRESS!", "truncated")
 
@@ -195,10 +195,10 @@ ONLY_PING = re.compile(
 LIKE_AN_ECHO = re.compile(
     r"seq[ =]|ttl=|time[=<]|[0-9] ?ms\b|unreachable|timed? ?out|answer|reply|^from ", re.IGNORECASE
 )
-"""Matches a line that may be an echo, so that it cannot be the first line after a killed ping."""
+"""Matches a line that may be an echo, and therefore cannot be the first line after a killed ping."""
 LIKE_A_HEADER = re.compile(r"ping\w*[ (]", re.IGNORECASE)
 MOST_OTHER_LINES = 10_000
-"""A file with more lines than this without a ping is rejected, because each line takes microseconds."""
+"""A file with more than this many lines outside pings is rejected, because each line takes microseconds."""
 
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?: [AP]M)?"
 _ZONE = r"(?: ?(?P<zone{}>Z|UTC|GMT|[+-][0-9]{{2}}:?[0-9]{{2}})| [A-Z]{{3,5}})?"
@@ -210,7 +210,10 @@ PREFIX = re.compile(
     rf"|{_DAY}[0-9]{{1,2}} [A-Z][a-z]{{2}} [0-9]{{4}} {_CLOCK}{_ZONE.format(3)}"
     rf"|(?P<unix>[0-9]{{9,10}}(?:\.[0-9]{{1,9}})?)|{_CLOCK})\]?(?:[:,|]? |[:,|]|$))?"
 )
-"""Matches indentation, and a time that a script, `date` or `ts` put before a line; it is used only with a time zone."""
+"""
+Matches indentation, and a time that a script, `date` or `ts` put before a line; the time is used only if it has a time
+zone.
+"""
 MAY_BE_PREFIXED = ("PING", "Ping", " avg, ")
 
 HEADER = (
@@ -224,8 +227,8 @@ class LineReader:
     """
     Read lines one at a time, in order, and track the position in ping's output.
 
-    `phase` is "outside" (of any ping), "body", "footer" (before its counts) or "after" (its counts). `ping` is the
-    latest ping; None before the first. `lacking` maps a ping's number to whether its doubtful times lack a carry.
+    `phase` is "outside" (of any ping), "body", "footer" (before its counts) or "after" (after its counts). `ping` is
+    the latest ping; None before the first. `lacking` maps a ping's number to whether its doubtful times lack a carry.
     """
 
     def __init__(self, path, lacking: dict[int, bool] | None = None):
@@ -242,7 +245,7 @@ class LineReader:
 
     def feed(self, line_number: int, text: str, *, whole: bool = True) -> Event | None:
         """
-        Return the event in a line, or None; RawDataError for a line that is not allowed here.
+        Return the event in a line, or None; raise RawDataError for a line that is not allowed here.
 
         A last line that is not `whole`, because ping was killed while writing it, counts only if nothing essential can
         be missing.
@@ -390,7 +393,7 @@ class LineReader:
         return Event(line_number, kind, sequence, *about)
 
     def _resolved(self, digits, marks):
-        """Return a doubtful time as the footer resolves it, or None, and the remark."""
+        """Return a doubtful time as the footer resolves it (None if the footer does not), and the remark."""
         lacking = self.lacking.get(self.ping.number)
         if lacking is False:
             return float(digits), marks

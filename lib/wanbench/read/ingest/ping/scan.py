@@ -3,7 +3,7 @@ Convert a ping log to events, in chunks.
 
 Nearly all lines of a long log differ only in time, sequence and round-trip time. With `fast`, numpy finds such plain
 lines in a whole chunk and parses their numbers, eight bytes at a time; the `LineReader` reads only the other lines.
-Without `fast` it reads all lines, with the same result.
+Without `fast`, the reader reads all lines, with the same result.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _joined(digits):
 
 
 CHUNK_BYTES = 1 << 20
-"""Size of a chunk, about 12,000 lines: large enough for numpy, small enough to bound memory."""
+"""Size of a chunk, about 12,000 lines: large enough for numpy, small enough to limit memory."""
 
 WORKERS = 2
 """Number of chunks that threads process ahead; numpy releases the interpreter lock."""
@@ -222,7 +222,7 @@ def events_of(
     """
     Yield events in batches: the ping, its events in order, and whether another ping begins after this batch.
 
-    RawDataError for an invalid line is raised after the events before it were yielded.
+    A RawDataError for an invalid line is raised after the events before it were yielded.
     """
     lines = 0
     for chunk, plain in _recognised(stream, fast):

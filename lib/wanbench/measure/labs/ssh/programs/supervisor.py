@@ -2,10 +2,10 @@
 Run commands on a host as long as the connection lasts. `wanbench.measure.labs.ssh.connection` sends this file through
 SSH and starts it; it needs only Python (3.8 or newer, on Linux).
 
-Requests arrive on stdin and replies go to stdout. Each is a line of JSON with the field "size", followed by so many
-bytes of payload. When stdin ends, or no request arrives for `patience_s` of the first request, the program ends all its
-descendant processes and removes the scratch folder. So nothing stays behind when the other end, sshd or the network
-fails.
+Requests arrive on stdin and replies go to stdout. Each is a line of JSON with the field "size", followed by that many
+bytes of payload. When stdin ends, or when no request arrives for `patience_s` (a field of the first request), the
+program ends all its descendant processes and removes the scratch folder. So nothing stays behind when the other end,
+sshd or the network fails.
 """
 
 import ctypes
@@ -140,7 +140,7 @@ class Supervisor:
             raise Gone from None
 
     def reap(self):
-        """Reap processes that ended, also orphaned ones, and report the commands among them."""
+        """Reap processes that have ended, including orphaned ones, and report the commands among them."""
         by_pid = {one.process.pid: one for one in self.commands.values() if one.status is None}
         while True:
             try:
@@ -157,7 +157,7 @@ class Supervisor:
                 self.report(name, one)
 
     def report(self, name, one):
-        """Send that a command ended; if its output is short, send the output too and forget the command."""
+        """Report that a command has ended; if its output is short, send the output too and forget the command."""
         sizes, disk = one.sizes(), os.fstatvfs(one.stdout.fileno())
         free = (disk.f_bavail if os.geteuid() else disk.f_bfree) * disk.f_frsize
         reply = {"ended": name, "status": one.status, "ended_at_utc": one.ended_at_utc, "sizes": sizes}
@@ -242,7 +242,7 @@ def signal_all(pids, number):
 
 
 def descendants():
-    """Return all processes that descend from this one; orphaned ones are its children, see `main`."""
+    """Return all processes that descend from this one. Orphaned processes become its children; see `main`."""
     parents = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -258,7 +258,7 @@ def descendants():
 
 
 def lock(folder):
-    """Lock a folder until this process ends, and return its file descriptor; None if another process locked it."""
+    """Lock a folder until this process ends, and return its file descriptor; None if another process has locked it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
