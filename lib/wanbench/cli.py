@@ -104,6 +104,12 @@ def parser() -> argparse.ArgumentParser:
     bucket.add_argument("target", help="an s3://bucket/prefix to put to, or a new folder to get into")
     bucket.set_defaults(command=bucket_command)
 
+    deposit = commands.add_parser("deposit", help="copy a finished run for an archive, described by an RO-Crate")
+    deposit.add_argument("run", type=Path, metavar="RUN_FOLDER", help="the folder of a finished run")
+    deposit.add_argument("target", type=Path, metavar="TARGET", help="a new folder")
+    deposit.add_argument("--licence", metavar="ADDRESS", help="of the data (default: Apache-2.0)")
+    deposit.set_defaults(command=deposit_command)
+
     claims = commands.add_parser(
         "claims", help="audit an article of your own: check what it claims against its numbers"
     )
@@ -217,6 +223,14 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 
     move = put_folder if arguments.verb == "put" else get_folder
     print(f"{move(arguments.source, arguments.target)} files, checked by SHA-256: {arguments.target}")
+    return 0
+
+
+def deposit_command(arguments: argparse.Namespace) -> int:
+    """Run `wanbench deposit`: copy a run with its metadata, hashes checked."""
+    from .runs.deposit import LICENCE, deposit
+
+    print(f"Deposit, checked by SHA-256: {deposit(arguments.run, arguments.target, arguments.licence or LICENCE)}")
     return 0
 
 

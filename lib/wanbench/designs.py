@@ -151,10 +151,10 @@ def space_filling(
 
     A factor is a `Range` or a list of levels. Each `Range` takes `runs` different values (fewer if rounded to whole
     numbers), evenly spread, so that a curved surface can be fitted, which two levels do not allow. Levels are used
-    equally often, or nearly. Each combination is measured once. In addition the centre (the middle of every range and
-    the first of every list of levels) is measured `centres` times, evenly spaced over the plan; these replicates show
-    pure error and drift. `seed` draws the points and their order. Raise ParameterError for an invalid factor or too
-    many runs.
+    equally often, or nearly so. Each combination is measured once. In addition the centre (the middle of every range
+    and the first of every list of levels) is measured `centres` times, evenly spaced over the plan; these replicates
+    show pure error and drift. `seed` draws the points and their order. Raise ParameterError for an invalid factor or
+    too many runs.
 
     >>> plan = space_filling({"batch_bytes": Range(16_384, 1_048_576, log=True), "acks": ["1", "all"]}, 8, seed=1)
     >>> len(plan), plan.acks.value_counts().to_dict(), int(plan.replicate.max())

@@ -1,4 +1,4 @@
-"""Read: what tools printed, what others published, and whether the values can be true."""
+"""Read what tools printed and what others published, and judge whether the values can be true."""
 
 from wanbench import submodules
 

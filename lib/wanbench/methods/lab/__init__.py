@@ -1,6 +1,42 @@
-"""Checks of a lab: whether emulated links delivered what was requested, and how full links were."""
+"""Checks of a lab: which network it was, whether emulated links delivered what was requested, how full links were."""
 
-from .network import network
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wanbench.checks import check_kind
+from wanbench.findings import Finding
+from wanbench.formatting import count, number
+
 from .verdicts import Verdicts
 
 __all__ = ["Verdicts", "network"]
+
+
+def network(lab: Mapping) -> Finding:
+    """
+    Return a finding that states which network a run measured: emulated links or the real one.
+
+    The finding's `n` is the number of emulated links, or of the hosts on the real network.
+
+    lab: The lab's entry in the run's manifest (`Run.lab`).
+    """
+    check_kind("lab", lab, Mapping)
+    links, hosts = lab.get("links") or [], lab.get("hosts") or []
+    if links:
+        delays = [link["delay_ms"] for link in links]
+        ends = list(dict.fromkeys(number(delay, 1) for delay in (min(delays), max(delays))))
+        sentence = (
+            f"The network is emulated: {count(len(links), 'link')}, {' to '.join(ends)} ms one way when it started. "
+            "Delays were set, so an RTT is a check of the pipeline; what TCP achieves over the paths is measured."
+        )
+    else:
+        types = sorted({host["instance_type"] for host in hosts if host.get("instance_type")})
+        of = f" ({', '.join(types)})" if types else ""
+        regions = len({host["region"] for host in hosts})
+        sentence = (
+            f"The network is the real one between {count(len(hosts), 'host')} of lab {lab.get('kind')}{of} in "
+            f"{count(regions, 'region')}. None of its properties was set, so RTT and throughput are both measured."
+        )
+    n = len(links) or len(hosts)
+    return Finding("network", sentence, None, None, None, "", n, None, "counted in the run's manifest", "none")

@@ -298,7 +298,10 @@ def _way(sheet, there, way, capacity, decimal):
 
 
 def _intervals(sheet, at, names):
-    """Return the time (s) since the row before; for the first row and after a gap, the usual time between rows."""
+    """
+    Return, for each row, the time in s since the row before; for the first row and after a gap, the usual time between
+    rows.
+    """
     interval_s = pd.Series(np.nan, index=at.index)
     texts = at.astype(str)
     for name in names[sheet.good].unique():

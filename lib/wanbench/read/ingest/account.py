@@ -1,4 +1,4 @@
-"""Count attempts by outcome, and list the failures that a reader must know."""
+"""Count attempts by outcome, and list the failures that a reader must know of."""
 
 from __future__ import annotations
 

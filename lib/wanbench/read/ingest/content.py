@@ -54,7 +54,7 @@ UTF16 = {"utf-16-le": re.compile(rb"(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb
 
 def plain_name(path) -> str:
     """
-    Return the path without the suffix of a compression.
+    Return the path without the suffix of a compressed file.
 
     >>> plain_name("runs/t.producer-2.txt.gz"), plain_name("t.json")
     ('runs/t.producer-2.txt', 't.json')
@@ -73,12 +73,12 @@ def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
 
 
 def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:
-    """Decompress the bytes of a file that were already read; errors as in `read_bytes`."""
+    """Decompress the bytes of a file that were already read; errors are as for `read_bytes`."""
     return _whole(Content(path, io.BytesIO(data), len(data)), most_bytes)
 
 
 def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[object, str]:
-    """Read a file, or bytes, and return its path and its text; errors as in `read_bytes` and `decoded`."""
+    """Read a file, or bytes, and return its path and its text; errors are as for `read_bytes` and `decoded`."""
     path, data = read_bytes(source, most_bytes=most_bytes)
     return path, decoded(path, data, otherwise=otherwise)
 

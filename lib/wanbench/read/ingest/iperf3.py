@@ -34,7 +34,7 @@ REVERSE = "_bidir_reverse"
 
 def read(source) -> dict[str, list[dict]]:
     """
-    Read iperf3's output, given as a path or bytes, into rows of tables transfers and intervals without context.
+    Read iperf3's output, given as a path or bytes, into rows of tables transfers and intervals without context columns.
 
     A RawDataError names what is missing, truncated, of the wrong type or impossible.
 
@@ -60,7 +60,7 @@ def read(source) -> dict[str, list[dict]]:
 
 
 class _Test:
-    """One test, from a JSON document or converted from text, in which numbers are rounded."""
+    """One test, from a JSON document or converted from text, whose numbers are rounded."""
 
     def __init__(self, top: Members, is_text: bool):
         self.is_text = is_text
@@ -151,7 +151,7 @@ class _Test:
         return [part.number("seconds") for part in (*self._ends("sender"), *self._ends("udp"))]
 
     def _received_of(self, both, row):
-        """Derive the receiver's summary from the single UDP summary of old versions."""
+        """Derive the receiver's summary from the single UDP summary of old iperf3 versions."""
         packets, lost, length = row["packets"], row["lost_packets"], row["block_bytes"]
         size, seconds = both.count("bytes"), both.number("seconds")
         counts_fit = None not in (packets, lost, length, size, seconds) and packets * length <= (1 + TOLERANCE) * size

@@ -133,7 +133,7 @@ class _Stream:
         self.torn_in = text if self.torn_in is None else self.torn_in
 
     def whole(self) -> tuple[int, dict]:
-        """Return the line number and the document; its error says if the stream is truncated."""
+        """Return the line number and the document; the document's error says if the stream is truncated."""
         if self.torn_in is not None:
             self.document.setdefault("error", f"the stream is truncated in {self.torn_in!r}")
         elif "end" not in self.document and "error" not in self.document:
@@ -214,7 +214,7 @@ _NOT_CONNECTED = "unable to connect"
 
 
 def is_text(text: str) -> bool:
-    """Return whether this may be iperf3's output without -J."""
+    """Return whether a text may be iperf3's output without -J."""
     return _RECOGNISED.search(text) is not None
 
 

@@ -197,7 +197,10 @@ class Second:
 
 @dataclass
 class Printed:
-    """Output of all producers, or of one consumer group: seconds by number, error counts, version of librdkafka."""
+    """
+    The output of all producers, or of one consumer group: its seconds by number, its error counts and its version of
+    librdkafka.
+    """
 
     seconds: dict[int, Second] = field(default_factory=dict)
     errors: Counter = field(default_factory=Counter)

@@ -24,7 +24,7 @@ def read_links(path) -> dict[str, pd.DataFrame]:
 
 
 def read_devices(path) -> dict[str, pd.DataFrame]:
-    """Read table device_counters of one lab session, without context; raise RawDataError for anything else."""
+    """Read table device_counters of one lab session, without context columns; raise RawDataError for anything else."""
     rows = _objects(path, "a JSON list with one object per region and device")
     return {"device_counters": fitting(path, "device_counters", rows)}
 
@@ -51,7 +51,9 @@ def _objects(path, expected: str) -> list[dict]:
 
 
 def read_cut(path) -> dict[str, pd.DataFrame]:
-    """Read the times of one cut into table cuts; raise RawDataError unless the file holds its four times in order."""
+    """
+    Read the times of one cut into table cuts; raise RawDataError unless the file holds the cut's four times in order.
+    """
     names = [column.name for column in core("cuts")]
     content = read_json(path, dict, "the times of a cut in JSON")
     if set(content) != set(names):

@@ -103,7 +103,10 @@ def _of_pairs(run, name):
 
 
 def _disturbed(echoes, sources):
-    """Find echoes measured while a link was cut or changed, by the folder of their raw file, but not in imports."""
+    """
+    Return a mask of the echoes measured while a link was cut or changed, as the folder of their raw file shows;
+    imported echoes never are.
+    """
     foreign = echoes.source_file.isin([] if sources is None else sources.path)
     return echoes.source_file.str.startswith(("cut/", "shorten/")) & ~foreign
 

@@ -48,7 +48,10 @@ class Program:
         return json_lines(self.path, self.sha256)
 
     def events(self, name: str) -> tuple[int, Iterator[tuple[int, object]]]:
-        """Check the first line, which identifies the program; return the origin of its times (Unix ns) and the rest."""
+        """
+        Check the first line, which identifies the program; return the origin of its times (Unix ns) and the remaining
+        lines.
+        """
         lines = self.lines()
         first = lines[0][1] if lines else None
         valid = isinstance(first, dict) and first.get("program") == name and first.get("format") == 1

@@ -49,8 +49,8 @@ class Reader(NamedTuple):
     Attributes
     ----------
     read : callable
-        Takes a path and returns rows by table name, without context. It raises RawDataError for a file that cannot be
-        read; if only parts cannot be read, table "unread" has a row for each part.
+        Takes a path and returns rows by table name, without context columns. It raises RawDataError for a file that
+        cannot be read; if only parts cannot be read, table "unread" has a row for each part.
     pattern : str or None
         Pattern of the files' names in a run folder; None if they do not occur there.
     loose : bool

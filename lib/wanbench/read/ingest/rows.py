@@ -24,13 +24,13 @@ Rows = pd.DataFrame | pa.Table | list[dict]
 
 @cache
 def core(name: str) -> tuple[Column, ...]:
-    """Return the columns of a table without its context, which are those that a reader returns."""
+    """Return the columns of a table without its context columns, which are those that a reader returns."""
     return tuple(column for column in tables.table(name).columns if column not in tables.CONTEXT)
 
 
 def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
     """
-    Return a table without its context, with checked values and the declared dtypes.
+    Return a table without its context columns, with checked values and the declared dtypes.
 
     `data` is a list of rows or a mapping of columns. Values missing in a row, and columns missing in a mapping, are
     null; a single value for a column applies to all rows. Raise RawDataError, for the file `path`, if a value is not

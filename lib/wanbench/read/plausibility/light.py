@@ -74,7 +74,7 @@ def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
 
 
 def sub_millisecond(rtts: pd.DataFrame) -> np.ndarray:
-    """Return a mask of the rows with all echoes under 1 ms, although light in fibre takes more than 5 ms."""
+    """Return a mask of the rows whose echoes all took under 1 ms, although light in fibre takes more than 5 ms."""
     return ((rtts.max_ms < SUB_MS) & (rtts.fibre_ms > FAR_MS)).to_numpy()
 
 

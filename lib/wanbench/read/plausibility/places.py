@@ -22,8 +22,8 @@ def known_places(*overrides: pd.DataFrame | None) -> pd.DataFrame:
     """
     Return coordinates by region name, from the catalogue and from tables `regions`, which take precedence.
 
-    Without a stated precision, use the catalogue's for that name, or else 50 km. Reduce a precision above 600 km to
-    600 km.
+    A place without a stated precision has the catalogue's for its name, or else 50 km; a precision above 600 km is
+    reduced to 600 km.
     """
     columns = ["name", "latitude_deg", "longitude_deg", "precision_km"]
     stated = [regions[on_earth(regions)] for regions in overrides if regions is not None]

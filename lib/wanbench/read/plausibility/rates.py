@@ -102,7 +102,9 @@ def check_ceiling(
 
 
 def _an_eighth(rule: Rule, column: Column, share: np.ndarray) -> list[dict]:
-    """Flag a column that is near an eighth of its ceiling in nearly all rows, as if in bytes per second."""
+    """
+    Flag a column that is near an eighth of its ceiling in nearly all rows, as if its rates were in bytes per second.
+    """
     few = rule is not LINK or len(share) < MIN_ROWS_EIGHTH
     if few or ((share > EIGHTH[0]) & (share <= EIGHTH[1])).mean() < 0.9:
         return []

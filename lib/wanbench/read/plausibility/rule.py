@@ -181,9 +181,9 @@ def tail_bound(values: np.ndarray, expected: float = 0.001) -> float:
     """
     Return the value that a Pareto tail exceeds only `expected` times in a table of this size.
 
-    The tail is fitted to the largest fifth of the positive values. Its index comes from the median of their logarithms
-    above the threshold: the estimator of Hill 1975, with the median instead of the mean, so that a few wrong values
-    have no effect. Return infinity for fewer than 20 positive values.
+    The tail is fitted to the largest fifth of the positive values. Its index comes from the median of the values'
+    logarithms above the threshold: the estimator of Hill 1975, with the median instead of the mean, so that a few wrong
+    values have no effect. Return infinity for fewer than 20 positive values.
 
     >>> bool(tail_bound(np.random.default_rng(0).pareto(2.0, 10_000)) > 100)
     True

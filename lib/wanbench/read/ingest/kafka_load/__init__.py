@@ -52,7 +52,7 @@ TABLES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Read a file, given as a path or bytes, into the tables of each tool whose output it holds, without context.
+    Read a file, given as a path or bytes, into the tables of each tool whose output it holds, without context columns.
 
     Producers and consumers are numbered from the number in the file's name (`<stem>.producer-2.txt`), or from 0. Raise
     RawDataError if the file holds output of none of the tools, or if it or a file that belongs to it is unreadable.
@@ -211,7 +211,10 @@ class OutputReader:
         self._spoke = self._spoke or (tool if spoken else None)
 
     def _find(self, line, at, matches):
-        """Return the first figures from position `at`: start, end, tool and event; `matches` caches later figures."""
+        """
+        Return the first figures from position `at` on, as their start, end, tool and event; `matches` caches later
+        figures.
+        """
         text = line.text
         if must_search(matches, "producer", at):
             matches["producer"] = producer.find_output(text, at, line.whole)
@@ -300,7 +303,7 @@ class OutputReader:
 
 
 METRIC_DECIMALS = 3
-"""Number of decimals that the tools print."""
+"""Number of decimals with which the tools print metrics."""
 
 NO_NUMBERS = ("app-info:version", "app-info:commit-id")
 METRIC = re.compile(
@@ -319,7 +322,7 @@ def source_of(group: str, labels: str) -> str | None:
 
 def metric_row(line: re.Match, source: str) -> dict | None:
     """
-    Return a row of table metrics, without context and host; None if the value is not a number.
+    Return a row of table metrics, without context columns and host; None if the value is not a number.
 
     >>> line = METRIC.match("consumer-metrics:io-time:{client-id=a, node-id=node-1} : 16,100")
     >>> metric = metric_row(line, "consumer")

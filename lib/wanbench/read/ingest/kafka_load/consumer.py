@@ -71,7 +71,11 @@ _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
 
 def find_output(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> tuple[int, int, dict] | None:
-    """Find the tool's next figures from position `at`: start, end and event. `matches` caches searches of this line."""
+    """
+    Find the tool's next figures from position `at` on; return their start, end and event.
+
+    `matches` caches searches of this line.
+    """
     if must_search(matches, "two figures", at):
         two = _TWO_FIGURES.search(text, at)
         matches["two figures"] = two and two.span()

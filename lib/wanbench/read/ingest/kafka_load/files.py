@@ -35,7 +35,9 @@ NAME = re.compile(r"\.(?P<tool>producer|consumer)-(?:(?P<group>\d{1,9})-|[^/]*-)
 
 
 def read_times(path) -> dict[str, pd.DataFrame]:
-    """Read table loads (one row) without context; raise RawDataError unless the file holds the times of a load."""
+    """
+    Read table loads (one row) without context columns; raise RawDataError unless the file holds the times of a load.
+    """
     content = read_json(path, dict, OF_A_LOAD)
     times = [content.get(name) for name in TIMES]
     if None in (times[0], times[-1]) or not all(time is None or is_time(time) for time in times):
@@ -140,7 +142,7 @@ PLACED = ("topic", "partition", "leader", "replicas", "in_sync")
 
 def read_batches(path) -> dict[str, pd.DataFrame]:
     """
-    Read tables batches and placements, without context.
+    Read tables batches and placements, without context columns.
 
     The member `rows` may have each second of a partition on a broker only once; if nothing was counted, `left_out` says
     why instead. Raise RawDataError for anything else, or if `replicas` are invalid.

@@ -38,7 +38,7 @@ PERCENTILES = ("p50", "p95", "p99", "p999")
 
 
 def find_output(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
-    """Find the next figures of this tool from position `at`: start, end and event."""
+    """Find the next figures of this tool from position `at` on; return their start, end and event."""
     found = None
     if (line := _LINE.match(text, at)) and (event := _event(line, whole_line or line.end() < len(text))):
         return line.start(), line.end(), event
@@ -136,7 +136,7 @@ class ProducerOutput:
         """Ignore a row of table metrics that this producer printed."""
 
     def rows(self, number: int) -> dict[str, list[dict]]:
-        """Return the tables' rows, without context, for producer `number` of its test."""
+        """Return the tables' rows, without context columns, for producer `number` of its test."""
         for window, row in enumerate(self.windows):
             length_s = row["records"] / row["records_per_s"] if row["records_per_s"] else None
             row.update(producer=number, window=window, length_s=length_s)
@@ -175,7 +175,7 @@ _PROGRESS = re.compile(r"(?<![\d.])(?P<record>\d{1,19})\t\d{1,30}\.\d{1,30}(?:E-
 
 
 def find_round_trip(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
-    """Find the next figures of EndToEndLatency from position `at`: start, end and event."""
+    """Find the next figures of EndToEndLatency from position `at` on; return their start, end and event."""
     matches = []
     if "Avg" in text and (line := _MEAN.search(text, at)):
         try:

@@ -68,7 +68,7 @@ ZERO = re.compile(r"time(?:<|=0(?:\.0*)? ?ms)")
 
 def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     """
-    Read a log, given as a path or bytes, into table echoes without context, sorted by ping and sequence.
+    Read a log, given as a path or bytes, into table echoes without context columns, sorted by ping and sequence.
 
     With `fast`, ordinary replies are recognised with numpy, which gives the same rows; the default is to do so for
     large files. A RawDataError names the first line that is not ping's, or what is missing.
@@ -95,8 +95,8 @@ def convert(source, target) -> int:
 
 def _collected(collect, source, texts, fast):
     """
-    Collect the batches of a source. Do it a second time if a footer proved, after rows were yielded, that their times
-    lack a carry.
+    Collect the batches of a source. Collect them a second time if a footer proved, after rows were yielded, that their
+    times lack a carry.
     """
     proven: dict[int, bool] = {}
     collected = collect(_batches(source, texts, fast, {}, proven))

@@ -17,7 +17,7 @@ WRAP = 65536
 """Number of 16-bit sequence numbers."""
 
 WINDOW = 32768
-"""Half of `WRAP`: of a reply later than this, it would be ambiguous which echo it answers."""
+"""Half of `WRAP`; if a reply came later than this, it would be unclear which echo it answers."""
 
 AT_ONCE = 8
 """Rows are made after this many windows of events, so that few events are sorted twice."""

@@ -85,11 +85,11 @@ class Tally:
         )
 
     def mean_error_ms(self, times: Times) -> float:
-        """Return the difference between the mean and the footer's mean."""
+        """Return the difference between this tally's mean and the footer's mean."""
         return abs(self.sum_ms / self.n - times.mean_ms)
 
     def fits(self, times: Times) -> bool:
-        """Return whether the footer's times match within rounding."""
+        """Return whether the footer's times match this tally within rounding."""
         allowed = [_unit_ms(value) + 1.001 * times.unit_ms for value in (self.min_ms, self.max_ms)]
         return (
             abs(self.min_ms - times.min_ms) <= allowed[0]

@@ -85,7 +85,7 @@ class Plain(NamedTuple):
     The lines of a chunk, and the plain lines among them.
 
     `starts` holds the start of each line, and the end of the last; `places` holds the indices of the plain lines. The
-    following arrays have one value per plain line; `kind` is an index into `kinds`.
+    arrays after these have one value per plain line; `kind` is an index into `kinds`.
     """
 
     starts: np.ndarray
