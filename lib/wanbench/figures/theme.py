@@ -124,23 +124,23 @@ def headline(sentence: str, otherwise: str) -> str:
     """
     stated = re.sub(r"\s*\([^()]*\)", "", sentence)
     stated = re.split(r"\.(?:\s|$)", stated)[0].strip()
-    stated = re.sub(r"^[a-z](?=[a-z]*\b)", lambda first: first[0].upper(), stated)
+    stated = re.sub(r"^[a-z](?=[a-z]* )", lambda first: first[0].upper(), stated)
     return stated if 0 < len(stated) <= TITLE_CHARACTERS else otherwise
 
 
 def shortened(text: str, limit: int = ALT_CHARACTERS) -> str:
     """
-    Return the sentences of a text that fit a limit of characters, at least the first, which is cut if it is longer.
+    Return the sentences of a text that fit a limit of characters; if these are few, add the start of the next one.
 
     >>> shortened("RTT grows by 2.5 ms. It is rough.", limit=25)
     'RTT grows by 2.5 ms.'
     """
-    first, *others = re.split(r"(?<=[.!?]) (?=[^a-z])", text)
-    kept = shorten(first, limit, placeholder=" ...")
-    for sentence in others:
-        if len(kept) + 1 + len(sentence) > limit:
-            break
-        kept += f" {sentence}"
+    kept = ""
+    for sentence in re.split(r"(?<=[.!?]) (?=[^a-z])", text):
+        longer = f"{kept} {sentence}".strip()
+        if len(longer) > limit:
+            return kept if len(kept) > limit / 2 else shorten(longer, limit, placeholder=" ...")
+        kept = longer
     return kept
 
 

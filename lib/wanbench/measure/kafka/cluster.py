@@ -62,7 +62,7 @@ class Cluster(BaseCluster):
     ParameterError
         If a parameter is invalid or the lab has too few hosts.
     ClusterError
-        On entering, if the cluster does not start; the message quotes the last error of the failed node.
+        On entry, if the cluster does not start; the message quotes the last error of the failed node.
     """
 
     def __init__(

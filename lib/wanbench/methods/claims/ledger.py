@@ -2,10 +2,9 @@
 Compare the claims of a published source with recomputed and re-measured numbers.
 
 File `data/published/claims/<source>.csv` lists the claims of a source, paraphrased, with their section; `articles.csv`
-says where each source was published. Each claim gets two
-verdicts: one from the source's own numbers (`compare` for a number, `judge` for a sentence), one from a re-run
-(`rules`). The two are never merged, because consistent arithmetic is not a measurement that agrees. Untested claims
-stay in the table and are marked so.
+says where each source was published. Each claim gets two verdicts: one from the source's own numbers (`compare` for a
+number, `judge` for a sentence), one from a re-run (`rules`). The two are never merged, because consistent arithmetic is
+not a measurement that agrees. Untested claims stay in the table and are marked so.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def fit_rtt(pairs: pd.DataFrame, **options) -> RttFit:
 
 
 def rtt_line(sample: Sample, **options) -> RttFit:
-    """Fit as `fit_rtt` does, from a sample whose values are RTTs in ms."""
+    """Fit as `fit_rtt` does, but to a sample whose values are RTTs in ms."""
     line = straight_line(sample, sample.frame.distance_km / THOUSAND_KM, sample.frame.value, **options)
     slope = _estimate(line, "slope", "RTT per distance", "RTT grows by {} of distance", "ms per 1,000 km")
     if slope.estimate < 0:
@@ -183,7 +183,7 @@ def fit_throughput(pairs: pd.DataFrame, **options) -> ThroughputFit:
 
 
 def throughput_line(sample: Sample, **options) -> ThroughputFit:
-    """Fit as `fit_throughput` does, from a sample whose values are throughputs in bit/s."""
+    """Fit as `fit_throughput` does, but to a sample whose values are throughputs in bit/s."""
     x, y = sample.frame.distance_km / THOUSAND_KM, np.log10(sample.frame.value)
     line = straight_line(sample, x, y, **options)
     quantity, claim = "log10 throughput per distance", "log10(bit/s) changes by {}"

@@ -403,6 +403,6 @@ def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:
 
 
 def add_curve(figure: go.Figure, rtt_ms, throughput_bps, name: str, style: dict | None = None) -> None:
-    """Draw a line without hover text; default style: that of fits."""
+    """Draw a line without hover text; by default in the style of fitted lines."""
     line = style or {"color": theme.FIT, "width": 2.5}
     figure.add_scatter(x=rtt_ms, y=throughput_bps, mode="lines", name=name, line=line, hoverinfo="skip")

@@ -112,7 +112,7 @@ class ProcessorEffect(Result):
         return theme.finish(
             figure,
             name="processor-effect",
-            title=f"10 points more processor use: {self.slope.formatted} times the share of the limit",
+            title=f"10 points more processor use: {self.slope.formatted} the share of the limit",
             subtitle="One point per trial: the share of its lowest limit that it reached. Dashed: the limit.",
             alt=f"Share of their limit that trials reached, against processor utilisation. {self}",
             caption=str(self),

@@ -35,7 +35,7 @@ def region_copies(*, regions: int, replication: int, follower_fetching: bool = T
     """
     Compute how often a message crosses regions if clients, leaders and replicas are spread evenly over them.
 
-    Every replica is the leader equally often. So with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to
+    Every replica is leader equally often. So with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to
     followers. With follower fetching, consumers read from a replica in their own region if there is one.
 
     >>> copies = region_copies(regions=3, replication=3)

@@ -73,7 +73,7 @@ class Placement(Result):
         return theme.finish(
             figure,
             name="placement",
-            title=theme.headline(self.balanced.sentence, "Where leaders and replicas lie"),
+            title=f"Leaders are balanced in {self.balanced.formatted} of topics",
             subtitle="One topic of the run. Filled: the leader of a partition; hollow: its followers; "
             "colours: regions.",
             alt=f"Leaders and followers of {count(rows.partition.nunique(), 'partition')}. {self}",

@@ -1,4 +1,4 @@
-"""Analyse other surveys: half-distances by sending cloud, and their RTTs against predictions from a first survey."""
+"""Analyse other surveys: half-distances by sending cloud, and RTTs compared with predictions from the first survey."""
 
 from __future__ import annotations
 

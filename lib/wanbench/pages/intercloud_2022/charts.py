@@ -139,8 +139,8 @@ def charts(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0, transf
     """
     Fit RTT and throughput against distance, for all pairs and for each ordered pair of clouds.
 
-    For each pair of clouds, TCP's window is fitted as well ("finite transfer", which includes slow start); `transfer_s`
-    is the duration of each transfer.
+    For each pair of clouds, TCP's window is fitted as well (model "finite transfer", which includes slow start);
+    `transfer_s` is the duration of each transfer.
     """
     check_columns("pairs", pairs, ["from_cloud", "to_cloud"])
     joined = pairs.from_cloud + "->" + pairs.to_cloud

@@ -1,4 +1,4 @@
-"""Analysis of covariance over pairs of regions: do pairs differ by their clouds at equal distance?"""
+"""Analysis of covariance over pairs of regions: do pairs at equal distance differ by their clouds?"""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Fig
     shown = [*discs[COORDINATES].head(3).to_numpy(), *places.values(), *area.points[COORDINATES].to_numpy()]
     _frame(figure, np.array(shown))
     discs_in_all = count(len(area.discs), "disc")
-    summary, where = f"No place on earth lies in all {discs_in_all}.", "nowhere that its RTTs allow"
+    summary, where = f"No place on earth lies in all {discs_in_all}.", f"No place fits the RTTs of {area.region}"
     if not area.empty:
         away_km = float(great_circle_km(*stated, area.latitude_deg, area.longitude_deg))
         summary = (
@@ -85,7 +85,7 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Fig
             f"{position(area.latitude_deg, area.longitude_deg)}. The stated place, {position(*stated)}, is "
             f"{away_km:,.0f} km away."
         )
-        where = f"stated {away_km:,.0f} km from where its RTTs put it"
+        where = f"RTTs put {area.region} {away_km:,.0f} km from its stated place"
     drawn = [("middle of the allowed area", area.latitude_deg, area.longitude_deg, area.radius_km)]
     drawn += [(name, *place, 0.0) for name, place in places.items()]
     columns = ["place", *COORDINATES, "radius_km"]
@@ -93,7 +93,7 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Fig
     return theme.finish(
         figure,
         name="geolocation",
-        title=theme.headline(f"{area.region} is {where}", f"Where {area.region} may be"),
+        title=theme.headline(where, f"Where {area.region} may be"),
         subtitle="Circles: the distance that light in fibre covers in half the RTT to a landmark (the "
         f"{len(discs)} smallest are drawn). {summary}",
         alt=f"Map of the place of {area.region}. {summary}",

@@ -29,7 +29,8 @@ class MatchedCities(Result):
     """
     Pairs between two clouds compared with pairs within them, over the same pairs of cities.
 
-    difference: RTT between clouds less RTT within one, in ms; or throughput between over throughput within.
+    difference: RTT between clouds less RTT within one cloud, in ms; or throughput between clouds over throughput within
+        one.
     pairs: Per pair of cities: city_a, city_b, between, within, difference (of logarithms, for throughput).
     """
 

@@ -222,7 +222,7 @@ class Correlations(Result):
         return theme.finish(
             figure,
             name=f"correlation-by-reading-{self.column.partition('_')[0]}",
-            title=f"{rows.reproduces.sum()} of {count(len(rows), 'selection')} give r = {self.claimed:g} for {name}",
+            title=f"{name}: {rows.reproduces.sum()} of {count(len(rows), 'selection')} give r = {self.claimed:g}",
             subtitle="Filled: over unordered pairs; bar: 95 % interval by place. Open: over the published rows.",
             alt=f"Correlations with distance over {count(len(rows), 'selection')} of the same rows. {self}",
             caption=self.sentence,
@@ -232,7 +232,8 @@ class Correlations(Result):
 
 def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms") -> Correlations:
     """
-    Correlate RTT, or the logarithm of throughput, with distance over each of `selections`, the plain rows first.
+    Correlate RTT, or the logarithm of throughput, with distance over each of `selections`, of which the first has the
+    plain rows.
 
     `claimed` is the published correlation; its number of digits decides which correlations round to it.
     """

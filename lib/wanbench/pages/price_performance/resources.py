@@ -33,7 +33,7 @@ UNSEEN = (
 
 @dataclass(frozen=True, repr=False)
 class FullResource(RowsResult):
-    """Per setting: `trials`, the mean over trials of each column of `FULL`, and `full`, the names of full resources."""
+    """Per setting: number of `trials`, mean over trials of each column of `FULL`, and the names of `full` resources."""
 
     TITLE = "Which resource is full"
 

@@ -105,7 +105,7 @@ class Comparison(Result):
 
 def times(ratio: float, low: float = nan, high: float = nan) -> str:
     """
-    Format a ratio, rounded by its interval.
+    Format a ratio, rounded as its interval allows.
 
     >>> times(2.25), times(2.2537, 2.1, 2.4), times(0.444)
     ('2.25 times', '2.25 times', '0.444 times')

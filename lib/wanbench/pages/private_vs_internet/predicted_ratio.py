@@ -1,4 +1,4 @@
-"""Compare the ratio of two links that the limits of their trials predict with the measured ratio."""
+"""Compare the measured ratio of two links with the ratio that the limits of their trials predict."""
 
 from __future__ import annotations
 

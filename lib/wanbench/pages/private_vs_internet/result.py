@@ -188,7 +188,8 @@ class Factorial(Result):
             figure,
             name="factorial-elasticities",
             title=theme.headline(
-                f"{labels[top]}: {estimates[top].formatted} {word(self.response)}", f"What moves {word(self.response)}"
+                f"{labels[top]}: {estimates[top].formatted} times {word(self.response)}",
+                f"What moves {word(self.response)}",
             ),
             subtitle=f"Left: on average between the levels; bars: {level} intervals over runs.{right} "
             "Dashed: no difference.",
@@ -264,14 +265,12 @@ def _gain_map(fit: Factorial) -> go.Figure:
     figure.update_yaxes(**theme.log_axis(grid[fit.rate], UNITS.get(fit.rate, ""), 6))
     figure.update_yaxes(title=theme.plain(f"{word(fit.rate)} (log axis)"), col=1)
     figure.update_layout(height=160 + ROW_PX * rows)
-    shown, delay, rate = _levels(fixed.items()), word(fit.delay), word(fit.rate)
-    share = _percent((fit.grid.verdict == "holds").mean())
+    shown, n = _levels(fixed.items()), len(fit.grid)
+    more, less, open_ = (_percent((fit.grid.verdict == name).sum() / n) for name in VERDICTS)
     return theme.finish(
         figure,
         name="thesis-map",
-        title=theme.headline(
-            f"Halved {delay} gains more than doubled {rate} in {share} of the space", "Which gains more?"
-        ),
+        title=f"Halved {word(fit.delay)} gains more in {more}, less in {less}, undecided in {open_}",
         subtitle="Blue, above 1: latency matters more; orange: bandwidth. Crosses: undecided at "
         f"{percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",

@@ -177,7 +177,8 @@ def compare_links(
 
 def link_trials(rates: TrialRates, settings: Sequence[str], value: str) -> tuple[pd.DataFrame, tuple[str, str]]:
     """
-    Return the trials of two settings that have a positive value, with `link`, `trial` and `nth`, and the links' names.
+    Return the trials of two settings that have a positive value, with columns `link`, `trial` and `nth`, and the links'
+    names.
 
     `nth` is the position of a trial among all planned trials of its link in its block.
     """

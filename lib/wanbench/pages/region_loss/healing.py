@@ -23,8 +23,9 @@ class Healing(OverEpisodes):
     """
     What returned to normal after healing, without intervention.
 
-    Rows also have moved (number of partitions whose leader changed), back (how many of these had their earlier leader
-    again at the end) and watched_s (time observed after healing). Every `check_s` the controller moves leaders back.
+    `rows` also has the columns moved (number of partitions whose leader changed), back (how many of these had their
+    earlier leader again at the end) and watched_s (time observed after healing). Every `check_s` the controller moves
+    leaders back.
     """
 
     check_s: float = CHECK_S

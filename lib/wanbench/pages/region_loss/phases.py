@@ -23,7 +23,7 @@ class Phases(OverEpisodes):
     """
     Durations of the phases, by episode.
 
-    Rows also have resolution_s (largest possible error of a sampled time) and source ("samples" or "log").
+    `rows` also has the columns resolution_s (largest possible error of a sampled time) and source ("samples" or "log").
     """
 
     TITLE = "What the outage consists of"

@@ -120,7 +120,7 @@ def _line(figure, row, x, y, name, line, **more):
 
 def stem(text: str) -> str:
     """
-    Return a text as part of a file name.
+    Turn a text into a part of a file name.
 
     >>> stem("cut at aws:us-east-1")
     'cut-at-aws-us-east-1'

@@ -180,7 +180,7 @@ def _how(action) -> str:
 
 
 def _paired(system: str, rows: pd.DataFrame) -> Estimate:
-    """Estimate p99 of the second half with demotion over that without, over pairs of episodes."""
+    """Estimate, over pairs of episodes, p99 of the second half with demotion over that without demotion."""
     sides = rows.astype({"late_ms": float}).groupby(["block", "node_id", "demotes"]).late_ms.first()
     both = sides.unstack().reindex(columns=[False, True])
     both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]

@@ -32,8 +32,8 @@ class Restarts(OverEpisodes):
     """
     Latency of every restart, and medians by setting.
 
-    Rows have undisturbed_p99_ms of the trial, p99_ms and p999_ms of the records due from the start of the restart until
-    `CALM_S` after the cluster was complete, and the columns of QUANTITIES. An excess is the difference from the
+    `rows` has undisturbed_p99_ms of the trial, p99_ms and p999_ms of the records due from the start of the restart
+    until `CALM_S` after the cluster was complete, and the columns of QUANTITIES. An excess is the difference from the
     undisturbed seconds of the same trial. `back_s_censored` means that the next restart came before p99 was within the
     undisturbed limit again. `limit_ms` and `limit_level` are `limit_ms` and `level` of `DisturbedTrials`.
     """

@@ -55,7 +55,7 @@ ABOVE_PX = 150
 @dataclass(frozen=True, eq=False)
 class DisturbedTrial:
     """
-    One trial: its attempt with the load (`about`), and its rows of other tables.
+    One trial: `about` has its attempt and its load, the other fields its rows of other tables.
 
     `histograms` has the end-to-end latencies after the warm-up. `demotes` tells whether named brokers were demoted.
     """

@@ -203,7 +203,7 @@ def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
 
 
 def _headlines(audit: Audit) -> None:
-    """Test "10x", "12x", "11.5x" and "16x" on the largest advantage in each table, as a ratio and as an excess."""
+    """Test "10x", "12x", "11.5x" and "16x" against the largest advantage in each table, as a ratio and as an excess."""
     ratios = {row: ratio(audit, row) for row in (*ROWS_6, *ROWS_7)}
     largest, texts = [max(rows, key=ratios.get) for rows in (ROWS_6, ROWS_7)], []
     for row in largest:
@@ -320,7 +320,7 @@ def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None
 
 
 def _grown(name: str, table: SideBySide) -> dict[str, Estimate]:
-    """Estimate how each system's percentile, and the ratio of both, grow along the steps."""
+    """Estimate how much each system's percentile, and the ratio of both, grow from the first step to the last."""
     if len(table.steps) < 2:
         return {}
     q, p = table.q, order.name(table.q)

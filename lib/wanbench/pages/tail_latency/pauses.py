@@ -156,7 +156,7 @@ def causes(seconds: pd.DataFrame, pauses: pd.DataFrame | None, *, shifts: int = 
 
 
 def _trials(seconds: pd.DataFrame, pauses: pd.DataFrame) -> list[tuple]:
-    """Return per trial: its rows, the indices of its seconds, the pauses that overlap it, and its start."""
+    """Return, for each trial, its rows, the indices of its seconds, the pauses that overlap it, and its start."""
     trials = []
     for rows in seconds.groupby(TRIAL, sort=False).indices.values():
         part = seconds.iloc[rows]

@@ -45,7 +45,7 @@ Fewest records above the quantile in each trial. With fewer, the quantile is nea
 number of records of the trial.
 """
 COARSE = 0.01
-"""A resolution of latencies below this share of the quantile is ignored, because it is small against the margin."""
+"""The resolution of latencies is ignored below this share of the quantile, because it is small against the margin."""
 METHOD = "t on the logarithm of the ratio within a block (paired), geometric mean over blocks"
 ASSUMPTION = "Blocks are independent and represent further blocks; logarithms of ratios scatter symmetrically"
 
@@ -87,7 +87,7 @@ def verdicts(
     rows: Mapping[Hashable, tuple[TailTrials, TailTrials]], at: float | Sequence[float] = QUANTILES
 ) -> Verdicts:
     """
-    Decide on all rows of a table together, such as one row per step, at each quantile.
+    Give verdicts on all rows of a table together, such as one row per step, at each quantile.
 
     `rows` maps the label of a row to the trials of a and b. Trials of the same block are compared.
     """
@@ -162,7 +162,7 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
 
 def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:
     """
-    Return the largest error of a log ratio because latencies have a finite resolution; 0 below `COARSE`.
+    Return the largest error that the resolution of latencies can cause in a log ratio; 0 below `COARSE`.
 
     It is the resolution over the quantile, summed over both systems. The resolution is the stated one, or the smallest
     difference between two values of a trial if that is larger.

@@ -22,7 +22,7 @@ MIN_LIGHT_MS = 1.0  # If light takes less, an RTT truncated to whole ms can be 0
 
 
 def zero_rtts(rtts: pd.DataFrame) -> tuple[list[dict], pd.DataFrame]:
-    """Flag RTTs of 0 ms over paths that light needs more than 1 ms for; return the flags and the other round trips."""
+    """Flag RTTs of 0 ms over paths for which light needs more than 1 ms; return the flags and the other round trips."""
     zero = rtts.rtt_ms <= 0
     return light_flags(rtts[zero & (rtts.vacuum_ms > MIN_LIGHT_MS)], ZERO), rtts[~zero].reset_index(drop=True)
 

@@ -106,8 +106,8 @@ class Report:
     """
     A readable summary of table `flags`.
 
-    The first sentence gives the numbers of flags. Then there is a sentence per flagged region, column or table, and one
-    per rule and cause for the other rows, which describes the first such row.
+    The first sentence gives the numbers of flags. Then there is a sentence per flagged region, column or table, and,
+    for the other rows, one per rule and cause, which describes the first such row.
     """
 
     flags: pd.DataFrame

@@ -53,9 +53,9 @@ class MskCluster:
     ParameterError
         If a parameter is not as described.
     BudgetError
-        On entering, if the user does not agree to the cost.
+        On entry, if the user does not agree to the cost.
     LabError
-        On entering, if the cluster cannot be made. On leaving, if resources remain; the message lists them.
+        On entry, if the cluster cannot be made. On exit, if resources remain; the message lists them.
     """
 
     region: str
