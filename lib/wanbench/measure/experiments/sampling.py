@@ -138,7 +138,7 @@ def _about(broker) -> dict:
 
 
 def _keep_stopped(experiment, verb: str, extension: str, started, folder, stem, files) -> list[str]:
-    """Stop the programs of all brokers concurrently, and keep their output; return failures."""
+    """Stop the programs of all brokers concurrently, and keep their output; return sentences on failures."""
     with ThreadPoolExecutor(len(started)) as pool:
         ended = list(pool.map(lambda process: process.stop(), started.values()))
     faults = []
@@ -394,7 +394,7 @@ class HostMetrics(Sampling):
     name: ClassVar[str] = "host_metrics"
 
     def __str__(self) -> str:
-        return f"sysstat on every host every {self.interval_s} s"
+        return f"sysstat on all hosts every {self.interval_s} s"
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> list[_Recorder]:
         recorders = _recorders(measured_hosts(source, target))
@@ -456,7 +456,9 @@ class _Recorder:
 
 
 def _recorders(hosts: list[Host]) -> list[_Recorder]:
-    """Return one recorder per network namespace; the first on a machine also records the machine."""
+    """
+    Return one recorder for each network namespace; the first recorder on a machine also records the machine itself.
+    """
     networks: dict[tuple[bytes, bytes], _Recorder] = {}
     machines: dict[bytes, _Recorder] = {}
     for host in hosts:

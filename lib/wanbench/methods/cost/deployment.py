@@ -105,7 +105,7 @@ MOST_RANGES = 16  # The ends of this many inputs make 65,536 combinations.
 
 
 def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
-    """Return the values of a function with each input that has a range at its low and at its high end."""
+    """Return, for each input that has a range, the values of a function with that input at its low and its high end."""
     values = {name: one.value for name, one in inputs.items()}
     return {
         name: tuple(float(function(values | {name: end})) for end in (one.low, one.high))

@@ -77,7 +77,7 @@ class RttFit(Result):
             name="rtt-against-distance",
             title=theme.headline(self.slope.sentence, "Round-trip time against distance"),
             subtitle=f"{POINTS}, median of both directions. Dashed: light in fibre. Line: least squares; band: its "
-            f"{percent(self.slope.level)} interval by place.",
+            f"{percent(self.slope.level)} interval, with places as the units.",
             alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}. {self.slope} "
             f"{self.pearson}",
             caption=f"Round-trip time of {basis(sample)} against the great-circle distance between the regions. "
@@ -129,7 +129,7 @@ class ThroughputFit(Result):
             name="throughput-against-distance",
             title=theme.headline(self.half_distance.sentence, "Throughput against distance"),
             subtitle=f"{POINTS}, geometric mean of both directions. Vertical axis: logarithmic. Line: least squares; "
-            f"band: its {percent(self.slope.level)} interval by place.",
+            f"band: its {percent(self.slope.level)} interval, with places as the units.",
             alt=f"Scatter of throughput on a log axis against distance in km for {basis(sample)}. {self.half_distance} "
             f"{self.pearson}",
             caption=f"TCP throughput of {basis(sample)} against the great-circle distance between the regions."
@@ -153,7 +153,7 @@ def fit_rtt(pairs: pd.DataFrame, **options) -> RttFit:
 
 
 def rtt_line(sample: Sample, **options) -> RttFit:
-    """Fit as `fit_rtt` does, from a sample whose values are RTTs in ms."""
+    """Fit as `fit_rtt` does, but to a sample whose values are RTTs in ms."""
     line = straight_line(sample, sample.frame.distance_km / THOUSAND_KM, sample.frame.value, **options)
     slope = _estimate(line, "slope", "RTT per distance", "RTT grows by {} of distance", "ms per 1,000 km")
     if slope.estimate < 0:
@@ -183,7 +183,7 @@ def fit_throughput(pairs: pd.DataFrame, **options) -> ThroughputFit:
 
 
 def throughput_line(sample: Sample, **options) -> ThroughputFit:
-    """Fit as `fit_throughput` does, from a sample whose values are throughputs in bit/s."""
+    """Fit as `fit_throughput` does, but to a sample whose values are throughputs in bit/s."""
     x, y = sample.frame.distance_km / THOUSAND_KM, np.log10(sample.frame.value)
     line = straight_line(sample, x, y, **options)
     quantity, claim = "log10 throughput per distance", "log10(bit/s) changes by {}"

@@ -75,7 +75,7 @@ class Parts:
         """
         Return how many records carry as much information as one independent record; at least 1.
 
-        The result includes the factor by which few units widen an interval at this level: t instead of normal.
+        The result includes the factor by which few units widen an interval at this level (quantiles of t, not normal).
         """
         unit = self.run if self.n_runs > 1 else np.arange(len(self.sizes)) * SPELLS // len(self.sizes)
         unit = np.unique(unit, return_inverse=True)[1]

@@ -304,7 +304,7 @@ def welch_freedom(variances, units) -> float:
 
 
 def bootstrap_indices(n: int, length: int, block: float, rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw stationary-bootstrap indices (rows, length) into n values, by arch's sampler."""
+    """Draw stationary-bootstrap indices (rows, length) into n values, with the sampler of package `arch`."""
     sampler = StationaryBootstrap(block, np.empty(n), seed=rng)
     # The sampler always returns n indices at a time.
     times = ceil(length / n)

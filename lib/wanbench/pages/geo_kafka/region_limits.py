@@ -2,7 +2,7 @@
 Compute upper limits of the throughput of a cluster with replicas and clients in several regions.
 
 - link: Each link carries a share of the copies of a record that cross regions: to its leader, to followers, and to
-  consumers. The link that would be full first bounds the payload. With gateways, all links that leave a region share
+  consumers. The link that would be full first limits the payload. With gateways, all links that leave a region share
   the rate of its gateway.
 - window: Producers have a limited number of bytes in flight to each leading broker until acknowledgement.
 - replication: Followers have a limited number of bytes in flight from each leader.

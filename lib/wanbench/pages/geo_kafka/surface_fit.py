@@ -31,7 +31,7 @@ class Axis:
     low, high: Ends of its range in the runs, coded as -1 and 1; NaN for choices.
     log: Whether it is coded in logarithms.
     levels: The choices; empty for a range. Codes of choices are contrasts that sum to 0.
-    bends: Whether it has a quadratic term, which takes three different values or more.
+    bends: Whether it has a quadratic term, which needs three different values or more.
     """
 
     name: str

@@ -453,7 +453,8 @@ def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
     """
     Fit RTT and throughput.
 
-    Throughput has the base ("window" or "distance") of `bases` with the smaller error on left-out regions.
+    The base of the throughput fit ("window" or "distance") is the one of `bases` with the smaller error on left-out
+    regions.
     """
     rtt = Model(observed, _fit(observed, observed.rtt_ms, 2))
     kept = np.flatnonzero(np.isfinite(observed.log_bps))

@@ -136,7 +136,7 @@ class Scatter(Result):
     How far pairs deviate from their line on distance.
 
     rtt, throughput: The factor by which a pair typically misses the line: exp of the median absolute log residual.
-    ratio: log(`throughput`) / log(`rtt`): above 1, throughput scatters more.
+    ratio: log(`throughput`) / log(`rtt`): if above 1, throughput scatters more.
     """
 
     TITLE = "How far pairs lie from the line on distance"

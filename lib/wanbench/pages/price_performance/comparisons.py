@@ -70,7 +70,7 @@ class Comparisons:
 
 def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "{name} has {{}}") -> Comparisons:
     """
-    Compare all pairs of settings in a response.
+    Compare a response between all pairs of settings.
 
     `frame` has one row per trial with setting, block and the response; rows without a positive response are ignored.
     `claim` is the sentence about a mean, with {name} for the setting.
@@ -102,7 +102,7 @@ def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "
 
 @cache
 def _critical(k: int, freedom: float) -> float:
-    """Return the critical value, in standard errors, for all pairs of k means."""
+    """Return the critical value, in standard errors, for the differences of all pairs of k means."""
     return float(stats.studentized_range.ppf(LEVEL, k, freedom)) / sqrt(2)
 
 
@@ -136,7 +136,7 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
             about |= {"method": METHOD, "assumption": ASSUMPTION, "level": LEVEL, "warnings": notes}
             texts = {
                 "quantity": f"{what}, {of} over {over}",
-                "claim": f"With {of}, the {what} is {{}} the value with {over}",
+                "claim": f"With “{of}”, the {what} is {{}} that with “{over}”",
             }
             ratios[of, over] = ratio_estimate(sign * float(params[a] - params[b]), half, **about, **texts)
     return ratios

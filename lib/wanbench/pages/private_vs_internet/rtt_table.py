@@ -1,5 +1,5 @@
 """
-Summarise RTTs per setting like ping, as min / mean / max / mdev, with intervals from repeated ping runs.
+Summarise RTTs per setting as ping does, as min / mean / max / mdev, with intervals from repeated ping runs.
 
 mdev, as in Linux ping, is the standard deviation over the echoes of one run, with divisor n.
 """
@@ -74,7 +74,7 @@ class RttTable(Result):
             source = " / ".join(f"{value:g}" for value in PUBLISHED.get(setting, {}).values())
             printed = f"; in the source {source}" if source else ""
             basis = self.numbers[setting, "mean"].basis
-            listed.append(f"RTT over {setting}, min / mean / max / mdev: {four} ms ({basis}{printed}).")
+            listed.append(f"RTT over “{setting}”, min / mean / max / mdev: {four} ms ({basis}{printed}).")
         return " ".join(listed)
 
     def table(self) -> pd.DataFrame:
@@ -100,7 +100,7 @@ class RttTable(Result):
 
 def rtt_table(tables: Mapping[str, pd.DataFrame]) -> RttTable:
     """
-    Compute min, mean, max and mdev of RTT over either path, from tables echoes and tests (with column `setting`).
+    Compute min, mean, max and mdev of RTT over each path, from tables echoes and tests (with column `setting`).
 
     Raises ParameterError: a path has no answered echo.
     """

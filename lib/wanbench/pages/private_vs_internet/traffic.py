@@ -1,4 +1,4 @@
-"""Estimate the traffic of Kafka and of the background on a link, scaled up to the full rate."""
+"""Estimate the traffic of Kafka and the background traffic on a link, scaled up to the full rate."""
 
 from __future__ import annotations
 

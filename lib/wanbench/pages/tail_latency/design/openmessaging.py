@@ -110,7 +110,7 @@ class OpenMessaging(ClientLoad):
             object.__setattr__(self, "workers", workers)
 
     def _objections(self) -> Iterator[str]:
-        """Yield what is wrong with workload and driver, each as the rest of a sentence."""
+        """Yield what is wrong with workload and driver, each worded as the end of a sentence."""
         workload = self.workload
         if workload.testDurationMinutes < 1:
             yield f"testDurationMinutes is {workload.testDurationMinutes}; allowed: at least 1, as 0 never ends."
@@ -369,9 +369,11 @@ class OpenMessagingSession(ClientSession):
 
     def _follow(self) -> None:
         """
-        Wait for the benchmark's result. Afterwards it may not end by itself, because its local worker leaves threads.
+        Wait for the benchmark's result. Afterwards the benchmark may not end by itself, because threads of its local
+        worker stay.
 
-        Raises ExperimentError if it fails, ends without a result or takes too long, or if a worker or broker dies.
+        Raises ExperimentError if the benchmark fails, ends without a result or takes too long, or a worker or broker
+        dies.
         """
         benchmark, sending, position = self.benchmark, False, 0
         limit_s = self.settings.time_limit_s()

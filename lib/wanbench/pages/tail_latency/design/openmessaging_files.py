@@ -93,7 +93,7 @@ class FlatFile:
         return cls(**values)
 
     def as_mapping(self) -> dict[str, object]:
-        """Return the fields that are present, in their order."""
+        """Return the fields that are present, in the order of declaration."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 

@@ -108,7 +108,7 @@ def _whole(name: str, text: str) -> int:
 
 
 def java_names(kind: str, load) -> dict[str, str]:
-    """Return the settings in a field of a load (`kind`) by their names in Java."""
+    """Return the settings in the field `kind` of a load, under their names in Java."""
     java_of = {own: java for java, own in _RENAMED.items()}
     translated = {}
     for name, text in getattr(load, kind):
