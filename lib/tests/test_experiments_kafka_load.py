@@ -47,7 +47,7 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"idempotence": True, "max_in_flight": 6}, "max_in_flight of at most 5"),
         ({"buffer_bytes": 65_536, "batch_bytes": 100_000}, "less than one batch of 100000"),
         ({"buffer_bytes": 1 << 28}, "heap_mb is 256; buffers of 268435456 bytes need at least 320"),
-        ({"record_bytes": 1 << 20}, "max.request.size and topic_settings max.message.bytes"),
+        ({"record_bytes": 1 << 20}, "max.request.size in producer_settings and max.message.bytes in topic_settings"),
         ({"payload": "json", "record_bytes": 100}, "JSON records have at least 150"),
         ({"producer_settings": {"acks": "1"}}, "'acks'; give acks"),
         ({"producer_settings": {"client.id": "c"}}, "the load sets it itself"),

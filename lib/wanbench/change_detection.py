@@ -172,7 +172,7 @@ class Detector:
     """
     Detect a rise of each broker's latency. Call `update` with every latency, in the order in which they become known.
 
-    A broker stays in alarm until its chart returns to 0, and cannot raise another alarm before.
+    A broker stays in alarm until its chart returns to 0, and cannot raise another alarm before then.
 
     >>> detector = Detector(DetectorSettings(learn_s=30))
     >>> times = [n / 10 for n in range(600)]
@@ -243,7 +243,7 @@ class Detector:
 
 
 def learned(values: list[float], settings: DetectorSettings) -> Baseline:
-    """Return the baseline, with its chart, for the `values` of windows: medians of logarithms of latency."""
+    """Return the baseline, with its chart, for the `values` of windows, which are medians of logarithms of latency."""
     x = np.asarray(values, dtype=float)
     centre = float(np.median(x))
     spread = max(1.4826 * float(np.median(np.abs(x - centre))), SMALLEST_SPREAD)

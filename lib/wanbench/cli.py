@@ -249,7 +249,7 @@ def claims_command(arguments: argparse.Namespace) -> int:
 
 
 def figure_command(arguments: argparse.Namespace) -> int:
-    """`wanbench figure`: write one figure of a page as a picture or as a snippet of HTML."""
+    """Run `wanbench figure`: write one figure of a page as a picture or as a snippet of HTML."""
     from .publish.pictures import export, find_figure
 
     figure, source = find_figure(arguments.figure, root(), arguments.title, dark=arguments.theme == "dark")

@@ -49,7 +49,7 @@ class CommandError(LabError):
     A command on a host failed or timed out.
 
     `completed`, a `wanbench.measure.labs.base.Completed`, holds its output and exit status; for a command that is still
-    running, the output so far and status -9. It is None if the output is not known.
+    running, the output so far and status -9. `completed` is None if the output is not known.
     """
 
     completed = None

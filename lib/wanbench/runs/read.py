@@ -66,7 +66,7 @@ class Run:
         return run
 
     def _check_manifest(self):
-        """Raise RawDataError unless the journal's hash is that in the manifest, and the manifest repeats its facts."""
+        """Raise RawDataError unless the manifest has the journal's hash and repeats the journal's facts."""
         path, recorded = self.folder / journal.NAME, self.manifest["files"].get(journal.NAME)
         if (found := sha256(path)) != recorded:
             raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {recorded}, as when the run finished")
@@ -303,7 +303,7 @@ def overlaps(run: Run) -> pd.DataFrame:
 def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     """
     Open all runs under <data_folder>/raw, or those of one campaign, oldest first. Raise ParameterError if the data
-    folder has campaigns, but not this one.
+    folder has other campaigns, but not the given one.
     """
     campaigns = [path.name for path in (Path(data_folder) / "raw").glob("*") if path.is_dir()]
     if campaign is not None and campaigns:

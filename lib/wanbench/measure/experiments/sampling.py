@@ -138,7 +138,7 @@ def _about(broker) -> dict:
 
 
 def _keep_stopped(experiment, verb: str, extension: str, started, folder, stem, files) -> list[str]:
-    """Stop the programs of all brokers concurrently, and keep their output; return failures."""
+    """Stop the programs of all brokers concurrently, and keep their output; return sentences on failures."""
     with ThreadPoolExecutor(len(started)) as pool:
         ended = list(pool.map(lambda process: process.stop(), started.values()))
     faults = []
@@ -456,7 +456,9 @@ class _Recorder:
 
 
 def _recorders(hosts: list[Host]) -> list[_Recorder]:
-    """Return one recorder per network namespace; the first on a machine also records the machine."""
+    """
+    Return one recorder for each network namespace; the first recorder on a machine also records the machine itself.
+    """
     networks: dict[tuple[bytes, bytes], _Recorder] = {}
     machines: dict[bytes, _Recorder] = {}
     for host in hosts:

@@ -235,7 +235,7 @@ def jaas_config(mechanism: str, **options: str) -> str:
 
 class ClientFiles:
     """
-    Write settings files for clients to hosts when they are first needed, with mode 0600.
+    Writes settings files for clients to hosts, with mode 0600, when each is first needed.
 
     `bootstrap` contains the cluster's addresses, "host:port,host:port"; `settings` are additional settings for Java
     clients, without secrets.

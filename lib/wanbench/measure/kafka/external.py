@@ -82,7 +82,7 @@ class ExternalCluster(BaseCluster):
     ParameterError
         If a parameter is invalid, or an environment variable is not set.
     ClusterError
-        On entering, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses the client; the
+        On entry, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses the client; the
         message quotes Kafka's message and describes the attempt.
     """
 
@@ -164,7 +164,9 @@ class ExternalCluster(BaseCluster):
         return self._seen_from[host.name]
 
     def check(self) -> None:
-        """Raise ClusterError if the cluster no longer answers; it is asked at most every `CHECK_S` seconds."""
+        """
+        Raise ClusterError if the cluster no longer answers; it is asked no more often than every `CHECK_S` seconds.
+        """
         if time.monotonic() > self._checked_s + CHECK_S:
             self._ask_quickly()
 

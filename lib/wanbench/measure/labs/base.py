@@ -232,7 +232,7 @@ class Lab(ABC):
         return [host for hosts in self.hosts.values() for host in hosts]
 
     def host(self, region: str, number: int = 0) -> Host:
-        """Return a host of a region by its number, counted from 0; KeyError if there is none."""
+        """Return the host of a region that has this number, counted from 0; KeyError if there is none."""
         try:
             return self.hosts[region][number]
         except (KeyError, IndexError):

@@ -99,7 +99,7 @@ class LocalLab(Lab):
     ParameterError
         If a parameter is not as described.
     LabError
-        On entering, if no lab can be opened on this machine, or the kernel refuses one of the `sysctls`.
+        On entry, if no lab can be opened on this machine, or the kernel refuses one of the `sysctls`.
 
     Examples
     --------

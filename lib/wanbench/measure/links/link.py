@@ -15,7 +15,7 @@ class Bottleneck:
     A rate and the drop-tail queue in front of it, of one link or shared by all links that leave a region.
 
     If `bytes_per_s` is None, there is no queue. `free_at` is the time at which all accepted bytes will have been sent,
-    in seconds of the same clock as `now`.
+    in seconds by the same clock as `now`.
     """
 
     def __init__(self):

@@ -280,7 +280,7 @@ def _times(sheet, name, time_zone):
 
 
 def _first_of(sheet, there, what, decimal):
-    """Return a quantity in bit/s from the first column with one of its units; None without such a column."""
+    """Return a quantity in bit/s from the first column with one of its units; None if there is no such column."""
     unit = next((unit for unit in RATES if f"{what}_{unit}" in there), None)
     return unit and sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
 

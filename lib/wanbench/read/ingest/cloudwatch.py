@@ -1,5 +1,5 @@
 """
-Read metrics that `wanbench.measure.labs.aws.cloudwatch` saved into table metrics.
+Read into table metrics what `wanbench.measure.labs.aws.cloudwatch` saved.
 
 - Metrics keep CloudWatch's names. The time of a value is the end of its period.
 - Each series also has a row `missing_data_points`: the number of periods without a value in the whole session.

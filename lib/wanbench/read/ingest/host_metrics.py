@@ -102,7 +102,10 @@ def _document(path: Path) -> Members:
 
 
 def _hosts_of(path: Path) -> dict[bool, str] | None:
-    """Return the names of the hosts on the machine (key True) and on the network (False); None without such a file."""
+    """
+    Return the names of the hosts on the machine (key True) and on the network (False); None if there is no file of
+    names.
+    """
     name = plain_name(path.name)
     about = path.with_name(name.removesuffix(SUFFIX) + ".hosts.json")
     if not name.endswith(SUFFIX) or not about.is_file():

@@ -188,7 +188,7 @@ class Second:
         return self.counts.get(name, 0)
 
     def add(self, other: Second) -> None:
-        """Add the counts of another program; of `late_max_us`, keep the maximum."""
+        """Add the counts of another program, but keep the larger `late_max_us`."""
         for name, n in other.counts.items():
             self.counts[name] = max(self[name], n) if name == "late_max_us" else self[name] + n
         for name, counts in other.histograms.items():

@@ -114,7 +114,7 @@ ALWAYS = tuple(table for name in _BUILTIN for reader in readers(name) for table 
 
 
 def reader_in_run(experiment: str, name: str) -> Reader | None:
-    """Return the reader of a file in a run folder by its name, compressed or not; None if it has none."""
+    """Return the reader of a file in a run folder by the file's name, compressed or not; None if there is none."""
     names = {name, plain_name(name)}
     of_experiment = () if name.endswith(NO_DATA) else readers(experiment)
     fitting = (one for one in of_experiment if one.pattern and any(fnmatchcase(name, one.pattern) for name in names))

@@ -24,7 +24,7 @@ Rows = pd.DataFrame | pa.Table | list[dict]
 
 @cache
 def core(name: str) -> tuple[Column, ...]:
-    """Return the columns of a table without its context columns, which are those that a reader returns."""
+    """Return the columns of a table that a reader returns: all except its context columns."""
     return tuple(column for column in tables.table(name).columns if column not in tables.CONTEXT)
 
 

@@ -72,7 +72,7 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
 
 def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     """
-    Read files that other scripts wrote into tables, without run and regions.
+    Read, into tables without run and regions, files that other scripts wrote.
 
     `experiment` is the tool that printed them: "ping", "iperf3", "kafka_load", or another key of
     `ingest.readers.loose_readers()`. The result has the tables of its reader, such as echoes, and table unread with the

@@ -223,7 +223,7 @@ def _at(region: _Region, place) -> float:
 
 
 def _fits(region: _Region, place) -> bool:
-    """Return whether the RTTs of a region allow a place far from the stated one, and fit it better."""
+    """Return whether the RTTs of a region allow a place far from the stated one, and fit that place better."""
     away = great_circle_km(region.latitude, region.longitude, place.latitude_deg, place.longitude_deg)
     if away < FAR_KM or MIN_GAIN * _at(region, place) > region.stated_score:
         return False

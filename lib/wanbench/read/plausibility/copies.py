@@ -1,4 +1,6 @@
-"""Flag rows and tests that occur twice, directions copied to the opposite one, and days copied under another date."""
+"""
+Flag rows and tests that occur twice, directions copied to the opposite direction, and days copied under another date.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ def _copies(table, frame) -> list[dict]:
 
 
 def _shared_times(frame, keys) -> bool:
-    """Return whether rows with the same pair and time mostly differ, as if the time stood for a whole day or round."""
+    """Return whether rows with the same pair and time mostly differ, as if the times were dates or rounded."""
     shared = frame[frame.duplicated(keys[:3], keep=False) & frame.started_at_utc.notna()]
     different = shared.drop_duplicates(keys).groupby(keys[:3]).size() > 1
     return bool(len(different)) and bool(different.mean() >= SHARED_TIMES)

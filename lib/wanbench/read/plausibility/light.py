@@ -22,7 +22,7 @@ MIN_LIGHT_MS = 1.0  # If light takes less, an RTT truncated to whole ms can be 0
 
 
 def zero_rtts(rtts: pd.DataFrame) -> tuple[list[dict], pd.DataFrame]:
-    """Flag RTTs of 0 ms over paths that light needs more than 1 ms for; return the flags and the other round trips."""
+    """Flag RTTs of 0 ms over paths for which light needs more than 1 ms; return the flags and the other round trips."""
     zero = rtts.rtt_ms <= 0
     return light_flags(rtts[zero & (rtts.vacuum_ms > MIN_LIGHT_MS)], ZERO), rtts[~zero].reset_index(drop=True)
 
@@ -230,7 +230,7 @@ def _of_a_sender(rtts, early, also) -> list[dict]:
         rows = rtts[rtts.table == table]
         theirs, mine = (sum(_of(frame.from_region, who)) for frame in (rows, group))
         n_also = int((also & _of(rtts.from_region, who)).sum())
-        more = f"; {n_also:,} more are below 0.8 times the opposite direction" if n_also else ""
+        more = f"; {n_also:,} more are below 0.8 times the RTT of the opposite direction" if n_also else ""
         worst = group.loc[(group.rtt_ms / group.fibre_ms).idxmin()]
         found = (
             f"{mine:,} of {count(theirs, 'row')} that start in {who} are faster than light in fibre, and "

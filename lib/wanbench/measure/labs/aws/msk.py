@@ -27,7 +27,7 @@ from .teardown import MSK_PREFIX, MskResources
 TLS_PORT = 9094
 VOLUME = "MSK volume"
 NOTES = (
-    "Hosts are MSK brokers, for the maximum time until they are deleted; clients' traffic costs extra.",
+    "The hosts are MSK brokers, paid for until the latest time of their deletion; clients' traffic costs extra.",
     "If this process is killed, the cluster remains until `wanbench sweep aws`.",
 )
 
@@ -53,9 +53,9 @@ class MskCluster:
     ParameterError
         If a parameter is not as described.
     BudgetError
-        On entering, if the user does not agree to the cost.
+        On entry, if the user does not agree to the cost.
     LabError
-        On entering, if the cluster cannot be made. On leaving, if resources remain; the message lists them.
+        On entry, if the cluster cannot be made. On exit, if resources remain; the message lists them.
     """
 
     region: str

@@ -37,9 +37,9 @@ class Tenancy(Lab):
     Raises
     ------
     BudgetError
-        On entering; see `wanbench.measure.labs.rented.costs.agree`.
+        On entry; see `wanbench.measure.labs.rented.costs.agree`.
     LabError
-        On entering, if hosts cannot be launched. On leaving, if resources remain; the message lists them.
+        On entry, if hosts cannot be launched. On exit, if resources remain; the message lists them.
     """
 
     _ssh = _estimate = _folder = _if_killed = None

@@ -111,7 +111,7 @@ class SshLab(Lab):
     ParameterError
         If the inventory is malformed or lacks hosts.
     LabError
-        On entering, if a host cannot be reached or lacks programs; the message has the command that installs them.
+        On entry, if a host cannot be reached or lacks programs; the message has the command that installs them.
     """
 
     kind = "ssh"

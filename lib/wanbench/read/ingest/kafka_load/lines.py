@@ -105,7 +105,10 @@ def _lines(text: str, times: list[float]) -> Iterator[Line]:
 
 
 def must_search(matches: dict, name, at: int) -> bool:
-    """Return whether to search from position `at`: there was no search before, or its match begins before `at`."""
+    """
+    Return whether a search from position `at` is needed: there was none before, or the match of the last one begins
+    before `at`.
+    """
     return name not in matches or (matches[name] is not None and matches[name][0] < at)
 
 
@@ -248,7 +251,7 @@ _OF_A_SCRIPT = re.compile(
 """Matches a line of a script: a prompt, a traced command, a heading, or output of `time`."""
 NO_SUMMARY = "no summary"
 NOTHING, MORE, WARNING, ERROR, UNKNOWN = "nothing", "more", "warning", "error", "unknown"
-"""Kinds of lines: irrelevant, continuing the line before, and three that may count."""
+"""Kinds of lines: irrelevant lines, continuations of the line before, and three kinds that may count."""
 
 
 def kind_of_line(text: str, after: str | None) -> str:

@@ -23,7 +23,7 @@ AT_ONCE = 8
 """Rows are made after this many windows of events, so that few events are sorted twice."""
 
 SILENT_ECHOES = 100_000
-"""Number of lost echoes without a line that any file may have; a corrupt number could make billions of rows."""
+"""Number of lost echoes without a line that is allowed in any file; a corrupt number could make billions of rows."""
 
 SILENT_PER_LINE = 10
 """Number of further such echoes per line: a long log may lose 10 of 11 echoes."""
@@ -36,8 +36,8 @@ EVENT = np.dtype(
     ]
 )  # fmt: skip
 """
-An event, in the order of lines, or a row of table echoes, which is lost unless its kind is REPLY. Texts are stored as
-numbers from `code`. The values -1, 0 and NaN mean that nothing was printed.
+The type of events, in the order of lines, and of rows of table echoes; a row's echo is lost unless its kind is REPLY.
+Texts are stored as numbers from `code`. The values -1, 0 and NaN mean that nothing was printed.
 """
 
 
@@ -121,7 +121,10 @@ class Echoes:
         return joined(rows, _lost(np.arange(self._newest + 1, self.first + footer.transmitted)))
 
     def _unwrapped_up_to_fault(self, events):
-        """Return the events up to the first impossible one, with unwrapped sequences, and the error of that one."""
+        """
+        Return the events up to the first impossible one, with unwrapped sequences, and the error for the impossible
+        one.
+        """
         printed = events["sequence"]
         self._in_order = self._in_order and self._continued(events)
         if self._in_order:
