@@ -201,7 +201,7 @@ def test_numbers_per_receiving_cloud_explain_directions_that_differ():
     assert each.scores.error_factor[0] == pytest.approx(1.025, abs=0.01)
     fitted = each.scores.set_index("model").fitted["window-limited"]
     assert "aws: W = 80" in fitted and "gcp: W = 3.0" in fitted
-    assert "separately per receiving cloud" in str(each)
+    assert "separately for each receiving cloud" in str(each)
 
 
 def test_a_pair_counted_in_both_directions_says_no_more_than_once():

@@ -123,7 +123,7 @@ class PredictionCoverage(Result):
             name="prediction-calibration",
             title=f"{percent(self.level)} prediction intervals hold {least} to {most} of left-out values",
             subtitle=f"Dashed: the stated level, {percent(self.level)}. Left, point: share of left-out values inside "
-            "their intervals; bar: its 95 % interval by region. Right: one point per left-out region.",
+            "their intervals; bar: its 95 % interval, with regions as the units. Right: one point per left-out region.",
             alt=f"Coverage of prediction intervals on left-out values. {self.sentence}",
             caption="Pairs and regions were left out, predicted from the others, and compared with their measured "
             f"values.{worst}",

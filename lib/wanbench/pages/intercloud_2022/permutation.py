@@ -75,7 +75,7 @@ def gaps(n_pairs: int, n_regions: int) -> tuple[str, ...]:
     if n_pairs == possible:
         return ()
     missing = f"{count(possible - n_pairs, 'pair')} of {possible:,} not measured"
-    return (f"{missing}: every relabelling is compared over the {n_pairs:,} measured ones",)
+    return (f"{missing}, so every relabelling is compared over the {n_pairs:,} measured pairs",)
 
 
 def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:

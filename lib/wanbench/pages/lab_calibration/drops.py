@@ -74,8 +74,8 @@ class Lateness(RowsResult):
             return "The emulator does not report how late it delivered packets."
         worst, mean = number(reported.worst_late_ms.max()), number(reported.mean_late_ms.max())
         return (
-            f"In {count(len(reported), 'run')} no packet was delivered more than {worst} ms late; the mean was "
-            f"{mean} ms in the worst run."
+            f"In {count(len(reported), 'run')} no packet was delivered more than {worst} ms late; the mean "
+            f"lateness was {mean} ms in the worst run."
         )
 
 

@@ -303,10 +303,10 @@ def _stability(audit: Audit) -> list[tuple[str, None, str]]:
         for claim, working in (
             ("x86-crashed", f"{another} {types}; {rival}"),
             ("two-types", f"{another} {crashed}; {rival}"),
-            ("arm-less", f"It is about user time; by total time, the source calls {RIVAL} the least loaded."),
+            ("arm-less", f"The claim is about user time; by total time, the source calls {RIVAL} the least loaded."),
             (
                 "least-loaded",
-                "It is about total time; by user time, the source says that ARM needs less than Intel and AMD.",
+                "The claim is about total time; by user time, the source says that ARM needs less than Intel and AMD.",
             ),
         )
     ]

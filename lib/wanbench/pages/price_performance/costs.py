@@ -41,14 +41,21 @@ class SizeCosts(Result):
         return tuple(each.means[name] for each in (self.costs, self.rates) for name in names)
 
     @property
+    def headline(self) -> str:
+        cheapest = [name for name in self.costs.settings if self.costs.rank(name)[0] == 1]
+        tied = f"{', '.join(f'“{name}”' for name in cheapest)} tie as the cheapest"
+        lead = tied if cheapest[1:] else f"“{cheapest[0]}” is the cheapest"
+        return f"{lead}: a billion messages cost {self.costs.means[cheapest[0]].formatted}."
+
+    @property
     def sentence(self) -> str:
         costs, names = self.costs, self.costs.settings
-        listed = ", ".join(f"{name} {costs.means[name].formatted}" for name in names)
-        leaders = [name for name in names if costs.rank(name)[0] == 1]
-        tie = f"the cheapest is one of {', '.join(leaders)}, which tie"
+        listed = ", ".join(f"“{name}” {costs.means[name].formatted}" for name in names)
+        leaders = [f"“{name}”" for name in names if costs.rank(name)[0] == 1]
+        tie = f"The cheapest is one of {', '.join(leaders)}, which tie"
         lead = tie if leaders[1:] else f"{leaders[0]} is significantly the cheapest"
         return (
-            f"Cost of a billion messages: {listed}; {lead} (simultaneous {percent(LEVEL)} intervals of "
+            f"Cost of a billion messages: {listed}. {lead} (simultaneous {percent(LEVEL)} intervals of "
             f"{count(len(costs.ratios) // 2, 'ratio')}; {count(len(self.trials), 'trial')})."
         )
 
@@ -76,7 +83,7 @@ class SizeCosts(Result):
     def price_that_ties(self, setting: str, other: str) -> Estimate:
         """Estimate the price of `setting`, in USD per hour, at which its messages cost as much as with `other`."""
         now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
-        claim = f"{setting} would cost as much per message as {other} at {{}} (its price is {now:g})"
+        claim = f"“{setting}” would cost as much per message as “{other}” at {{}} instead of {now:g}"
         about = {"quantity": f"price at which {setting} ties with {other}", "claim": claim, "unit": "USD/hour"}
         return self.ratio(other, setting).transformed(lambda ratio: now * ratio, **about)
 
@@ -186,10 +193,11 @@ class Frontier(RowsResult):
 
     @property
     def sentence(self) -> str:
-        parts = [f"{verdict}: {', '.join(part.setting)}" for verdict, part in self.rows.groupby("verdict", sort=True)]
+        groups = self.rows.groupby("verdict", sort=True).setting
+        parts = [f"{verdict.capitalize()}: {', '.join(f'“{name}”' for name in part)}." for verdict, part in groups]
         return (
-            f"Cost per message against p99: {'; '.join(parts)}. Dominated: another size is significantly cheaper and "
-            f"faster ({percent(LEVEL)} intervals, simultaneous over all pairs)."
+            f"{' '.join(parts)} A size is dominated if another has a significantly lower cost per message and a "
+            f"significantly lower p99 ({percent(LEVEL)} intervals, simultaneous over all pairs)."
         )
 
     def formatted_table(self) -> pd.DataFrame:
@@ -224,7 +232,7 @@ class Frontier(RowsResult):
             figure,
             name="cost-against-p99",
             title=f"{int((rows.verdict == DOMINATED).sum())} of {len(rows)} settings are dominated in cost and p99",
-            subtitle="Left and below is better. Bars: intervals of each setting. Dominated: another size is "
+            subtitle="Further left and lower is better. Bars: intervals of each setting. Dominated: another size is "
             "significantly cheaper and faster.",
             alt=f"Settings by cost and p99. {self}",
             caption=str(self),

@@ -126,8 +126,8 @@ class SizeTrials(Result):
     @property
     def sentence(self) -> str:
         sizes = self.trials.groupby("setting", sort=False).size()
-        each = ", ".join(f"{count(n, 'trial')} of {name}" for name, n in sizes.items())
-        lost = "; ".join(f"{row.setting}: {row.reason}" for row in self.failed.itertuples())
+        each = ", ".join(f"{count(n, 'trial')} of “{name}”" for name, n in sizes.items())
+        lost = "; ".join(f"“{row.setting}”: {row.reason}" for row in self.failed.itertuples())
         text = f"Measured: {each or 'no trial'}."
         return f"{text} {count(len(self.failed), 'attempt')} failed ({lost})." if lost else f"{text} No attempt failed."
 

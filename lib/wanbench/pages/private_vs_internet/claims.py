@@ -99,7 +99,7 @@ def private_vs_internet(
         )  # fmt: skip
         audit.note("never-full", f"{NO_VERDICT} {capacity.sentence}")
     if machine is not None and machine.full:
-        full = f"processors were full with {' and '.join(machine.full)}, which changes it."
+        full = f"processors were full with {' and '.join(machine.full)}, which changes the ratio."
         for rule in RATIOS:
             if (ratio := measured.pop(rule.measured, None)) is not None:
                 audit.rerun(rule.claim, UNDECIDED, f"{full} {ratio.sentence}", ratio)

@@ -133,12 +133,25 @@ class Factorial(Result):
             return f"Whether h{more} is undecided in all {total} of levels {together}."
         return f"H{more} in {holds} of {total} of levels and less in {fails}; {undecided} are undecided {together}."
 
+    @property
+    def headline(self) -> str:
+        if self.thesis is None:
+            return ""
+        counts = self.combinations.verdict.value_counts()
+        holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
+        gains = f"halving {word(self.delay)} gains more than doubling {word(self.rate)}"
+        if undecided == len(self.combinations):
+            return f"This experiment cannot say whether {gains}."
+        cases = count(len(self.combinations), "case")
+        return f"In {holds} of {cases} {gains}, in {fails} less; {undecided} are undecided."
+
     def shares_sentence(self) -> str:
         """Say for which share of the factor space the thesis holds and fails; "" without a thesis."""
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
-        return f"Over the space between the levels it gains more in {holds}, less in {fails}; {undecided} is undecided."
+        gains = f"halving gains more in {holds} and less in {fails}; {undecided} is undecided."
+        return f"Over the space between the levels, {gains}"
 
     def failing_sentence(self) -> str:
         """Say where in the factor space the thesis fails; "" if nowhere, or without a thesis."""
@@ -191,8 +204,8 @@ class Factorial(Result):
                 f"{labels[top]}: {estimates[top].formatted} times {word(self.response)}",
                 f"What moves {word(self.response)}",
             ),
-            subtitle=f"Left: on average between the levels; bars: {level} intervals over runs.{right} "
-            "Dashed: no difference.",
+            subtitle=f"Left: average effect between the levels; bars: {level} intervals, with runs as the "
+            f"units.{right} Dashed: no difference.",
             alt=f"Factors of a fitted factorial experiment. {self.sentence}",
             caption=f"Factorial experiment of {estimates[0].basis}. {self.verdict()}".strip(),
             table=self.combinations.sort_values("gain") if has_thesis else self.table(),
@@ -271,7 +284,7 @@ def _gain_map(fit: Factorial) -> go.Figure:
         figure,
         name="thesis-map",
         title=f"Halved {word(fit.delay)} gains more in {more}, less in {less}, undecided in {open_}",
-        subtitle="Blue, above 1: latency matters more; orange: bandwidth. Crosses: undecided at "
+        subtitle="Blue, above 1: latency matters more; orange, below 1: bandwidth does. Crosses: undecided at "
         f"{percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
         caption=fit.shares_sentence(),

@@ -48,6 +48,14 @@ class Comparison(Result):
         return [name for name in self.settings if self.lost.sums(name).gone]
 
     @property
+    def headline(self) -> str:
+        sums = {name: self.lost.sums(name) for name in self.settings}
+        lost = [f"“{name}” lost {sums[name].gone:,} of {sums[name].acknowledged:,}" for name in self.losing]
+        kept = [f"“{name}”" for name in self.settings if name not in self.losing]
+        none = f"{'the others' if lost else 'no setting'} lost {'none' if lost else 'any'}" if kept else ""
+        return f"Of the acknowledged records, {', '.join(lost)}{'; ' if lost and none else ''}{none}."
+
+    @property
     def sentence(self) -> str:
         named = [name for k, name in enumerate(self.settings) if not k or name in self.losing]
         named = self.settings if len(named) == len(self.settings) - 1 else named

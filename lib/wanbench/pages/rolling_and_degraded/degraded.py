@@ -74,6 +74,17 @@ class Degraded(RowsResult):
         return median_of(values, level=LEVEL, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}")
 
     @property
+    def headline(self) -> str:
+        if not self.demotions:
+            return "Demotion of a slow broker was not tested."
+        name, ratio = next(iter(self.demotions.items()))
+        does = "lowers" if ratio.high < 1 else "raises" if ratio.low > 1 else "is not shown to change"
+        return (
+            f"Demoting a slow broker {does} p99 while it is slow: in the second half of “{name}” p99 is "
+            f"{ratio.formatted} p99 without demotion."
+        )
+
+    @property
     def sentence(self) -> str:
         effects = [self._effect(name, demotes) for name, demotes in self.arms]
         if wrong := int(self.rows.misnamed.sum()):

@@ -62,6 +62,11 @@ class Restarts(OverEpisodes):
         return tuple(self.of(setting, name) for setting in self.settings for name in names)
 
     @property
+    def headline(self) -> str:
+        added = [f"a “{name}” adds {self.of(name, 'excess_p99_ms').formatted}" for name in self.settings]
+        return f"While a broker restarts, p99 of latency rises: {', '.join(added)} (medians)."
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         level = min(each.level for each in self.estimates)
         few = f"few restarts: intervals run from the smallest to the largest value, and have the level {percent(level)}"

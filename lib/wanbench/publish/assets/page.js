@@ -51,13 +51,16 @@ function textFaults(figure) {
   texts.forEach(({ words, box, turned: angle }, k) => {
     if (box.left < edge.left - 1 || box.right > edge.right + 1 || box.top < edge.top - 1 || box.bottom > edge.bottom + 1) faults.push(`cut: ${words}`);
     for (const other of texts.slice(k + 1)) {
-      const wide = Math.min(box.right, other.box.right) - Math.max(box.left, other.box.left);
-      const high = Math.min(box.bottom, other.box.bottom) - Math.max(box.top, other.box.top);
-      if (wide > 1.5 && high > 2.5 && !(angle && angle === other.turned)) faults.push(`over each other: ${words} | ${other.words}`);
+      if (covers(box, other.box) && !(angle && angle === other.turned)) faults.push(`over each other: ${words} | ${other.words}`);
     }
   });
   if (drawing.querySelector(".legend .scrollbar[height]:not([height='0'])")) faults.push("cut: legend");
   return faults;
+}
+
+function covers(one, other) {
+  const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+  return wide > 1.5 && Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 2.5;
 }
 
 function turned(element) {
@@ -65,7 +68,12 @@ function turned(element) {
   return Math.round((Math.atan2(matrix.b, matrix.a) * 180) / Math.PI) % 90;
 }
 
-function fitted(figure, drawing, width) {
+function smaller(axis) {
+  axis.title = { ...axis.title, font: { ...axis.title?.font, size: 11 } };
+  axis.tickfont = { ...axis.tickfont, size: 10 };
+}
+
+function fitted(figure, drawing, width, small) {
   const { data, layout, config } = structuredClone(drawing); // Plotly writes into what it draws
   const title = figure.querySelector(".title");
   if (title) title.hidden = !(figure.clientWidth < NARROW_PX && layout.title);
@@ -73,10 +81,10 @@ function fitted(figure, drawing, width) {
     delete layout.title;
     layout.margin = { ...layout.margin, t: 30 };
   }
+  for (const trace of data) if (trace.type === "scatter" && /text/.test(trace.mode)) trace.cliponaxis = false;
   if (layout.geo) layout.geo.bgcolor ||= "#ffffff";
   if (figure.clientWidth < PHONE_PX) {
     layout.dragmode = false; // a finger scrolls the page
-    layout.font = { ...layout.font, size: 11 };
     const below = { orientation: "h", x: 0, xref: "paper", xanchor: "left", y: -0.22, yref: "paper", yanchor: "top" };
     layout.legend = { ...layout.legend, ...below };
     layout.margin = { ...layout.margin, l: 50, r: 10 };
@@ -84,6 +92,13 @@ function fitted(figure, drawing, width) {
       layout.height = Math.round(width * 1.15);
       layout.legend.y = 0;
       figure.querySelector(".drawing").style.minHeight = "0";
+    }
+  }
+  if (small) {
+    layout.font = { ...layout.font, size: 11 };
+    for (const note of layout.annotations || []) note.font = { ...note.font, size: 11 };
+    for (const part of [layout, layout.template?.layout || {}]) {
+      for (const name of Object.keys(part)) if (/^[xy]axis\d*$/.test(name)) smaller(part[name]);
     }
   }
   const target = figure.querySelector(".interactive");
@@ -94,10 +109,23 @@ function fitted(figure, drawing, width) {
 async function draw(figure) {
   const drawing = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
   const target = figure.querySelector(".interactive");
-  for (const width of [figure.clientWidth, ...WIDE_PX.filter((one) => one > figure.clientWidth)]) {
-    const { data, layout, config } = fitted(figure, drawing, width);
+  const own = figure.clientWidth;
+  const wider = WIDE_PX.filter((one) => one > own).map((one) => [one, true]);
+  for (const [width, small] of [[own, own < PHONE_PX], [own, true], ...wider]) {
+    const { data, layout, config } = fitted(figure, drawing, width, small);
     await Plotly.newPlot(target, data, layout, config);
-    if (!textFaults(figure).length) break;
+    if (textFaults(figure).length && small) hideCoveredLabels(target);
+    if (!textFaults(figure).length) return;
+  }
+}
+
+function hideCoveredLabels(target) {
+  // The names of points that are too close to each other; hovering and the table still show them.
+  const shown = [];
+  for (const label of target.querySelectorAll(".textpoint text")) {
+    const box = label.getBoundingClientRect();
+    if (shown.some((other) => covers(box, other))) label.style.visibility = "hidden";
+    else shown.push(box);
   }
 }
 
@@ -242,7 +270,8 @@ function filterLedger(table) {
   };
   form.addEventListener("input", update);
   form.addEventListener("submit", (event) => event.preventDefault());
-  table.closest(".wide").before(form);
+  const wide = table.closest(".wide");
+  wide.before(...[...wide.childNodes].filter((one) => one !== table), form); // only the table scrolls
   update();
 }
 
