@@ -75,7 +75,8 @@ class Levels(RowsResult):
 
     def ratio(self, setting: str, over: str, of: str = FAST) -> Estimate:
         """
-        Estimate a measure with `setting` over that with `over`, from the blocks that have both.
+        Estimate measure `of` with one setting over the same measure with setting `over`, from the blocks that have
+        both.
 
         Raises
         ------
