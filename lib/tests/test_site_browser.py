@@ -189,7 +189,9 @@ def _widths(page):
 
 
 def _print(page):
+    """On paper, with everything unfolded."""
     faults = []
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     page.emulate_media(media="print")
     if page.locator("nav.contents:visible, #toggle-code:visible").count():
         faults.append("prints what only a screen needs")
@@ -200,7 +202,6 @@ def _print(page):
             faults.append(f"{figure.get_attribute('id')} does not print")
     before = page.viewport_size
     page.set_viewport_size(A4_PX)
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     cut = page.evaluate(
         "[...document.querySelectorAll('main *')].filter(one => one.checkVisibility() && !one.closest('.drawing, math')"
         " && !one.matches('.unseen') && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.tagName)"
