@@ -394,7 +394,7 @@ class HostMetrics(Sampling):
     name: ClassVar[str] = "host_metrics"
 
     def __str__(self) -> str:
-        return f"sysstat on every host every {self.interval_s} s"
+        return f"sysstat on all hosts every {self.interval_s} s"
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> list[_Recorder]:
         recorders = _recorders(measured_hosts(source, target))

@@ -302,6 +302,17 @@ class Audit(Result):
         noted = f" ({', '.join(parts)})" if parts else ""
         return f"{count(len(self.claims), 'claim')} of this source{noted}.{''.join(counts)}"
 
+    @property
+    def headline(self) -> str:
+        counts = self.verdicts("own")
+        if not counts:
+            return ""
+        holds = counts.get(REPRODUCED, 0) + counts.get(WITHIN, 0)
+        return (
+            f"Of {count(len(self.claims), 'claim')} in the article, its own numbers bear out {holds} and contradict "
+            f"{counts.get(NOT_REPRODUCED, 0)}."
+        )
+
     def table(self) -> pd.DataFrame:
         rows = [
             {"claim": name, "section": claim.section, "says": claim.says, "claimed": claim.number}

@@ -72,6 +72,11 @@ class Verdicts(RowsResult):
         return cls(pd.concat(filled, ignore_index=True)) if filled else cls.of([])
 
     @property
+    def headline(self) -> str:
+        n, within = len(self.rows), int((self.rows.verdict == WITHIN).sum())
+        return f"{within} of {count(n, 'check')} of the lab's links are within their limits."
+
+    @property
     def sentence(self) -> str:
         return " ".join(finding.sentence for finding in self.findings()) or "No link was judged."
 

@@ -41,7 +41,7 @@ class OverEpisodes(RowsResult):
         own, title = self.rows[self.rows[self.BY] == setting], self.QUANTITIES[name]
         own = own[own[name].notna()]
         censored = own[f"{name}_censored"].astype(bool) if f"{name}_censored" in own else ()
-        about = {"quantity": f"{title}, {setting}", "claim": f"Under “{setting}”, {title}: {{}}"}
+        about = {"quantity": f"{title}, {setting}", "claim": f"With “{setting}”, the median of “{title}” is {{}}"}
         return median_of(floats(own[name]), censored, level=self.level, unit=self.UNITS.get(name, "s"), **about)
 
     @property

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
+from wanbench.formatting import number
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.trials.rates import TrialRates
@@ -48,6 +49,16 @@ class Levels(RowsResult):
             for _, part in self.rows.groupby("codec", sort=False)
             if len(part) > 1
             for of in (FAST, SMALL)
+        )
+
+    @property
+    def headline(self) -> str:
+        faster, larger = ([number(one.estimate) for one in self.estimates[start::2]] for start in (0, 1))
+        if not faster:
+            return ""
+        return (
+            f"The lowest level of a codec sends {min(faster, key=float)} to {max(faster, key=float)} times as many "
+            f"messages per second as its highest, and its messages are {min(larger)} to {max(larger)} times as large."
         )
 
     @property

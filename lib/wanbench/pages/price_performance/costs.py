@@ -41,6 +41,13 @@ class SizeCosts(Result):
         return tuple(each.means[name] for each in (self.costs, self.rates) for name in names)
 
     @property
+    def headline(self) -> str:
+        cheapest = [name for name in self.costs.settings if self.costs.rank(name)[0] == 1]
+        tied = f"{', '.join(f'“{name}”' for name in cheapest)} tie as the cheapest"
+        lead = tied if cheapest[1:] else f"“{cheapest[0]}” is the cheapest"
+        return f"{lead}: a billion messages cost {self.costs.means[cheapest[0]].formatted}."
+
+    @property
     def sentence(self) -> str:
         costs, names = self.costs, self.costs.settings
         listed = ", ".join(f"“{name}” {costs.means[name].formatted}" for name in names)

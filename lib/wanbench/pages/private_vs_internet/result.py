@@ -133,6 +133,18 @@ class Factorial(Result):
             return f"Whether h{more} is undecided in all {total} of levels {together}."
         return f"H{more} in {holds} of {total} of levels and less in {fails}; {undecided} are undecided {together}."
 
+    @property
+    def headline(self) -> str:
+        if self.thesis is None:
+            return ""
+        counts = self.combinations.verdict.value_counts()
+        holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
+        gains = f"halving {word(self.delay)} gains more than doubling {word(self.rate)}"
+        if undecided == len(self.combinations):
+            return f"This experiment cannot say whether {gains}."
+        cases = count(len(self.combinations), "case")
+        return f"In {holds} of {cases} {gains}, in {fails} less; {undecided} are undecided."
+
     def shares_sentence(self) -> str:
         """Say for which share of the factor space the thesis holds and fails; "" without a thesis."""
         if self.thesis is None:

@@ -52,8 +52,8 @@ class Recovery(OverEpisodes):
         for name in self.settings:
             whole, worst, reads = (self.of(name, key).formatted_with_interval for key in SHOWN)
             parts.append(
-                f"“{name}”: outside the affected region no write was acknowledged for a median of {whole}, and none "
-                f"to the worst partition for {worst}; the worst partition was not read for {reads}."
+                f"“{name}”: outside the affected region no write was acknowledged for a median of {whole}. For "
+                f"the worst partition, no write was acknowledged for {worst} and nothing was read for {reads}."
             )
         return " ".join(parts)
 
@@ -83,8 +83,10 @@ class Recovery(OverEpisodes):
             figure,
             name="outages",
             title=theme.headline(stopped, "How long writes and reads stopped"),
-            subtitle="Small: one episode (a triangle: at least this long). Large: median; bars: its interval, with "
-            "fewer than six episodes from the smallest to the largest value; dotted: it has no upper end.",
+            subtitle="Small marker: one episode (triangle: at least this long). Large marker: median, with its "
+            "interval. "
+            "With fewer than six episodes the interval runs from the smallest to the largest value. Dotted: it has no "
+            "upper end.",
             alt=f"Outages per setting. {self}",
             caption=str(self),
             table=rows,

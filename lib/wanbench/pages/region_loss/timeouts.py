@@ -143,20 +143,21 @@ class Planned(RowsResult):
     healing, so that they cannot be compared).
     """
 
-    TITLE = "Outages that settings imply, and measured ones"
+    TITLE = "Outages that settings imply, and measured outages"
 
     @property
     def sentence(self) -> str:
         n, inside, longer, healed = (int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed"))
         left_out = f" {count(healed, 'more outage')} ended only with healing and cannot be compared." if healed else ""
         return (
-            f"{inside} of {count(n, 'measured outage')} lie within the bounds that timeouts and round trips imply; "
+            f"Of {count(n, 'measured outage')}, {inside} lie within the limits that timeouts and round trips "
+            "imply, and "
             f"{longer} lasted longer.{left_out}"
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        return ("the up to three outages of an episode are not independent: they share its fault",)
+        return ("an episode has up to three outages; they are not independent, because they share its fault",)
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows

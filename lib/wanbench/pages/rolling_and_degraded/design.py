@@ -162,7 +162,7 @@ class Detection(Concurrent):
     Examples
     --------
     >>> print(Detection(demote_on_alarm=True))
-    detection by cusum on 10 records/s to each broker, demoting the broker that is named
+    detection by cusum, from 10 records/s to each broker, with demotion of the broker that is named
     """
 
     detector: DetectorSettings = field(default_factory=DetectorSettings)
@@ -185,8 +185,8 @@ class Detection(Concurrent):
         check_fields(self, ("interval_s", 0.01, self.detector.window_s))
 
     def __str__(self) -> str:
-        then = ", demoting the broker that is named" if self.demote_on_alarm else ""
-        return f"detection by {self.detector.method} on {1 / self.interval_s:g} records/s to each broker{then}"
+        then = ", with demotion of the broker that is named" if self.demote_on_alarm else ""
+        return f"detection by {self.detector.method}, from {1 / self.interval_s:g} records/s to each broker{then}"
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Return the expected duration without a load."""
