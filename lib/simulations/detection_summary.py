@@ -58,21 +58,21 @@ def detector_finding(table: pd.DataFrame, name: str) -> Finding:
     broken = list(dict.fromkeys(_kind(setting) for setting in kept.index[~kept]))
     asked = rows[(rows["shift"] == ASKED) & (rows.quantity == f"alarm within {SOON_S} s")]
     low, high = asked.coverage.min(), asked.coverage.max()
-    but = f"; not under {'; '.join(broken)}" if broken else ""
+    but = f", but not under {', '.join(f'“{kind}”' for kind in broken)}" if broken else ""
     return Finding(
         name=name,
-        sentence=f"The detector of slow brokers: false alarms keep to the promised {PROMISED_PER_H:g} an hour in "
-        f"{int(kept.sum())} of {count(len(kept), 'kind')} of load, {number(quiet.data_sets.min())} hours of each{but}. "
-        f"A shift by {ASKED:g}, the one asked for, is named within {SOON_S} s in {100 * low:.0f} to {100 * high:.0f} "
-        "of 100 cases.",
+        sentence=f"The detector of slow brokers keeps to the promised {PROMISED_PER_H:g} false alarms an hour under "
+        f"{int(kept.sum())} of {count(len(kept), 'kind')} of load ({number(quiet.data_sets.min())} hours of "
+        f"each){but}. A shift by a factor of {ASKED:g}, which it is configured to find, is reported within {SOON_S} s "
+        f"in {100 * low:.0f} to {100 * high:.0f} % of cases.",
         estimate=float(asked.covered.sum() / asked.data_sets.sum()),
         low=float(low),
         high=float(high),
         unit="fraction",
         n=int(asked.data_sets.sum()),
         n_regions=None,
-        method=f"{METHOD}; the rate is kept where no share of hours lies below that of a Poisson process at the "
-        "promised rate; the interval here is the range over kinds",
+        method=f"{METHOD}; the promised rate is kept if no share of hours is below that of a Poisson process "
+        "with this rate; the range given is that over the kinds",
         assumption=ASSUMPTION,
     )
 

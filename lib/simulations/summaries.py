@@ -16,10 +16,10 @@ from . import effects, simulation
 BAND = (0.93, 0.97)
 """The range in which the coverage of a 95 % interval should be."""
 METHOD = (
-    "counted over simulated data sets with a known answer, each with its own seed; with the exact interval of a share "
-    "(Clopper & Pearson 1934); `make validity` counts again"
+    "counted over simulated data sets whose true value is known, each with its own seed; exact interval of a share "
+    "(Clopper & Pearson 1934); `make validity` repeats the count"
 )
-ASSUMPTION = "Real data are like some of the simulated kinds. Effects of another kind would break it"
+ASSUMPTION = "Real data are like some of the simulated kinds. Effects of another kind would violate this assumption"
 
 
 def read_all() -> dict[str, pd.DataFrame]:
@@ -79,7 +79,7 @@ def _cell(row) -> str:
         return "no interval"
     share, low, high = (f"{100 * value:.1f}" for value in (row.coverage, row.coverage_low, row.coverage_high))
     none = row.without_interval / row.data_sets
-    return f"{share} ({low} to {high})" + (f"; none for {100 * none:.0f} %" if row.without_interval else "")
+    return f"{share} ({low} to {high})" + (f"; {100 * none:.0f} % left out" if row.without_interval else "")
 
 
 def ordinary(table: pd.DataFrame) -> pd.DataFrame:
@@ -119,20 +119,20 @@ def finding(table: pd.DataFrame, quantity: str, name: str, *, subject: str, meth
     cases = table[(table.quantity == quantity) & (table.method == method)]
     within = int(cases.coverage.between(*BAND).sum())
     naive = table[(table.quantity == quantity) & (table.method == simulation.NAIVE)].coverage
-    naive_text = f"; the one that takes pairs as independent, in {_range(naive)}" if len(naive) else ""
+    naive_text = f" The interval that treats pairs as independent does so in {_range(naive)} %." if len(naive) else ""
     low, high = (100 * edge for edge in BAND)
     return Finding(
         name=name,
-        sentence=f"{subject}: the 95 % interval of “{quantity}” contains the known answer in "
-        f"{_range(cases.coverage)} of 100 simulated data sets{naive_text} ({count(len(cases), 'kind')} of data set, "
-        f"{_data_sets(cases)} of each; {low:.0f} to {high:.0f} in {within}).",
+        sentence=f"{subject}: the 95 % interval of “{quantity}” contains the true value in {_range(cases.coverage)} % "
+        f"of simulated data sets ({count(len(cases), 'kind')} of data set, {_data_sets(cases)} of each; the share is "
+        f"{low:.0f} to {high:.0f} % for {within} of the kinds).{naive_text}",
         estimate=float(cases.covered.sum() / (cases.data_sets - cases.without_interval).sum()),
         low=float(cases.coverage.min()),
         high=float(cases.coverage.max()),
         unit="fraction",
         n=int(cases.data_sets.sum()),
         n_regions=None,
-        method=f"{METHOD}; the interval here is the range over kinds",
+        method=f"{METHOD}; the range given is that over the kinds",
         assumption=ASSUMPTION,
     )
 
@@ -152,11 +152,11 @@ def agreement(committed: pd.DataFrame, again: pd.DataFrame, name: str) -> Findin
     """State whether the first data sets, simulated again on this machine, give the counts of the committed table."""
     both = simulation.compare_counts(committed, again)
     same, n = int(both.same.sum()), int(again["first"].iloc[0])
-    verdict = "as the committed table says" if same == len(both) else "NOT all as the committed table says"
+    verdict = "as in the committed table" if same == len(both) else "as in the committed table, but NOT all"
     return Finding(
         name=name,
-        sentence=f"{count(n, 'data set')} of the kind '{simulation.describe(again.setting.iloc[0])}', made again for "
-        f"this page, give {same} of {len(both)} counts {verdict}.",
+        sentence=f"{count(n, 'data set')} of the kind “{simulation.describe(again.setting.iloc[0])}”, simulated "
+        f"again for this page, give {same} of {len(both)} counts {verdict}.",
         estimate=same / len(both),
         low=None,
         high=None,

@@ -46,7 +46,7 @@ def test_whole_numbers_and_sentences_are_tried_too(audit):
     audit.judge("words", False, "because of <this>")
     table = audit.table().set_index("claim")
     assert table.own.to_dict() == {"r": "not tested", "n": "reproduced", "words": "not reproduced"}
-    assert str(audit) == "3 claims of this source; by its own numbers: 1 reproduced, 1 not reproduced."
+    assert str(audit) == "3 claims of this source. By its own numbers: 1 reproduced, 1 not reproduced."
     assert "&lt;this&gt;" in audit._repr_html_()
     assert audit.finding("claims-of-it").n == 2
     audit.judge("words", None, "too few pairs")
@@ -58,7 +58,7 @@ def test_arithmetic_that_holds_is_no_measurement_that_agrees(audit):
     audit.rerun("n", "not reproduced", "it was 1,500.", estimate(1500, 1400, 1600))
     row = audit.table().set_index("claim").loc["n"]
     assert (row.own, row.rerun, row.recomputed) == ("reproduced", "not reproduced", 1500)
-    assert str(audit).endswith("by its own numbers: 1 reproduced; by the re-run: 1 not reproduced.")
+    assert str(audit).endswith("By its own numbers: 1 reproduced. By the re-run: 1 not reproduced.")
     assert [one.estimate for one in audit.estimates] == [1, 0]
 
 
@@ -110,8 +110,8 @@ def test_claims_start_with_what_the_file_says_of_them(tmp_path):
     audit = ledger.read_claims("source", tmp_path)
     found = audit.table().set_index("claim")
     assert found.own.to_dict() == {"r": "not tested", "n": "cannot be tested here", "s": "not tested"}
-    assert found.working[["n", "s"]].tolist() == ["needs a cloud", "A setting, not a measurement."]
-    assert str(audit) == "3 claims of this source; 1 of them is a setting; 1 cannot be tested here."
+    assert found.working[["n", "s"]].tolist() == ["needs a cloud", "The claim states a setting, not a measurement."]
+    assert str(audit) == "3 claims of this source (1 is a setting, 1 cannot be tested here)."
     assert audit.estimates[0].n == 0
     part = audit.on_page("09-b")
     assert list(part.claims) == list(part.rows) == ["n", "s"]

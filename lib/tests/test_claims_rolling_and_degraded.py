@@ -28,10 +28,10 @@ def test_both_pages_try_every_claim_of_the_source_once():
     "claim, verdict, text",
     [
         ("fifth", OWN, "start at 0"),
-        ("neighbours", CANNOT, "a broker shares some with all others"),
+        ("neighbours", CANNOT, "a broker shares some of them with all other brokers"),
         ("tenant", CANNOT, "A trial here has one load"),
         ("twice", CANNOT, "rolls here end before that"),
-        ("roll-clients", UNTESTED, "needs two rolls that differ in their clients alone"),
+        ("roll-clients", UNTESTED, "needs two rolls that differ only in their clients"),
         ("within-minutes", OWN, "about 4 minutes"),
         ("restored", UNTESTED, "15 minutes after"),
         ("roll-same", UNKNOWN, "900 partitions per topic, against 200 in 45 topics"),
@@ -40,8 +40,8 @@ def test_both_pages_try_every_claim_of_the_source_once():
         ("figure-13", CANNOT, "no numbers"),
         ("redundancy", CANNOT, "does not move offline replicas"),
         ("roll-every", CANNOT, "thousands of partitions"),
-        ("restores", CANNOT, "by an order of the harness"),
-        ("no-leadership", CANNOT, "by an order of the harness"),
+        ("restores", CANNOT, "the harness moves only leaders"),
+        ("no-leadership", CANNOT, "the harness moves only leaders"),
     ],
 )
 def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):

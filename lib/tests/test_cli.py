@@ -89,7 +89,12 @@ def test_samples_are_replayed_where_no_lab_can_run(checkout, asked, monkeypatch)
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "no user namespaces."))
     assert cli.main(["report"]) == 0
     assert [job.given.get("lab") for job in asked] == [None, "samples", "samples", None, None]
-    assert [job.replay_reason for job in asked] == [None, *["no user namespaces."] * 2, None, None]
+    assert [job.replay_reason for job in asked] == [
+        None,
+        *["This machine cannot measure this page: no user namespaces."] * 2,
+        None,
+        None,
+    ]
     assert asked[1].given["n_points"] == 5
 
 
@@ -101,9 +106,9 @@ def test_a_lab_elsewhere_is_not_replayed(checkout, asked, monkeypatch):
 
 def test_samples_can_be_asked_for(checkout, asked):
     assert cli.main(["report", "--replay", "01"]) == 0
-    assert asked[0].given["lab"] == "samples" and asked[0].replay_reason == "asked for with --replay."
+    assert asked[0].given["lab"] == "samples" and asked[0].replay_reason == "It was asked for with --replay."
     assert cli.main(["run", "01", "-p", "lab=samples"]) == 0
-    assert asked[1].replay_reason == "the parameter lab asks for them."
+    assert asked[1].replay_reason == "The parameter lab asks for it."
     assert cli.main(["report", "--replay", "--preset", "far", "02"]) == 0
     assert asked[2].given["lab"] == "samples", "hosts elsewhere are not measured on"
 
@@ -133,7 +138,7 @@ def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(
         assert cli.main(command) == 0
         assert asked[-1].given.get("lab") == lab
         assert asked[-1].replay_reason == (
-            lab and "measuring afresh takes some minutes longer; to do so, run 'wanbench report 02'."
+            lab and "To measure afresh, which takes some minutes longer, run 'wanbench report 02'."
         )
     assert asked[0].replay_reason is None
 
@@ -257,5 +262,5 @@ def test_a_notebook_with_brokers_is_replayed_where_kafka_cannot_run(tmp_path, mo
     monkeypatch.setattr(kafka, "unavailable", lambda: "no Java.")
     top = make_checkout(tmp_path / "top", {"00-kafka": cells, "01-plain": CELLS})
     kafka_job, plain_job = (Job(top / "notebooks" / f"{name}.ipynb", {}) for name in ("00-kafka", "01-plain"))
-    assert cli._measured_or_replayed(kafka_job, False).replay_reason == "no Java."
+    assert cli._measured_or_replayed(kafka_job, False).replay_reason.endswith("page: no Java.")
     assert cli._measured_or_replayed(plain_job, False).replay_reason is None

@@ -27,8 +27,7 @@ BLOCK = re.compile(r"(?:^<!-- (?P<mark>.*?) -->\n)?^```(?P<language>\w+)\n(?P<te
 WHOLE_PAGE = re.compile(r"^<!-- on this page (not run: .*) -->$", re.M)
 REASONS = {
     "measures for minutes", "needs a bucket", "needs a cluster of your own", "needs a page that was made",
-    "needs a repository on GitHub",
-    "needs an account of a cloud", "needs hosts of your own", "sets the machine up",
+    "needs a repository on GitHub", "needs an account of a cloud", "needs hosts of your own", "sets the machine up",
 }  # fmt: skip
 COMMANDS = "report|run|sweep|bucket|claims|list|doctor|deposit|figure"
 COMMAND = re.compile(rf"\.venv/bin/wanbench ((?:{COMMANDS})\b[^`#;&|\n]*)")

@@ -173,7 +173,7 @@ def test_every_pair_is_drawn_once_over_the_light_floor(made):
     assert len(table) == 66 and {"distance_km", "rtt_ms", "cloud_pair"} <= set(table)
     line, fit = trace_of(figure, "least squares"), straight_lines.fit_rtt(PAIRS)
     assert line.y[-1] == pytest.approx(fit.intercept.estimate + fit.slope.estimate * line.x[-1] / 1000)
-    assert "95 % interval by place" in figure.layout.title.subtitle.text.replace("<br>", " ")
+    assert "95 % interval, with places as the units" in figure.layout.title.subtitle.text.replace("<br>", " ")
 
 
 def test_a_note_is_added_to_subtitle_and_caption():
@@ -184,7 +184,7 @@ def test_a_note_is_added_to_subtitle_and_caption():
 
 def test_rows_left_out_are_said_in_the_caption():
     caption = straight_lines.fit_rtt(PAIRS.assign(rtt_ms=PAIRS.rtt_ms.where(PAIRS.index > 4))).figure().layout.meta
-    assert "5 rows of the pairs left out (5 without rtt_ms)" in caption["caption"]
+    assert "5 rows of the table of pairs left out (5 without rtt_ms)" in caption["caption"]
 
 
 def test_a_fit_without_interval_draws_no_band():

@@ -13,7 +13,7 @@ def test_the_lowest_bound_is_named_and_what_was_reached_of_it():
     made_rates, tables = reading()
     found = bounds(curves(made_rates), made_rates, tables)
     assert set(found.trials.limit) == {"machine"} and found.trials.busy_percent.to_numpy() == pytest.approx(50)
-    assert found.trials.reached.isna().all() and "the machine in 12 trials" in found.sentence
+    assert found.trials.reached.isna().all() and "lowest limit: machine 12." in found.sentence
     share = found.of("leaders")
     assert share.lowest is None and "is simply the utilisation" in share.sentence
     assert share.link.estimate == pytest.approx(4e7 / 1e8 * (5 / 9) * 1500 / 1448)
@@ -21,9 +21,9 @@ def test_the_lowest_bound_is_named_and_what_was_reached_of_it():
     assert found.trials.fullest_link.notna().all() and len(found.figure().data) == 2
     assert found.table().set_index("setting").limits["nobody"] == "machine"
     assert (
-        "lowest bound" in found.formatted_table() and "limits" not in found.formatted_table()
+        "lowest limit" in found.formatted_table() and "limits" not in found.formatted_table()
     )  # half the processors are idle
-    with pytest.raises(MissingDataError, match="no trial of tuned"):
+    with pytest.raises(MissingDataError, match="no trial of 'tuned'"):
         found.of("tuned")
 
 
@@ -31,7 +31,7 @@ def test_a_trial_beyond_its_bound_is_cautioned():
     """Kafka's own buffer of replica fetchers lets 29 Mbit/s pass over 70 ms, and these trials claim 40."""
     made_rates, tables = reading(brokers={})
     found = bounds(curves(made_rates), made_rates, tables)
-    assert set(found.trials.limit) == {"replication"} and "12 trials reached more than a bound allows" in str(found)
+    assert set(found.trials.limit) == {"replication"} and "12 trials reached more than a limit allows" in str(found)
 
 
 def test_without_metrics_the_machine_is_no_bound_and_a_caution_says_so():
@@ -59,7 +59,7 @@ def test_each_setting_has_its_own_share_and_there_is_no_mean_over_settings():
     busy = metrics.assign(value=metrics.value.where(metrics.metric != "idle", 94.0))
     found = bounds(curves(found_rates), found_rates, tables | {"metrics": busy})
     assert set(found.trials.limit) == {"link"} and found.estimates == ()
-    assert found.sentence == "The lowest bound, named with those within 10 % of it, is the link in 8 trials."
+    assert found.sentence == "Number of trials by lowest limit: link 8. A limit within 10 % of the lowest counts too."
     assert found.table().set_index("setting").reached.to_dict() == pytest.approx(
         {"baseline": 0.2, "wide": 0.8}, rel=0.02
     )

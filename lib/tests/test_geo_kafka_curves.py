@@ -55,7 +55,7 @@ def test_a_ratio_can_rest_on_the_trials_of_its_two_settings_alone():
     about = {"quantity": "q", "claim": "It is {}"}
     own, pooled = (found.ratio("wild", "baseline", **about, pooled=each) for each in (False, True))
     assert own.low < pooled.low < own.estimate == pooled.estimate < pooled.high < own.high
-    assert "own pairs within blocks" in own.method and "pooled" not in own.method + own.assumption
+    assert "pairs of trials within blocks" in own.method and "pooled" not in own.method + own.assumption
     once = curves(rates(one_at_a_time(FACTORS, blocks=2)[:-1]))
     single = once.ratio({"consumer_groups": 0}, {}, **about, pooled=False)
     assert np.isnan(single.low) and "no interval" in str(single)
@@ -68,10 +68,10 @@ def test_blocks_take_off_what_they_share():
 
 def test_a_curve_turns_down_where_more_gives_less():
     found = plain()
-    assert "It turns down" in found.of("partitions").sentence and found.of("partitions").last.high < 1
+    assert "falls beyond its best level" in found.of("partitions").sentence and found.of("partitions").last.high < 1
     assert "rises up to the highest level tried" in found.of("batch_bytes").sentence
     assert found.of("partitions").levels.label.tolist() == ["9", "36", "144"]
-    assert "Largest effect: Batch size" in str(found) and "Smallest effect: Consumers" in str(found)
+    assert "largest effect: With batch size" in str(found) and "smallest effect: With consumers" in str(found)
 
 
 def test_neither_rise_nor_fall_is_claimed_where_the_interval_shows_none():
@@ -79,7 +79,7 @@ def test_neither_rise_nor_fall_is_claimed_where_the_interval_shows_none():
     flat = {("partitions", level): 1.0 for level in (18, 36, 72, 144)}
     for seed in range(6):
         one = curves(rates(one_at_a_time(flat, seed=seed))).of("partitions")
-        assert one.last.low < 1 < one.last.high and "neither gain nor loss is shown" in one.sentence
+        assert one.last.low < 1 < one.last.high and "neither a gain nor a loss is shown" in one.sentence
     rise = curves(rates(one_at_a_time({("partitions", 18): 2.0, ("partitions", 36): 2.02}))).of("partitions")
     assert "Beyond" in rise.turn and "rises" not in rise.turn
 
@@ -106,12 +106,12 @@ def test_settings_decide_and_not_names():
     rows.append(cold | {"block": None})
     found = curves(rates(rows))
     assert list(found.curves) == ["batch_bytes", "partitions", "consumers"]
-    assert found.of("batch_bytes").levels.n.tolist() == [3, 3, 3] and "1 trial without throughput or block" in str(
+    assert found.of("batch_bytes").levels.n.tolist() == [3, 3, 3] and "1 trial without a throughput or a block" in str(
         found
     )
     gain = found.ratio("baseline", "default", quantity="tuned over default", claim="It is {}")
     assert gain.estimate == pytest.approx(50, rel=0.1)
-    with pytest.raises(MissingDataError, match="changes only security; measured: batch_bytes"):
+    with pytest.raises(MissingDataError, match="changes security alone"):
         found.of("security")
     with pytest.raises(MissingDataError, match="0 settings"):
         found.ratio({"acks": "1"}, {}, quantity="q", claim="c")
@@ -156,7 +156,7 @@ def test_no_verdict_rests_on_one_scatter_for_settings_that_do_not_scatter_alike(
     rows += [trial("wild", 1e8 * (0.6, 1.0, 1.6)[b - 1], block=b, linger_ms=0.0) for b in (1, 2, 3)]
     apart = curves(rates(rows))
     assert "pooled" in evidence(alike, LINKS)["batches"].method
-    assert "own pairs within blocks" in evidence(apart, LINKS)["batches"].method
+    assert "pairs of trials within blocks" in evidence(apart, LINKS)["batches"].method
     assert UNEQUAL in apart.of("partitions").range.warnings and UNEQUAL not in str(apart)
     assert UNEQUAL not in alike.of("partitions").range.warnings
 

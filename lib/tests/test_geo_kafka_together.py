@@ -44,11 +44,11 @@ def test_curves_do_not_use_them():
     rows = one_at_a_time({("partitions", 18): 1.5})
     alone, both = curves(rates(rows)), curves(rates(rows + made()))
     assert alone.of("partitions").range == both.of("partitions").range
-    assert "20 trials without throughput or block not in use" in str(both)
+    assert "20 trials without a throughput or a block not used" in str(both)
 
 
 def test_without_such_trials_or_with_too_few_the_section_has_nothing_to_show():
-    with pytest.raises(MissingDataError, match="no trial of 'together'"):
+    with pytest.raises(MissingDataError, match="no trial has the setting 'together'"):
         together(rates(one_at_a_time({})))
     with pytest.raises(MissingDataError, match="do not determine a surface"):
         together(rates(made(runs=2)))

@@ -153,7 +153,7 @@ def up(lab, folder):
 def test_a_broker_stops_dies_and_comes_back_and_metrics_say_that_it_is_down(lab, cluster, tmp_path):
     cluster.create_topic("steady", partitions=1, replication=3)
     cluster.stop(1)
-    with pytest.raises(ClusterError, match="broker 1 on eu/0 does not run"):
+    with pytest.raises(ClusterError, match="broker 1 on eu/0 is not running"):
         cluster.kill(1)
     assert comes_about(lambda: in_sync(cluster, "steady") == [[2, 3]])
     with pytest.raises(ClusterError, match="broker 2 on us/0 runs already"):

@@ -142,7 +142,11 @@ def test_the_price_list_says_where_it_comes_from():
 def test_the_plan_prints_what_it_takes():
     plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, rate_bps=1e8)
     text = str(plan)
-    for part in ("56 ordered pairs of 8 regions", "14, of at most 4 at once (lower bound 14)", "up to 0.56 GB"):
+    for part in (
+        "56 ordered pairs of 8 regions",
+        "14, with at most 4 tests at once (14 is the minimum)",
+        "up to 0.56 GB",
+    ):
         assert part in text
     json.dumps(plan.as_dict(), allow_nan=False)
 

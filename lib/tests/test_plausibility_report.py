@@ -75,7 +75,7 @@ def test_sensitivity_undoes_a_planted_fault(pairs):
     assert table.without_estimate.iloc[0] == pytest.approx(clean.estimates[0].estimate)
     assert table.estimate.iloc[0] == pytest.approx(methods.fit_rtt(wrong).estimates[0].estimate)
     assert len(both.left_out) == 22 and both.n_pairs == 132
-    assert f"22 of 132 ordered pairs are flagged and left out (22 by coordinates of {region})" in str(both)
+    assert f"22 of 132 ordered pairs are flagged and left out (22 by the rule “coordinates” for {region})" in str(both)
     assert "instead of" in str(both) and "<table" in both._repr_html_()
     assert both.estimates[0].n_regions == 11
 

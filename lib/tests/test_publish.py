@@ -115,7 +115,7 @@ def test_page_ends_with_parameters_versions_and_commit(page):
 
 
 def test_banner_says_why_samples_are_shown(page):
-    assert "<strong>Replayed from the committed recording:</strong> no &lt;rights&gt; here." in page
+    assert "<strong>Replayed from the committed recording.</strong> no &lt;rights&gt; here." in page
 
 
 def test_progress_of_measuring_is_not_on_the_page(page):
@@ -258,7 +258,7 @@ def test_a_replay_that_fails_says_why_nothing_was_measured(tmp_path):
     top = make_checkout(tmp_path / "top", {"00-a": FAILING})
     job = Job(top / "notebooks/00-a.ipynb", replay_reason="programs are missing: iperf3.")
     [record] = publish([job], Site.of(top), io.StringIO())
-    assert record.reason.endswith("no <data> for 1 Nothing was measured: programs are missing: iperf3.")
+    assert record.reason.endswith("no <data> for 1 Nothing was measured. programs are missing: iperf3.")
 
 
 def test_record_that_is_damaged_is_refused(tmp_path):
@@ -285,7 +285,7 @@ def test_without_a_browser_the_page_says_so(tmp_path, monkeypatch):
     (record,) = publish([jobs(top)[1]], Site.of(top), io.StringIO())
     html = (top / "site/00-example.html").read_text()
     assert record.outcome == "published" and record.thumbnail == ""
-    assert "have no SVG and PNG files: the machine that made it has no Chromium" in html
+    assert "have no SVG and PNG files, because the machine that made the page has no Chromium" in html
     assert {path.suffix for path in (top / "site/figures/00-example").iterdir()} == {".csv", ".json"}
     assert "For a blog" not in html
 

@@ -162,7 +162,7 @@ def test_the_tornado_and_its_figure():
         "instance_usd_per_hour": 2, "brokers": 1, "region_bytes_per_message": 0.2
     }  # fmt: skip
     assert rows.loc["brokers", ["usd_at_low", "usd_at_high"]].tolist() == [3, 4]
-    assert "depends most on price of an instance" in found.sentence
+    assert "depends most on the price of an instance" in found.sentence
     figure = found.figure()
     spans = [(round(bar.base[0], 9), round(bar.x[0], 9)) for bar in figure.data]
     assert spans == [(2.0, 2.0), (2.9, 0.2)]

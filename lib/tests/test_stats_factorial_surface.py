@@ -115,7 +115,7 @@ def test_blocks_shift_the_response_and_nothing_else():
 def test_rows_that_cannot_count_are_named():
     frame = made()
     frame.loc[[1, 2], "mb_per_s"] = [0, np.nan]
-    assert "2 of 40 runs not in use" in str(fitted(frame))
+    assert "2 of 40 runs not used" in str(fitted(frame))
 
 
 def test_what_cannot_be_fitted_is_refused():

@@ -11,7 +11,7 @@ from wanbench.methods.lab import network
         (
             {"kind": "local", "links": [{"delay_ms": 2.0}, {"delay_ms": 40.0}], "hosts": []},
             2,
-            "The network is emulated: 2 links, 2.0 to 40.0 ms one way when it started. Delays were set",
+            "The network is emulated: 2 links with a one-way delay of 2.0 to 40.0 ms at the start of the run.",
         ),
         (
             {

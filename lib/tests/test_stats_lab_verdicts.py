@@ -251,7 +251,7 @@ def test_order_of_nothing_is_unknown():
 
 def test_an_error_of_nothing_is_not_named():
     [finding] = link_verdicts.order(shortened(10, True)).findings()
-    assert finding.sentence.endswith("becomes shorter: 1 of 1 link within the limit (0 replies).")
+    assert finding.sentence.endswith("becomes shorter: 1 of 1 link is within the limit (0 replies).")
 
 
 def test_verdicts_are_joined_and_summed_up():
@@ -268,7 +268,7 @@ def test_verdicts_are_joined_and_summed_up():
     assert summed.n_within.to_dict() == {"rtt": 1, "jitter": 1, "loss": 1, "rate": 0, "cut": 1}
     assert summed.n_outside["rate"] == 1
     found = {finding.name: finding for finding in joined.findings("01-lab-calibration")}
-    assert found["calibration-rtt"].sentence.startswith("Round-trip time: 1 of 1 link within the limit (1 ms + 1 %)")
+    assert found["calibration-rtt"].sentence.startswith("Round-trip time: 1 of 1 link is within the limit (1 ms + 1 %)")
     assert found["calibration-rate"].estimate == 0.0
     assert "48.2 Mbit/s" in found["calibration-rate"].sentence
     assert "1 % of accurate links would be outside by chance" in found["calibration-loss"].sentence
@@ -297,4 +297,4 @@ def test_the_worst_link_is_that_which_uses_most_of_its_limit():
     [row] = Verdicts.of(rows).summary().to_dict("records")
     assert (row["worst_link"], row["worst_requested"]) == ("a1 to b1", 1e6)
     [finding] = Verdicts.of(rows).findings()
-    assert "the largest error is 40.0 kbit/s of 1.00 Mbit/s, a1 to b1" in str(finding)
+    assert "The largest error, relative to the limit, is 40.0 kbit/s of 1.00 Mbit/s, from a1 to b1" in str(finding)

@@ -149,7 +149,7 @@ def test_the_interval_of_a_median_covers_as_it_says():
 def test_an_outage_without_an_end_opens_the_interval():
     found = median_of([3.0, 2.0, 9.0], [False, False, True], quantity="x", claim="{}")
     assert (found.estimate, found.high) == (3.0, np.inf) and "may be longer" in found.warnings[0]
-    assert not found.at_least and found.formatted_with_interval == "3.00 s (75 %: at least 2.00)"
+    assert not found.at_least and found.formatted_with_interval == "3.00 s (75 % interval at least 2.00)"
     limit = median_of([3.0, 8.0, 8.0], [False, True, True], quantity="x", claim="it is {}")
     assert limit.at_least and limit.sentence.startswith("it is at least 8")
 

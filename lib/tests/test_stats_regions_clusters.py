@@ -152,8 +152,8 @@ def test_windows_that_neighbours_share_are_cautioned_of_with_what_the_interval_t
     found = cautioned("effects shared over 5,000 km")
     assert len(found) >= 6 and len(cautioned("effects of regions")) <= 2
     low, high = coverage.CORRELATED_COVERAGE["window W"][46]
-    assert low < 50 and f"covers in {low:.1f} to {high:.1f} % of cases" in str(found[0])
-    assert f"covers in {low:.1f} to {high:.1f} % of cases" in found[0].assumption
+    assert low < 50 and f"contains the true value in {low:.1f} to {high:.1f} % of simulated" in str(found[0])
+    assert f"contains the true value in {low:.1f} to {high:.1f} % of simulated" in found[0].assumption
 
 
 def test_the_assumption_says_what_a_survey_cannot_show():
@@ -173,9 +173,9 @@ def test_skewed_effects_are_cautioned_of_with_what_intervals_then_cover(kind):
     fit = next(fit for fit in fits if fit.line.skew.significant)
     low, high = coverage.SKEWED_COVERAGE["Pearson r"][16]
     cautions = [each for each in fit.pearson.warnings if "are skewed" in each]
-    assert cautions and f"covers in {low:.1f} to {high:.1f} % of cases" in cautions[0]
-    assert f"covers in {low:.1f} to {high:.1f} % of cases" in fit.pearson.assumption
-    assert "a survey need not show it" in fit.pearson.assumption
+    assert cautions and f"contains the true value in {low:.1f} to {high:.1f} % of simulated" in cautions[0]
+    assert f"contains the true value in {low:.1f} to {high:.1f} % of simulated" in fit.pearson.assumption
+    assert "the survey itself may not show this" in fit.pearson.assumption
 
 
 def test_a_skew_that_does_no_harm_is_not_said():

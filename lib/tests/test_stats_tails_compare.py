@@ -92,7 +92,7 @@ def test_the_same_agree_and_others_differ():
     same = of_benchmark(*benchmark(rng.lognormal(3, 0.3, 20_000)), name="the benchmark")
     found = compare_tails(probe_like, same, (0.5, 0.9, 0.99))
     assert found.agree == [True] * 3
-    assert found.sentence == ("the benchmark and the probe do not differ significantly at p50, p90, p99.")
+    assert found.sentence == ("“the benchmark” and “the probe” do not differ significantly at p50, p90, p99.")
     slower = of_values([rng.lognormal(3.5, 0.3, 4_000)], "the other")
     found = compare_tails(probe_like, slower, (0.5, 0.99))
     assert found.agree == [False] * 2 and found.differences[0].low > 5
@@ -116,7 +116,7 @@ def test_what_is_not_known_is_not_compared():
     lost[::2] = inf
     found = compare_tails(of_values([lost], "a"), of_values([values], "b"), (0.1, 0.9))
     assert found.agree == [False, None]
-    assert found.sentence == "b and a differ at p10; cannot be compared at 1 quantile."
+    assert found.sentence == "“b” and “a” differ at p10 and cannot be compared at 1 quantile."
 
 
 def test_an_open_end_is_no_agreement():

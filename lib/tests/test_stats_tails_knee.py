@@ -56,20 +56,22 @@ def test_a_knee_that_every_block_holds_at_a_step_is_only_known_to_be_nearer_to_i
 
 def test_a_level_curve_has_no_knee():
     found = knee(stepped(lambda rate: 20), 0.5)
-    assert found.where == "none" and isnan(found.knee.estimate) and "There is no knee of p50" in found.sentence
+    assert found.where == "none" and isnan(found.knee.estimate) and "p50 has no knee" in found.sentence
 
 
 def test_a_curve_that_falls_before_it_rises_is_not_said_to_stay_level():
     rates, logs = np.array([40.0, 70, 100, 130, 190]), np.log([106.0, 75, 63, 70, 192])
     found = knee_of(StepCurve(0.99, rates, (1, 2, 3), np.stack([logs - 0.03, logs, logs + 0.03]), 15))
     assert found.where == "none" and "does not rise" not in found.sentence
-    assert "the last step has 1.8 times that of the first, and 3.0 times the lowest, at 100 records/s" in found.sentence
+    assert (
+        "is 1.8 times that at the first step, and 3.0 times the lowest p99, which is at 100 records/s" in found.sentence
+    )
 
 
 def test_a_knee_at_an_end_is_said_to_be_there():
     last = knee(stepped(lambda rate: 20 if rate < 4_000 else 200), 0.5)
     assert last.where == "between the last two steps" and last.knee.low <= 2_000 and last.knee.high >= 4_000
-    assert "add steps above 2,000" in str(last)
+    assert "steps above 2,000 records/s would narrow it" in str(last)
     rising = knee(stepped(lambda rate: rate / 10), 0.5)
     assert rising.where == "before the first step" and "rises from the first step on" in rising.sentence
 
@@ -97,20 +99,22 @@ def with_lost(rate):
 def test_a_knee_rests_on_no_step_with_a_lost_quantile():
     found = knee(with_lost(4_000), 0.5)
     assert found.curve.rates.tolist() == list(RATES[:4]) and found.knee.low < 1_400 < found.knee.high
-    assert "steps from 4,000 records/s on are left out: p50 of a trial is that of a lost record" in str(found.knee)
+    assert "steps from 4,000 records/s on are left out, because p50 of a trial falls on a lost record" in str(
+        found.knee
+    )
 
 
 @pytest.mark.parametrize("rate", [2_000, 250])
 def test_without_enough_known_steps_there_is_no_knee(rate):
     found = knee(with_lost(rate), 0.5)
     assert found.where == "unknown" and isnan(found.knee.estimate) and isnan(found.second_run.estimate)
-    assert "p50 is known at too few steps to have a knee" in found.sentence
+    assert "p50 has no knee, because it is known only at" in found.sentence
 
 
 def test_a_lost_quantile_is_no_number_of_its_step():
     found = best_rate(step_curve(with_lost(4_000), 0.5), 40.0)
     assert found.bracket[1] <= 4_000
-    assert "p50 of a trial at 4,000 records/s is that of a lost record" in str(found.rate)
+    assert "p50 of a trial at 4,000 records/s falls on a lost record" in str(found.rate)
 
 
 # The highest rate within an objective

@@ -14,11 +14,11 @@ def test_a_result_is_shown_as_its_sentence():
     tail = of_values([np.random.default_rng(0).lognormal(3, 0.3, 20_000)], "it")
     found = quantiles(tail, (0.5,))
     assert repr(found) == str(found) == found.sentence
-    start = "Latency of it (20,000 records, 95 % intervals): p50 "
+    start = "Latency of “it” (20,000 records, 95 % intervals): p50 "
     assert str(found) == f"{start}{found[0.5].formatted} ({found[0.5].formatted_interval})."
     assert found.finding("tail").estimate == pytest.approx(found[0.5].estimate, rel=1e-5)
     assert repr(tail) == f"Latency of it: 20,000 records, p50 {tail.quantile(0.5):.1f} ms"
-    assert repr(compare_tails(tail, tail, (0.5,))).startswith("it and it do not differ")
+    assert repr(compare_tails(tail, tail, (0.5,))).startswith("“it” and “it” do not differ")
 
 
 def test_too_few_records_for_a_quantile_are_said_to_be():

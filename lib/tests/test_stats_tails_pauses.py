@@ -51,7 +51,7 @@ def test_a_planted_cause_is_found():
     # what else happened, too short to count or in another run, is no cause
     for other in (pauses.assign(duration_ms=5.0), pauses.assign(run_id="other")):
         none = tail_latency.causes(seconds, other)
-        assert none.p == 1 and not none.beyond_chance and "no pause of at least 20 ms" in str(none)
+        assert none.p == 1 and not none.beyond_chance and "no second contains a pause of at least 20 ms" in str(none)
 
 
 def test_without_a_cause_false_alarms_are_few():

@@ -72,7 +72,7 @@ def test_lost_records_count_as_the_slowest():
     a = system("a", BLOCKS)
     b = system_that_loses("b")
     found = verdict(a, b, 0.95)
-    assert found.verdict == "worse" and np.isfinite(found.rows.ratio[0]) and "the ratio is a bound" in str(found)
+    assert found.verdict == "worse" and np.isfinite(found.rows.ratio[0]) and "the ratio is only a limit" in str(found)
     assert found.rows.high[0] == np.inf and verdict(b, a, 0.95).rows.low[0] == 0
 
 
@@ -96,7 +96,7 @@ def test_verdicts_of_a_table_hold_together():
     single = found[found.verdict_alone.isin(["better", "worse"])]
     assert (
         len(single)
-        and (single.reason == single.verdict_alone + " if this were the only row, but not for all rows together").all()
+        and (single.reason == single.verdict_alone + " if this were the only row, but not for all rows at once").all()
     )
     assert not single.reason.str.contains("contains both 1").any()
 

@@ -105,7 +105,7 @@ def test_worse_models_that_are_one_curve_are_named_once():
     found = compare_models(survey(bps=lambda rtt, km: 400e6 * 10 ** (-km / 6000), n=20, region_ms=8))
     alike = found.scores.set_index("model").same_curve_as
     assert verdicts(found)["Mathis"] == "worse" and "window-limited" in alike["Mathis"]
-    worse = found.sentence.partition("worse")[2]
+    worse = found.sentence.partition("Worse")[2]
     assert worse.count("same curve") == 1 and worse.count("Mathis") == worse.count("window-limited") == 1
 
 
@@ -177,7 +177,7 @@ def test_rows_left_out_are_counted():
     pairs = survey(n=8)
     pairs.loc[0, "throughput_bps"] = np.nan
     found = compare_models(pairs)
-    assert "1 row of the pairs left out" in str(found)
+    assert "1 row of the table of pairs left out" in str(found)
 
 
 def test_it_draws_itself():
@@ -201,7 +201,7 @@ def test_numbers_per_receiving_cloud_explain_directions_that_differ():
     assert each.scores.error_factor[0] == pytest.approx(1.025, abs=0.01)
     fitted = each.scores.set_index("model").fitted["window-limited"]
     assert "aws: W = 80" in fitted and "gcp: W = 3.0" in fitted
-    assert "separately per receiving cloud" in str(each)
+    assert "separately for each receiving cloud" in str(each)
 
 
 def test_a_pair_counted_in_both_directions_says_no_more_than_once():

@@ -240,7 +240,7 @@ def test_ratios_in_words(ratio, times, more):
 def test_the_sentence_says_times_and_per_cent_of_one_ratio():
     found = arms.compare_arms(table(ratio=2.25), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
     message = found.sentence
-    ratio = float(re.search(r"is ([\d.]+) times that of private", message)[1])
+    ratio = float(re.search(r"is ([\d.]+) times that of “private”", message)[1])
     more = float(re.search(r"which is ([\d.]+) % more", message)[1])
     assert ratio == pytest.approx(2.25, abs=0.1) and more == pytest.approx(100 * (ratio - 1), abs=1.5)
     assert "225 %" not in message and "Mbit/s against" in message

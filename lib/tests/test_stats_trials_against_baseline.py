@@ -66,7 +66,7 @@ def test_unequal_scatter_is_cautioned_and_equal_scatter_is_not():
     assert (
         found.equal_spread_p < 0.01
         and "have unequal scatter" in notes(found)
-        and "trials of acks 1 scatter by" in notes(found)
+        and "trials of “acks 1” scatter by" in notes(found)
     )
 
 
@@ -81,7 +81,7 @@ def test_the_check_raises_one_false_alarm_in_twenty_even_with_two_trials():
 def test_a_setting_measured_once_has_the_interval_of_the_others_scatter():
     frame = made().drop(index=[1, 5, 9])
     found = against_baseline(frame, "rate", "baseline")
-    assert np.isfinite(found.ratios["batch 32768"].low) and "batch 32768 was measured once" in notes(found)
+    assert np.isfinite(found.ratios["batch 32768"].low) and "measured only once: “batch 32768”" in notes(found)
     assert [one.method for one in found.ratios["batch 32768"].others] == [SINGLE]
 
 
@@ -96,7 +96,7 @@ def test_rows_that_cannot_count_are_named():
     frame = made()
     frame.loc[[1, 2], "rate"] = [np.nan, 0.0]
     found = against_baseline(frame, "rate", "baseline")
-    assert "2 of 16 trials not in use" in notes(found)
+    assert "2 of 16 trials not used" in notes(found)
 
 
 def test_levels_of_a_factor_come_in_their_order():
@@ -113,5 +113,5 @@ def test_what_cannot_be_compared_is_refused():
     with pytest.raises(ParameterError, match="cannot be separated"):
         apart = frame.assign(block=(frame.setting == "acks 1").astype(int))
         against_baseline(apart, "rate", "baseline", block="block")
-    with pytest.raises(ParameterError, match="no trial of setting 'baseline'"):
+    with pytest.raises(ParameterError, match="no trial with setting 'baseline'"):
         against_baseline(frame.assign(rate=frame.rate.where(frame.setting != "baseline")), "rate", "baseline")

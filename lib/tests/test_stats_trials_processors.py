@@ -43,10 +43,12 @@ def test_a_machine_below_any_threshold_can_slow_trials_down():
     found = processor_effect(*trials([45, 48, 50, 75, 78, 82, 46, 80], per_ten=0.97, noise=0.004))
     assert found.slope.high < 1
     message = str(found)
-    assert "a trial reached 0.9" in message and "with 10 percentage points more of processor use" in message
     assert (
-        "internet reached 0.89 of its limit" in message
-        and "with processors 71 % busy" in message
+        "reached a share of its limit that is 0.9" in message and "10 percentage points more processor use" in message
+    )
+    assert (
+        "“internet” reached 0.89 of its limit" in message
+        and "with the processors 71 % busy" in message
         and "full" not in message
     )
     assert found.finding("machine").sentence == message and found._repr_html_()
@@ -57,7 +59,7 @@ def test_full_processors_open_the_interval_of_a_ratio_and_are_said():
     found = processor_effect(*trials([95, 86, 96, 84, 94, 88, 95, 86]))
     assert found.full == ("private",)
     (caution,) = found.cautions
-    assert caution.startswith("processors were full (95 % busy) with private") and "internet" not in caution
+    assert caution.startswith("processors were full (95 % busy) with “private”") and "internet" not in caution
     ratio = ratio_estimate(0.62, 0.07, quantity="q", claim="It is {}", n=4, method="m", assumption="a")
     lowered, limit = (found.bounding(ratio, "private", "internet"), found.bounding(ratio, "internet", "private"))
     assert (lowered.low, lowered.high) == (ratio.low, np.inf) and caution in lowered.warnings

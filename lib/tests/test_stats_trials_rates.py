@@ -33,7 +33,7 @@ def test_rates_are_those_of_the_counted_seconds():
     assert (rates.counted_by == BY_LOG).all() and (rates.batch_log_bytes == 15_500).all()
     assert rates.order.tolist() == [1, 2] and rates.delay_ms.notna().all()
     assert found.left_out.empty and not found.cautions
-    assert "100 batches/s in 1 trial of internet" in str(found)
+    assert "“internet” 100 (1 trial)" in str(found)
 
 
 def test_the_window_is_when_all_producers_ran_and_none_warmed_up():
@@ -253,7 +253,7 @@ def test_rates_that_still_rise_are_table():
     earlier, later = (sum(50 + 2 * s for s in part) for part in (range(4, 9), range(10, 15)))
     assert table.later_over_earlier["rises"] == pytest.approx(later / earlier)
     rose, fell = found.cautions
-    assert "of rises rates still rose" in rose and "3 trials" in rose and "of falls rates still fell" in fell
+    assert "of “rises” rates still rose" in rose and "3 trials" in rose and "of “falls” rates still fell" in fell
     assert fell in str(found) and not found.of("steady").cautions and not rates_of(rises[0]).cautions
 
 

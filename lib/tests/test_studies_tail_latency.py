@@ -37,16 +37,16 @@ def by_rate(trials):
 
 
 def test_all_trials_count_and_steps_beyond_capacity_are_named(trials):
-    assert "36 trials of 36 count. plain fell behind in 3 of 3 trials at 2,500 records/s and 6" in str(trials)
-    assert "near fell behind in 3 of 3 trials at 4,000" in str(trials)
+    assert "36 of 36 trials count. “plain” fell behind in 3 of 3 trials at 2,500 records/s and 6" in str(trials)
+    assert "“near” fell behind in 3 of 3 trials at 4,000" in str(trials)
     assert trials.highest_kept(partitions=6) == 1500
     assert len(trials.formatted_table()) == 12
 
 
 def test_a_trial_whose_generator_was_late_is_named_and_in_no_curve():
     found = tail_latency.trials(campaign(rates=(500, 1500), more_partitions=(), changes={1: BEHIND}), NAMES)
-    assert "1 not, because the generator fell behind its schedule" in found.sentence
-    assert "plain, 500/s, 6 in block 1" in found.cautions[0]
+    assert "1 did not count, because the generator fell behind its schedule" in found.sentence
+    assert "“plain, 500/s, 6” in block 1" in found.cautions[0]
     table = tail_latency.side_by_side(found, "rate_records_per_s", partitions=6)
     assert [len(each.tails) for each in table.steps[0].tails] == [2, 3]
     assert len(found.table()) == 12
@@ -57,7 +57,7 @@ def test_a_step_at_which_one_system_never_counts_is_missing_and_said():
     found = tail_latency.trials(campaign(rates=(500, 1500), more_partitions=(), changes=late), NAMES)
     table = tail_latency.side_by_side(found, "rate_records_per_s", partitions=6)
     assert table.missing == [500] and "counts at 500 records/s" in str(table)
-    assert "p99 of near and of plain cannot be compared at any number of records/s" not in str(table)
+    assert "p99 of “near” and of “plain” cannot be compared at any number of records/s" not in str(table)
     few = tail_latency.trials(campaign(rates=(500, 1500), more_partitions=(), blocks=2), NAMES)
     table = tail_latency.side_by_side(few, "rate_records_per_s", partitions=6)
     assert "cannot be compared at any number of records/s, because trials are too few or too short (at most 2" in str(
@@ -76,7 +76,7 @@ def test_a_trial_whose_start_was_still_draining_is_named_and_in_no_curve():
             encoded(np.full(500, 1000 * medians[k])) for k in rows.window[of[test_id]]
         ]
     found = tail_latency.trials(tables, NAMES)
-    assert "1 not, because the backlog of its start was still draining" in found.sentence
+    assert "1 did not count, because the backlog from its start was still draining" in found.sentence
     assert found.rows.test_id[~found.rows.counts].tolist() == [first]
     assert tail_latency.settled(found, tables).n == 11
 
@@ -85,7 +85,7 @@ def test_a_system_that_falls_behind_is_said_to_do_so_at_its_number_of_partitions
     slow = {3: {"acknowledged_records_per_s": 300.0}}
     tables = campaign(rates=(500,), more_partitions=(60,), at_rate=500, changes=slow)
     found = tail_latency.trials(tables, NAMES)
-    assert "plain fell behind in 1 of 3 trials at 500 records/s and 60 partitions." in found.sentence
+    assert "“plain” fell behind in 1 of 3 trials at 500 records/s and 60 partitions." in found.sentence
     assert "fell behind" not in tail_latency.allowed(found, tables, partitions=6).sentence
     assert set(tail_latency.allowed(found, tables, partitions=6).trials.partitions) == {6}
 
@@ -96,9 +96,9 @@ SLOW = {"acknowledged_records_per_s": 9.0}
 @pytest.mark.parametrize(
     ("first", "change", "count"),
     [
-        (1, BEHIND, "0 trials of 30 count; 30 not, because the generator fell behind"),
-        (2, BEHIND, "1 trial of 30 count"),
-        (1, SLOW, "30 trials of 30 count. plain fell behind"),
+        (1, BEHIND, "0 of 30 trials count. 30 did not count, because the generator fell behind"),
+        (2, BEHIND, "1 of 30 trials count"),
+        (1, SLOW, "30 of 30 trials count. “plain” fell behind"),
     ],
 )
 def test_a_page_without_useful_trials_leaves_its_sections_out(tmp_path, monkeypatch, first, change, count):
@@ -126,7 +126,7 @@ def test_verdicts_are_those_that_were_made(by_rate):
     assert by_rate.steps[0].ratio.estimate == pytest.approx(1 / 1.5, rel=0.1)
     assert by_rate.steps[-1].ratio.low < 1.5**6 / 1.5 < by_rate.steps[-1].ratio.high
     assert by_rate.steps[2].kept_up == (False, True)
-    assert "plain fell behind in at least one trial at 2,500, 4,000, 5,500 records/s" in str(by_rate)
+    assert "“plain” fell behind in at least one trial at 2,500, 4,000, 5,500 records/s" in str(by_rate)
 
 
 def test_a_curve_with_its_lowest_point_inside_says_so(by_rate):
@@ -135,7 +135,7 @@ def test_a_curve_with_its_lowest_point_inside_says_so(by_rate):
         for step, ms in zip(by_rate.steps, (100.0, 60.0, 70.0, 90.0, 200.0), strict=True)
     ]
     said = replace(by_rate, steps=steps).sentence
-    assert "near goes from 100.0 ms to 200 ms, lowest at 1,500 (60" in said and said.count("lowest") == 1
+    assert "“near” goes from 100.0 ms to 200 ms with the lowest value, 60" in said and said.count("lowest") == 1
 
 
 def test_the_table_has_the_layout_of_the_source(by_rate):
@@ -166,7 +166,9 @@ def test_links_allow_each_system_what_its_bytes_imply(trials, tables):
     found = tail_latency.allowed(trials, tables, partitions=6)
     assert found.rates["plain"].estimate == pytest.approx(2000, rel=0.01)
     assert found.rates["near"].estimate == pytest.approx(3000, rel=0.01)
-    assert "It fell behind in 3 of 3 trials at 4,000 records/s; then the fullest link carried" in found.sentence
+    assert (
+        "It fell behind in 3 of 3 trials at 4,000 records/s. In these trials the fullest link carried" in found.sentence
+    )
     assert set(found.trials.link) == {"a:west to b:east"}
     with pytest.raises(MissingDataError, match="links were not sampled"):
         tail_latency.allowed(trials, {})
@@ -203,9 +205,10 @@ def test_the_knee_lies_where_capacity_was_made_to_end():
     links = tail_latency.allowed(trials, tables, partitions=6)
     found = tail_latency.knees(trials, links, partitions=6)
     assert 1500 < found.knees["plain"].knee.estimate < 2500 < found.knees["near"].knee.estimate < 4000
-    assert "The links allow it" in found.sentence and found.figure().data
+    assert "The links allow this system" in found.sentence and found.figure().data
     assert (
-        "plain: steps from 4,000 records/s on are left out: at a lower one the system never keeps up" in found.cautions
+        "“plain”: steps from 4,000 records/s on are left out, because at a lower step the system never keeps up"
+        in found.cautions
     )
     assert [len(one.curve.rates) for one in found.knees.values()] == [4, 5]
     with pytest.raises(MissingDataError, match="no knee of plain"):
@@ -215,8 +218,8 @@ def test_the_knee_lies_where_capacity_was_made_to_end():
 def test_too_few_steps_up_to_the_first_that_is_too_fast_give_no_knee(trials):
     found = tail_latency.knees(trials, partitions=6)  # plain never keeps up at the third of five steps
     assert (
-        "plain: p99 is known at too few steps to have a knee: 500, 1,500, 2,500 records/s; it needs 4."
-        in found.sentence
+        "System “plain”: p99 has no knee, because it is known only at 500, 1,500, 2,500 records/s; a knee needs "
+        "4 steps." in found.sentence
     )
     assert np.isnan(found.knees["plain"].knee.estimate) and np.isfinite(found.knees["near"].knee.estimate)
     assert found.figure().data and found.formatted_table().knee[0] == "unknown"
@@ -236,10 +239,10 @@ def test_the_highest_rate_by_steps_and_by_search_agree(trials, tables):
     found = tail_latency.best_rates(
         trials, tables | more | {"rate_search_steps": search.assign(met=None)}, 25.0, partitions=6
     )
-    assert "near: the highest rate with p99 within 1 ms is not established by its steps (" in (
+    assert "System “near”: the highest rate with p99 within 1 ms is not established by its steps (" in (
         tail_latency.best_rates(trials, tables, 1.0, partitions=6).sentence
     )
-    assert not found.searched and "not known, as the generator was late in each (1 search)" in found.sentence
+    assert not found.searched and "no rate, because the generator was late in each (1 search)" in found.sentence
 
 
 def test_trials_without_a_drift_show_none(trials, tables):

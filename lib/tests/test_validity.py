@@ -175,7 +175,7 @@ def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
         assert message in coverage.caution("slope", n)[0]
     assert coverage.caution("slope", 20) == ()
     slope = straight_lines.fit_rtt(simulated_surveys.survey(9, seed=1, region_ms=5), resamples=40).slope
-    assert any("covers in 91.0 to 96.0 % of cases" in warning for warning in slope.warnings)
+    assert any("contains the true value in 91.0 to 96.0 % of simulated" in warning for warning in slope.warnings)
 
 
 # What the tables say
@@ -193,21 +193,21 @@ def test_tables_to_read(toy):
     wide = summaries.by_setting(table, "mean")
     assert list(wide.index) == ["n 4", "n 9"]
     assert list(wide.columns) == ["exact", "half as wide", "sometimes none", "open"]
-    assert wide["sometimes none"].str.endswith("none for 25 %").all()
+    assert wide["sometimes none"].str.endswith("25 % left out").all()
 
 
 def test_sentences_say_the_range_and_whether_the_table_came_out_again(toy):
     table = simulation.run(toy, datasets=100)
     found = summaries.finding(table, "mean", "coverage-mean", subject="A toy", method="half as wide")
     low, high = (100 * table[table.method == "half as wide"].coverage).agg(["min", "max"])
-    assert f"contains the known answer in {low:.1f} to {high:.1f} of 100 simulated" in found.sentence
-    assert "2 kinds of data set, 100 of each; 93 to 97 in 0" in found.sentence
+    assert f"contains the true value in {low:.1f} to {high:.1f} % of simulated" in found.sentence
+    assert "2 kinds of data set, 100 of each; the share is 93 to 97 % for 0 of the kinds" in found.sentence
     with pytest.raises(ParameterError, match="quantity is 'median'; allowed: 'mean'"):
         summaries.finding(table, "median", "x", subject="A toy")
     again = simulation.run(toy, datasets=simulation.FIRST_DATASETS, settings=toy.SETTINGS[:1])
-    assert "4 of 4 counts as the committed table says" in summaries.agreement(table, again, "a").sentence
+    assert "4 of 4 counts as in the committed table" in summaries.agreement(table, again, "a").sentence
     table.loc[0, "first_covered"] -= 1
-    assert "3 of 4 counts NOT all as" in summaries.agreement(table, again, "a").sentence
+    assert "3 of 4 counts as in the committed table, but NOT all" in summaries.agreement(table, again, "a").sentence
 
 
 def test_the_figure_draws_every_case_over_the_band(toy):

@@ -47,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         with suppress(OSError):  # the terminal may be gone
-            print("\nwanbench: interrupted. The measurements are kept; run it again to continue.", file=sys.stderr)
+            print(
+                "\nwanbench: interrupted. The measurements are kept; repeat the command to continue.", file=sys.stderr
+            )
         return 128 + terminated[0] if terminated else 130
     finally:
         for number, handler in before.items():
@@ -69,7 +71,9 @@ def parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
     report.add_argument("notebook", nargs="*", help="name, any unambiguous part of a name, or path (default: all)")
-    report.add_argument("--preset", default=DEFAULT_PRESET, help="in papermill-params/<notebook>/ (default: quick)")
+    report.add_argument(
+        "--preset", default=DEFAULT_PRESET, help="a preset in papermill-params/<notebook>/ (default: quick)"
+    )
     flag(report, "measure", "measure every page, even those that a report of all pages normally replays")
     flag(report, "again", "rebuild all pages, even if their data, parameters and code have not changed")
     report.set_defaults(command=report_command)
@@ -80,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
         "-f", "--file", type=Path, action="append", default=[], metavar="PRESET.yml", help="YAML file with parameters"
     )
     run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set one parameter")
-    flag(run, "publish", "put its page and findings on the site, in place of the usual ones")
+    flag(run, "publish", "put its page and findings on the site, replacing the usual ones")
     run.set_defaults(command=run_command)
 
     for measuring in (report, run):
@@ -92,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
 
     sweep = commands.add_parser("sweep", help="find and delete resources that killed runs left on clouds")
     sweep.add_argument(
-        "cloud", nargs="*", help="such as aws (default: all clouds with credentials); all their regions are searched"
+        "cloud", nargs="*", help="a cloud, such as aws, in all its regions (default: all clouds with credentials)"
     )
     flag(sweep, "yes", "delete without asking")
     flag(sweep, "all", "also delete unexpired resources, which another machine may still be using")
@@ -111,10 +115,12 @@ def parser() -> argparse.ArgumentParser:
     deposit.set_defaults(command=deposit_command)
 
     claims = commands.add_parser(
-        "claims", help="audit an article of your own: check what it claims against its numbers"
+        "claims", help="audit an article of your own by checking its claims against its numbers"
     )
     claims.add_argument("verb", choices=("check",))
-    claims.add_argument("file", type=Path, metavar="FILE.yml", help="claims and formulas; see docs/own-claims.md")
+    claims.add_argument(
+        "file", type=Path, metavar="FILE.yml", help="file of claims and formulas; see docs/own-claims.md"
+    )
     claims.set_defaults(command=claims_command)
 
     figure = commands.add_parser("figure", help="draw a figure of a page for a blog, an article or a talk")
@@ -323,7 +329,7 @@ def _recorded(job):
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):
         return job
     number = job.notebook.stem.partition("-")[0]
-    return _replayed(job, f"measuring afresh takes some minutes longer; to do so, run 'wanbench report {number}'.")
+    return _replayed(job, f"To measure afresh, which takes some minutes longer, run 'wanbench report {number}'.")
 
 
 def _measured_or_replayed(job, replay: bool):
@@ -332,8 +338,8 @@ def _measured_or_replayed(job, replay: bool):
     if "lab" not in declared:
         return job
     if lab == SAMPLES:
-        return replace(job, replay_reason=job.replay_reason or "the parameter lab asks for them.")
-    reason = "asked for with --replay." if replay else None
+        return replace(job, replay_reason=job.replay_reason or "The parameter lab asks for it.")
+    reason = "It was asked for with --replay." if replay else None
     if lab == LOCAL and not replay:
         reason = _why_not_here(needs_kafka=any(name.startswith("brokers") for name in declared))
     return _replayed(job, reason) if reason else job
@@ -344,4 +350,5 @@ def _why_not_here(needs_kafka: bool) -> str | None:
     from .measure import kafka
     from .measure.labs.local import LocalLab
 
-    return LocalLab.unavailable() or (kafka.unavailable() if needs_kafka else None)
+    lacking = LocalLab.unavailable() or (kafka.unavailable() if needs_kafka else None)
+    return f"This machine cannot measure this page: {lacking}" if lacking else None

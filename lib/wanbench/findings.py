@@ -53,6 +53,8 @@ class Finding:
         Position among the findings of its page, from 1; 0 if it is on no page.
     cautions : tuple of str
         What a reader must know before quoting the finding, each without a full stop.
+    headline : str
+        The answer in plain words, for a page's top and the front page; "" if the sentence is plain enough.
     """
 
     name: str
@@ -69,11 +71,12 @@ class Finding:
     answer: bool = False
     place: int = 0
     cautions: tuple[str, ...] = ()
+    headline: str = ""
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
             raise refusal("name of a finding", self.name, "small letters, digits and single hyphens inside")
-        for field in ("sentence", "unit", "method", "assumption", "page"):
+        for field in ("sentence", "unit", "method", "assumption", "page", "headline"):
             check_kind(f"finding {self.name}: {field}", getattr(self, field), str)
         object.__setattr__(self, "cautions", tuple(self.cautions))
         for field in (*NUMBERS, *COUNTS):
@@ -215,9 +218,13 @@ class Page:
             self._html.append(placed._repr_html_(stated))
             stated |= set(placed.cautions)
 
-    def answer(self, finding: Finding, about: str = "") -> None:
-        """Add, as `add` does, the finding that answers the page's question; the front page shows it."""
-        self.add(replace(finding, answer=True), about=about)
+    def answer(self, finding: Finding, about: str = "", headline: str = "") -> None:
+        """
+        Add, as `add` does, the finding that answers the page's question; the front page shows it.
+
+        `headline` replaces the finding's own.
+        """
+        self.add(replace(finding, answer=True, headline=headline or finding.headline), about=about)
 
     def __str__(self) -> str:
         return "\n".join(str(finding) for finding in self.findings) or f"No finding on {self.name} yet."

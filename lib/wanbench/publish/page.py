@@ -95,7 +95,10 @@ def make_page(
     made_from, drawn, note = origin(), set(), None
     source = source_of(executed.name, executed.notebook, cells.runs, made_from)
     if cells.figures and renderer is None:
-        note = "The figures on this page have no SVG and PNG files: the machine that made it has no Chromium."
+        note = (
+            "The figures on this page have no SVG and PNG files, because the machine that made the page has "
+            "no Chromium."
+        )
     with replaced_folder(site / "figures" / executed.name) as folder:
         for figure in cells.figures:
             if figure.csv:
@@ -142,18 +145,17 @@ def write_claims_page(audit: Audit, path: Path) -> Path:
 
 def _basis(runs: list[dict], replay_reason: str | None, is_demonstration: bool) -> str:
     if not runs:
-        return "Published or simulated data; nothing was measured."
+        return "This page uses published or simulated data; nothing was measured."
     days = sorted({run["started_at_utc"][:10] for run in runs if run["started_at_utc"]})
     local = all(run["lab"].startswith("local") for run in runs)
-    where = "on emulated links, on one machine" if local else f"on hosts: {', '.join(run['lab'] for run in runs)}"
-    measured = (
-        f"Measured {where}, on {' and '.join(dict.fromkeys((days[0], days[-1]))) if days else 'a day not known'}."
-    )
+    where = "on emulated links on one machine" if local else f"on hosts: {', '.join(run['lab'] for run in runs)}"
+    measured = f"Measured {where}, on {' and '.join(dict.fromkeys((days[0], days[-1]))) if days else 'an unknown day'}."
     if is_demonstration:
         measured = (
-            f'A demonstration: few and short trials, which decide little; the preset "full" has enough. {measured}'
+            "This page is a demonstration: its trials are few and short, so they decide little. The preset “full” has "
+            f"enough of them. {measured}"
         )
-    return f"{measured} This page shows that recording: {replay_reason}" if replay_reason else measured
+    return f"{measured} This page shows that recording. {replay_reason}" if replay_reason else measured
 
 
 def _cover(cells: Parts, drawn: set[str]) -> str:

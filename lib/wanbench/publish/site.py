@@ -87,8 +87,9 @@ QUESTION = (
 )
 ABOUT = (
     "wanbench takes articles apart into single claims, recomputes each from the article's own numbers, and measures "
-    "again what one machine can: with real tools (ping, iperf3, a Kafka cluster) over an emulated wide-area network. "
-    "Each page asks one question and answers it at its top. Sentences and numbers are computed."
+    "again what one machine can. It uses real tools (ping, iperf3, a Kafka cluster) over an emulated wide-area "
+    "network. "
+    "Each page asks one question and answers it at the top. All sentences and numbers of answers are computed."
 )
 
 
@@ -288,7 +289,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
                 continue
             reason = _publish(job, site, renderer, stream)
             if reason:
-                reason += f" Nothing was measured: {job.replay_reason}" if job.replay_reason else ""
+                reason += f" Nothing was measured. {job.replay_reason}" if job.replay_reason else ""
                 site.record_failed(job.notebook.stem, reason)
                 print(f"{job.notebook.stem} is not published: {reason}", file=stream, flush=True)
         if site.is_scratch:

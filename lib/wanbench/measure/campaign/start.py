@@ -119,7 +119,7 @@ def _one_at_a_time() -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                wait = f"waiting for its end ({SHARE_VARIABLE}=1: do not wait)"
+                wait = f"waiting for its end ({SHARE_VARIABLE}=1 skips the wait)"
                 print(f"Another run measures on this machine: {wait}.", file=sys.stderr, flush=True)
                 fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -152,7 +152,7 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
     there = ", ".join(run.run_id for run in runs) or "none"
     raise ParameterError(
         f"No recording of this plan under {folder / 'raw' / campaign} (finished runs there: {there}). A recording can "
-        "be replayed only with the parameters it was made with, which are those of the preset 'quick'."
+        "be replayed only with the parameters it was made with, which are those of the 'quick' preset."
     )
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
+from wanbench.formatting import count
 from wanbench.measure.kafka.java_commands import checked_flags
 
 from .base import ClientLoad, bounded, check_declared, one_of
@@ -141,13 +142,15 @@ class KafkaLoad(ClientLoad):
 
     def __str__(self) -> str:
         amount = f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.records:,} records each"
-        rate = "flat out" if self.target_records_per_s is None else f"{self.target_records_per_s:g} records/s each"
-        consumers = f", {self.consumer_groups} x {self.consumers} consumers" if self.n_consumers else ""
+        each = self.target_records_per_s
+        rate = "as fast as possible" if each is None else f"at {each:g} records/s each"
+        groups = f", {count(self.consumer_groups, 'consumer group')} of {count(self.consumers, 'consumer')}"
+        consumers = groups if self.n_consumers else ""
         compression = f", {self.compression}" if self.compression != "none" else ""
         return (
-            f"kafka load: {self.producers} producers for {amount}, {rate}, {self.record_bytes} bytes a record, batches "
-            f"of {self.batch_bytes}, acks {self.acks}, {self.topics} x {self.partitions} partitions x "
-            f"{self.replication}{consumers}{compression}"
+            f"Kafka load: {count(self.producers, 'producer')} for {amount} {rate}, {self.record_bytes} bytes a record, "
+            f"batches of {self.batch_bytes} bytes, acks {self.acks}, {count(self.topics, 'topic')} with "
+            f"{count(self.partitions, 'partition')} and replication {self.replication}{consumers}{compression}"
         )
 
     @property

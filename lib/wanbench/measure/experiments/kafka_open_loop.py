@@ -136,8 +136,9 @@ class KafkaOpenLoop(ClientLoad):
     def __str__(self) -> str:
         topics = "" if self.topics == 1 else f"{self.topics} topics, "
         return (
-            f"open loop: {self.rate_records_per_s:g} records/s of {self.record_bytes} bytes for {self.duration_s:g} s, "
-            f"{topics}acks {self.acks}, {self.groups} group{'s' * (self.groups > 1)}"
+            f"open-loop load of {self.rate_records_per_s:g} records/s with {self.record_bytes} bytes each for "
+            f"{self.duration_s:g} s, "
+            f"{topics}acks {self.acks}, {self.groups} consumer group{'s' * (self.groups > 1)}"
         )
 
     @property

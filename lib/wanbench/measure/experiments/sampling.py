@@ -394,7 +394,7 @@ class HostMetrics(Sampling):
     name: ClassVar[str] = "host_metrics"
 
     def __str__(self) -> str:
-        return f"sysstat on every host every {self.interval_s} s"
+        return f"sysstat on all hosts every {self.interval_s} s"
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> list[_Recorder]:
         recorders = _recorders(measured_hosts(source, target))
@@ -446,7 +446,7 @@ class HostMetrics(Sampling):
 
 
 class _Recorder:
-    """A host where sysstat records, and the names of the hosts that its figures apply to."""
+    """A host on which sysstat records, and the names of the hosts to which its figures apply."""
 
     recorded: str
     sar: Process

@@ -305,7 +305,7 @@ class Cluster(BaseCluster):
         for broker in self.brokers:
             if self.runs(broker.node_id):
                 return broker.host
-        raise AnswerError("no broker of the cluster runs.", "Unreachable")
+        raise AnswerError("no broker of the cluster is running.", "Unreachable")
 
     def _flags(self):
         return [*PROFILES[self.profile], *self.jvm]
@@ -319,7 +319,7 @@ class Cluster(BaseCluster):
     def _running(self, node_id):
         node = self._node(node_id)
         if not node.is_up:
-            raise ClusterError(f"{node.placement.name} does not run.")
+            raise ClusterError(f"{node.placement.name} is not running.")
         if death := node.death():
             raise death
         return node

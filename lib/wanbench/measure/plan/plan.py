@@ -152,10 +152,10 @@ class Plan:
         volume = self.expected_bytes()
         return [
             ("tests", f"{len(self.tests)} {of}"),
-            ("rounds", f"{len(self.rounds)}, of at most {widest} at once (lower bound {self.lower_bound})"),
+            ("rounds", f"{len(self.rounds)}, with at most {widest} tests at once ({self.lower_bound} is the minimum)"),
             ("experiments", "; ".join(map(str, self._each_kind()))),
             ("expected time", f"{_duration(self.expected_s())} of measuring"),
-            ("data volume", "not known: give rate_bps" if volume is None else f"up to {volume / 1e9:.3g} GB"),
+            ("data volume", "unknown, as rate_bps is not given" if volume is None else f"up to {volume / 1e9:.3g} GB"),
             ("seed", str(self.seed)),
         ]
 

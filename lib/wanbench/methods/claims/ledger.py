@@ -35,22 +35,23 @@ UNTESTED = "not tested"
 VERDICTS = (REPRODUCED, WITHIN, NOT_REPRODUCED, UNDECIDED)  # The verdicts that a test can give.
 KINDS = {"own": "its own numbers", "rerun": "the re-run"}  # What the numbers behind a verdict can come from.
 METHODS = {
-    "own": "a number is reproduced if the recomputed one rounds to it, a sentence by the bound of its row",
-    "rerun": "a claim is reproduced if the interval measured lies where its row says",
+    "own": "a number is reproduced if the recomputed value rounds to it; a sentence, if the recomputed value is "
+    "within the limit given in its row",
+    "rerun": "a claim is reproduced if the measured interval lies where the row of the claim requires",
 }
-ASSUMPTION = "What is published is what the source describes, and our run is a case of its claim"
+ASSUMPTION = "The published data are those that the source describes, and this run is a case to which the claim applies"
 SETTING, NOT_HERE = "setting", "not here"
 RERUN = ("re-run", "both")
 # How a claim was finally tested, for the ledger of all claims.
 ARITHMETIC, MEASURED, A_SETTING = "arithmetic checked", "measured again", "a setting"
 # How a claim can be tested, and the working that is shown as long as it is untested.
 WAYS = {
-    "own numbers": "The source's own numbers agree with it or not.",
-    "re-run": "The source gives no figures for it.",
-    "both": "The source's own numbers decide it in part.",
-    SETTING: "A setting, not a measurement.",
-    "fact": "It follows from Kafka, a price list or arithmetic alone.",
-    NOT_HERE: "It needs what this project does not have.",
+    "own numbers": "The source's own numbers agree with the claim or not.",
+    "re-run": "The source gives no figures for the claim.",
+    "both": "The source's own numbers decide the claim in part.",
+    SETTING: "The claim states a setting, not a measurement.",
+    "fact": "The claim follows from Kafka, a price list or arithmetic alone.",
+    NOT_HERE: "A test of the claim needs what this project does not have.",
 }
 
 
@@ -198,8 +199,8 @@ class Audit(Result):
         """
         Set the verdict of the source's own numbers on a claimed number.
 
-        "reproduced": the recomputed value rounds to the printed number. "inside the interval": only some value inside
-        its interval rounds to it. "undecided": the recomputed value is NaN.
+        "reproduced": the recomputed value rounds to the printed number. "inside the interval": the recomputed value
+        does not, but some value in its interval does. "undecided": the recomputed value is NaN.
 
         claim: The claim's short name.
         recomputed: The recomputed value, in the unit of the claim.
@@ -291,14 +292,26 @@ class Audit(Result):
     def sentence(self) -> str:
         settings = sum(claim.tested_by == SETTING for claim in self.claims.values())
         cannot = sum(row["own"] == CANNOT for row in self.rows.values())
-        parts = [f"{settings} of them {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
+        parts = [f"{settings} {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
         parts += [f"{cannot} {CANNOT}"] if cannot else []
         counts = [
-            f"by {words}: {', '.join(f'{n} {verdict}' for verdict, n in of_kind.items())}"
+            f" By {words}: {', '.join(f'{n} {verdict}' for verdict, n in of_kind.items())}."
             for kind, words in KINDS.items()
             if (of_kind := self.verdicts(kind))
         ]
-        return "; ".join([f"{count(len(self.claims), 'claim')} of this source", *parts, *counts]) + "."
+        noted = f" ({', '.join(parts)})" if parts else ""
+        return f"{count(len(self.claims), 'claim')} of this source{noted}.{''.join(counts)}"
+
+    @property
+    def headline(self) -> str:
+        counts = self.verdicts("own")
+        if not counts:
+            return ""
+        holds = counts.get(REPRODUCED, 0) + counts.get(WITHIN, 0)
+        return (
+            f"Of {count(len(self.claims), 'claim')} in the article, its own numbers bear out {holds} and contradict "
+            f"{counts.get(NOT_REPRODUCED, 0)}."
+        )
 
     def table(self) -> pd.DataFrame:
         rows = [

@@ -89,7 +89,7 @@ DIFFERS = Bound(
 NEVER = Bound(
     lambda low, high: high < RARE,
     lambda low, high: low > 0,
-    f"Holds if the interval lies below {percent(RARE)}, fails if it happened.",
+    f"Holds if the interval lies below {percent(RARE)}, fails if the event happened.",
 )
 ALWAYS = Bound(
     lambda low, high: low > 1 - RARE,
@@ -99,7 +99,7 @@ ALWAYS = Bound(
 SOME = Bound(
     lambda low, high: low > 0,
     lambda low, high: high < RARE,
-    f"Holds if it happened, fails if the interval lies below {percent(RARE)}.",
+    f"Holds if the event happened, fails if the interval lies below {percent(RARE)}.",
 )
 
 
@@ -129,9 +129,9 @@ class Rule:
 
 def main_estimate(name: str, value: object) -> Estimate:
     """
-    Return an Estimate itself, or the first estimate of a Result.
+    Return `value` if it is an Estimate, or the first estimate if it is a Result.
 
-    name: The name of the quantity, for the error.
+    name: The name of the quantity, for the error message.
 
     Raises ParameterError: `value` is neither, or a Result without an estimate.
     """

@@ -1,1 +1,1 @@
-"""RTT and throughput against distance: lines, envelope, ceiling, path inflation, clouds compared, predictions."""
+"""RTT and throughput against distance: lines, path inflation, predictions."""

@@ -94,7 +94,7 @@ class Inflation(Result):
             figure,
             name="path-inflation",
             title=f"Round trips take {overall.formatted} times as long as light in fibre",
-            subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval by place. "
+            subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval, with places as the units. "
             "Dashed: light in fibre.",
             alt=f"Strips of path inflation per pair of clouds. {overall}",
             caption="How many times longer a round trip takes than light in fibre would along the great circle, "
@@ -204,7 +204,7 @@ class PhysicsCheck(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         names = "pairs faster than light in fibre", "{} are faster than light in fibre"
         method = "RTT against 2 d n / c with n = 1.468, for each ordered pair"
-        assumption = "A path in air or hollow fibre would be faster than this bound"
+        assumption = "Signals in air or in hollow-core fibre could be faster than this limit"
         n, basis = self.n_pairs, count(self.n_pairs, "ordered pair")
         return (Estimate(*names, len(self.offenders), nan, nan, "pairs", n, method, assumption, basis),)
 
@@ -216,7 +216,7 @@ class PhysicsCheck(Result):
         verb = "is" if len(self.offenders) == 1 else "are"
         return (
             f"{len(self.offenders):,} of {count(self.n_pairs, 'ordered pair')} {verb} faster than light in fibre, so a "
-            f"coordinate, a label or an RTT is wrong: the worst is {worst.from_region} to {worst.to_region}, "
+            f"coordinate, a label or an RTT is wrong. The worst pair is {worst.from_region} to {worst.to_region}, with "
             f"{quantity(worst.rtt_ms, 'ms')} where light takes {quantity(worst.light_rtt_ms, 'ms')}."
         )
 

@@ -17,7 +17,7 @@ KEY = ["run_id", "test_id", "attempt"]
 LINK = [*KEY, "link_from", "link_to"]
 # A link is at capacity in a window if it carries this share of its rate; shapers keep a rate to within some per cent
 AT_CAPACITY = 0.95
-METHOD = "bits delivered, and lost after they had used the link's rate, between two readings of its counters"
+METHOD = "bits delivered, and bits lost after they had used the link's rate, between two readings of its counters"
 ASSUMPTION = "A burst shorter than a window shows only in the drops and the backlog of the queue"
 CIRCUIT_METHOD = "the mean rate of each interval, as the circuit's operator reports it"
 COLUMNS = [
@@ -92,20 +92,20 @@ class Capacity(Result):
     def sentence(self) -> str:
         rows, (largest,) = self.links, self.estimates
         at_capacity = round((rows.share_at_capacity * rows.n_windows).sum())
-        often = f"in {number(at_capacity, 0)} of them" if at_capacity else "never"
+        often = f"{number(at_capacity, 0)} {'was' if at_capacity == 1 else 'were'}" if at_capacity else "none was"
         fullest = rows.loc[rows.max_utilisation.idxmax()]
         length_s = float(f"{rows.window_s.median():.2g}")
-        queues = "drops in queues are unknown"
+        queues = "Drops in queues are unknown"
         if rows.packets_sent.notna().any():
             dropped, sent = rows.packets_queue_dropped.sum(), int(rows.packets_sent.sum())
             queues = (
-                f"queues dropped {number(dropped, 0)} of {count(sent, 'packet')}, and the longest backlog at the end "
+                f"Queues dropped {number(dropped, 0)} of {count(sent, 'packet')}, and the longest backlog at the end "
                 f"of a window was {quantity(float(rows.max_backlog_ms.max()), 'ms')}"
             )
         return (
-            f"In {count(int(rows.n_windows.sum()), 'window')} of {number(length_s)} s from {largest.basis} the links "
-            f"were {often} at {percent(AT_CAPACITY)} of their rate or more, that is at capacity: the fullest window "
-            f"carried {largest.formatted}, from {fullest.link_from} to {fullest.link_to}; {queues}."
+            f"Of {count(int(rows.n_windows.sum()), 'window')} of {number(length_s)} s in {largest.basis}, each of one "
+            f"link, {often} at capacity ({percent(AT_CAPACITY)} of the link's rate or more). The fullest window, from "
+            f"{fullest.link_from} to {fullest.link_to}, carried {largest.formatted} of the rate. {queues}."
         )
 
     def table(self) -> pd.DataFrame:

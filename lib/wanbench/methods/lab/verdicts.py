@@ -72,6 +72,11 @@ class Verdicts(RowsResult):
         return cls(pd.concat(filled, ignore_index=True)) if filled else cls.of([])
 
     @property
+    def headline(self) -> str:
+        n, within = len(self.rows), int((self.rows.verdict == WITHIN).sum())
+        return f"{within} of {count(n, 'check')} of the lab's links are within their limits."
+
+    @property
     def sentence(self) -> str:
         return " ".join(finding.sentence for finding in self.findings()) or "No link was judged."
 
@@ -138,7 +143,7 @@ class Verdicts(RowsResult):
         figure.update_annotations(font_size=13)
         figure.update_layout(legend=theme.LEGEND_ON_TOP)
         counts = "; ".join(
-            f"{row.quantity} {row.n_within:,} of {row.n_links - row.n_unknown:,} within"
+            f"{row.quantity} {row.n_within:,} of {row.n_links - row.n_unknown:,} within the limit"
             for row in self.summary().itertuples(index=False)
         )
         good, judged = int((rows.verdict == WITHIN).sum()), int((rows.verdict != UNKNOWN).sum())
@@ -150,9 +155,10 @@ class Verdicts(RowsResult):
             figure,
             name="requested-against-delivered",
             title=f"{good:,} of {count(judged, 'check')} of links {'is' if good == 1 else 'are'} within the limit",
-            subtitle=f"One point per link: delivered less requested. Shaded: the allowed error ({limits}).{bars}",
+            subtitle="One point per link: delivered minus requested value. Shaded: the allowed error "
+            f"({limits}).{bars}",
             alt=f"Errors of emulated links against what was requested: {counts}.",
-            caption=f"What the links delivered, less what was requested ({counts}). "
+            caption=f"What the links delivered, minus what was requested ({counts}). "
             "Loss has no band: a link is within the limit if its interval contains an error of zero.",
             table=rows,
             headroom_px=theme.PANEL_TITLES_PX,
@@ -162,22 +168,23 @@ class Verdicts(RowsResult):
 def _finding(row, page: str) -> Finding:
     judged = row.n_links - row.n_unknown
     name = NAMES.get(row.quantity, row.quantity)
-    sentence = f"{name[0].upper()}{name[1:]}: {row.n_within:,} of {count(judged, 'link')} within the limit"
+    are = "is" if judged == 1 else "are"
+    sentence = f"{name[0].upper()}{name[1:]}: {row.n_within:,} of {count(judged, 'link')} {are} within the limit"
     if whole_run := row.quantity in OF_A_RUN:
         state = "unknown" if not judged else "within the limit" if row.n_within == judged else "outside the limit"
         sentence = f"{name[0].upper()}{name[1:]}: {state}"
     sentence += f" ({row.limit})"
     if judged and whole_run:
         error, request = quantity(abs(row.worst_error), row.unit), quantity(row.worst_requested, row.unit)
-        sentence += f"; {error} off the expected {request}"
+        sentence += f". It is {error} off the expected {request}"
     elif judged and row.quantity != "loss" and row.worst_error:
         request = f" of {quantity(row.worst_requested, row.unit)}" if row.worst_requested else ""
         error = quantity(abs(row.worst_error), row.unit)
-        sentence += f"; relative to the limit, the largest error is {error}{request}, {row.worst_link}"
+        sentence += f". The largest error, relative to the limit, is {error}{request}, from {row.worst_link}"
     if row.quantity == "loss" and judged:
-        sentence += f"; {percent(1 - row.level)} of accurate links would be outside by chance"
+        sentence += f". {percent(1 - row.level)} of accurate links would be outside by chance"
     if row.n_unknown and not whole_run:
-        sentence += f"; {count(row.n_unknown, 'link')} could not be judged"
+        sentence += f". {count(row.n_unknown, 'link')} could not be judged"
     share, texts = row.n_within / judged if judged else None, (METHOD, ASSUMPTION)
     name = f"calibration-{row.quantity}"
     return Finding(name, f"{sentence}.", share, None, None, "fraction", judged, None, *texts, page=page)

@@ -48,7 +48,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
     quantity: A key of `COVERAGE`.
     n_units: Number of independent units (places).
-    skew: The test for skewed effects (`places.Skew`); simulations with skewed effects count if it is significant.
+    skew: The test for skewed effects (`places.Skew`); simulations with skewed effects count if the test is significant.
     """
     cautions = ()
     size, (low, high) = _simulated(COVERAGE[quantity], n_units)
@@ -65,7 +65,7 @@ def lower_coverage(quantity: str, n_units: int) -> str:
     """Return a sentence for an assumption: which conditions lower the coverage, and how far; "" if none does."""
     conditions = {
         "effects shared over 1,500 km or more": _nearest(CORRELATED_COVERAGE.get(quantity), n_units),
-        "skewed or heavy-tailed effects of regions, or detours of a few": _simulated(
+        "skewed or heavy-tailed effects of regions, or detours of a few regions": _simulated(
             SKEWED_COVERAGE.get(quantity), n_units
         ),
         "too few pairs beyond the knee": _simulated(FEW_BEYOND_COVERAGE.get(quantity), n_units),
@@ -75,7 +75,7 @@ def lower_coverage(quantity: str, n_units: int) -> str:
         for what, (size, ends) in conditions.items()
         if ends[0] < BAND[0]
     ]
-    return f". So would {'; '.join(parts)}; a survey need not show it" if parts else ""
+    return f". So would {'; '.join(parts)}; the survey itself may not show this" if parts else ""
 
 
 def coverage_with_few_beyond(n_units: int) -> str:
@@ -85,7 +85,10 @@ def coverage_with_few_beyond(n_units: int) -> str:
 
 
 def caution_if_correlated(quantity: str, n_regions: int) -> tuple[str, ...]:
-    """Warn about the coverage if effects of nearby places are correlated; () if it is in the band or not simulated."""
+    """
+    Warn about the coverage if effects of nearby places are correlated; () if the coverage is in the band, or not
+    simulated.
+    """
     size, ends = _nearest(CORRELATED_COVERAGE.get(quantity), n_regions)
     if ends[0] >= BAND[0]:
         return ()
@@ -94,7 +97,7 @@ def caution_if_correlated(quantity: str, n_regions: int) -> tuple[str, ...]:
 
 
 def _interval(quantity: str) -> str:
-    return f"the 95 % interval of {'the ' if quantity == 'RTT intercept' else ''}{quantity}"
+    return f"the 95 % interval of {'' if quantity == 'Pearson r' else 'the '}{quantity}"
 
 
 def _covers(size: int, low: float, high: float) -> str:
@@ -102,10 +105,10 @@ def _covers(size: int, low: float, high: float) -> str:
     Return a range of coverage in per cent as text.
 
     >>> _covers(16, 81.7, 95.7)
-    'covers in 81.7 to 95.7 % of cases in simulated surveys of 16 regions'
+    'contains the true value in 81.7 to 95.7 % of simulated surveys of 16 regions'
     """
     per_cent = span(low, high, 1) if low < high else number(low, 1)
-    return f"covers in {per_cent} % of cases in simulated surveys of {count(size, 'region')}"
+    return f"contains the true value in {per_cent} % of simulated surveys of {count(size, 'region')}"
 
 
 def _simulated(sizes: dict[int, tuple[float, float]] | None, n_units: int) -> tuple[int, tuple[float, float]]:

@@ -47,7 +47,7 @@ REFERENCES = (
 SCALED_REFERENCES = "Quenouille 1956; Bell & McCaffrey 2002; Imbens & Kolesár 2016"
 ASSUMPTION = (
     "Pairs without a common place are independent, and the places represent those of interest. "
-    "Places that share a cable would break it"
+    "Places that share a cable would violate this assumption"
 )
 
 

@@ -127,7 +127,7 @@ class Sample:
         if len(self.left_out):
             reasons = self.left_out.reason.value_counts(sort=False)
             listed = ", ".join(f"{n:,} {reason}" for reason, n in sorted(reasons.items()))
-            cautions.append(f"{count(len(self.left_out), 'row')} of the pairs left out ({listed})")
+            cautions.append(f"{count(len(self.left_out), 'row')} of the table of pairs left out ({listed})")
         if self.n_regions < FEWEST_FOR_INTERVAL:
             few = count(self.n_regions, "region")
             cautions.append(f"no interval from {few}; it needs at least {FEWEST_FOR_INTERVAL}")

@@ -161,8 +161,8 @@ class Moran:
             return ()
         return (
             f"effects of nearby places are correlated (Moran's I {number(self.i, 2)}, {number(self.expected, 2)} "
-            f"expected without a pattern, {p_value(self.p)}), so intervals may be too narrow; a wider cluster, such as "
-            f"cluster={NEIGHBOURS_KM:g} (km), treats neighbours as one unit",
+            f"expected without a pattern, {p_value(self.p)}), so intervals may be too narrow; wider clusters, such as "
+            f"those of cluster={NEIGHBOURS_KM:g} (km), treat neighbours as one unit",
         )
 
 

@@ -77,7 +77,7 @@ class Sensitivity(Result):
         ]
 
     def formatted_table(self) -> pd.DataFrame:
-        heads = ["Quantity", "All pairs", "Interval", "Without the flagged", "Its interval", "Change"]
+        heads = ["Quantity", "All pairs", "Interval", "Without flagged pairs", "Interval without them", "Change"]
         return pd.DataFrame([row[:-1] for row in self._written()], columns=heads)
 
     @property
@@ -85,7 +85,7 @@ class Sensitivity(Result):
         if self.left_out.empty:
             return f"The plausibility rules flag none of {count(self.n_pairs, 'ordered pair')}."
         rules = ", ".join(
-            f"{row.n_pairs:,} by {row.rule}" + (f" of {row.region}" if isinstance(row.region, str) else "")
+            f"{row.n_pairs:,} by the rule “{row.rule}”" + (f" for {row.region}" if isinstance(row.region, str) else "")
             for row in self.by_rule.itertuples(index=False)
         )
         flagged = f"{len(self.left_out):,} of {count(self.n_pairs, 'ordered pair')} are flagged and left out ({rules})."

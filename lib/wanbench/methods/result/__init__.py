@@ -77,6 +77,11 @@ class Result:
         """Warnings to read before quoting the result; by default those of its estimates, each once."""
         return tuple(dict.fromkeys(text for estimate in self.estimates for text in estimate.warnings))
 
+    @property
+    def headline(self) -> str:
+        """Return the answer in plain words, for the top of a page; "" if the sentence is plain enough."""
+        return ""
+
     def table(self) -> pd.DataFrame:
         """Return a row per estimate, as `Estimate.row`."""
         return pd.DataFrame([estimate.row() for estimate in self.estimates])
@@ -98,8 +103,8 @@ class Result:
         return paragraph + rows_html + cautions_html(self.cautions)
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """Make a finding of the sentence and the cautions, with the numbers of the first estimate, if any."""
-        text = {"sentence": self.sentence.strip(), "cautions": self.cautions}
+        """Make a finding from the sentence and the cautions, with the numbers of the first estimate, if any."""
+        text = {"sentence": self.sentence.strip(), "cautions": self.cautions, "headline": self.headline}
         if self.estimates:
             return replace(self.estimates[0].finding(name, page), **text)
         no_numbers = dict.fromkeys(("estimate", "low", "high", "n", "n_regions"))

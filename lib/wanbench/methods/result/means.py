@@ -137,13 +137,13 @@ class Median(Estimate):
         episode.
 
         >>> median_of([3.14, 3.3, 3.59], quantity="x", claim="{}").formatted_with_interval
-        '3.30 s (75 %: 3.14 to 3.59)'
+        '3.30 s (75 % interval 3.14 to 3.59)'
         >>> median_of([3.14, 8, 8], [False, True, True], quantity="x", claim="{}").formatted_with_interval
-        'at least 8.00 s (75 %: at least 3.14)'
+        'at least 8.00 s (75 % interval at least 3.14)'
         """
         if not self.n:
             return "not seen"
-        level = f"{percent(self.level)}: " if self.level < 0.95 else ""
+        level = f"{percent(self.level)} interval " if self.level < 0.95 else ""
         ends = f" ({level}{self.formatted_interval})" if self.formatted_interval else ""
         return f"{'at least ' if self.at_least else ''}{self.formatted}{ends}"
 
@@ -189,9 +189,9 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     others = ()
     if n > 1 and (values > 0).all() and np.isfinite(values).all() and not open_end.any():
         half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
-        others = (Interval(f"{LOG_T}, 95 %, of the geometric mean", *np.exp([middle - half, middle + half])),)
+        others = (Interval(f"{LOG_T}, 95 %, for the geometric mean", *np.exp([middle - half, middle + half])),)
     measured = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
-    method = f"Median; {MEDIAN}; of fewer than six episodes from the smallest to the largest"
+    method = f"median; interval from {MEDIAN}; with fewer than six episodes, from the smallest to the largest value"
     how = {"basis": count(n, "episode"), "method": method, "assumption": ALIKE, "warnings": tuple(notes)}
     return Median(**measured, **how, others=others, **{"unit": "s"} | about)
 

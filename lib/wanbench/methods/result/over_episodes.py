@@ -37,11 +37,13 @@ class OverEpisodes(RowsResult):
         return list(dict.fromkeys(self.rows[self.BY]))
 
     def of(self, setting: str, name: str) -> Median:
-        """Estimate the median of quantity `name` over the episodes of a setting; its n is 0 if no episode has it."""
+        """
+        Estimate the median of quantity `name` over the episodes of a setting; `n` is 0 if no episode has that quantity.
+        """
         own, title = self.rows[self.rows[self.BY] == setting], self.QUANTITIES[name]
         own = own[own[name].notna()]
         censored = own[f"{name}_censored"].astype(bool) if f"{name}_censored" in own else ()
-        about = {"quantity": f"{title}, {setting}", "claim": f"Under “{setting}”, {title}: {{}}"}
+        about = {"quantity": f"{title}, {setting}", "claim": f"With “{setting}”, the median of “{title}” is {{}}"}
         return median_of(floats(own[name]), censored, level=self.level, unit=self.UNITS.get(name, "s"), **about)
 
     @property
@@ -57,13 +59,17 @@ class OverEpisodes(RowsResult):
         if level < self.level:
             low, asked = percent(level), percent(self.level)
             notes.append(
-                f"few episodes: intervals from the smallest to the largest value have the level {low}, not {asked}"
+                f"there are few episodes, so intervals from the smallest to the largest value have the level {low}, "
+                f"not {asked}"
             )
         flags = [f"{name}_censored" for name in self.QUANTITIES if f"{name}_censored" in self.rows]
         ended = self.rows[flags].astype("boolean").fillna(False).any(axis=1)
         if len(flags) and ended.any():
             names = ", ".join(f"“{name}”" for name in dict.fromkeys(self.rows[self.BY][ended]))
-            notes.append(f"outages that had not ended when their fault was healed are lower limits: some of {names}")
+            notes.append(
+                "an outage that had not ended when its fault was healed counts with the time until then, so its "
+                f"duration is a lower limit; this applies to some outages of {names}"
+            )
         return tuple(notes)
 
     def formatted_medians(self) -> pd.DataFrame:
@@ -75,7 +81,7 @@ class OverEpisodes(RowsResult):
 
     def formatted_table(self) -> pd.DataFrame:
         """Return the medians as text, with the number of episodes in the last row."""
-        row = {"": "episodes (level of intervals)"}
+        row = {"": "number of episodes (level of the intervals)"}
         for name in self.settings:
             levels = [each.level for key in self.QUANTITIES if (each := self.of(name, key)).n > 1]
             level = f" ({percent(min(levels))})" if levels else ""

@@ -46,7 +46,7 @@ UNEVEN_SD = 0.15
 MAX_LOGARITHM = 700.0  # Logarithms from here on are infinite: exp has no float beyond 709
 NAIVE = "pairs taken as independent"
 METHOD = "Huber's loss on log throughput over unordered pairs"
-SCALED = "jackknife over regions less that over pairs by their share, from variance components"
+SCALED = "jackknife over regions minus a share of that over pairs, the share from variance components"
 NAMES = {
     "window": ("TCP window W", "The window that limits the far pairs is {}", "bytes"),
     "capacity": ("capacity C", "The capacity that limits the near pairs is {}", "bit/s"),
@@ -109,9 +109,9 @@ class WindowFit(Result):
 
     @property
     def limits(self) -> str:
-        """How many pairs each limit applies to: "the window limits 12 pairs, the capacity limits 3 pairs"."""
+        """How many pairs each limit applies to: "the window limits 12 pairs and the capacity limits 3 pairs"."""
         n_pairs = self.pairs.limit.value_counts()
-        return ", ".join(f"the {name} limits {count(int(n), 'pair')}" for name, n in n_pairs.items())
+        return " and ".join(f"the {name} limits {count(int(n), 'pair')}" for name, n in n_pairs.items())
 
     @property
     def sentence(self) -> str:
@@ -128,7 +128,7 @@ class WindowFit(Result):
         check_number("buffer_bytes", buffer_bytes, 0, above=True)
         return self.window.transformed(
             lambda window: window / buffer_bytes,
-            quantity="TCP window W over the buffer requested",
+            quantity="TCP window W over the requested buffer",
             claim=f"The window is {{}} times the buffer of {quantity(buffer_bytes, 'bytes')} that was requested",
             unit="",
         )
@@ -156,8 +156,8 @@ class WindowFit(Result):
             title=theme.headline(self.window.sentence, "Throughput against round-trip time"),
             subtitle=f"{POINTS}. Line: fitted min(C, 8 W / RTT). Both axes: logarithmic. {fitted}.",
             alt=f"Scatter of throughput against round-trip time on log axes for {count(len(frame), 'pair')}. {self}",
-            caption="TCP throughput against round-trip time with the window-limited model: the capacity C holds "
-            f"up to the knee, beyond it one window W per round trip ({self.limits}).",
+            caption="TCP throughput against round-trip time with the window-limited model: up to the knee the "
+            f"capacity C limits, beyond it one window W per round trip ({self.limits}).",
             table=frame,
         )
 
@@ -182,7 +182,7 @@ def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
 def window_of(
     sample: Sample, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0, cluster=PLACE
 ) -> WindowFit:
-    """Fit as `fit_window` does, from a sample of `pairs_with_both`."""
+    """Fit as `fit_window` does, but to a sample of `pairs_with_both`."""
     level = check_level(level)
     require_regions(sample, 3, "the window model")
     if sample.n_pairs < MIN_PER_SIDE:
@@ -391,7 +391,7 @@ def _label(symbol: str, limit: Estimate, level: str) -> str:
     if np.isnan(limit.estimate):
         return f"{symbol} is not identified"
     ends = limit.formatted_interval
-    return f"{symbol} = {limit.formatted}" + (f" ({level} interval by place {ends})" if ends else "")
+    return f"{symbol} = {limit.formatted}" + (f" ({level} interval {ends})" if ends else "")
 
 
 def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:

@@ -42,8 +42,8 @@ NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
 METHOD = "t on log ratios over {}, with the {} as the unit"
 ASSUMPTION = (
-    "The producers always have a full batch ready, nothing but these three limits them (not the processor), and pings "
-    "see the RTT that requests see"
+    "The producers always have a full batch ready, only window, rate and loss limit them (not the processor), and "
+    "requests have the RTT that pings measure"
 )
 
 
@@ -106,8 +106,8 @@ class Limits(Result):
             figure,
             name="limits",
             title=theme.headline(self.sentence, "What limits: window, rate or loss"),
-            subtitle="One point per trial: batches/s against the lowest limit: the producers' window, "
-            "their share of the rate, or loss. Nothing is fitted.",
+            subtitle="One point per trial: batches/s measured against those that its lowest limit allows (the "
+            "producers' window, their share of the rate, or loss). Nothing is fitted.",
             alt=f"Measured against allowed rates. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],
@@ -163,11 +163,11 @@ def limits(
 
 def _basis(brokers: int, n_out: int) -> str:
     text = (
-        f"Window: {IN_FLIGHT} requests in flight per producer and leading broker (at most {brokers}), one batch per "
-        "partition in each; rate: what the background leaves of the link, less headers "
-        f"({MSS_BYTES} of {PACKET_BYTES:,} bytes are payload); loss: Mathis et al. 1997, random loss."
+        f"The limit by window is {IN_FLIGHT} requests in flight per producer and leading broker (at most {brokers}), "
+        "each with one batch per partition; by rate, what the background leaves of the link, less headers "
+        f"({MSS_BYTES} of {PACKET_BYTES:,} bytes are payload); by loss, that of Mathis et al. 1997 for random loss."
     )
-    out = f" {count(n_out, 'trial')} left out: nothing reached, or a level that its limits need is missing."
+    out = f" {count(n_out, 'trial')} left out: no batch arrived, or a setting that its limits need is missing."
     return text + (out if n_out else "")
 
 
@@ -200,7 +200,7 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
             f"{count(beyond, 'trial')} reached more than the {name} allows, by more than the batches of one round "
             "trip: the RTT of pings differs from that of requests, or a setting is not what the trial states",
         )
-    claim = f"Where the {name} limits, trials reach {{}} what it allows"
+    claim = f"Where the {name} is the limit, trials reach {{}} what the {name} allows"
     estimate = ratio_of_units([part.reached], f"measured over predicted, {name}", claim, "trial", level)
     return replace(estimate, warnings=(*notes, *estimate.warnings))
 

@@ -28,8 +28,8 @@ FULL_PERCENT = 90.0
 # The effect is stated for this difference of utilisation in percentage points, which is typical between trials.
 STEP_PERCENT = 10.0
 METHOD = (
-    "least squares of the log of measured over allowed on the busy part of the processors' time, each setting with its "
-    "own level; t with {} degrees of freedom, trials as units; sysstat"
+    "least squares of the logarithm of the measured over the allowed rate on the share of time for which processors "
+    "were busy, with a constant for each setting; t with {} degrees of freedom, trials as units; sysstat"
 )
 ASSUMPTION = (
     "Nothing else slows trials of one setting; a trial that carries more keeps processors busier, which "
@@ -55,7 +55,7 @@ class ProcessorEffect(Result):
     def sentence(self) -> str:
         means = self._means()
         listed = "; ".join(
-            f"{name} reached {number(reached, 2)} of its limit with processors {number(busy, 0)} % busy"
+            f"“{name}” reached {number(reached, 2)} of its limit with the processors {number(busy, 0)} % busy"
             for name, busy, reached in means.itertuples()
         )
         return f"{self.slope.sentence} On average {listed}."
@@ -76,7 +76,7 @@ class ProcessorEffect(Result):
     def cautions(self) -> tuple[str, ...]:
         means = self._means()
         notes = tuple(
-            f"processors were full ({number(means.busy_percent[name], 0)} % busy) with {name}, which reached "
+            f"processors were full ({number(means.busy_percent[name], 0)} % busy) with “{name}”, which reached "
             f"{number(means.reached[name], 2)} of its limit: on a larger machine it may reach more"
             for name in self.full
         )
@@ -86,8 +86,8 @@ class ProcessorEffect(Result):
         """
         Return a ratio between two settings, as a lower or upper limit if processors were full in one of them.
 
-        On a larger machine, a setting with full processors may reach more. So the interval has no upper end if this is
-        setting `of`, and no lower end if it is setting `over`.
+        On a larger machine, a setting with full processors may reach more. So the interval has no upper end if setting
+        `of` is the full one, and no lower end if setting `over` is.
 
         ratio: The ratio of setting `of` to setting `over`; None is returned as None.
         """
@@ -108,13 +108,13 @@ class ProcessorEffect(Result):
             figure.add_scatter(x=part.busy_percent, y=part.reached, hovertemplate=hover, **style)
         primitives.reference_line(figure, y=1)
         figure.update_xaxes(title="processor utilisation in the counted seconds (%)")
-        figure.update_yaxes(title="measured rate over limit", rangemode="tozero")
+        figure.update_yaxes(title="measured rate as a share of the limit", rangemode="tozero")
         return theme.finish(
             figure,
             name="processor-effect",
-            title=f"10 points more processor use: {self.slope.formatted} the share of the limit",
-            subtitle="One point per trial: the share of its lowest limit that it reached. Dashed: the limit.",
-            alt=f"Share of their limit that trials reached, against processor utilisation. {self}",
+            title=f"10 points more processor use: the share of the limit is {self.slope.formatted} as large",
+            subtitle="One point per trial: its rate as a share of its lowest limit. Dashed: the limit.",
+            alt=f"Rate of each trial as a share of its limit, against processor utilisation. {self}",
             caption=str(self),
             table=self.trials,
         )
@@ -169,9 +169,11 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         rest = float(((apart.log - slope * apart.busy) ** 2).sum())
         half = t_quantile(limits.level, freedom) * sqrt(rest / freedom / total)
     else:
-        notes = ("processors were equally busy in all trials of a setting, so the effect of busier ones is unknown",)
-    claim = f"At the same setting, with {STEP_PERCENT:g} percentage points more of processor use"
-    claim = f"{claim}, a trial reached {{}} the share of its limit"
+        notes = (
+            "processors were equally busy in all trials of a setting, so the effect of busier processors is unknown",
+        )
+    claim = f"At the same setting, a trial with {STEP_PERCENT:g} percentage points more processor use"
+    claim = f"{claim} reached a share of its limit that is {{}} as large"
     about = {"n": len(trials), "basis": count(len(trials), "trial"), "level": limits.level, "warnings": notes}
     about |= {"quantity": "reached, busier processors over less busy ones", "claim": claim, "assumption": ASSUMPTION}
     estimate = ratio_estimate(slope, half, method=METHOD.format(max(freedom, 0)), **about)
@@ -249,12 +251,12 @@ class ProcessorRoles(RowsResult):
             texts.append(
                 f"the measurement itself takes more than {MAX_MEASUREMENT:g} % of the processors in "
                 f"{(share > MAX_MEASUREMENT).sum()} of {count(len(share), 'setting')}, most with "
-                f"{self.rows.setting[at]} ({parts}); on separate machines, brokers could use this time"
+                f"“{self.rows.setting[at]}” ({parts}); on separate machines, brokers could use this time"
             )
         if (self.rows.other > MAX_OTHER).any():
             worst = self.rows.loc[self.rows.other.idxmax()]
             texts.append(
-                f"other work on the machine takes over {MAX_OTHER:g} % of its processors, most with {worst.setting} "
+                f"other work on the machine takes over {MAX_OTHER:g} % of its processors, most with “{worst.setting}” "
                 f"({number(worst.other, 0)} %)"
             )
         return tuple(texts)

@@ -91,7 +91,9 @@ class TrialRates(Result):
     TITLE = "Means over the trials of each setting"
 
     def of(self, *settings: str) -> TrialRates:
-        """Return the trials whose setting matches a pattern, such as "internet*"; MissingDataError without any."""
+        """
+        Return the trials whose setting matches a pattern, such as "internet*"; MissingDataError if there are none.
+        """
 
         def chosen(frame: pd.DataFrame) -> pd.DataFrame:
             fits = [any(fnmatchcase(str(name), pattern) for pattern in settings) for name in frame.setting]
@@ -144,14 +146,16 @@ class TrialRates(Result):
             return "No trial was measured."
         means = rates.groupby("setting", sort=False, dropna=False).batches_per_s.agg(["mean", "size"])
         listed = [
-            f"{quantity(row['mean'], 'batches/s')} in {count(int(row['size']), 'trial')} of {name}"
+            f"“{name}” {number(row['mean'])} ({count(int(row['size']), 'trial')})"
             for name, row in means.head(MAX_LISTED).iterrows()
         ]
         more = f", and {len(means) - MAX_LISTED} more settings" if len(means) > MAX_LISTED else ""
         outside = 1 - rates.share_counted.mean()
-        cut = f"; {number(100 * outside, 0)} % of the batches lay outside" if np.isfinite(outside) else ""
-        seconds = f"{number(rates.n_seconds.mean(), 0)} s of each counted on average{cut}"
-        return f"{'; '.join(listed)}{more} ({seconds}). {self.rule}."
+        cut = (
+            f"; {number(100 * outside, 0)} % of the batches fell outside these seconds" if np.isfinite(outside) else ""
+        )
+        seconds = f"On average {number(rates.n_seconds.mean(), 0)} s of each trial counted{cut}"
+        return f"Batches/s by setting: {', '.join(listed)}{more}. {seconds}. {self.rule}."
 
     @property
     def cautions(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Steadiness(RowsResult):
         few, shown = self.rows[self.rows.low.isna()], self.rows[self.rows.low.notna()]
         listed = [f"“{row.setting}” {_ratio(row)}" for row in shown.head(MAX_LISTED).itertuples()]
         more = f"; and {len(shown) - MAX_LISTED} more settings" if len(shown) > MAX_LISTED else ""
-        start = "Batches in the later half of the counted seconds over the earlier half"
+        start = "Batches in the later half of the counted seconds, divided by those in the earlier half"
         texts = [f"{start}: {'; '.join(listed)}{more}."] if listed else []
         if len(few):
             trials = count(int(few.n_trials.max()), "trial")
@@ -49,7 +49,7 @@ class Steadiness(RowsResult):
     def cautions(self) -> tuple[str, ...]:
         unsteady = self.rows[(self.rows.low > 1) | (self.rows.high < 1)]
         return tuple(
-            f"in trials of {row.setting} rates still {'rose' if row.low > 1 else 'fell'} in the counted seconds: the "
+            f"in trials of “{row.setting}” rates still {'rose' if row.low > 1 else 'fell'} in the counted seconds: the "
             f"later half has {_ratio(row)} the batches of the earlier half"
             for row in unsteady.itertuples()
         )

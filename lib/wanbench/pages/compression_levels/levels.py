@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
+from wanbench.formatting import number
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.trials.rates import TrialRates
@@ -51,16 +52,22 @@ class Levels(RowsResult):
         )
 
     @property
+    def headline(self) -> str:
+        faster, larger = ([number(one.estimate) for one in self.estimates[start::2]] for start in (0, 1))
+        if not faster:
+            return ""
+        return (
+            f"The lowest level of a codec sends {min(faster, key=float)} to {max(faster, key=float)} times as many "
+            f"messages per second as its highest, and its messages are {min(larger)} to {max(larger)} times as large."
+        )
+
+    @property
     def sentence(self) -> str:
         faster, larger = self.estimates[::2], self.estimates[1::2]
-        parts = [
-            f"{rate.quantity.partition(': ')[2]}: {_with_ends(rate)} the messages per second, each {_with_ends(size)} "
-            "as large"
-            for rate, size in zip(faster, larger, strict=True)
-        ]
+        parts = [_compared(rate, size) for rate, size in zip(faster, larger, strict=True)]
         if not parts:
             return "No codec has two levels."
-        return f"The lowest level of each codec over its highest: {'; '.join(parts)} ({faster[0].basis} of each)."
+        return f"Lowest against highest level: {'; '.join(parts)} ({faster[0].basis} of each)."
 
     def formatted_table(self) -> pd.DataFrame:
         names = {name: label for name, (label, _) in MEASURES.items()}
@@ -68,7 +75,8 @@ class Levels(RowsResult):
 
     def ratio(self, setting: str, over: str, of: str = FAST) -> Estimate:
         """
-        Estimate a measure with `setting` over that with `over`, from the blocks that have both.
+        Estimate measure `of` with one setting over the same measure with setting `over`, from the blocks that have
+        both.
 
         Raises
         ------
@@ -83,7 +91,7 @@ class Levels(RowsResult):
             pairs[setting] / pairs[over],
             0.95,
             quantity=f"{label}: {setting} over {over}",
-            claim=f"In {label}, {setting} is {{}} {over}",
+            claim=f"With “{setting}”, {label} are {{}} those with “{over}”",
             method=METHOD,
             assumption=ASSUMPTION,
         )
@@ -91,13 +99,14 @@ class Levels(RowsResult):
     def figure(self) -> go.Figure:
         """Draw message size against messages per second: one line per codec, one point per level."""
         figure = go.Figure()
-        for shade, (codec, part) in zip(theme.SERIES_COLOURS, self.rows.groupby("codec", sort=False), strict=False):
+        for k, (codec, part) in enumerate(self.rows.groupby("codec", sort=False)):
+            shade = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
             figure.add_scatter(
                 x=part[FAST],
                 y=part[SMALL],
                 mode="lines+markers+text",
                 text=part.level,
-                textposition="top center",
+                textposition=("top center", "bottom center")[k % 2],
                 name=codec,
                 line={"color": shade},
                 marker={"size": 9},
@@ -109,7 +118,8 @@ class Levels(RowsResult):
             figure,
             name="size-against-rate",
             title=theme.headline(self.estimates[0].sentence, "What a compression level costs and saves"),
-            subtitle="Right and below is better. Numbers are levels; each point is the geometric mean of its trials.",
+            subtitle="Further right and lower is better. Numbers are levels; each point is the geometric mean of its "
+            "trials.",
             alt=f"Size of a message against messages per second, by codec and level. {self.sentence}",
             caption=str(self),
             table=self.rows,
@@ -118,6 +128,11 @@ class Levels(RowsResult):
 
 def _with_ends(one: Estimate) -> str:
     return f"{one.formatted} ({one.formatted_interval or 'no interval'})"
+
+
+def _compared(rate: Estimate, size: Estimate) -> str:
+    low, _, high = rate.quantity.partition(": ")[2].partition(" over ")
+    return f"“{low}” sends {_with_ends(rate)} the messages per second of “{high}”, each {_with_ends(size)} as large"
 
 
 def by_level(rates: TrialRates) -> Levels:

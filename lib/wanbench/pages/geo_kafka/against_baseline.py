@@ -25,16 +25,16 @@ from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
 
 SINGLE = "this setting alone"
-WELCH = "Welch's interval of its own trials"
-PAIRS = "t over its own pairs within blocks"
+WELCH = "Welch's interval from the trials of the two settings"
+PAIRS = "Student's t over the pairs of trials within blocks"
 ASSUMPTION = (
-    "All settings have the same relative, log-normal scatter; trials are independent, apart from what those of a block "
+    "All settings have the same relative, log-normal scatter; trials are independent, except for what those of a block "
     "have in common"
 )
 UNEQUAL_BELOW = 0.05  # There is a caution if the p-value of equal scatter is below this: one false alarm in twenty.
 DRAWS = 2_000  # Number of draws of the test of equal scatter: a p-value of 0.05 is then accurate to 0.01.
 RESTARTED = (
-    "brokers were restarted between these settings, once per block: differences between restarts affect the ratio, "
+    "brokers were restarted between these settings, once per block. Differences between restarts affect the ratio, "
     "but hardly the pooled scatter, so the interval may be too narrow"
 )
 ROUNDING = 1e-12  # Sum of squared log residuals below which trials of a setting differ by rounding only.
@@ -101,7 +101,7 @@ def against_baseline(
     settings = [baseline, *(name for name in _in_order(trials[by]) if name != baseline)]
     if baseline not in set(trials[by]) or len(settings) < 2:
         raise ParameterError(
-            f"no trial of {by} {baseline!r}, or of no other, is left of {count(len(frame), 'row')}: "
+            f"no trial with {by} {baseline!r}, or none with another one, is left of {count(len(frame), 'row')}: "
             f"{reasons(left_out) or 'nothing was left out'}."
         )
     log = np.log(trials[response].to_numpy(dtype=float))
@@ -145,7 +145,7 @@ def against_baseline(
             value,
             together * error if freedom > 0 else nan,
             quantity=f"{response}, {name} over {baseline}",
-            claim=f"With {by} {name}, {response} is {{}} that of {baseline}",
+            claim=f"With {by} “{name}”, {response} is {{}} that with “{baseline}”",
             others=tuple(Interval(method, *np.exp([at - half, at + half])) for method, half, at in others),
             **about,
         )
@@ -218,15 +218,16 @@ def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, ex
     if equal_p < UNEQUAL_BELOW:
         (most, widest), (least, narrowest) = extremes
         notes.append(
-            f"settings have unequal scatter ({p_value(equal_p)}): trials of {most} scatter by "
-            f"{number(100 * widest, 1)} %, those of {least} by {number(100 * narrowest, 1)} %; pooled intervals of "
-            "settings with more scatter are too narrow"
+            f"settings have unequal scatter ({p_value(equal_p)}): trials of “{most}” scatter by "
+            f"{number(100 * widest, 1)} %, those of “{least}” by {number(100 * narrowest, 1)} %. Intervals from "
+            "the pooled scatter are too narrow for settings with more scatter"
         )
     once = rows.setting[rows.n == 1]
     if len(once) and (rows.n > 1).any():
         notes.append(
-            f"{', '.join(map(str, once))} was measured once: its interval uses the scatter of the other settings"
+            f"measured only once: {', '.join(f'“{name}”' for name in once)}; the interval uses the scatter of the "
+            "others"
         )
     if len(left_out):
-        notes.append(f"{len(left_out)} of {count(len(frame), 'trial')} not in use: {reasons(left_out)}")
+        notes.append(f"{len(left_out)} of {count(len(frame), 'trial')} not used: {reasons(left_out)}")
     return tuple(notes)

@@ -53,29 +53,33 @@ class Bounds(Result):
     trials: pd.DataFrame
     level: float
 
-    TITLE = "Means over trials: payload measured and bounds on it, in Mbit/s"
+    TITLE = "Means over trials: measured payload and its limits, in Mbit/s"
 
     @property
     def sentence(self) -> str:
         counts = self.trials.limits.value_counts()
-        listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
-        return f"The lowest bound, named with those within {percent(1 - NEAR)} of it, is {listed}."
+        listed = ", ".join(f"{name} {n}" for name, n in counts.items())
+        return (
+            f"Number of trials by lowest limit: {listed}. A limit within {percent(1 - NEAR)} of the lowest counts too."
+        )
 
     @property
     def cautions(self) -> tuple[str, ...]:
         beyond = int((self.trials.reached > 1.05).sum())  # whole seconds cut batches at both ends
         unknown = int(np.isinf(self.trials.machine).sum())
-        notes = [f"{count(beyond, 'trial')} reached more than a bound allows, so an assumption does not hold"] * bool(
+        notes = [f"{count(beyond, 'trial')} reached more than a limit allows, so an assumption does not hold"] * bool(
             beyond
         )
-        notes += [f"{count(unknown, 'trial')} without processor metrics"] * bool(unknown)
+        notes += [f"{count(unknown, 'trial')} without processor metrics, so their limit by machine is unknown"] * bool(
+            unknown
+        )
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
         """Estimate the shares of the links' bound and of the lowest bound that the trials of one setting reached."""
         part = self.trials[self.trials.setting == setting]
         if part.empty:
-            raise MissingDataError(f"no trial of {setting} has bounds.")
+            raise MissingDataError(f"no trial of {setting!r} has limits.")
 
         def share(values, bound: str, rate: str) -> Estimate:
             names = {
@@ -85,8 +89,8 @@ class Bounds(Result):
             about = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}
             return geometric_mean(values, self.level, **names, **about)
 
-        link = share(part.reached_link, "the links' bound", "the links' rate")
-        lowest = share(part.reached.dropna(), "the lowest bound", "its lowest bound")
+        link = share(part.reached_link, "the links' limit", "the links' rate")
+        lowest = share(part.reached.dropna(), "the lowest limit", "its lowest limit")
         return Share(setting, link, lowest if lowest.n else None, part)
 
     def table(self) -> pd.DataFrame:
@@ -99,8 +103,8 @@ class Bounds(Result):
         return means.reset_index()
 
     def formatted_table(self) -> pd.DataFrame:
-        heads = {"n_trials": "trials", "limits": "lowest bound", "reached": "share of the lowest bound"}
-        heads |= {"busy_percent": "processors busy (%)", "fullest_link": "share of the fullest link"}
+        heads = {"n_trials": "trials", "limits": "lowest limit", "reached": "share of the lowest limit"}
+        heads |= {"busy_percent": "processors busy (%)", "fullest_link": "fullest link, share of its rate"}
         return text_table(self.table()).rename(columns=heads)
 
     def figure(self) -> go.Figure:
@@ -117,16 +121,17 @@ class Bounds(Result):
                 text = [theme.plain(name) for name in part.setting]
                 figure.add_scatter(x=part.allowed, y=part.measured, text=text, hovertemplate=hover, **style)
         axis = theme.log_axis(trials.allowed, "bit/s")
-        figure.update_xaxes(title="payload that the lowest bound allows (log axis)", **axis)
+        figure.update_xaxes(title="payload that the lowest limit allows (log axis)", **axis)
         figure.update_yaxes(title="payload measured (log axis)", **theme.log_axis([*trials.measured, *ends], "bit/s"))
         counts = trials.limits.value_counts()
         first = counts.index[0]
         return theme.finish(
             figure,
             name="bounds",
-            title=f"The {first} bounds {int(counts.iloc[0])} of {count(len(trials), 'trial')}",
-            subtitle="One point per trial, by its lowest bound. Link, window and replication follow from settings, the "
-            "machine's bound from utilisation; so the distance of its points from the line shows only that.",
+            title=f"The {first} limits {int(counts.iloc[0])} of {count(len(trials), 'trial')}",
+            subtitle="One point per trial, coloured by the limit that is lowest for it. The limits by link, window and "
+            "replication are computed from settings. The limit by machine is computed from the utilisation of the "
+            "processors, so the distance of its points from the line shows only that utilisation.",
             alt=f"Measured against allowed throughput. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],
@@ -147,20 +152,23 @@ class Share(Result):
     lowest: Estimate | None
     trials: pd.DataFrame
 
-    TITLE = "Shares of the bounds"
+    TITLE = "Shares of the limits"
 
     @property
     def sentence(self) -> str:
         part, unexplained = self.trials, ""
-        lowest = f"the {MACHINE}'s in every trial; the share of it is simply the utilisation of the processors."
+        lowest = (
+            f"In every trial the {MACHINE} is the lowest limit; the share of it is simply the utilisation of "
+            "the processors."
+        )
         if self.lowest is not None:
-            lowest = f"that by {part.limits.mode().iloc[0]}: {self.lowest.sentence}"
-            unexplained = " So none of these bounds explains the throughput." if self.lowest.high < EXPLAINED else ""
+            lowest = f"The lowest limit is the {part.limits.mode().iloc[0]}. {self.lowest.sentence}"
+            unexplained = " So none of these limits explains the throughput." if self.lowest.high < EXPLAINED else ""
         finite = [name for name in NAMES if np.isfinite(part[name]).all()]
         allowed = ", ".join(f"{name} {quantity(part[name].mean(), 'bit/s')}" for name in finite)
         return (
-            f"{self.link.sentence} The lowest bound is {lowest} Bounds on payload: "
-            f"{allowed}. Processors were {number(part.busy_percent.mean(), 0)} % busy; the fullest link carried "
+            f"{self.link.sentence} {lowest} Limits on payload: "
+            f"{allowed}. Processors were {number(part.busy_percent.mean(), 0)} % busy. The fullest link carried "
             f"{quantity(part.fullest_link.mean(), 'fraction')} of its rate.{unexplained}"
         )
 
@@ -175,7 +183,7 @@ def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame]
     """
     for name in ("placements", "links"):
         if name not in tables or tables[name].empty:
-            raise MissingDataError(f"the run has no table {name}, which bounds need.")
+            raise MissingDataError(f"the run has no table {name}, which the limits need.")
     placed = dict(list(rates.part(tables["placements"]).groupby(KEY)))
     rows = []
     for trial in curves.frame.to_dict("records"):

@@ -112,12 +112,14 @@ def own_numbers(audit: Audit) -> None:
 def _placement(audit: Audit) -> None:
     brokers, regions, replicas = (audit.number(name) for name in ("n-brokers", "n-regions", "n-replicas"))
     tested, multiple, needed = (audit.number(name) for name in ("test-partitions", "multiple", "min-in-sync"))
-    audit.compare("per-region", brokers / regions, "Own numbers: brokers over regions.")
+    audit.compare("per-region", brokers / regions, "Own numbers: the number of brokers divided by that of regions.")
     audit.compare("n-replicas", regions, "Own numbers: one replica per region.")
-    audit.compare("multiple", brokers, "Own numbers: one partition to lead per broker.")
-    audit.compare("balanced", multiple / brokers, f"Own numbers: {number(multiple)} partitions over the brokers.")
+    audit.compare("multiple", brokers, "Own numbers: one partition for each broker to lead.")
+    audit.compare(
+        "balanced", multiple / brokers, f"Own numbers: {number(multiple)} partitions divided by the number of brokers."
+    )
     if tested % multiple:
-        audit.judge("test-partitions", False, f"{number(tested)} is no multiple of {number(multiple)}.")
+        audit.judge("test-partitions", False, f"{number(tested)} is not a multiple of {number(multiple)}.")
     left = replicas * (regions - 1) / regions
     follows = f"Own numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain"
     for claim in ("survives", "lights-on"):
@@ -127,12 +129,15 @@ def _placement(audit: Audit) -> None:
     audit.compare("in-sync-during", left, f"{follows}.")
     group, each = audit.number("group-size"), audit.number("group-partitions")
     if group % regions:
-        audit.judge("group-size", False, f"{number(group)} is no multiple of {number(regions)} regions.")
+        audit.judge(
+            "group-size", False, f"{number(group)} is not a multiple of {number(regions)}, the number of regions."
+        )
     audit.compare(
         "group-partitions",
         tested / group,
-        f"Own numbers: {number(tested)} partitions over {number(group)} consumers; {number(each)} each would be "
-        f"{number(each * group)} partitions, a topic that the source does not mention.",
+        f"Own numbers: {number(tested)} partitions divided by {number(group)} consumers. With {number(each)} each "
+        "there would be "
+        f"{number(each * group)} partitions, and the source mentions no such topic.",
     )
     audit.judge("order", False, f"Kafka keeps order within a partition, and the topic has {number(tested)}.")
     remaining = group * (regions - 1) / regions
@@ -154,21 +159,26 @@ def _rates(audit: Audit) -> None:
         bytes_per_s / size,
         f"Own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. The claimed number is "
         f"{number(rate * size / 1e6)} MB/s, {number(bytes_per_s / size / rate)} times less. It is what one of the "
-        f"{number(producers)} producers sends ({number(bytes_per_s / producers / 1e6)} MB/s); the source "
-        "gives the rate of one for consumers, too.",
+        f"{number(producers)} producers sends ({number(bytes_per_s / producers / 1e6)} MB/s); for consumers, too, the "
+        "source gives the rate of one of them.",
     )
     ratio = audit.from_printed(lambda total, one: 1e9 * total / size / one, "throughput", "message-rate")
-    audit.compare("n-producers", ratio, "Own numbers: total bytes over the size and the claimed messages per second.")
+    audit.compare(
+        "n-producers", ratio, "Own numbers: the total rate divided by the size and by the claimed messages per second."
+    )
     audit.compare(
         "throughput",
         rate * size * producers / 1e9,
-        "Own numbers: messages per second of one producer, times size and producers; if that rate were the total, it "
-        f"would be {number(rate * size / 1e9)} GB/s.",
+        "Own numbers: messages per second of one producer, times the size and the number of producers. If that "
+        "rate were the total, "
+        f"the cluster would reach {number(rate * size / 1e9)} GB/s.",
         within=audit.from_printed(lambda one: one * size * producers / 1e9, "message-rate"),
     )
     total, each = audit.number("consumer-total"), audit.number("consumer-rate")
     consumers = audit.number("n-consumers")
-    audit.compare("consumer-rate", 1e3 * total / consumers, "Own numbers: the total over the consumers.")
+    audit.compare(
+        "consumer-rate", 1e3 * total / consumers, "Own numbers: the total divided by the number of consumers."
+    )
     audit.compare(
         "consumer-total",
         each * consumers / 1e3,
@@ -179,8 +189,9 @@ def _rates(audit: Audit) -> None:
     audit.judge(
         "slower",
         None if total * 1e9 > bytes_per_s else False,
-        f"Own numbers: consumers read {number(total)} GB/s while producers write {number(bytes_per_s / 1e9)}, with "
-        f"{number(consumers)} and {number(producers)} clients. One case does not show that it is always so, and more "
+        f"Own numbers: {number(consumers)} consumers read {number(total)} GB/s while {number(producers)} "
+        "producers write "
+        f"{number(bytes_per_s / 1e9)} GB/s. One case does not show that it is always so, and more "
         "can be read than is written only while consumers catch up.",
     )
     per_s = rate * size / audit.number("test-partitions")
@@ -204,22 +215,23 @@ def _network(audit: Audit) -> None:
         "tunnel-rate",
         None,
         f"Own numbers: {number(rate)} GB/s is {number(8 * rate)} Gbit/s. The reported throughput sends "
-        f"{number(per_gateway)} GB/s out of each region before compression, which fits; {number(rate)} Gbit/s, "
-        f"{number(rate / 8)} GB/s, would not carry it.",
+        f"{number(per_gateway)} GB/s out of each region before compression, which fits. A tunnel of {number(rate)} "
+        f"Gbit/s ({number(rate / 8)} GB/s) would not carry it.",
     )
     audit.judge(
         "gateway",
         per_gateway / rate >= FULL,
         f"Holds if the gateways were nearly full ({quantity(FULL, 'fraction')}). Own numbers: each message crosses "
-        f"between regions {number(copies.total)} times, so {number(per_gateway)} of {number(rate)} GB/s leave each "
-        f"region, {quantity(per_gateway / rate, 'fraction')}; compression makes that less. A tunnel of "
-        f"{number(rate)} Gbit/s would be overfull.",
+        f"between regions {number(copies.total)} times, so {number(per_gateway)} GB/s leave each region. "
+        f"That is {quantity(per_gateway / rate, 'fraction')} of {number(rate)} GB/s, and less with compression. A "
+        "tunnel "
+        f"of {number(rate)} Gbit/s would be overfull.",
     )
     audit.compare(
         "buffers",
         rate * delay_ms,
         f"Own numbers: {number(rate)} GB/s times {number(delay_ms)} ms. If the rate is in Gbit/s it is "
-        f"{number(rate * delay_ms / 8)} MB; and buffers are per connection, while {audit.number('n-producers'):.0f} "
+        f"{number(rate * delay_ms / 8)} MB. Buffers are per connection, while {audit.number('n-producers'):.0f} "
         f"producers with {audit.number('n-brokers'):.0f} brokers share the rate.",
     )
     audit.judge(
@@ -232,21 +244,25 @@ def _network(audit: Audit) -> None:
 def _cost(audit: Audit) -> None:
     brokers, disks = audit.number("n-brokers"), audit.number("n-disks")
     own = cluster_cost(source_deployment(audit))
-    audit.note("n-disks", f"{number(disks / brokers)} per broker.")
+    audit.note("n-disks", f"That is {number(disks / brokers)} per broker.")
     instances = brokers * audit.number("instance-price")
-    audit.compare("instances", instances, "Own numbers: brokers times price.")
+    audit.compare("instances", instances, "Own numbers: the number of brokers times the price of one.")
     disk_usd = disks * audit.number("disk-size") * audit.number("disk-price") / HOURS_PER_MONTH
-    audit.compare("disks", disk_usd, "Own numbers: disks times size times price, a month of 720 hours.")
+    audit.compare(
+        "disks", disk_usd, "Own numbers: the number of disks times size times price, with a month of 720 hours."
+    )
     audit.compare(
         "fixed",
         own.by[FIXED, "hour"].estimate,
-        "Own numbers: instances and disks; without gateways, ZooKeeper's nodes, control planes, traffic between zones.",
+        "Own numbers: instances plus disks, without gateways, ZooKeeper's nodes, control planes and traffic "
+        "between zones.",
     )
     copies = region_copies(regions=int(audit.number("n-regions")), replication=int(audit.number("n-replicas")))
     audit.compare(
         "crossings",
         copies.total,
-        f"Own numbers: to followers {number(copies.replicated)} times, and before that from a producer to a leader in "
+        f"Own numbers: a message goes to followers {number(copies.replicated)} times, and before that from a "
+        "producer to a leader in "
         f"another region {number(copies.produced)} times, because producers and leaders are in all regions.",
     )
     full = cluster_cost(
@@ -258,26 +274,26 @@ def _cost(audit: Audit) -> None:
         audit.judge(
             claim,
             all(agree) or (None if agree[0] else False),
-            f"Own numbers: {number(sums[0])} USD/h from what is printed, a message that crosses "
-            f"{number(audit.number('crossings'))} times; at {number(copies.total)} it is {number(sums[1])} USD/h. "
-            "Compression, which the source uses and does not count, makes it less, by a ratio that it does not give.",
+            f"Own numbers: {number(sums[0])} USD/h if a message crosses {number(audit.number('crossings'))} "
+            f"times, as printed, and {number(sums[1])} USD/h if it crosses {number(copies.total)} times. "
+            "Compression, which the source uses but does not count, reduces this by a ratio that it does not give.",
         )
     _per_message(audit)
     ratio = own.variable_over_fixed.estimate
     audit.judge(
         "dwarfed",
         ratio >= DWARFS,
-        f"Holds if variable is at least {number(DWARFS)} times fixed cost. Own numbers: {number(ratio)} times already, "
-        f"at the full rate; both are equal at {number(own.even_messages_per_s)} messages/s, "
-        f"{quantity(1 / ratio, 'fraction')} of it.",
+        f"Holds if the variable cost is at least {number(DWARFS)} times the fixed cost. Own numbers: it is "
+        f"{number(ratio)} times that at the full rate already. The two are equal at "
+        f"{number(own.even_messages_per_s)} messages/s, {quantity(1 / ratio, 'fraction')} of the full rate.",
     )
     regions, price = audit.number("n-regions"), audit.number("region-price")
     read = audit.number("consumer-total") * (regions - 1) / regions
     audit.judge(
         "local-cost",
         price > 0,
-        f"Holds if traffic between regions has a price. Own numbers: read at random, {number(read)} GB/s of what "
-        f"consumers read, {number(read * 3600 * price)} USD/h, would cross between regions.",
+        f"Holds if traffic between regions has a price. Own numbers: if consumers read from random replicas, "
+        f"{number(read)} GB/s would cross between regions, for {number(read * 3600 * price)} USD/h.",
     )
 
 
@@ -291,9 +307,10 @@ def _per_message(audit: Audit) -> None:
     audit.compare(
         "per-message",
         whole,
-        f"Own numbers: {number(hour)} USD over an hour's messages at {number(throughput / 1e9)} GB/s. The "
-        f"claimed number is {number(hour)} USD over {number(rate)} messages/s ({as_claimed:.3g} USD): the "
-        f"cost of all over messages of one producer. If {number(rate)} were the total, traffic would be less too, and "
+        f"Own numbers: {number(hour)} USD divided by an hour's messages at {number(throughput / 1e9)} GB/s. The "
+        f"claimed number is {number(hour)} USD divided by {number(rate)} messages/s ({as_claimed:.3g} USD), which "
+        f"is the cost of all producers divided by the messages of one. If {number(rate)} were the total, traffic "
+        "would be less too, and "
         f"a message would cost {as_total:.3g} USD; only messages of "
         f"{number(throughput / rate / 1e3)} KB cost what is claimed.",
     )

@@ -52,7 +52,7 @@ def region_copies(*, regions: int, replication: int, follower_fetching: bool = T
     return RegionCopies(elsewhere, replicated, without_replica if follower_fetching else elsewhere)
 
 
-MODELLED = "no interval: how often messages cross regions is computed for evenly spread clients, not counted"
+MODELLED = "no interval, because how often messages cross regions is not counted but computed for evenly spread clients"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,8 @@ class CostChanges(Result):
 
     @property
     def sentence(self) -> str:
-        return " ".join(each.sentence for each in self.estimates)
+        ratios = [f"{one.formatted} with “{name}”{_interval(one)}" for name, one in self.ratios.items()]
+        return f"The price per {MILLION}, relative to the present one, is {', '.join(ratios)}."
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []
@@ -108,7 +109,13 @@ class CostChanges(Result):
             rows.append((name, self.costs[name].formatted, ratio.formatted, *ends, self.why[name]))
         one = self.estimates[0]
         ends = (f"{one.formatted_level} interval", f"with {one.others[0].method}")
-        return pd.DataFrame(rows, columns=["Change", f"USD per {MILLION}", "Times the price", *ends, "Because"])
+        return pd.DataFrame(
+            rows, columns=["Change", f"USD per {MILLION}", "Relative to the present price", *ends, "Reason"]
+        )
+
+
+def _interval(one: Estimate) -> str:
+    return f" ({one.formatted_level} interval {one.formatted_interval})" if one.formatted_interval else ""
 
 
 def cost_changes(base: Deployment, changes: list[Change]) -> CostChanges:
@@ -134,7 +141,7 @@ def cost_changes(base: Deployment, changes: list[Change]) -> CostChanges:
         def over_now(values: dict, after=after):
             return after(values) / Deployment.usd(values, TOTAL, MILLION)
 
-        claim, now = f"With {name} the price per {MILLION} is {{}}", f"price with {name} over that without"
+        claim, now = f"With “{name}” the price per {MILLION} is {{}}", f"price with {name} over that without"
         costs[name] = estimate(after, inputs, quantity=f"cost per {MILLION}, {name}", claim=claim, unit="USD")
         ratio = estimate(over_now, inputs, quantity=now, claim=f"{claim} the present one", unit="times")
         if change.is_modelled:
@@ -158,7 +165,9 @@ def modelled_changes(*, regions: int, replication: int) -> list[Change]:
     def crossing(name: str, disks: float = 1.0, **other) -> Change:
         after = region_copies(**now | other).total
         inputs = {"region_bytes_per_message": Times(after / before)} | ({"disk_gb": Times(disks)} if disks != 1 else {})
-        return Change(name, inputs, is_modelled=True, why=f"a message crosses {after:.3g} times, not {before:.3g}")
+        return Change(
+            name, inputs, is_modelled=True, why=f"a message crosses regions {after:.3g} times, not {before:.3g}"
+        )
 
     changes = [crossing("no follower fetching", follower_fetching=False)]
     if regions > 1:
@@ -170,7 +179,7 @@ def modelled_changes(*, regions: int, replication: int) -> list[Change]:
 
 
 def _changed(base: Deployment, change: Change):
-    """Return the inputs of both sides, and a function that turns their values into those of the changed side."""
+    """Return the inputs with and without the change, and a function that turns their values into the changed values."""
     added, factors = {}, {}
     check_kind("base", base, Deployment)
     for name, given in check_kind("a change", change, Change).inputs.items():
@@ -209,10 +218,11 @@ class Tornado(RowsResult):
     def sentence(self) -> str:
         first = self.rows.iloc[0]
         return (
-            f"The {TOTAL} price of {quantity(self.usd, 'USD')} per {MILLION} depends most on {WORDS[first.input]}: if "
-            f"that goes from {number(first.low)} to {number(first.high)} {first.unit}, the price goes from "
+            f"The {TOTAL} price, {quantity(self.usd, 'USD')} per {MILLION}, depends most on the "
+            f"{WORDS[first.input]}. If this "
+            f"input goes from {number(first.low)} to {number(first.high)} {first.unit}, the {TOTAL} price goes from "
             f"{number(first.usd_at_low)} to {number(first.usd_at_high)} USD. Ranges of prices cover the regions and "
-            "dates of the price list; ranges of measured inputs are their confidence intervals."
+            "dates of the price list. Ranges of measured inputs are their confidence intervals."
         )
 
     def formatted_table(self) -> pd.DataFrame:
@@ -240,8 +250,10 @@ class Tornado(RowsResult):
         return theme.finish(
             figure,
             name="cost-tornado",
-            title=theme.headline(f"The price depends most on {WORDS[rows.input.iloc[0]]}", "What the price depends on"),
-            subtitle="Each input is moved over its range, with all others at their values. "
+            title=theme.headline(
+                f"The price depends most on the {WORDS[rows.input.iloc[0]]}", "What the price depends on"
+            ),
+            subtitle="Each input is moved over its range, while all others keep their values. "
             f"Dashed: {quantity(self.usd, 'USD')}.",
             alt=f"Bars of a {TOTAL} price, one per input. {self.sentence}",
             caption=self.sentence,
@@ -273,12 +285,12 @@ def tornado(deployment: Deployment) -> Tornado:
 WORDS = {
     "brokers": "number of brokers",
     "instance_usd_per_hour": "price of an instance",
-    "messages_per_s": "messages per second",
+    "messages_per_s": "number of messages per second",
     "message_bytes": "size of a message",
-    "region_bytes_per_message": "bytes between regions per message",
-    "region_usd_per_gb": "price between regions",
+    "region_bytes_per_message": "number of bytes between regions per message",
+    "region_usd_per_gb": "price of transfer between regions",
     "disks": "number of disks",
     "disk_gb": "size of a disk",
     "disk_usd_per_gb_month": "price of disks",
-    "hours_per_month": "hours per month",
+    "hours_per_month": "number of hours in a month",
 }

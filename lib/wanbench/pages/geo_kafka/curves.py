@@ -43,8 +43,8 @@ class Curve(Result):
     Throughput at the levels of one factor.
 
     levels: One row per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's level), `numeric`
-        (the level as a number, NaN for others), `compression` (payload bytes per byte in the log), and the columns n,
-        mean, ratio, low, high (simultaneous over all settings of all curves) and verdict of `AgainstBaseline.rows`.
+        (the level as a number, NaN if it is none), `compression` (payload bytes per byte in the log), and the columns
+        n, mean, ratio, low, high (simultaneous over all settings of all curves) and verdict of `AgainstBaseline.rows`.
     range: Throughput at the best level over that at the worst.
     last: For a numeric factor with three levels or more: throughput at the highest level over that at the best one, or
         over that at the level before if the highest is the best. The interval is simultaneous over all settings, so it
@@ -78,12 +78,12 @@ class Curve(Result):
         if self.last is None:
             return ""
         if self.last.low > 1:
-            return f"It rises up to the highest level tried: {self.last.sentence}"
+            return f"Throughput rises up to the highest level tried. {self.last.sentence}"
         if self.last.high < 1:
-            return f"It turns down: {self.last.sentence}"
+            return f"Throughput falls beyond its best level. {self.last.sentence}"
         labels, best = self.levels.label, self.levels.ratio.idxmax()
         start = labels.iloc[-2] if best == labels.index[-1] else labels[best]
-        return f"Beyond {start} neither gain nor loss is shown: {self.last.sentence}"
+        return f"Beyond “{start}” neither a gain nor a loss is shown. {self.last.sentence}"
 
     def table(self) -> pd.DataFrame:
         return self.levels
@@ -97,7 +97,7 @@ class Curve(Result):
             ratio = (one.formatted, one.formatted_interval) if one else ("1", "1")
             rows.append((level, number(row.n), quantity(row.mean, "bit/s"), *ratio, number(row.compression, 2)))
         interval = f"{percent(self.range.level)} interval"
-        heads = ["level", "trials", "payload", "over the baseline", interval, "payload over log"]
+        heads = ["level", "trials", "payload", "relative to the baseline", interval, "payload bytes per log byte"]
         return pd.DataFrame(rows, columns=heads)
 
 
@@ -139,7 +139,9 @@ class Curves(Result):
         """Return the curve of a factor; MissingDataError if no trial changes it alone."""
         if factor not in self.curves:
             known = ", ".join(self.curves) or "none"
-            raise MissingDataError(f"no trial changes only {factor}; measured: {known}.")
+            raise MissingDataError(
+                f"not measured, because no trial changes {factor} alone. The settings changed alone: {known}."
+            )
         return self.curves[factor]
 
     def trials(self, factor: str) -> pd.DataFrame:
@@ -160,7 +162,7 @@ class Curves(Result):
         restarted = [one.label for one in self.curves.values() if RESTARTED in one.range.warnings]
         others = [text for text in super().cautions if text not in (RESTARTED, UNEQUAL)]
         others += [f"{', '.join(restarted)}: {RESTARTED}"] if restarted else []
-        out = f"{count(self.n_out, 'trial')} without throughput or block not in use"
+        out = f"{count(self.n_out, 'trial')} without a throughput or a block not used"
         return tuple(dict.fromkeys([*([out] if self.n_out else []), *self.compared.notes, *others]))
 
     @property
@@ -168,11 +170,11 @@ class Curves(Result):
         if not self.curves:
             return "No factor was varied alone."
         most, least = self.estimates[0], self.estimates[-1]
-        text = f"{count(len(self.curves), 'factor')} varied alone. Largest effect: {most.sentence}"
+        text = f"{count(len(self.curves), 'factor')} varied alone. The largest effect: {most.sentence}"
         if len(self.curves) > 1:
-            text += f" Smallest effect: {least.sentence}"
+            text += f" The smallest effect: {least.sentence}"
         spread = f"{number(100 * self.compared.log_spread, 1)} %"
-        return f"{text} Trials of one setting scatter by {spread} ({self.compared.freedom} degrees of freedom)."
+        return f"{text} Trials of the same setting scatter by {spread} ({self.compared.freedom} degrees of freedom)."
 
     def ratio(
         self, of: str | Mapping, over: str | Mapping, *, quantity: str, claim: str, pooled: bool = True
@@ -229,8 +231,8 @@ class Curves(Result):
             method = f"{self.against(b).pooled}; Student's t, for this comparison alone"
         else:
             method = f"least squares of the logarithm; {alone.method or 'no interval'}"
-            about["assumption"] = "Trials are independent, apart from what those of a block have in common"
-            notes += () if alone.method else ("no interval: a setting has fewer than two trials",)
+            about["assumption"] = "Trials are independent, except for what the trials of a block have in common"
+            notes += () if alone.method else ("no interval, because a setting has fewer than two trials",)
         ends = {"low": alone.low, "high": alone.high}
         kept = [text for text in one.warnings if pooled or text != RESTARTED]
         return replace(one, **about, **ends, method=method, warnings=(*kept, *notes))
@@ -257,11 +259,9 @@ class Curves(Result):
         return theme.finish(
             figure,
             name="curves",
-            title=theme.headline(
-                self.estimates[0].sentence.replace(" reaches ", ": "),
-                "What each change to the baseline does to throughput",
-            ),
-            subtitle=f"One factor at a time. Bars: {percent(self.level)} intervals, simultaneous over all rows. "
+            title=theme.headline(self.estimates[0].sentence, "What each change to the baseline does to throughput"),
+            subtitle=f"One factor is changed at a time. Bars: {percent(self.level)} intervals, simultaneous over "
+            "all rows. "
             "Dashed: the baseline.",
             alt=f"Ratio of throughput to the baseline, {count(len(labels), 'level')}. {self}",
             caption=str(self),
@@ -347,11 +347,10 @@ def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> 
     }
     table = pd.concat([pd.DataFrame(about), measured.reset_index(drop=True)], axis=1)
     label = factor_columns.factor_label(factor)
-    title = label[0].upper() + label[1:]
-    start = f"the baseline ({labels[result.base]})"
+    start = f"{labels[result.base]}” (the baseline)"
 
     def claim(level: str, other: str) -> str:
-        return f"{title}: {level} reaches {{}} the throughput of {other}"
+        return f"With {label} “{level}”, throughput is {{}} that with “{other}"
 
     ratios = tuple(
         replace(result.compared.ratios[cell], quantity=labels[cell], claim=claim(labels[cell], start))
@@ -361,11 +360,11 @@ def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> 
     by_mean = table.sort_values("mean", kind="stable").cell
     best, worst = by_mean.iloc[-1], by_mean.iloc[0]
     chosen = (CHOSEN,) if len(own) > 2 else ()
-    span = result._between(best, worst, f"{label}: best over worst", claim(labels[best], labels[worst]), *chosen)
+    span = result._between(best, worst, f"{label}: best over worst", claim(labels[best], f"{labels[worst]}”"), *chosen)
     last = None
     if len(own) > 2 and table.numeric.notna().all():
         other, name = (own[-2], "the level before it") if best == own[-1] else (best, "best")
-        about = {"quantity": f"{label}: highest over {name}", "claim": claim(labels[own[-1]], labels[other])}
+        about = {"quantity": f"{label}: highest over {name}", "claim": claim(labels[own[-1]], f"{labels[other]}”")}
         inverse = result.against(own[-1]).ratios[other]
         last = inverse.transformed(lambda ratio: 1 / ratio if ratio else inf, unit="times", **about)
     return Curve(factor, table, ratios, span, last)

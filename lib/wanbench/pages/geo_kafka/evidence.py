@@ -33,7 +33,7 @@ def evidence(
         "partitions": ({"partitions": 144}, {"partitions": 72}, "144 partitions over 72"),
         "partitions_gain": ({"partitions": 72}, {"partitions": partitions}, f"72 partitions over {partitions:g}"),
         "consumers_cost": ({"consumer_groups": 1}, {"consumer_groups": 0}, "with consumers over without"),
-        "gateway": ({}, {"gateway_bps": _total_bps(links)}, "full mesh over one gateway of its total rate"),
+        "gateway": ({}, {"gateway_bps": _total_bps(links)}, "full mesh over one gateway with the same total rate"),
     }
     result = {}
     for name, (of, over, quantity) in tries.items():
@@ -48,7 +48,7 @@ def evidence(
         except MissingDataError:  # not measured, so the claim stays open
             continue
     if fewest == 1 and "producers_gain" in result:
-        claim = f"{most:g} producers reach {{}} {most:g} times what one does"
+        claim = f"The throughput of {most:g} producers is {{}} {most:g} times that of one"
         result["producers"] = result["producers_gain"].transformed(
             lambda ratio: ratio / most, quantity="growth over linear growth", claim=claim, unit="times"
         )
@@ -68,7 +68,10 @@ def _total_bps(links: pd.DataFrame) -> float:
 
 
 def _untuned_buffers(curves: Curves) -> str:
-    """Return the name of a setting, apart from the baseline, whose brokers have Kafka's default buffers; or ""."""
+    """
+    Return the name of a setting, apart from the baseline, whose brokers have Kafka's default buffers; "" if there is
+    none.
+    """
     if "buffers" not in curves.curves:
         return ""
     levels = curves.of("buffers").levels

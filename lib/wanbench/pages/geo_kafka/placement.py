@@ -20,7 +20,7 @@ from wanbench.methods.trials.rates import TrialRates
 AROUND_PX = 190
 ROW_PX = 34
 METHOD = "exact binomial interval (Clopper & Pearson 1934)"
-ASSUMPTION = "Topics are placed independently; one topic per trial"
+ASSUMPTION = "Topics are placed independently; each trial has one topic"
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +48,7 @@ class Placement(Result):
     def sentence(self) -> str:
         moved = int((self.topics.moved > 0).sum())
         shares = " ".join(estimate.sentence for estimate in self.estimates)
-        return f"{shares} In {count(moved, 'topic')} a partition was not led by its preferred replica."
+        return f"{shares} Topics in which a partition was not led by its preferred replica: {moved}."
 
     def table(self) -> pd.DataFrame:
         return self.topics
@@ -107,10 +107,13 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting:
     result = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
     first = result[result.setting == setting].head(1)
     first = result.head(1) if first.empty else first
-    spread = "Every partition had its replicas in as many regions as possible in {} of topics"
-    synced = "Replicas were in as many regions as possible, and all in sync at the end of the load, in {} of topics"
+    spread = "In {} of topics every partition had its replicas in as many regions as possible"
+    synced = "In {} of topics replicas were in as many regions as possible, and all in sync at the end of the load"
     shares = {
-        "balanced topics": (result.balanced, "Brokers led equally many partitions, give or take one, in {} of topics"),
+        "balanced topics": (
+            result.balanced,
+            "In {} of topics brokers led the same number of partitions, give or take one",
+        ),
         "topics spread over regions": (result.spread, spread),
         "topics in sync in all regions": (result.spread & result.all_in_sync, synced),
     }

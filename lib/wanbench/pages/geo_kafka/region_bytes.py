@@ -85,10 +85,10 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *,
         raise MissingDataError('no trial has the counters of all links; sample them with LinkSamples(which="all").')
     rows["region_bytes_per_message"] = rows.link_bytes / rows.records
     dropped = len(trials) - len(rows)
-    notes = (f"{count(dropped, 'trial')} left out: without the counters of all links",) if dropped else ()
+    notes = (f"{count(dropped, 'trial')} left out, because the counters of all links are missing",) if dropped else ()
     if (trials.background_bps.fillna(0) > 0).any():
         notes += ("background traffic is included in these bytes",)
-    crossing = ("bytes between regions per message", "Per message, {} cross regions", "bytes", level, notes)
+    crossing = ("bytes between regions per message", "Each message sends {} between regions", "bytes", level, notes)
     sent = ("messages per second", "In these trials producers sent {}", "messages/s", level, ())
     means = (mean_of_trials(rows.region_bytes_per_message, *crossing), mean_of_trials(rows.messages_per_s, *sent))
     return CountedBytes(*means, rows)
@@ -102,8 +102,8 @@ def mean_of_trials(values: pd.Series, quantity: str, claim: str, unit: str, leve
 
 NONE, LEADERS, RACK = "no consumers", "consumers reading from leaders", "consumers reading in their own region"
 METHOD = (
-    "bytes over all links per byte of payload, less those without consumers; Fieller's interval (1954) of a ratio of "
-    "differences, each setting with its own variance (Welch 1947)"
+    "bytes over all links per byte of payload, less those of trials without consumers; Fieller's interval (1954) of a "
+    "ratio of differences, with a separate variance for each setting (Welch 1947)"
 )
 ASSUMPTION = "Producers and replicas cause the same bytes with and without consumers; trials are independent"
 
@@ -138,7 +138,7 @@ class ClientRack(Result):
         means = groups[["crossings", "consumed"]].mean()
         means.insert(0, "n_trials", groups.size())
         rows = text_table(means.loc[[NONE, LEADERS, RACK]].reset_index())
-        heads = ["with", "trials", "bytes across regions per byte of payload", "bytes consumed per byte of payload"]
+        heads = ["setting", "trials", "bytes across regions per byte of payload", "bytes consumed per byte of payload"]
         return rows.set_axis(heads, axis=1)
 
 
@@ -178,11 +178,11 @@ def _ratio(totals: pd.DataFrame, level: float) -> Estimate:
     value, low, high = ratio_of_differences(*sides, level)
     sizes, notes = [len(side) for side in sides], ()
     if min(sizes) < 2:
-        notes = ("no interval: a setting was measured once",)
+        notes = ("no interval, because a setting was measured only once",)
     elif np.isinf(low):
         notes = ("consumers without client.rack cause no measurable bytes",)
     name = "cross-region bytes of consumers, with client.rack over without"
     claim = "With client.rack, consumers cause {} of the bytes across regions that they cause without it"
-    basis = f"trials: {sizes[0]} with, {sizes[1]} without, {sizes[2]} without consumers"
+    basis = f"{sizes[0]} trials with it, {sizes[1]} without it, {sizes[2]} without consumers"
     about = {"basis": basis, "level": level, "warnings": notes}
     return Estimate(name, claim, value, low, high, "fraction", sum(sizes), METHOD, ASSUMPTION, **about)

@@ -33,7 +33,7 @@ from wanbench.pages.geo_kafka.scalability_fit import MIN_LEVELS, Fit
 UNFIT_BELOW = 0.05  # There is a caution if the p-value of lack of fit is below this: one false alarm in twenty.
 ASSUMPTION = (
     "Throughput follows the law up to log-normal scatter, with the same relative size at every number of producers; "
-    "trials are independent, apart from a factor that those of a block share, and equal in all else"
+    "trials are independent, except for a factor that those of a block share, and equal in all else"
 )
 
 
@@ -77,22 +77,24 @@ class Scalability(Result):
         shown = "is not shown to differ from linear" if self.is_linear_possible else "is not linear"
         one = self.efficiency
         growth = (
-            f"Growth of {self.throughput} with {self.producers} {shown}: {most} reach {one.formatted} of {most} times "
-            f"what one does ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
+            f"Growth of {self.throughput} with {self.producers} {shown}. With {most} it is {one.formatted} of "
+            f"{most} times "
+            f"that with one ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
         )
         return f"{growth} {self._peak_sentence(most)}"
 
     def _peak_sentence(self, most: int) -> str:
         at, top = self.peak_producers, self.peak
         if isinf(at.estimate):
-            level = f", levelling off at {top.formatted}" if isfinite(top.estimate) else ""
-            known = f"; a peak below {number(at.low, 0)} is ruled out" if isfinite(at.low) else ""
-            return f"No peak is within reach: the best fit has beta = 0{level}{known}."
+            level = f" and levels off at {top.formatted}" if isfinite(top.estimate) else ""
+            known = f" A peak below {number(at.low, 0)} is ruled out." if isfinite(at.low) else ""
+            return f"There is no peak: the best fit has beta = 0{level}.{known}"
         where = "" if at.estimate <= most else f", beyond the {most} measured"
         written = f"The peak is {top.formatted} ({top.formatted_interval or 'no interval'}) at {at.formatted}{where}"
         if isinf(at.high):
             return (
-                f"{written}, but the trials also allow that there is none (the peak is at {number(at.low, 0)} or more)."
+                f"{written}, but the trials also allow for no peak; if there is one, it is at "
+                f"{number(at.low, 0)} or more."
             )
         return f"{written} ({at.formatted_interval or 'no interval'})."
 
@@ -119,8 +121,8 @@ class Scalability(Result):
             figure,
             name="scalability",
             title=theme.headline(growth, f"{self.throughput} against {self.producers}"),
-            subtitle="Points: trials; line: the Universal Scalability Law, band: its "
-            f"{percent(self.level)} individual interval at each number. Dashed: linear growth "
+            subtitle="Points: trials. Line: the Universal Scalability Law. Band: its "
+            f"{percent(self.level)} interval for each number alone. Dashed: linear growth "
             "from the fitted throughput of one.",
             alt=f"Throughput against producers. {self}",
             caption=str(self),
@@ -201,10 +203,11 @@ def _notes(estimates, most: float, p: float, left_out, n_rows: int, producers: s
     if p < UNFIT_BELOW:
         notes.append(
             f"the law does not fit: the means at each number of {producers} deviate from it by more than repeated "
-            f"trials do ({p_value(p)}); throughput that grows faster than linearly, or stops at a limit, does so"
+            f"trials do ({p_value(p)}); throughput that grows faster than linearly, or stops growing at a limit, "
+            "has this effect"
         )
     if isfinite(at) and at > most:
         notes.append(f"the peak lies beyond the {most:g} {producers} measured: it is extrapolated")
     if len(left_out):
-        notes.append(f"{len(left_out)} of {count(n_rows, 'trial')} not in use: {reasons(left_out)}")
+        notes.append(f"{len(left_out)} of {count(n_rows, 'trial')} not used: {reasons(left_out)}")
     return tuple(notes)

@@ -5,7 +5,7 @@ runs.
 Factors are coded from -1 to 1 over their range, in logarithms unless stated otherwise. The best setting is the maximum
 of the fitted surface, so it is partly selected by chance. Its interval is therefore simultaneous over all settings; an
 individual interval is given too, which holds if variances are equal (data/validity/surface.csv). Instead of a single
-best setting there is a set: all settings that are not significantly worse than another one (Peterson, Cahya & del
+best setting there is a set: all settings that are not significantly worse than any other (Peterson, Cahya & del
 Castillo 2002).
 """
 
@@ -50,8 +50,8 @@ NEARER = 12
 UNFIT_BELOW = 0.05  # P-value of lack of fit that causes a caution: one false alarm in twenty.
 SINGLE = "this setting alone"
 ASSUMPTION = (
-    "The logarithm of the response is a quadratic of the coded factors within the region; runs are independent, apart "
-    "from what those of a block have in common"
+    "The logarithm of the response is a quadratic of the coded factors within the region; runs are independent, except "
+    "for what those of a block have in common"
 )
 TOGETHER = (
     "least squares of the logarithm, quadratic in coded factors; the greater of robust (HC2) and pooled standard "
@@ -99,7 +99,7 @@ class Surface(Result):
         shown = [effect for effect in self.effects.values() if effect.low > 1 or effect.high < 1]
         effects = "; ".join(f"{one.quantity} {one.formatted} ({one.formatted_interval})" for one in shown)
         return (
-            f"The fitted {word(self.response)} is highest at {at}: {self.best.formatted} "
+            f"The fitted {word(self.response)} is highest at {at}, where it is {self.best.formatted} "
             f"({percent(self.level)} interval {self.best.formatted_interval or 'none'}, simultaneous over all "
             f"settings; {self.best.counted}). Not significantly worse: {self._good()}. "
             f"Effects over the whole range of a factor: {effects or 'none shown'}."
@@ -158,7 +158,8 @@ class Surface(Result):
             figure,
             name="response-surface",
             title=f"At best {word(self.response)} is {self.best.formatted}",
-            subtitle="Each panel: the fitted surface along one factor, the others as in the best setting (diamond). "
+            subtitle="Each panel shows the fitted surface along one factor, with the others as in the best "
+            "setting (diamond). "
             f"Bands: {percent(self.level)} simultaneous intervals. Dashed: the lower end at the best setting.",
             alt=f"Slices through a response surface. {self}",
             caption=str(self),
@@ -182,7 +183,7 @@ def fit_surface(
     Fit a quadratic surface of the logarithm of a response.
 
     frame: One row per run, such as those of `designs.space_filling`.
-    response: Its column of positive numbers; larger is better.
+    response: The column of the response: positive numbers, where larger is better.
     factors: Columns of numbers (ranges) or of text (choices). A range with three different values or more gets a
         square.
     linear: Ranges that are not coded in logarithms, such as those that contain 0.
@@ -294,7 +295,7 @@ def _effect(axes, axis: Axis, fit: SurfaceFit, response: str, about: dict) -> Es
     value = columns @ fit.params
     low, high = (int(value.argmin()), int(value.argmax())) if axis.levels else (0, 1)
     log, half, _ = fit.single(columns[high] - columns[low])
-    chosen = "the highest of three or more choices over the lowest: partly selected by chance"
+    chosen = "the highest of three or more choices is compared with the lowest, so the ratio is partly due to chance"
     method = f"least squares of the logarithm, quadratic in coded factors; {NAME}"
     about = about | {"warnings": (chosen,) if len(ends) > 2 else (), "method": method}
     named = f"{axis.label(ends[high])} over {axis.label(ends[low])}"
@@ -315,7 +316,7 @@ def _notes(axes, best, fit: SurfaceFit, at: np.ndarray, test: tuple[float, str],
     notes, (p, against) = [], test
     if isfinite(p) and p < UNFIT_BELOW:
         what = "repeated runs do" if against == REPLICATES else "chance allows (tested for curvature)"
-        notes.append(f"the surface does not fit: runs deviate from it by more than {what} ({p_value(p)})")
+        notes.append(f"the surface does not fit, because runs deviate from it by more than {what} ({p_value(p)})")
     elif not isfinite(p) or against != REPLICATES:
         notes.append("no run was repeated, so the fit of the surface is hardly tested")
     edges = [
@@ -324,12 +325,14 @@ def _notes(axes, best, fit: SurfaceFit, at: np.ndarray, test: tuple[float, str],
         if not axis.levels and abs(axis.code(best[axis.name])[0, 0]) > 1 - 1e-3
     ]
     if edges:
-        notes.append(f"the best setting is at the edge of the region ({', '.join(edges)}): better may lie beyond")
+        notes.append(
+            f"the best setting is at the edge of the region ({', '.join(edges)}): better settings may lie beyond"
+        )
     if at @ fit.robust.inverse @ at > fit.robust.leverage.max():
         far = "the best setting is further from the middle than any run"
-        notes.append(f"{far}: the surface is extrapolated; measure there")
+        notes.append(f"{far}, so the surface is extrapolated; measure there")
     if len(left_out):
-        notes.append(f"{len(left_out)} of {count(n_rows, 'run')} not in use: {reasons(left_out)}")
+        notes.append(f"{len(left_out)} of {count(n_rows, 'run')} not used: {reasons(left_out)}")
     return tuple(notes)
 
 
@@ -362,7 +365,9 @@ def together(rates: TrialRates, *, setting: str = "together", level: float = 0.9
     """
     own = rates.rates[rates.rates.setting == setting]
     if own.empty:
-        raise MissingDataError(f"no trial of {setting!r} was measured, which varies several settings jointly.")
+        raise MissingDataError(
+            f"not measured, because no trial has the setting {setting!r}, which varies several factors jointly."
+        )
     frame, columns = factor_columns.with_settings(own)
     varied = [name for name in columns if frame[name].nunique(dropna=False) > 1]
     frame = frame.infer_objects()

@@ -81,8 +81,8 @@ class CheckedPredictions(Result):
         below, above = (rows.measured_ms < rows.low_ms).sum(), (rows.measured_ms > rows.high_ms).sum()
         too_high = (rows.predicted_ms > rows.measured_ms).mean()
         return (
-            f"{self.ratio.sentence} {self.coverage.sentence} Of the RTTs outside, {below} lie below and {above} above; "
-            f"{number(100 * too_high, 0)} % of the predictions are too high."
+            f"{self.ratio.sentence} {self.coverage.sentence} Of the RTTs outside their interval, {below} lie below "
+            f"and {above} above; {number(100 * too_high, 0)} % of the predictions are too high."
         )
 
     def figure(self) -> go.Figure:
@@ -156,7 +156,7 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     return CheckedPredictions(
         ratio=Estimate(
             "RTT in another survey over predicted RTT",
-            "The RTT in another survey is {} times the predicted RTT in the median",
+            "In the median, the RTT in another survey is {} times the predicted RTT",
             *np.exp([log.median(), *log_ends]).tolist(),
             unit="",
             method="median over pairs; percentile interval of a bootstrap over regions",

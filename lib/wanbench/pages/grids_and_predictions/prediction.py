@@ -174,7 +174,7 @@ class Predictor:
             values = [exp(min(value, MAX_LOG)) if value < np.inf else value for value in values]
         return Estimate(
             f"predicted {what}",
-            f"The {what} from {ends[0]} to {ends[1]} is predicted as {{}}, where {SITUATIONS[situation]}",
+            f"Given that {SITUATIONS[situation]}, the {what} from {ends[0]} to {ends[1]} is predicted as {{}}",
             *(max(value, floor) for value in values),
             unit=UNITS[name],
             n=len(model.observed),

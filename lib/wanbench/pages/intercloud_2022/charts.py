@@ -60,7 +60,7 @@ class Chart(Result):
             figure.update_xaxes(panel.layout.xaxis.to_plotly_json(), row=1, col=column)
             figure.update_yaxes(panel.layout.yaxis.to_plotly_json() | {"title": None}, row=1, col=column)
         r, log_r = _cell(self.rtt.pearson), _cell(self.throughput.pearson)
-        text = f"RTT r = {r}; log throughput r = {log_r} ({percent(LEVEL)} intervals by place)."
+        text = f"RTT r = {r}; log throughput r = {log_r} ({percent(LEVEL)} intervals, with places as the units)."
         name = "all pairs" if self.name == ALL else " to ".join(map(theme.cloud_name, self.name.split("->")))
         found = f"r = {self.rtt.pearson.formatted} for RTT, {self.throughput.pearson.formatted} for log throughput"
         pairs, ends = basis(self.rtt.sample), ["region_a", "region_b"]
@@ -70,7 +70,7 @@ class Chart(Result):
             figure,
             name=f"distance-chart-{re.sub('[^a-z0-9]+', '-', self.name)}",
             title=theme.headline(f"{name}: {found}", found[:1].upper() + found[1:]),
-            subtitle=f"One point per unordered pair. Lines: least squares; bands: their intervals by place. {text}",
+            subtitle=f"One point per unordered pair. Lines: least squares; bands: their intervals. {text}",
             alt=f"Two scatters against distance for {pairs}: RTT, and throughput on a log axis. {self}",
             caption=f"RTT and throughput of {pairs} ({name}) against the great-circle distance. {text}",
             table=both.drop(columns="n_directions"),
@@ -131,7 +131,7 @@ class Charts(Result):
                 "TCP window W": _cell(parameters.get("W")),
                 "capacity C": _cell(parameters.get("C")),
             }
-        head = f"value ({percent(LEVEL)} interval by place)"
+        head = f"value ({percent(LEVEL)} interval, with places as the units)"
         return pd.DataFrame(columns).rename_axis(head).reset_index()
 
 

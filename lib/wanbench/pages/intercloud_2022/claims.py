@@ -117,7 +117,7 @@ def _spiky(audit: Audit, scatters: Mapping[str, Scatter]) -> None:
     ratios = {name: scatter.ratio for name, scatter in scatters.items() if name != "all"}
     spikier = [above(ratio, 1) for ratio in ratios.values()]
     whole = (
-        f" Over all pairs it is {scatters['all'].ratio.formatted}, because these mix receivers."
+        f" Over all pairs the ratio is {scatters['all'].ratio.formatted}, because these mix receivers."
         if "all" in scatters
         else ""
     )

@@ -90,7 +90,7 @@ MILLISECONDS = DifferenceScale(
     "ms",
     0.0,
     "less",
-    "At equal distance, RTT {one} less that {other} is {{}}: no difference is shown",
+    "At equal distance, RTT {one} minus that {other} is {{}}: no difference is shown",
     "At equal distance, round trips {one} are {{}} slower than {other}",
     "At equal distance, round trips {one} are {{}} faster than {other}",
 )
@@ -112,7 +112,7 @@ class GroupContrast(Result):
 
     one, other: Labels of the groups.
     estimate: `one` less `other` in ms, or `one` over `other` as a ratio.
-    p: Its p-value by permutation of regions (MRQAP).
+    p: The p-value of the difference, by permutation of regions (MRQAP).
     """
 
     one: str
@@ -261,7 +261,7 @@ def crossings(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, 
         within = f"{one}-{one}", f"{other}-{other}"
         if one != other and set(within) <= set(groups):
             weights = {name: 1.0, within[0]: -0.5, within[1]: -0.5}
-            contrasts.append((weights, (group_label(name), "within either (their mean)")))
+            contrasts.append((weights, (group_label(name), "within either cloud (mean of the two)")))
     return contrasts
 
 
@@ -310,7 +310,7 @@ class CloudComparison(Result):
         apart = self.slope_difference.low > 0 or self.slope_difference.high < 0
         disagree = apart != (self.slope_p.estimate < 1 - self.slope_difference.level)
         sentences = [f"{estimate.sentence} MRQAP p = {p.formatted}." for estimate, p in parts]
-        sentences[1] += " Interval and permutation test disagree about the slopes." if disagree else ""
+        sentences[1] += " The interval and the permutation test disagree about the slopes." if disagree else ""
         return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:
@@ -341,7 +341,7 @@ class CloudComparison(Result):
         level = percent(estimates[0].level)
         figure = go.Figure()
         _add_bars(figure, rows + 0.2, [estimate.naive for estimate in estimates], "naive", theme.LIGHT, 6)
-        _add_bars(figure, rows, estimates, f"{level} interval by place", theme.FIT, 3)
+        _add_bars(figure, rows, estimates, f"{level} interval, places as units", theme.FIT, 3)
         figure.add_scatter(
             x=[estimate.estimate for estimate in estimates],
             y=rows,
@@ -434,7 +434,7 @@ def compare_clouds(
         return mrqap_p(quantity, y, model[k], [*model[:k], *model[k + 1 :]], cells, orders, notes)
 
     def between_clouds(model: list[np.ndarray], how: str, assumption: str) -> tuple[GroupContrast, Coefficients]:
-        """Contrast pairs between clouds with pairs within one: the first column of the model."""
+        """Contrast pairs between clouds with pairs within one cloud, by the first column of the model."""
         fit = fit_pairs(value, cells, grouped, model)
         estimate = fit.combination(np.eye(len(fit.values))[1]).estimate(
             scale.estimate,
@@ -442,7 +442,7 @@ def compare_clouds(
             claim=f"{BETWEEN.capitalize()} {scale.join} {WITHIN}, at equal distance: {{}}",
             unit=scale.unit,
             **sample.counted(grouped),
-            method=f"{METHOD}; {how}, a level of each cloud's regions",
+            method=f"{METHOD}; {how}, and a constant for the regions of each cloud",
             assumption=assumption,
             warnings=notes,
         )

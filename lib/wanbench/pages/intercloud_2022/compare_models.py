@@ -68,7 +68,7 @@ def cross_validate(
     models: Sequence[ThroughputModel], sample: Sample, paths: Paths, y: np.ndarray, groups: np.ndarray
 ) -> list[Predictions]:
     """
-    Fit each model to each group of pairs, once to all pairs and once without the pairs of each region.
+    Fit each model to each group of pairs: once to all its pairs, and once per region without the pairs of that region.
 
     y: Log throughput (pairs,).
     groups: A label per pair (pairs,); every group has its own parameters.
@@ -216,9 +216,9 @@ class ModelComparison(Result):
     def sentence(self) -> str:
         best, *others = self.estimates
         row, rest = self.scores.iloc[0], self.scores.iloc[1:]
-        interval = f"{best.formatted_level} interval by region {best.formatted_interval or 'none'}"
+        interval = f"{best.formatted_level} interval {best.formatted_interval or 'none'}, with regions as the units"
         parts = [
-            f"On left-out regions {row.model} predicts throughput best, to a factor of {best.formatted} "
+            f"On left-out regions “{row.model}” predicts throughput best, to within a factor of {best.formatted} "
             f"({interval}; in sample {_like(best, row.in_sample_factor)}; "
             f"{self.counted} of {count(self.n_regions, 'region')})"
         ]
@@ -234,11 +234,11 @@ class ModelComparison(Result):
                 if bad and model not in named:
                     named |= set(same_as.split(", "))
                     factors.append(
-                        f"{model} {estimate.formatted}" + (f" (the same curve: {same_as})" if same_as else "")
+                        f"{model} {estimate.formatted}" + (f" (the same curve as {same_as})" if same_as else "")
                     )
-            parts.append(f"worse {'is' if worse.sum() == 1 else 'are'} {_listed(factors)}")
+            parts.append(f"Worse {'is' if worse.sum() == 1 else 'are'} {_listed(factors)}")
         n = len(self.unexplained)
-        return f"{'; '.join(parts)}. No model explains {n:,} of the {self.counted}."
+        return f"{'. '.join(parts)}. No model explains {n:,} of the {self.counted}."
 
     def formatted_table(self) -> pd.DataFrame:
         rows = [
@@ -293,7 +293,7 @@ class ModelComparison(Result):
                 f"{best}, to a factor of {self.estimates[0].formatted}", f"{best} on left-out regions"
             ),
             subtitle="Exponential of the mean absolute log error when a pair's region is left out of the fit; bars: "
-            f"{percent(LEVEL)} interval by region. {self.counted} of "
+            f"{percent(LEVEL)} interval, with regions as the units. {self.counted} of "
             f"{count(self.n_regions, 'region')}.",
             alt=f"Points with intervals for {count(len(scores), 'model')}. {self.sentence}",
             caption=f"{self.sentence} Verdicts compare errors pair by pair, not by whether these bars overlap.",
@@ -338,7 +338,7 @@ def compare_models(
     if "finite transfer" not in names:
         notes += ("the model finite transfer was not fitted, as transfer_s was not given",)
     if by_receiver:
-        notes += ("each model is fitted separately per receiving cloud",)
+        notes += ("each model is fitted separately for each receiving cloud",)
     unexplained = _unexplained(frame, residual)
     return ModelComparison(table, frame, unexplained, sample.n_regions, notes)
 

@@ -112,7 +112,7 @@ def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = Non
     parameters = {
         symbol: Estimate(
             f"{NAMES[symbol]} ({model})",
-            f"The {NAMES[symbol]} of the model {model} is {{}}",
+            f"The {NAMES[symbol]} of the model “{model}” is {{}}",
             *(exp(best[k]), exp(best[k] - half[k]), exp(best[k] + half[k])),
             unit=unit,
             **sample.counted(places),

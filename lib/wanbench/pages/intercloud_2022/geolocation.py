@@ -81,7 +81,7 @@ def geolocation(area: Area, places: Mapping[str, tuple[float, float]]) -> go.Fig
     if not area.empty:
         away_km = float(great_circle_km(*stated, area.latitude_deg, area.longitude_deg))
         summary = (
-            f"All {discs_in_all} overlap in {number(area.area_km2, -3)} km2 around "
+            f"All {discs_in_all} overlap in an area of {number(area.area_km2, -3)} km2 around "
             f"{position(area.latitude_deg, area.longitude_deg)}. The stated place, {position(*stated)}, is "
             f"{away_km:,.0f} km away."
         )

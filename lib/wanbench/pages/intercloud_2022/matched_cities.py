@@ -17,7 +17,7 @@ from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, unordered
 from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile
 
 METHOD = (
-    "mean over pairs of cities: both pairs between the clouds, averaged, less the pair within each cloud, averaged; "
+    "mean over pairs of cities: mean of the two pairs between the clouds minus mean of the pairs within each cloud; "
     f"interval from the dyadic jackknife over cities ({REFERENCES})"
 )
 ASSUMPTION = "Other cities have the same difference; both clouds are at the same place in a city"
@@ -79,10 +79,10 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
         half = dyadic.ratio(difference, np.ones(n), *ends, len(used), LEVEL)[1]
     back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms
     result = Estimate(
-        f"between clouds {'over' if as_ratio else 'less'} within one, same cities",
-        "Over the same pairs of cities, throughput between clouds is {} times that within one"
+        f"between clouds {'over' if as_ratio else 'minus'} within one cloud, same cities",
+        "Over the same pairs of cities, throughput between clouds is {} times that within one cloud"
         if as_ratio
-        else "Over the same pairs of cities, round trips between clouds take {} longer than within one",
+        else "Over the same pairs of cities, round trips between clouds take {} longer than within one cloud",
         *(float(back(value)) for value in (mean, mean - half, mean + half)),
         unit="" if as_ratio else "ms",
         n=n,

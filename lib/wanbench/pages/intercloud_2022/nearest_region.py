@@ -85,15 +85,15 @@ def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0
     return NearestRegion(
         share=Estimate(
             "sources whose nearest target is about the best",
-            f"For {{}} of sources the nearest tested region of the other cloud has at least {percent(NEARLY)} of "
-            "the best throughput there",
+            f"For {{}} of the sending regions, the nearest tested region of the other cloud has at least "
+            f"{percent(NEARLY)} of the best throughput to that cloud",
             *(float(good.mean()), *ends[:, 0]),
             method=f"share of {len(sources)} sources; {METHOD}",
             **common,
         ),
         relative=Estimate(
             "throughput to the nearest target over the best",
-            "Throughput to the nearest region is {} of the best in the median",
+            "In the median, throughput to the nearest region is {} of the best",
             *(float(np.median(relative)), *ends[:, 1]),
             method=f"median over {len(sources)} sources; {METHOD}",
             **common,

@@ -70,14 +70,14 @@ class UnitReadings(RowsResult):
         for reading, part in self.rows.groupby("reading", sort=False):
             worst = part.loc[part.share_of_limit.idxmax()]
             parts.append(
-                f"as {reading}, {count(int(part.n_above.sum()), 'row')} would exceed the maximum rate of the sender "
-                f"(at worst {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, "
+                f"Read as {reading}, {count(int(part.n_above.sum()), 'row')} would exceed the maximum rate of the "
+                f"sender (at worst {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, "
                 f"{number(worst.share_of_limit, 2)} times its {quantity(worst.limit_bps, 'bit/s')})"
             )
         of_blocks = f" Every value is a multiple of {self.step:,}, like a count of bytes sent in blocks."
         step = of_blocks if self.step > 1 else ""
-        possible = " or ".join(self.possible) or "none of them"
-        return f"Read {'; '.join(parts)}. So the column {self.column} can be {possible}.{step}"
+        possible = " or ".join(self.possible) or "none of these"
+        return f"{'. '.join(parts)}. So the column {self.column} can be read as {possible}.{step}"
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
@@ -117,7 +117,9 @@ def unit_readings(
 
 
 def _step(values: np.ndarray) -> int:
-    """Return the greatest common divisor; 1 if a value is not whole, or too large to be exact as a float."""
+    """
+    Return the greatest common divisor; 1 if a value is not a whole number, or is too large to be exact as a float.
+    """
     if not len(values) or (values != np.round(values)).any() or np.abs(values).max() >= 2**53:
         return 1
     return max(int(np.gcd.reduce(values.astype("int64"))), 1)
@@ -193,12 +195,13 @@ class Correlations(Result):
     @property
     def sentence(self) -> str:
         name, first, closest = QUANTITIES[self.column], self.rows.iloc[0], self.closest
-        matches = "; ".join(self.rows.selection[self.rows.reproduces])
+        matches = ", ".join(f"“{name}”" for name in self.rows.selection[self.rows.reproduces])
         return (
-            f"{name} against distance ({first.selection}): r = {number(first.r_rows, R_DECIMALS)} over "
-            f"{count(int(first.n_rows), 'row')}, where r = {self.claimed:g} is claimed. Of "
-            f"{count(len(self.rows), 'selection')} of rows the nearest is r = {number(closest.r_rows, R_DECIMALS)} "
-            f"({closest.selection}). Selections that round to the claimed value: {matches or 'none'}."
+            f"{name} against distance: r = {number(first.r_rows, R_DECIMALS)} for “{first.selection}” "
+            f"({count(int(first.n_rows), 'row')}), where r = {self.claimed:g} is claimed. Of "
+            f"{count(len(self.rows), 'selection')} of rows, “{closest.selection}” comes nearest, with r = "
+            f"{number(closest.r_rows, R_DECIMALS)}. Selections whose r rounds to the claimed value: "
+            f"{matches or 'none'}."
         )
 
     def table(self) -> pd.DataFrame:
@@ -223,7 +226,8 @@ class Correlations(Result):
             figure,
             name=f"correlation-by-reading-{self.column.partition('_')[0]}",
             title=f"{name}: {rows.reproduces.sum()} of {count(len(rows), 'selection')} give r = {self.claimed:g}",
-            subtitle="Filled: over unordered pairs; bar: 95 % interval by place. Open: over the published rows.",
+            subtitle="Filled markers: unordered pairs; bars: 95 % interval, with places as the units. Open markers: "
+            "published rows.",
             alt=f"Correlations with distance over {count(len(rows), 'selection')} of the same rows. {self}",
             caption=self.sentence,
             table=rows,

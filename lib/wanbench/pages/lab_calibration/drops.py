@@ -18,7 +18,7 @@ DROPPED = ["packets_queue_dropped", "packets_lost", "packets_device_dropped"]
 
 class LinkDrops(RowsResult):
     """
-    Packets dropped in each direction of each link that carried any.
+    Packets dropped in each direction of each link that carried packets.
 
     rows: run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
         packets_device_dropped, dropped_share, verdict. The verdict is "outside" if a link without a rate dropped
@@ -74,8 +74,8 @@ class Lateness(RowsResult):
             return "The emulator does not report how late it delivered packets."
         worst, mean = number(reported.worst_late_ms.max()), number(reported.mean_late_ms.max())
         return (
-            f"In {count(len(reported), 'run')} no packet was delivered more than {worst} ms late; the mean was "
-            f"{mean} ms in the worst run."
+            f"In {count(len(reported), 'run')} no packet was delivered more than {worst} ms late; the mean "
+            f"lateness was {mean} ms in the worst run."
         )
 
 

@@ -203,7 +203,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Judge the sentences on performance by the implied rates."""
+    """Judge the sentences on performance by the rates that the costs imply."""
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
     order = sorted(rates, key=rates.get, reverse=True)
     listed = ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)
@@ -303,10 +303,10 @@ def _stability(audit: Audit) -> list[tuple[str, None, str]]:
         for claim, working in (
             ("x86-crashed", f"{another} {types}; {rival}"),
             ("two-types", f"{another} {crashed}; {rival}"),
-            ("arm-less", f"It is about user time; by total time, the source calls {RIVAL} the least loaded."),
+            ("arm-less", f"The claim is about user time; by total time, the source calls {RIVAL} the least loaded."),
             (
                 "least-loaded",
-                "It is about total time; by user time, the source says that ARM needs less than Intel and AMD.",
+                "The claim is about total time; by user time, the source says that ARM needs less than Intel and AMD.",
             ),
         )
     ]

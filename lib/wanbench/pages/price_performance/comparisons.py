@@ -136,7 +136,7 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
             about |= {"method": METHOD, "assumption": ASSUMPTION, "level": LEVEL, "warnings": notes}
             texts = {
                 "quantity": f"{what}, {of} over {over}",
-                "claim": f"With {of}, the {what} is {{}} the value with {over}",
+                "claim": f"With “{of}”, the {what} is {{}} that with “{over}”",
             }
             ratios[of, over] = ratio_estimate(sign * float(params[a] - params[b]), half, **about, **texts)
     return ratios

@@ -41,14 +41,21 @@ class SizeCosts(Result):
         return tuple(each.means[name] for each in (self.costs, self.rates) for name in names)
 
     @property
+    def headline(self) -> str:
+        cheapest = [name for name in self.costs.settings if self.costs.rank(name)[0] == 1]
+        tied = f"{', '.join(f'“{name}”' for name in cheapest)} tie as the cheapest"
+        lead = tied if cheapest[1:] else f"“{cheapest[0]}” is the cheapest"
+        return f"{lead}: a billion messages cost {self.costs.means[cheapest[0]].formatted}."
+
+    @property
     def sentence(self) -> str:
         costs, names = self.costs, self.costs.settings
-        listed = ", ".join(f"{name} {costs.means[name].formatted}" for name in names)
-        leaders = [name for name in names if costs.rank(name)[0] == 1]
-        tie = f"the cheapest is one of {', '.join(leaders)}, which tie"
+        listed = ", ".join(f"“{name}” {costs.means[name].formatted}" for name in names)
+        leaders = [f"“{name}”" for name in names if costs.rank(name)[0] == 1]
+        tie = f"The cheapest is one of {', '.join(leaders)}, which tie"
         lead = tie if leaders[1:] else f"{leaders[0]} is significantly the cheapest"
         return (
-            f"Cost of a billion messages: {listed}; {lead} (simultaneous {percent(LEVEL)} intervals of "
+            f"Cost of a billion messages: {listed}. {lead} (simultaneous {percent(LEVEL)} intervals of "
             f"{count(len(costs.ratios) // 2, 'ratio')}; {count(len(self.trials), 'trial')})."
         )
 
@@ -76,7 +83,7 @@ class SizeCosts(Result):
     def price_that_ties(self, setting: str, other: str) -> Estimate:
         """Estimate the price of `setting`, in USD per hour, at which its messages cost as much as with `other`."""
         now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
-        claim = f"{setting} would cost as much per message as {other} at {{}} (its price is {now:g})"
+        claim = f"“{setting}” would cost as much per message as “{other}” at {{}} instead of {now:g}"
         about = {"quantity": f"price at which {setting} ties with {other}", "claim": claim, "unit": "USD/hour"}
         return self.ratio(other, setting).transformed(lambda ratio: now * ratio, **about)
 
@@ -186,10 +193,11 @@ class Frontier(RowsResult):
 
     @property
     def sentence(self) -> str:
-        parts = [f"{verdict}: {', '.join(part.setting)}" for verdict, part in self.rows.groupby("verdict", sort=True)]
+        groups = self.rows.groupby("verdict", sort=True).setting
+        parts = [f"{verdict.capitalize()}: {', '.join(f'“{name}”' for name in part)}." for verdict, part in groups]
         return (
-            f"Cost per message against p99: {'; '.join(parts)}. Dominated: another size is significantly cheaper and "
-            f"faster ({percent(LEVEL)} intervals, simultaneous over all pairs)."
+            f"{' '.join(parts)} A size is dominated if another has a significantly lower cost per message and a "
+            f"significantly lower p99 ({percent(LEVEL)} intervals, simultaneous over all pairs)."
         )
 
     def formatted_table(self) -> pd.DataFrame:
@@ -206,7 +214,8 @@ class Frontier(RowsResult):
         first = rows[rows.verdict == FIRST].sort_values(COST)
         line = {"mode": "lines", "name": "frontier of the means", "line": primitives.REFERENCE}
         figure.add_scatter(x=first[COST], y=first[P99], **line)
-        style = {"mode": "markers+text", "textposition": "top right"}
+        style = {"mode": "markers+text"}
+        sides = rows[COST].rank(method="first").mod(2).map({1.0: "top right", 0.0: "bottom right"})
         style["hovertemplate"] = "%{text}: %{x:,.4g} USD, %{y:,.4g} ms<extra></extra>"
         for verdict, (shade, symbol) in STYLES.items():
             part = rows[rows.verdict == verdict]
@@ -216,7 +225,14 @@ class Frontier(RowsResult):
                     for axis, name in (("x", COST), ("y", P99))
                 }
                 more = {"name": verdict, "marker": {"size": 11, "color": shade, "symbol": symbol}} | bars
-                figure.add_scatter(x=part[COST], y=part[P99], text=part.setting.map(theme.plain), **style, **more)
+                figure.add_scatter(
+                    x=part[COST],
+                    y=part[P99],
+                    text=part.setting.map(theme.plain),
+                    textposition=sides[part.index],
+                    **style,
+                    **more,
+                )
         ends = {name: rows[[f"{name}{end}" for end in ENDS]].to_numpy().ravel() for name in (COST, P99)}
         figure.update_xaxes(title="USD per billion messages (log axis)", **theme.log_axis(ends[COST], ""))
         figure.update_yaxes(title="p99 from send to acknowledgement (log axis)", **theme.log_axis(ends[P99], "ms"))
@@ -224,7 +240,7 @@ class Frontier(RowsResult):
             figure,
             name="cost-against-p99",
             title=f"{int((rows.verdict == DOMINATED).sum())} of {len(rows)} settings are dominated in cost and p99",
-            subtitle="Left and below is better. Bars: intervals of each setting. Dominated: another size is "
+            subtitle="Further left and lower is better. Bars: intervals of each setting. Dominated: another size is "
             "significantly cheaper and faster.",
             alt=f"Settings by cost and p99. {self}",
             caption=str(self),

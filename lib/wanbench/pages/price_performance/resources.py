@@ -40,7 +40,7 @@ class FullResource(RowsResult):
     @property
     def sentence(self) -> str:
         groups = self.rows.groupby("full", sort=False).setting
-        listed = [f"{full} with {', '.join(names)}" for full, names in groups]
+        listed = [f"{full} with {', '.join(f'“{name}”' for name in names)}" for full, names in groups]
         return f"Full: {'; '.join(listed)}. {UNSEEN}"
 
     def formatted_table(self) -> pd.DataFrame:
@@ -88,12 +88,12 @@ class Machine(RowsResult):
         most = sampled.loc[sampled.needed.idxmax()]
         if short.empty:
             return (
-                f"{there}; {most.setting} needs the most, {number(most.needed, 1)} ({number(most.quotas, 1)} for the "
+                f"{there}; “{most.setting}” needs the most, {number(most.needed, 1)} ({number(most.quotas, 1)} for the "
                 f"quotas of brokers, {number(most.others, 1)} for clients and other work). So a full quota limits the "
                 "brokers, and not the machine."
             )
         share, full = (short.used + short.others).max() / self.processors, FULL["machine_busy"][1]
-        needs = ", ".join(f"{row.setting} {number(row.needed, 1)}" for row in short.itertuples())
+        needs = ", ".join(f"“{row.setting}” {number(row.needed, 1)}" for row in short.itertuples())
         busy = f"at most {number(100 * share, 0)} % of the processors were busy"
         so = "Such a size may carry no more messages here than a size with a smaller quota, and so look too expensive."
         if share < full:

@@ -97,8 +97,8 @@ class Comparison(Result):
         inside = f"{ratio.formatted_level} interval {ends}; {ratio.basis}" if ends else ratio.basis
         unsure = ", though they may be equal" if ratio.low <= 1 <= ratio.high else ""
         return (
-            f"The mean {self.value} of {self.b.name} is {ratio.formatted} that of {self.a.name} ({inside}), which is "
-            f"{more_or_less(ratio.estimate)}{unsure}: {quantity(self.b.mean, self.unit)} against "
+            f"The mean {self.value} of “{self.b.name}” is {ratio.formatted} that of “{self.a.name}” ({inside}), which "
+            f"is {more_or_less(ratio.estimate)}{unsure}: {quantity(self.b.mean, self.unit)} against "
             f"{quantity(self.a.mean, self.unit)}."
         )
 
@@ -192,7 +192,7 @@ def compare_arms(
     )  # fmt: skip
     by_kind = {"blocks": _by_block, "runs": _by_run, "series": _by_series}[kind]
     n, basis, (low, high, error), plain, notes = by_kind(both, level, resamples, np.random.default_rng(seed))
-    names = (f"ratio of means, {value}", f"The mean {value} of {b.name} is {{}} that of {a.name}")
+    names = (f"ratio of means, {value}", f"The mean {value} of “{b.name}” is {{}} that of “{a.name}”")
     estimate = (_exp(log(b.mean / a.mean)), _exp(low), _exp(high))
     how = (METHODS[kind].format(unit="block"), ASSUMPTIONS[kind].format(unit="block"))
     about = {"standard_error": error * estimate[0], "ends": partial(_ends_at, again)}  # by the delta method

@@ -38,18 +38,19 @@ class PredictedRatio(Result):
 
     @property
     def sentence(self) -> str:
-        by = "; ".join(
-            f"{name} by " + " and ".join(f"the {limit} in {count(n, 'trial')}" for limit, n in counts.items())
+        by = ", ".join(
+            f"“{name}” by " + " and ".join(f"the {limit} in {count(n, 'trial')}" for limit, n in counts.items())
             for name, counts in self.limits.items()
         )
         off, measured = self.measured_over_predicted, self.measured
-        verdict = "a significant difference" if off.low > 1 or off.high < 1 else "no significant difference"
-        verdict = verdict if isfinite(off.low) else "from too few trials for an interval"
+        verdict = "a significant difference" if off.low > 1 or off.high < 1 else "not a significant difference"
+        verdict = verdict if isfinite(off.low) else "based on too few trials for an interval"
         return (
-            f"Settings and pings predict {self.predicted.formatted} as many batches per second over {self.names[1]} as "
-            f"over {self.names[0]}. The measured ratio is {measured.formatted} ({percent(measured.level)} interval "
-            f"{measured.formatted_interval or 'none'}; geometric mean of {measured.basis}), which is {off.formatted} "
-            f"the prediction (interval {off.formatted_interval or 'none'}): {verdict}. Limited: {by}."
+            f"Settings and pings predict {self.predicted.formatted} as many batches per second over “{self.names[1]}” "
+            f"as over “{self.names[0]}”. The measured ratio is {measured.formatted} ({percent(measured.level)} "
+            f"interval {measured.formatted_interval or 'none'}; geometric mean of {measured.basis}), which is "
+            f"{off.formatted} the prediction (interval {off.formatted_interval or 'none'}). This is {verdict}. Trials "
+            f"were limited as follows: {by}."
         )
 
 

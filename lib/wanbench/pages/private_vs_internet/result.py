@@ -114,7 +114,7 @@ class Factorial(Result):
 
     def map(self) -> go.Figure:
         """
-        Draw the gain of halved delay over doubled rate against delay and rate.
+        Draw the gain from halving the delay over that from doubling the rate, against delay and rate.
 
         There is one panel per combination of the other factors' levels; jitter_ms and loss are at their lowest level.
         """
@@ -133,12 +133,25 @@ class Factorial(Result):
             return f"Whether h{more} is undecided in all {total} of levels {together}."
         return f"H{more} in {holds} of {total} of levels and less in {fails}; {undecided} are undecided {together}."
 
+    @property
+    def headline(self) -> str:
+        if self.thesis is None:
+            return ""
+        counts = self.combinations.verdict.value_counts()
+        holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
+        gains = f"halving {word(self.delay)} gains more than doubling {word(self.rate)}"
+        if undecided == len(self.combinations):
+            return f"This experiment cannot say whether {gains}."
+        cases = count(len(self.combinations), "case")
+        return f"In {holds} of {cases} {gains}, in {fails} less; {undecided} are undecided."
+
     def shares_sentence(self) -> str:
         """Say for which share of the factor space the thesis holds and fails; "" without a thesis."""
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
-        return f"Over the space between the levels it gains more in {holds}, less in {fails}; {undecided} is undecided."
+        gains = f"halving gains more in {holds} and less in {fails}; {undecided} is undecided."
+        return f"Over the space between the levels, {gains}"
 
     def failing_sentence(self) -> str:
         """Say where in the factor space the thesis fails; "" if nowhere, or without a thesis."""
@@ -164,8 +177,8 @@ class Factorial(Result):
 
     def figure(self) -> go.Figure:
         has_thesis = len(self.combinations) > 0
-        titles = ["doubling a factor, or its high level over its low one"]
-        titles += ["halved delay over doubled rate, by combination"] * has_thesis
+        titles = ["factor doubled, or high over low"]
+        titles += ["halved delay over doubled rate"] * has_thesis
         figure = make_subplots(rows=1, cols=len(titles), horizontal_spacing=0.12, subplot_titles=titles)
         estimates = [*self.doublings.values(), *self.effects.values()]
         labels = [f"2 × {word(name)}" for name in self.doublings] + [one.quantity for one in self.effects.values()]
@@ -179,7 +192,10 @@ class Factorial(Result):
         figure.update_xaxes(title=f"multiplies {theme.plain(word(self.response))} by (log axis)", **axis, **where)
         level = percent(estimates[0].level)
         right = (
-            f" Right: one point per combination of levels; bars: simultaneous {level} intervals." if has_thesis else ""
+            f" Right: one point per combination of levels; bars: simultaneous {level} intervals; "
+            "above 1 latency matters more."
+            if has_thesis
+            else ""
         )
         if has_thesis:
             _add_thesis(figure, self)
@@ -191,8 +207,8 @@ class Factorial(Result):
                 f"{labels[top]}: {estimates[top].formatted} times {word(self.response)}",
                 f"What moves {word(self.response)}",
             ),
-            subtitle=f"Left: on average between the levels; bars: {level} intervals over runs.{right} "
-            "Dashed: no difference.",
+            subtitle=f"Left: average effect between the levels; bars: {level} intervals, with runs as the "
+            f"units.{right} Dashed: no difference.",
             alt=f"Factors of a fitted factorial experiment. {self.sentence}",
             caption=f"Factorial experiment of {estimates[0].basis}. {self.verdict()}".strip(),
             table=self.combinations.sort_values("gain") if has_thesis else self.table(),
@@ -225,7 +241,7 @@ def _add_thesis(figure: go.Figure, fit: Factorial) -> None:
         interval_points(figure, part.index, part.gain, part.low, part.high, name=name, **style)
     figure.update_yaxes(showticklabels=False, title="combinations of levels, sorted", zeroline=False, **right)
     axis = _ratio_axis([*points.low, *points.high])
-    figure.update_xaxes(title="times (log axis); above 1 latency matters more", **axis, **right)
+    figure.update_xaxes(title="times (log axis)", **axis, **right)
 
 
 def _ratio_axis(values) -> dict:
@@ -271,7 +287,7 @@ def _gain_map(fit: Factorial) -> go.Figure:
         figure,
         name="thesis-map",
         title=f"Halved {word(fit.delay)} gains more in {more}, less in {less}, undecided in {open_}",
-        subtitle="Blue, above 1: latency matters more; orange: bandwidth. Crosses: undecided at "
+        subtitle="Blue, above 1: latency matters more; orange, below 1: bandwidth does. Crosses: undecided at "
         f"{percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
         caption=fit.shares_sentence(),

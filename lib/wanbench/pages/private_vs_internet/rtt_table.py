@@ -74,7 +74,7 @@ class RttTable(Result):
             source = " / ".join(f"{value:g}" for value in PUBLISHED.get(setting, {}).values())
             printed = f"; in the source {source}" if source else ""
             basis = self.numbers[setting, "mean"].basis
-            listed.append(f"RTT over {setting}, min / mean / max / mdev: {four} ms ({basis}{printed}).")
+            listed.append(f"RTT over “{setting}”, min / mean / max / mdev: {four} ms ({basis}{printed}).")
         return " ".join(listed)
 
     def table(self) -> pd.DataFrame:

@@ -66,7 +66,7 @@ class Scales(Result):
         for rate, links in self.comparisons.items():
             (a, b), one, value = links.names, links.ratio, MEASURED[links.value][0]
             ends = f"{percent(one.level)} interval {one.formatted_interval or 'none'}; {one.basis}"
-            ratios.append(f"At {label(rate)} {b} has {one.formatted} the {value} of {a} ({ends}).")
+            ratios.append(f"At {label(rate)} “{b}” has {one.formatted} the {value} of “{a}” ({ends}).")
         return " ".join([*ratios, self.verdict, self.capacity_sentence])
 
     @property

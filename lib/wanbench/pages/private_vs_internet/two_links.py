@@ -121,8 +121,8 @@ class TwoLinks(Result):
                 f"{self.names[1]}: {self.ratio.formatted} the {label} of {self.names[0]}",
                 f"{self.names[1]} against {self.names[0]}",
             ),
-            subtitle=f"Left: a point per trial, lines join pairs, bands are {level} intervals of the mean. Right: the "
-            f"ratio with its {level} interval by each method; hollow: seconds treated as independent. Dashed: no "
+            subtitle=f"Left: one point per trial, lines join pairs, bands are {level} intervals of the mean. Right: "
+            f"the ratio with its {level} interval by each method; hollow: seconds treated as independent. Dashed: no "
             "difference.",
             alt=f"Two links compared. {self}",
             caption=self.sentence,
@@ -273,7 +273,7 @@ def _compare(
     """Return the pairs, the comparison within pairs (None for fewer than two), and the comparison of all trials."""
     label, settings["unit"] = MEASURED[value]
     settings |= {"arm": "link", "arms": names}
-    claim = f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
+    claim = f"The mean {label} over “{names[1]}” is {{}} that over “{names[0]}”"
     rows = _seconds(trials, rates, value).rename(columns={"_value": label})
     by_trial = compare_arms(rows, label, run="trial", time="second", **settings)
     naive = replace(by_trial.ratio.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
@@ -314,7 +314,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
     label, _ = MEASURED[value]
     about = {"n": len(pairs), "basis": f"{count(len(pairs), 'pair')} of trials", "level": level}
     about |= {"method": DRIFT.format(number(freedom)), "assumption": DRIFT_ASSUMPTION}
-    claim = f"With a steady drift removed, the {label} over {names[1]} is {{}} that over {names[0]}"
+    claim = f"With a steady drift removed, the {label} over “{names[1]}” is {{}} that over “{names[0]}”"
     free = ratio_estimate(params[0], halves[0], quantity=f"ratio without drift, {label}", claim=claim, **about)
     drifts = {"quantity": f"drift per trial, {label}", "claim": f"The {label} drifts by a factor of {{}} per trial"}
     return free, ratio_estimate(params[1], halves[1], unit="", **drifts, **about)

@@ -50,19 +50,20 @@ class AllClaims(RowsResult):
         left = [f"{kinds.get(kind, 0)} {words}" for kind, words in LEFT.items() if kinds.get(kind, 0)]
         return (
             f"Of {count(len(self.rows), 'claim')} in {count(self.rows.source.nunique(), 'published source')}, "
-            f"{sum(own.values())} can be recomputed from the source's own numbers: {holds} hold, "
+            f"{sum(own.values())} can be recomputed from the source's own numbers. Of these, {holds} hold, "
             f"{own[ledger.NOT_REPRODUCED]} do not, and {own[ledger.UNDECIDED]} are undecided. "
-            f"{sum(again.values())} were measured again: "
+            f"{sum(again.values())} claims were measured again. Of these, "
             f"{again[ledger.REPRODUCED]} hold, {again[ledger.NOT_REPRODUCED]} do not, and "
-            f"{again[ledger.UNDECIDED]} are undecided. Of the others, {', '.join(left)}."
+            f"{again[ledger.UNDECIDED]} are undecided. Of the other claims, {', '.join(left)}."
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """What the measured verdicts cannot say."""
         return (
-            "What was measured again ran on emulated links and two processors: a verdict is on the claim under those "
-            "conditions, not on the authors' systems",
+            "What was measured again ran on emulated links and two processors. A verdict applies to the claim "
+            "under those "
+            "conditions, not to the authors' systems",
         )
 
     def formatted_table(self) -> pd.DataFrame:
@@ -96,14 +97,19 @@ class AllClaims(RowsResult):
             figure,
             name="verdicts-by-source",
             title=f"{failed} of {len(self.rows)} published claims do not hold",
-            subtitle="Claims by publisher: the verdict of a re-run, or else that of the article's own numbers.",
+            subtitle="Claims by publisher, with the verdict of a re-run or, without a re-run, that of the "
+            "article's own numbers.",
             alt=f"Bars of claims by publisher and verdict. {self.sentence}",
-            caption="Settings and claims that need hardware or services that are not here are not tested.",
+            caption="Not tested: settings, and claims that need hardware or services that are not available here.",
             table=table.reset_index(names="publisher"),
         )
 
 
-LEFT = {ledger.A_SETTING: "are settings", ledger.CANNOT: "need what is not here", ledger.UNTESTED: "were not tested"}
+LEFT = {
+    ledger.A_SETTING: "are settings",
+    ledger.CANNOT: "need what is not available here",
+    ledger.UNTESTED: "were not tested",
+}
 COLUMNS = [
     "source",
     "claim",
@@ -140,7 +146,7 @@ def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) 
         missing = [name for name in audit.claims if (source, name) not in known]
         if missing:
             rows = audit.only(*missing).ledger_rows()
-            tested.append(rows.assign(Working="Its page has not been made: run wanbench report."))
+            tested.append(rows.assign(Working="The page that tests it has not been made; run 'wanbench report'."))
     rows = pd.concat(tested, ignore_index=True)[COLUMNS]
     rows = rows[rows.source.isin(articles)]
     order = {source: place for place, source in enumerate(articles)}

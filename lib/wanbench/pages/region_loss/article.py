@@ -20,19 +20,20 @@ def article(
     """
     Return an estimate for each claim about the disaster, under the names that `claims.geo_kafka` takes.
 
-    `setting` names the setting that repeats the article's disaster. Apart from times, every estimate is a share of its
-    episodes, because the records, brokers and clients of one episode are not independent: they share its fault.
+    `setting` names the setting that repeats the article's disaster. Apart from times, every estimate is a share of the
+    setting's episodes, because the records, brokers and clients of one episode are not independent: they share its
+    fault.
     """
     own = episodes.of(setting).with_fault().items
     rows = healed.rows[healed.rows.setting == setting]
     outages = recovered.rows[(recovered.rows.setting == setting) & recovered.rows.writes.notna()]
     shares = {
-        "service": _share(~outages.writes_censored.astype(bool), "writes acknowledged again before healing"),
+        "service": _share(~outages.writes_censored.astype(bool), "writes that were acknowledged again before healing"),
         "leaders": _share(map(_balanced, own), "brokers that all lead the same number of partitions"),
         "replicas": _share(map(_in_sync, own), "every partition in sync before the fault"),
         "elections": _share(rows.moved > 0, "new leaders"),
-        "rearranged": _share(map(_taken_over, own), "all partitions taken over by remaining consumers"),
-        "producer_errors": _share(map(_had_errors, own), "errors of remaining producers"),
+        "rearranged": _share(map(_taken_over, own), "all partitions taken over by the remaining consumers"),
+        "producer_errors": _share(map(_had_errors, own), "errors at the remaining producers"),
         "producers_failed": _share(map(_gave_up, own), "a record given up by a remaining producer"),
     }
     order = lost.episodes_with(setting, "order_in_log", "records out of order in the log")
@@ -61,8 +62,8 @@ def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
     claim = f"After healing{after}, all replicas were in sync again in {{}} of the episodes"
     shares = {"replicas_back": replace(_share(in_sync, again), claim=claim)}
     short = (
-        f"leaders were watched for {rows.watched_s.min():.0f} to {rows.watched_s.max():.0f} s after healing, and the "
-        f"controller moves them back every {healed.check_s:.0f} s: a verdict needs episodes that last that long "
+        f"leaders were watched for {rows.watched_s.min():.0f} to {rows.watched_s.max():.0f} s after healing, but the "
+        f"controller moves them back only every {healed.check_s:.0f} s; a verdict needs episodes that last that long "
         "(quiet_s), or brokers that check more often (leader.imbalance.check.interval.seconds)"
     )
     for name, good, known, what in (

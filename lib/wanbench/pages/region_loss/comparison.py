@@ -48,6 +48,14 @@ class Comparison(Result):
         return [name for name in self.settings if self.lost.sums(name).gone]
 
     @property
+    def headline(self) -> str:
+        sums = {name: self.lost.sums(name) for name in self.settings}
+        lost = [f"“{name}” lost {sums[name].gone:,} of {sums[name].acknowledged:,}" for name in self.losing]
+        kept = [f"“{name}”" for name in self.settings if name not in self.losing]
+        none = f"{'the others' if lost else 'no setting'} lost {'none' if lost else 'any'}" if kept else ""
+        return f"Of the acknowledged records, {', '.join(lost)}{'; ' if lost and none else ''}{none}."
+
+    @property
     def sentence(self) -> str:
         named = [name for k, name in enumerate(self.settings) if not k or name in self.losing]
         named = self.settings if len(named) == len(self.settings) - 1 else named
@@ -55,9 +63,10 @@ class Comparison(Result):
         for name in named:
             outage, worst = self._outages(name)
             parts.append(
-                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}; outside the affected "
-                f"region all writes stopped for a median of {outage}, and writes to the worst partition for {worst}. "
-                f"The longest outage of a partition was {self._longest([name])}."
+                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}. Outside the affected "
+                f"region all writes stopped for a median of {outage}. Writes to the worst partition stopped for a "
+                "median "
+                f"of {worst}. The longest outage of a partition was {self._longest([name])}."
             )
         names = [name for name in self.settings if name not in named]
         others = [self.recovered.of(name, "writes") for name in names]
@@ -65,7 +74,8 @@ class Comparison(Result):
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
             parts.append(
-                f"{len(others)} other settings lost none; with them all writes stopped for {low.estimate:.1f} to "
+                f"{len(others)} other settings lost no record. With these, all writes stopped for "
+                f"{low.estimate:.1f} to "
                 f"{limit}{high.estimate:.1f} s, and the longest outage of a partition was {self._longest(names)}."
             )
         return " ".join(parts)
@@ -83,7 +93,7 @@ class Comparison(Result):
             return "unknown"
         longest, cut = own.loc[own.outage_s.idxmax()], int(rows.writes_partition_censored.sum())
         length = f"{'at least ' if longest.censored else ''}{quantity(longest.outage_s, 's')}"
-        healing = f"; until healing in {cut} of {count(len(rows), 'episode')}" if cut else ""
+        healing = f"; in {cut} of {count(len(rows), 'episode')} an outage lasted until healing" if cut else ""
         return f"{length} (partition {int(longest.unit)}{healing})"
 
     @property
@@ -140,9 +150,10 @@ class Comparison(Result):
             figure,
             name="time-against-records",
             title=f"{len(self.losing)} of {count(len(self.settings), 'setting')} lost acknowledged records",
-            subtitle="Small: one episode. Large: median outage with its interval, and mean loss. With fewer than six "
-            "episodes the interval runs from the smallest to the largest value; dotted: it has no upper end. Orange: "
-            "settings that lost acknowledged records.",
+            subtitle="Small marker: one episode. Large marker: median outage with its interval, and mean loss. "
+            "With fewer "
+            "than six episodes the interval runs from the smallest to the largest value. Dotted: it has no upper end. "
+            "Orange: the setting lost acknowledged records.",
             alt=f"Outage against loss per setting. {self}",
             caption=str(self),
             table=self.table(),

@@ -198,9 +198,13 @@ class Episodes(Result):
         reasons = self.left_out.groupby("reason").size()
         notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in reasons.items()]
         if late:
-            acknowledged = f"only {100 * min(late):.0f} % of the records due a second before it had been acknowledged"
+            acknowledged = (
+                f"only {100 * min(late):.0f} % of the records due a second before the fault had been acknowledged"
+            )
             behind = f"producers were behind before the fault in {count(len(late), 'episode')}"
-            notes.append(f"{behind}: in the worst one {acknowledged}, so outages include the time of a queue")
+            notes.append(
+                f"{behind}. In the worst episode {acknowledged}, so outages include the time to work off a queue"
+            )
         return tuple(notes)
 
     def table(self) -> pd.DataFrame:

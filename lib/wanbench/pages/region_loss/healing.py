@@ -33,7 +33,7 @@ class Healing(OverEpisodes):
     TITLE = "Healing by itself"
     QUANTITIES: ClassVar[dict[str, str]] = {
         "in_sync_s": "from healing until every replica is in sync",
-        "reassigned_s": "from the fault until the group is without the affected region's members",
+        "reassigned_s": "from the fault until the group has removed the affected region's members",
         "rejoined_s": "from healing until the group has its members back",
     }
 
@@ -43,11 +43,15 @@ class Healing(OverEpisodes):
         healed = rows.in_sync_s.notna()
         latest = f", at the latest {rows.in_sync_s.max():.1f} s after healing" if healed.any() else ""
         short = int(self.undecided().sum())
-        why = f"; {short} of {len(rows)} episodes ended before the controller's check, every {self.check_s:.0f} s"
+        why = (
+            f" The controller moves leaders back every {self.check_s:.0f} s, and {short} of {len(rows)} episodes ended "
+        )
+        why += "before it had done so."
         return (
-            f"All replicas were in sync again in {int(healed.sum())} of {len(rows)} episodes{latest}. "
+            f"In {int(healed.sum())} of {len(rows)} episodes all replicas were in sync again{latest}. "
             f"Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} were back by themselves "
-            f"when their episode ended, {rows.watched_s.median():.0f} s after healing (median){why if short else ''}."
+            f"when their episode ended, a median of {rows.watched_s.median():.0f} s after "
+            f"healing.{why if short else ''}"
         )
 
     def undecided(self) -> pd.Series:

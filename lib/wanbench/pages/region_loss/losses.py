@@ -62,15 +62,15 @@ class Losses(Result):
         if sums.gone:
             return f"{text} in {share.basis}"
         if not share.n:
-            return f"{text}: nothing was acknowledged"
-        bound = f"{percent(LEVEL)} confidence: fewer than {percent(round(share.high, 3))} of episodes lose records"
+            return f"{text} (nothing was acknowledged)"
+        bound = f"with {percent(LEVEL)} confidence, fewer than {percent(round(share.high, 3))} of episodes lose records"
         return f"{text} in {count(share.n, 'episode')} ({bound})"
 
     @property
     def sentence(self) -> str:
-        parts = ["Acknowledged records lost or undelivered:"]
+        parts = ["Acknowledged records that were lost or undelivered, by setting."]
         for name, own in self.rows.groupby("setting", sort=False):
-            parts.append(f"“{name}” {self.counted(name)}.")
+            parts.append(f"“{name}”: {self.counted(name)}.")
             if seen := int(own.lost_after_delivery.sum()):
                 parts.append(f"Of these, {seen:,} had reached a consumer before they vanished from the log.")
         return " ".join(parts)
@@ -134,7 +134,9 @@ class LostWhen(RowsResult):
         cells = {"setting": rows.setting, "lost": rows.lost.map("{:,}".format), "in episodes": rows.episodes.map(str)}
         cells |= {"acknowledged after the fault": times}
         cells |= {"sent from the affected region": rows.to_affected_region.map("{:,}".format)}
-        return pd.DataFrame(cells | {"leader replaced later": rows.of_replaced_leaders.map("{:,}".format)})
+        return pd.DataFrame(
+            cells | {"in a partition whose leader was replaced later": rows.of_replaced_leaders.map("{:,}".format)}
+        )
 
 
 def lost_when(episodes: Episodes) -> LostWhen:

@@ -35,14 +35,14 @@ class Phases(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        text = "“{}”: detection {}, election {}, clients {}."
+        text = "“{}”: detection took {}, election took {}, and clients took {} to find the new leaders."
         three = self.formatted_medians()
         return " ".join(text.format(name, *three[name]) for name in self.settings)
 
     @property
     def cautions(self) -> tuple[str, ...]:
         worst = self.rows.resolution_s.max()
-        coarse = f"changes are seen in samples, up to {worst:.2f} s after they happened"
+        coarse = f"changes of leaders were sampled, so they are seen up to {worst:.2f} s after they happened"
         return (*super().cautions, coarse) if worst > 0 else super().cautions
 
     def figure(self, *, note: str = "") -> go.Figure:
@@ -68,8 +68,8 @@ class Phases(OverEpisodes):
             figure,
             name="phases",
             title=f"{longest.capitalize()} takes longest: {quantity(medians.max(), 's')} in the median",
-            subtitle="One bar per episode, to the end of the worst partition's outage; hatched: healing ended it. "
-            + times,
+            subtitle="One bar per episode, up to the end of the worst partition's outage. Hatched: healing ended "
+            "the outage. " + times,
             alt=f"Phases of outages. {self}",
             caption=str(self),
             table=rows,
@@ -93,7 +93,7 @@ def phases(episodes: Episodes, recovered: Recovery) -> Phases:
 
 
 def first_changes(episode: Episode, until_s: float | None = None) -> pd.Series:
-    """Return when each partition whose leader changed was first seen with another one, by default until healing."""
+    """Return when each partition whose leader changed was first seen with another leader, by default until healing."""
     rows, until_s = episode.samples, episode.heal_at_s if until_s is None else until_s
     rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < until_s) & (rows.leader >= 0)]
     before = rows.partition.map(episode.leaders_before)

@@ -36,7 +36,7 @@ NAMES = {
     "lost": "lost from the log",
     "undelivered": "undelivered (in the log, never received)",
     "damaged_in_log": "damaged in the log",
-    "damaged_in_delivery": "delivered damaged only",
+    "damaged_in_delivery": "delivered only in damaged form",
     "duplicates_in_log": "duplicates in the log",
     "duplicates_in_delivery": "delivered again",
     "order_in_log": "out of order in the log",
@@ -157,9 +157,9 @@ class Checked(RowsResult):
     @property
     def sentence(self) -> str:
         right, known = int(self.rows.right.sum()), int(self.rows.known.sum())
-        at = f"; {known} of the reports name the record that was damaged" if known else ""
+        at = f" {known} of the reports name the record that was damaged." if known else ""
         planted = count(len(self.rows), "planted fault")
-        return f"The checker reported {right} of {planted} correctly: once, and as no other fault{at}."
+        return f"The checker reported {right} of {planted} correctly, that is once and as no other fault.{at}"
 
     def formatted_table(self) -> pd.DataFrame:
         cells = {"Planted": self.rows.done, "Reported": self.rows.reported}

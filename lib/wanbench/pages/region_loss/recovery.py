@@ -52,8 +52,8 @@ class Recovery(OverEpisodes):
         for name in self.settings:
             whole, worst, reads = (self.of(name, key).formatted_with_interval for key in SHOWN)
             parts.append(
-                f"“{name}”: outside the affected region no write was acknowledged for a median of {whole}, and none "
-                f"to the worst partition for {worst}; the worst partition was not read for {reads}."
+                f"“{name}”: outside the affected region no write was acknowledged for a median of {whole}. For "
+                f"the worst partition, no write was acknowledged for {worst} and nothing was read for {reads}."
             )
         return " ".join(parts)
 
@@ -83,8 +83,10 @@ class Recovery(OverEpisodes):
             figure,
             name="outages",
             title=theme.headline(stopped, "How long writes and reads stopped"),
-            subtitle="Small: one episode (a triangle: at least this long). Large: median; bars: its interval, with "
-            "fewer than six episodes from the smallest to the largest value; dotted: it has no upper end.",
+            subtitle="Small marker: one episode (triangle: at least this long). Large marker: median, with its "
+            "interval. "
+            "With fewer than six episodes the interval runs from the smallest to the largest value. Dotted: it has no "
+            "upper end.",
             alt=f"Outages per setting. {self}",
             caption=str(self),
             table=rows,
@@ -100,8 +102,8 @@ def recovery(episodes: Episodes) -> Recovery:
     the stream. Writes are those of the producers outside the affected regions, unless stated otherwise; reads are those
     of all consumers.
 
-    An outage that healing ended is a lower limit. This does not hold for producers in the affected regions, because
-    only healing can restore them.
+    An outage that healing ended is a lower limit. For producers in the affected regions it is not, because only healing
+    can restore them.
     """
     rows, streams = [], []
     for each in check_kind("episodes", episodes, Episodes).with_fault():

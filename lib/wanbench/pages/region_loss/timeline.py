@@ -53,7 +53,10 @@ class Timeline(Result):
     def sentence(self) -> str:
         about = self.episode.about
         where = " and ".join(sorted(self.episode.affected))
-        return f"“{about.setting}”, block {about.get('block')}: {about.fault} of {where} for {self.heal_s:.0f} s."
+        return (
+            f"An episode of “{about.setting}” in block {about.get('block')}. The fault hits {where} for "
+            f"{self.heal_s:.0f} s."
+        )
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []
@@ -103,7 +106,8 @@ class Timeline(Result):
             name=f"timeline-{stem(self.episode.setting)}",
             title=f"“{self.episode.setting}” over time",
             subtitle="Shaded: from the order to begin the fault to the order to heal it. Thick: the affected region. "
-            "Rates are over the second before. Leaders, replicas and the group are observed from one other region.",
+            "Each rate is that of the preceding second. Leaders, replicas and the consumer group are observed from one "
+            "other region.",
             alt=f"Five timelines around a fault. {self}",
             caption=str(self),
             table=self.table(),

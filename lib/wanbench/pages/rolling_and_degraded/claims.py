@@ -104,7 +104,7 @@ def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
 def _of_clients(rows: pd.DataFrame, pair: tuple[str, str]) -> Estimate | None:
     """Estimate p99 of a broker's restart in the first roll over that in the second roll, within a block."""
     wide = rows.pivot_table(index=["block", "node_id"], columns="setting", values="p99_ms").reindex(columns=pair)
-    return _ratio((wide[pair[0]] / wide[pair[1]]).dropna(), f"p99 of “{pair[0]}”, over that of “{pair[1]}”")
+    return _ratio((wide[pair[0]] / wide[pair[1]]).dropna(), f"p99 of “{pair[0]}” divided by that of “{pair[1]}”")
 
 
 def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
@@ -115,7 +115,10 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     beyond, slowest = "p99 above the undisturbed limit", "slowest record of all controlled restarts"
     claim = "p99 exceeded the undisturbed limit in {} of the controlled restarts"
     about = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
-    most = {"method": "maximum: a lower limit of what restarts can cause", "assumption": "none: it was observed"}
+    most = {
+        "method": "maximum, which is a lower limit of what restarts can cause",
+        "assumption": "none, as it was observed",
+    }
     most |= {"claim": "The slowest record of all controlled restarts took {}", "basis": count(len(rows), "restart")}
     return {
         "roll": _of_trials(rows, "p99_ms", "undisturbed_p99_ms", "p99 of a controlled restart"),
@@ -131,7 +134,7 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= MIN_DEMOTED)]
     moved, slowed = without.led_late < without.led_before, "p99 while a processor or links are slowed"
     until = "rom the start of a slowness until p99 was within the undisturbed limit again"
-    about = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion: {{}}"}
+    about = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
     return {
         "degraded": _of_trials(without, "early_ms", "before_ms", slowed),
         "degraded_fenced": _share(moved, "episodes of slowness in which Kafka itself moved the broker's leaders"),
@@ -150,7 +153,7 @@ def _of_trials(rows: pd.DataFrame, above: str, below: str, what: str) -> Estimat
     """
     logs = np.log((rows[above] / rows[below]).astype(float)).groupby(rows.block)
     means = logs.apply(lambda own: float(np.exp(own.to_numpy().mean())))
-    return _ratio(means, f"{what}, over that undisturbed", "trial")
+    return _ratio(means, f"{what}, divided by the undisturbed p99,", "trial")
 
 
 def _ratio(values: pd.Series, quantity: str, unit: str = "episode") -> Estimate | None:
@@ -160,17 +163,20 @@ def _ratio(values: pd.Series, quantity: str, unit: str = "episode") -> Estimate 
         return None
     logs = np.log(ratios)
     half = float(half_width(logs, 0.95))
-    about = {"quantity": quantity, "claim": f"{quantity[0].upper()}{quantity[1:]}: {{}}"}
-    about |= {"basis": count(len(logs), unit), "method": f"t on the logarithm of the ratio, {unit} by {unit}"}
+    about = {"quantity": quantity, "claim": f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
+    about |= {
+        "basis": count(len(logs), unit),
+        "method": f"Student's t on the logarithms of the ratios, with the {unit} as the unit",
+    }
     about["assumption"] = f"{unit.capitalize()}s are independent and identically distributed"
-    about["warnings"] = () if isfinite(half) else (f"no interval: a single {unit}",)
+    about["warnings"] = () if isfinite(half) else (f"no interval, because there is a single {unit}",)
     return ratio_estimate(float(logs.mean()), half, n=len(logs), **about)
 
 
 def _share(hits: pd.Series, quantity: str) -> Estimate | None:
     if not len(hits):
         return None
-    return share_of(int(hits.sum()), len(hits), quantity=quantity, claim=f"Share of {quantity}: {{}}")
+    return share_of(int(hits.sum()), len(hits), quantity=quantity, claim=f"The share of {quantity} is {{}}")
 
 
 def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
@@ -194,7 +200,7 @@ def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
 
 
 def _own_numbers(audit: Audit, per_topic: float, steady: dict[str, float]) -> None:
-    audit.compare("fifth", 4 + 1, "Own numbers: numbers start at 0.")
+    audit.compare("fifth", 4 + 1, "Own numbers: the numbers of brokers start at 0.")
     start, end = audit.number("onset"), audit.number("mitigated")
     demoted = PER_HOUR + audit.number("restored") - end
     audit.note("restored", f"It is {number(demoted)} minutes after the demotion.")

@@ -24,7 +24,7 @@ SETTLE_S = 1.0
 """Duration of the phase "return" after a broker has recovered and, if it was demoted, leads again."""
 MIN_DEMOTED = 0.5
 """A comparison tests demotion only if brokers were demoted for at least this share of the time compared."""
-METHOD = "t on the logarithm of the ratio, episode by episode"
+METHOD = "Student's t on the logarithms of the ratios of paired episodes"
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +71,18 @@ class Degraded(RowsResult):
         """Estimate the median p99 over the episodes of an arm; `phase` is "before" or one of PHASES."""
         about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
         values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
-        return median_of(values, level=LEVEL, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}")
+        return median_of(values, level=LEVEL, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}” is {{}}")
+
+    @property
+    def headline(self) -> str:
+        if not self.demotions:
+            return "Demotion of a slow broker was not tested."
+        name, ratio = next(iter(self.demotions.items()))
+        does = "lowers" if ratio.high < 1 else "raises" if ratio.low > 1 else "is not shown to change"
+        return (
+            f"Demoting a slow broker {does} p99 while it is slow: in the second half of “{name}” p99 is "
+            f"{ratio.formatted} p99 without demotion."
+        )
 
     @property
     def sentence(self) -> str:
@@ -89,14 +100,15 @@ class Degraded(RowsResult):
         if name in self.demotions:
             on, off = ([self.of(name, arm, each).formatted for each in PRICE] for arm in (True, False))
             first = (
-                f"{self.demotions[name].sentence} In the first half it is {on[0]} with demotion and {off[0]} without"
+                f"{self.demotions[name].sentence} In the first half p99 is {on[0]} with demotion and {off[0]} "
+                "without it."
             )
-            return f"{first}; just after the slowness {on[1]} with and {off[1]} without."
+            return f"{first} Just after the slowness it is {on[1]} with demotion and {off[1]} without it."
         if (name, False) not in self.arms:
-            return f"{not_tested}: there is no episode without demotion."
+            return f"{not_tested}, because there is no episode without demotion."
         share = f"{number(100 * own.late_demoted.mean(), 0)} % of the second half of the slowness"
         demoted = f"demotion acted in {int(own.demoted_s.notna().sum())} of {count(len(own), 'episode')}"
-        return f"{not_tested}: brokers were demoted for {share} ({demoted})."
+        return f"{not_tested}, because brokers were demoted for only {share} ({demoted})."
 
     def formatted_table(self) -> pd.DataFrame:
         columns = {}
@@ -193,5 +205,5 @@ def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     }
     about |= {"basis": count(len(logs), "pair of episodes", "pairs of episodes"), "method": METHOD, "level": LEVEL}
     about["assumption"] = "Pairs of episodes are independent; the logarithms of their ratios scatter symmetrically"
-    about["warnings"] = () if isfinite(half) else ("no interval: fewer than two pairs of episodes",)
+    about["warnings"] = () if isfinite(half) else ("no interval, because there are fewer than two pairs of episodes",)
     return ratio_estimate(float(logs.mean()) if len(logs) else nan, half, n=len(logs), **about)

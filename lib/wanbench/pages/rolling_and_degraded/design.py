@@ -162,7 +162,7 @@ class Detection(Concurrent):
     Examples
     --------
     >>> print(Detection(demote_on_alarm=True))
-    detection by cusum on 10 records/s to each broker, demoting the broker that is named
+    detection by cusum, from 10 records/s to each broker, with demotion of the broker that is named
     """
 
     detector: DetectorSettings = field(default_factory=DetectorSettings)
@@ -185,20 +185,22 @@ class Detection(Concurrent):
         check_fields(self, ("interval_s", 0.01, self.detector.window_s))
 
     def __str__(self) -> str:
-        then = ", demoting the broker that is named" if self.demote_on_alarm else ""
-        return f"detection by {self.detector.method} on {1 / self.interval_s:g} records/s to each broker{then}"
+        then = ", with demotion of the broker that is named" if self.demote_on_alarm else ""
+        return f"detection by {self.detector.method}, from {1 / self.interval_s:g} records/s to each broker{then}"
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Return the expected duration without a load."""
         return self.duration_s + 5.0
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return about how many bytes leave the source's region, if two of three brokers are elsewhere."""
+        """
+        Return the approximate number of bytes that leave the source's region, if two of three brokers are elsewhere.
+        """
         return 2 * self.duration_s / self.interval_s * (self.record_bytes + 150)
 
 
 TO_RESTORE_S = 1.0
-"""Time from the end of a slowness until leadership is restored: the command that ends the slowness needs less."""
+"""Time from the end of a slowness until leadership is restored: the command that ends the slowness takes less time."""
 
 
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:

@@ -111,7 +111,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     misnamed = share_of(others, len(rows), quantity="share of episodes with an alarm on another broker", **about)
     false = rate_per_h(int((frame.what == "false").sum()), hours)
     notes = (
-        [f"{count(left_out, 'episode')} left out, which began before the detector had learned its baseline"]
+        [f"{count(left_out, 'episode')} left out, because the detector had not yet learned its baseline"]
         if left_out
         else []
     )
@@ -119,7 +119,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
-    """Return the settings of the detector of a row of detection_runs."""
+    """Return the detector settings that a row of detection_runs has recorded."""
     return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
 

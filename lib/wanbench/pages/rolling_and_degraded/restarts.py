@@ -18,10 +18,14 @@ from wanbench.methods.result.over_episodes import OverEpisodes, floats
 from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s
 
 KINDS = ("restart", "kill")
-MOVES = {"skew": "moving to one", "rebalance": "spreading"}
-PHASES = ("before", "moving to one", "on one broker", "spreading", "spread again")
-COLUMNS = {"lasts_s": ("lasts", "s"), "p99_ms": ("p99", "ms"), "leader_share": ("led by the busiest", "fraction")}
-COLUMNS |= {"sent_share": ("sent by the busiest", "fraction")}
+MOVES = {"skew": "moving to one broker", "rebalance": "spreading"}
+PHASES = ("before", "moving to one broker", "on one broker", "spreading", "spread again")
+COLUMNS = {
+    "lasts_s": ("duration", "s"),
+    "p99_ms": ("p99", "ms"),
+    "leader_share": ("led by the busiest broker", "fraction"),
+}
+COLUMNS |= {"sent_share": ("bytes sent by the busiest broker", "fraction")}
 """Maps each column of a phase to its title and unit."""
 CALM_S = 3.0
 """Time that clients get to reconnect once the cluster is complete: librdkafka waits at most 1 s between attempts."""
@@ -62,17 +66,25 @@ class Restarts(OverEpisodes):
         return tuple(self.of(setting, name) for setting in self.settings for name in names)
 
     @property
+    def headline(self) -> str:
+        added = [f"a “{name}” adds {self.of(name, 'excess_p99_ms').formatted}" for name in self.settings]
+        return f"While a broker restarts, p99 of latency rises: {', '.join(added)} (medians)."
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         level = min(each.level for each in self.estimates)
-        few = f"few restarts: intervals run from the smallest to the largest value, and have the level {percent(level)}"
-        shared = "the error of a trial's undisturbed p99, which its restarts share, is not included"
-        notes = [f"{few}; {shared}"] if level < self.level else []
+        few = (
+            "as restarts are few, intervals run from the smallest to the largest value; their level is "
+            f"{percent(level)}"
+        )
+        shared = "intervals do not include the error of a trial's undisturbed p99, which its restarts share"
+        notes = [few, shared] if level < self.level else []
         if gone := int(np.isinf(self.rows.worst_ms.astype(float)).sum()):
             late = f"in {count(gone, 'restart')} some records were never received"
-            notes.append(f"{late}: they count as slower than all others")
+            notes.append(f"{late}; they count as slower than all others")
         for name, title in self.QUANTITIES.items():
             if missing := int(np.isnan(floats(self.rows[name])).sum()):
-                notes.append(f"{title}: not known for {count(missing, 'restart')}")
+                notes.append(f"“{title}” is not known for {count(missing, 'restart')}")
         return tuple(notes)
 
     @property
@@ -84,9 +96,11 @@ class Restarts(OverEpisodes):
             own = self.rows.setting == name
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
-                f"A “{name}” adds {excess} to p99; p99 of its slowest second is {peak}. In {spikes} of "
-                f"{count(int(own.sum()), 'restart')} p99 of a second exceeded the undisturbed limit, for {back}; "
-                f"without a restart it would in at most {number(100 * (1 - self.limit_level), 0)} % of such periods."
+                f"A “{name}” adds {excess} to p99. The p99 of its slowest second is {peak}. In {spikes} of "
+                f"{count(int(own.sum()), 'restart')} p99 of some second exceeded the undisturbed limit. The time "
+                "with p99 "
+                f"above that limit is {back}. Without a restart p99 exceeds it in at most "
+                f"{number(100 * (1 - self.limit_level), 0)} % of such periods."
             )
         return " ".join(parts)
 
@@ -157,18 +171,18 @@ class LeaderSkew(RowsResult):
     def sentence(self) -> str:
         before, piled, spread = (self._phase(name) for name in ("before", "on one broker", "spread again"))
         moves = [
-            f"{name} took {self.of(name, 'lasts_s').formatted}, with p99 at {self.of(name, 'p99_ms').formatted}"
+            f"{name} took {self.of(name, 'lasts_s').formatted}, with a p99 of {self.of(name, 'p99_ms').formatted}"
             for name in MOVES.values()
         ]
         trials = count(self.rows.test_id.nunique(), "trial")
-        phases = f"Before: {before}. All leaders on one broker: {piled}. Spread again: {spread}."
-        return f"{phases} {'; '.join(moves).replace('moving', 'Moving', 1)} ({trials})."
+        phases = f"Before the move, {before}. With all leaders on one broker, {piled}. After spreading, {spread}."
+        return f"{phases} {' and '.join(moves).replace('moving', 'Moving', 1)} ({trials})."
 
     def _phase(self, name: str) -> str:
         shares = [self.of(name, column).estimate for column in ("leader_share", "sent_share")]
         sent = f" and sends {percent(round(shares[1], 2))} of the brokers' bytes" if shares[1] == shares[1] else ""
         p99 = self.of(name, "p99_ms").formatted
-        return f"the busiest broker leads {percent(round(shares[0], 2))} of the partitions{sent}; p99 is {p99}"
+        return f"the busiest broker leads {percent(round(shares[0], 2))} of the partitions{sent}, and p99 is {p99}"
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []

@@ -28,7 +28,7 @@ BACK_S = 3
 """Latency has recovered after this many whole seconds in a row within the limit."""
 OVERLOADED_MS = 1_000.0
 """From this p99 of undisturbed seconds on, brokers are overloaded: they hold more than a second's records."""
-BEHIND = "the generator itself was late, p99 by {}"
+BEHIND = "the generator itself was late: p99 of its delay is {}"
 """
 Why a trial does not count. The allowed delay is a share of the trial's own p99 (see `wanbench.open_loop`), because
 a few ms, as during the start of a broker, matter only if latency is low.
@@ -123,7 +123,9 @@ class DisturbedTrial:
         return max(ceil(np.diff(starts).max()), 1) if len(starts) > 1 else 1
 
     def leads(self, node_id: int, at_s: float) -> tuple[int, int]:
-        """Return how many partitions the load has and how many a broker leads, in the last sample up to a time."""
+        """
+        Return how many partitions the load has, and how many of them a broker leads, in the last sample up to a time.
+        """
         seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
         if seen.empty:
             return 0, 0
@@ -153,14 +155,19 @@ class DisturbedTrials(RowsResult):
     @property
     def sentence(self) -> str:
         out = self.rows[~self.rows.counts]
-        lost = f"; not: {', '.join(f'{row.setting} ({row.why})' for row in out.itertuples())}" if len(out) else ""
+        named = ", ".join(f"“{row.setting}” ({row.why})" for row in out.itertuples())
+        lost = f" Not counted: {named}." if len(out) else ""
         stretches = count(self.n_seconds, "undisturbed second")
-        text = f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}."
+        text = f"{int(self.rows.counts.sum())} of {count(len(self.rows), 'trial')} count.{lost}"
         if not isfinite(self.limit_ms):
-            return f"{text} In {stretches} too many records were never received for an undisturbed limit of p99."
+            return (
+                f"{text} There is no undisturbed limit of p99, because too many records were never received in "
+                f"{stretches}."
+            )
         return (
-            f"{text} The undisturbed limit of p99 is {quantity(self.limit_ms, 'ms')}: by {stretches}, p99 of each of "
-            f"{count(self.span_s, 'further second')} stays within it with probability {percent(round(self.level, 3))}."
+            f"{text} The undisturbed limit of p99 is {quantity(self.limit_ms, 'ms')}. According to {stretches}, p99 "
+            f"stays within it for {count(self.span_s, 'further second')} with probability "
+            f"{percent(round(self.level, 3))}."
         )
 
     @property
@@ -214,18 +221,19 @@ class DisturbedTrials(RowsResult):
             tables += [seconds.assign(trial=trial.about.setting), _shade(figure, trial, row)]
             values = np.concatenate([seconds[name] for name in LINES])
             figure.update_yaxes(title=titles[row - 1], **place, **theme.log_axis(values, "ms", 6))
-        figure.update_xaxes(title="seconds since the warm-up, by when records were due", row=len(shown), col=1)
+        figure.update_xaxes(title="seconds since the warm-up at which records were due", row=len(shown), col=1)
         figure.update_annotations(font_size=13)
         figure.update_layout(height=ABOVE_PX + PANEL_PX * len(shown), legend=theme.LEGEND_ON_TOP)
         lost = sum(merged(part for parts in each.seconds.values() for part in parts).n_lost for each in shown)
-        caption = f"{count(len(shown), 'trial')}; {count(lost, 'record')} never received."
+        caption = f"{count(len(shown), 'trial')}, with {count(lost, 'record')} that were never received."
         return theme.finish(
             figure,
             name="latency-and-actions",
             title="Latency while brokers are disturbed",
             subtitle="Time from when a record was due until it was received: median, p99 and slowest record of each "
-            "second. Shaded: each action; lighter: until no partition was under-replicated. Dashed: the undisturbed "
-            f"limit of p99, {quantity(self.limit_ms, 'ms')}.",
+            "second. Shaded: each action. Lighter: the time after it until no partition was under-replicated. "
+            "Dashed: the "
+            f"undisturbed limit of p99, {quantity(self.limit_ms, 'ms')}.",
             alt=f"Latency over time of {', '.join(titles)}. {caption}",
             caption=caption,
             table=pd.concat(tables, ignore_index=True),

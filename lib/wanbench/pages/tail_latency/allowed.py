@@ -24,8 +24,8 @@ from wanbench.methods.trials.processors import processor_use
 from .trials import ACKNOWLEDGED, RATE, SystemTrials
 
 METHOD = (
-    "rate of the link times records acknowledged per second, over the bits per second that it carried, for the fullest "
-    "link; geometric mean over the trials in which the system kept up"
+    "rate of the fullest link times records acknowledged per second, divided by the bits per second that it carried; "
+    "geometric mean over the trials in which the system kept up"
 )
 ASSUMPTION = "Bytes per record on a link are the same at higher rates, although batches may be larger there"
 
@@ -63,7 +63,7 @@ class Allowed(Result):
         busy = late.busy_percent.mean()
         processors = f" and processors were {number(busy, 0)} % busy" if isfinite(busy) else ""
         return (
-            f" It fell behind in {len(late)} of {tried} at {number(rate)} records/s; then the fullest link "
+            f" It fell behind in {len(late)} of {tried} at {number(rate)} records/s. In these trials the fullest link "
             f"carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
         )
 
@@ -76,7 +76,7 @@ class Allowed(Result):
             busy = part.busy_percent.mean()
             row = {"system": system, "records/s": number(rate, 0), "partitions": number(partitions, 0)}
             row["fullest link"] = part.link.mode().iloc[0]
-            row["carried of its rate"] = quantity(part.utilisation.mean(), "fraction")
+            row["share of its rate carried"] = quantity(part.utilisation.mean(), "fraction")
             rows.append(row | {"processors busy": f"{number(busy, 0)} %" if isfinite(busy) else ""})
         return pd.DataFrame(rows)
 
@@ -101,7 +101,7 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> A
         if part.empty:
             continue
         about = {"quantity": f"rate that the links allow {name}", "unit": "records/s", "method": METHOD}
-        about["claim"] = f"The links allow {name} {{}}: at that rate the link from {part.link.mode().iloc[0]} is full"
+        about["claim"] = f"The links allow “{name}” {{}}; at that rate the link from {part.link.mode().iloc[0]} is full"
         rates[name] = geometric_mean(part.allowed_records_per_s, 0.95, assumption=ASSUMPTION, **about)
     if not rates:
         raise MissingDataError("no system kept up in any trial, so bytes per record are unknown.")
@@ -112,7 +112,7 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> A
 
 
 def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:
-    """Return for each trial the link with the highest mean utilisation in the counted seconds: link, utilisation."""
+    """Return, for each trial, the link with the highest mean utilisation in the counted seconds: link, utilisation."""
     if samples is None or samples.empty:
         raise MissingDataError("links were not sampled: the cluster is outside the lab, or its links have no rate.")
     used = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
@@ -125,7 +125,7 @@ def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFr
 
 
 def _busy(own: pd.DataFrame, metrics: pd.DataFrame | None) -> pd.DataFrame:
-    """Return for each trial the processor utilisation of the busiest machine in the counted seconds: busy_percent."""
+    """Return, for each trial, the processor utilisation of the busiest machine in the counted seconds: busy_percent."""
     if metrics is None or metrics.empty:
         return pd.DataFrame(columns=[*KEY, "busy_percent"]).astype({"busy_percent": float})
     rows = metrics[metrics.source == "sysstat"].merge(own[[*KEY, "from_s", "until_s"]], on=KEY)

@@ -32,11 +32,14 @@ from .step_curves import LEVEL, RATE, StepCurve, ends, rising, step_curve, stude
 from .trials import SystemTrials
 
 STEPS = (
-    "the curve of trials' quantiles, interpolated on log axes; t on the jackknife over blocks (Shao & Tu 1995), and at "
-    "least the two steps around the rate; t at each step if the curve does not always cross the objective"
+    "the curve of trials' quantiles, interpolated on log axes; t on the jackknife over blocks (Shao & Tu 1995), "
+    "widened "
+    "to the two steps around the rate; t at each step if the curve does not always cross the objective"
 )
-SEARCHES = "geometric mean of the middles of the searches' brackets; t over searches, beyond both ends of the brackets"
-ASSUMPTION = "Blocks are independent and represent further ones; the quantile rises with the rate"
+SEARCHES = (
+    "geometric mean of the middles of the searches' brackets; t over searches, added beyond both ends of the brackets"
+)
+ASSUMPTION = "Blocks are independent and represent further blocks; the quantile rises with the rate"
 SEARCHED = "Searches are independent; apart from differences between searches, the rate lies in every bracket"
 
 
@@ -78,7 +81,7 @@ def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
     notes = curve.notes
     if curve.lost:
         of = f"{p} of a trial at {_listed(curve.lost)} records/s"
-        notes += (f"{of} is that of a lost record, which counts as the slowest that arrived in any trial",)
+        notes += (f"{of} falls on a lost record, which counts as the slowest record that arrived in any trial",)
     early = curve.rates[(curve.mean - half > goal) & (x < value)]
     low, high = ends(value, student(LEVEL, r) * error) if isfinite(value) and not len(early) else (nan, nan)
     if isfinite(low):
@@ -97,7 +100,7 @@ def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
             why = "without one of the blocks, the curve does not cross the objective within the steps"
         else:
             why = f"{'every' if curve.mean[-1] <= goal else 'no'} step meets the objective"
-        notes += (f"{why}: by the intervals of single steps the rate {bound}",)
+        notes += (f"{why}; by the intervals of single steps the rate {bound}",)
         # no step is shown to meet the objective, or one below the rate is shown to fail it
         value = value if low and not len(early) else nan
     about = {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": STEPS, "assumption": ASSUMPTION}
@@ -157,7 +160,7 @@ def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> 
         level = min(level, 1 - 0.5**n)
         notes = (
             f"{count(int((~closed).sum()), 'search', 'searches')} of {n} met the objective at every rate "
-            "tried or at none, so the rate is bounded on one side only",
+            "tried or at none, so the rate has a limit on one side only",
         )
     else:
         below, above = np.log(lows), np.log(highs)
@@ -165,7 +168,7 @@ def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> 
         if n > 1:
             low, high = exp(below.mean() - half_width(below, level)), exp(above.mean() + half_width(above, level))
         else:
-            notes = ("no interval: a single search; its bracket is the error of the search alone",)
+            notes = ("no interval, because there is a single search; its bracket shows only the error of that search",)
     if silent := steps.search.nunique() - n:
         notes += (f"{count(silent, 'search', 'searches')} left out: the generator was late in every step",)
     width = np.sqrt(highs[closed] / lows[closed]) - 1
@@ -206,17 +209,17 @@ class BestRates(Result):
         for name, steps in self.stepped.items():
             rate = steps.rate
             if isfinite(rate.estimate):
-                around = f"the steps around it: {steps.formatted_bracket}"
-                parts.append(f"{name}, by its steps: {rate.sentence[:-1]}; {around}.")
+                around = f"The steps around this rate are {steps.formatted_bracket}."
+                parts.append(f"System “{name}”: {rate.sentence} {around}")
             else:
                 ends = f"{rate.formatted_interval} records/s" if rate.formatted_interval else "no limit"
-                parts.append(f"{name}: the {rate.quantity} is not established by its steps ({ends}).")
+                parts.append(f"System “{name}”: the {rate.quantity} is not established by its steps ({ends}).")
             if search := self.searched.get(name):
                 both = "which agrees" if self.agree(name) else "which does not agree"
-                parts.append(f"By search: {search.rate.formatted} ({search.formatted_bracket}), {both}.")
+                parts.append(f"Searches give {search.rate.formatted} ({search.formatted_bracket}), {both}.")
             elif name in self.silent:
                 searches = count(self.silent[name], "search", "searches")
-                parts.append(f"By search: not known, as the generator was late in each ({searches}).")
+                parts.append(f"Searches give no rate, because the generator was late in each ({searches}).")
         return " ".join(parts)
 
     def agree(self, name: str) -> bool:

@@ -36,7 +36,7 @@ AT_THE_LIMIT = {"2": "f6-3", "28": "f6-8"}
 """The row of figure 6 that continues figure 7: the same throughput with all partitions."""
 CONSISTENT = 2.0
 """
-A latency, or an advantage, is consistent if it differs by less than this factor. The source gives no bound; the
+A latency, or an advantage, is consistent if it differs by less than this factor. The source gives no limit; the
 smallest growth that it calls "significant", Apache Kafka's over partitions, is about a doubling.
 """
 BATCH_DEFAULT_BYTES = 16_384
@@ -65,7 +65,7 @@ SHOWN = {
 CHOSEN = "the step was chosen from the same trials for its large ratio, so the ratio is overestimated"
 COMBINED = {
     "method": "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks",
-    "assumption": "Blocks are independent and represent further ones",
+    "assumption": "Blocks are independent and represent further blocks",
 }
 FAR, MIDDLE = 0.999, 0.5
 
@@ -124,7 +124,7 @@ def _rates(audit: Audit) -> list[tuple[str, float, str]]:
         *((name, low * (1 + reads), alone) for name in ("range-low", "t1-low-aggregate")),
         ("t1-high-aggregate", most, f"{added}."),
         ("figure-1-aggregate", ingress * (1 + reads), f"{added}."),
-        ("figure-1-egress", ingress * reads, "ingress times reads."),
+        ("figure-1-egress", ingress * reads, "ingress times the number of reads."),
         ("fan-out", audit.number("groups"), "the number of consumer groups."),
         *((name, full / 1e3, "the limit of 28 CKU.") for name in at_the_limit),
         ("t2-2cku-rate", _mb_per_s(audit, "cku2-ingress"), "the limit of 2 CKU."),
@@ -142,10 +142,10 @@ def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
         scaled = audit.number(f"cku{other}-ingress") / CLUSTERS[other] * CLUSTERS[one]
         rows += [
             (f"cku{one}-ingress", scaled, f"as much per CKU as with {other}."),
-            (f"cku{one}-egress", ingress * reads, "ingress times reads."),
+            (f"cku{one}-egress", ingress * reads, "ingress times the number of reads."),
             (f"cku{one}-partitions", topics * each, f"{number(topics)} topics of {number(each)}. {per_cku}"),
             (f"t1-{one}cku-partitions", partitions, "the limit of figure 3."),
-            (f"t1-{one}cku-topics", partitions / each, "partitions by topic."),
+            (f"t1-{one}cku-topics", partitions / each, "partitions divided by partitions per topic."),
             (f"t2-{one}cku-topics", topics, "as in test 1."),
         ]
         per_topic.append(partitions / topics)
@@ -192,7 +192,7 @@ def _rows(audit: Audit) -> None:
         old, new = (audit.claims[name].formatted for name in pair)
         made = audit.from_printed(lambda old, new: PERCENT * (old - new) / new, *pair, unit="%")
         times = number(ratio(audit, row), 2)
-        audit.compare(f"{row}-gain", made, f"Own numbers: ({old} - {new}) / {new}, the excess; the ratio is {times}.")
+        audit.compare(f"{row}-gain", made, f"Own numbers: ({old} - {new}) / {new} is the excess; the ratio is {times}.")
 
 
 def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
@@ -211,24 +211,26 @@ def _headlines(audit: Audit) -> None:
         times = ratios[row]
         texts.append(f"{old} / {new} = {number(times, 2)} as a ratio, {number(times - 1, 2)} as an excess")
     best, top = max(ratios.values()), ratios[AT_THE_LIMIT["28"]]
-    own = f"Own numbers: the largest in figure 6 is {texts[0]}; in figure 7 {texts[1]}."
+    own = f"Own numbers: the largest improvement in figure 6 is {texts[0]}; that in figure 7 is {texts[1]}."
     column = "like the column of improvements"
     reaching = sum(times >= audit.number("title") for times in ratios.values())
     rows = f"{number(reaching)} of {number(len(ratios))} rows reach it."
     reached = "Holds if the largest ratio reaches it, because the claim says “up to”."
     audit.judge("title", best >= audit.number("title"), f"{reached} {own} {rows}")
-    shown = f"Holds if p99 in the row of that rate shows it: {number(top, 2)} times."
+    shown = f"Holds if the ratio of p99 in the row of that rate exceeds it. That ratio is {number(top, 2)} times."
     audit.judge("figure-1", top > audit.number("figure-1"), shown)
-    others = "Cases that are not printed may show it; test 3 says it of other percentiles."
+    others = "Cases that are not printed may reach it; test 3 claims it for other percentiles."
     audit.compare("p99-times", best, f"{own} {others}")
     for claim in ("t1-improvement", "figure-5-times"):
-        audit.compare(claim, ratios[largest[0]] - 1, f"{own} As an excess, {column}.")
+        audit.compare(claim, ratios[largest[0]] - 1, f"{own} The claim is the excess, {column}.")
     names = (f"{largest[1]}-{system}" for system in ("kafka", "kora"))
     times = audit.from_printed(lambda old, new: old / new, *names, unit="times")
     excess = f"as an excess, {column}, it would be {number(times.estimate - 1, 1)}."
     audit.compare("t2-improvement", times, f"{own} It is the ratio, rounded down; {excess}")
-    no_numbers = "The source gives no numbers of figure 8. Own numbers: p99 at this rate and with as many topics is"
-    implied = f"{number(top, 1)} times in figure 6, so a higher percentile must show it."
+    no_numbers = (
+        "The source gives no numbers of figure 8. Own numbers: p99 at this rate and with as many topics improves"
+    )
+    implied = f"{number(top, 1)} times in figure 6, so a higher percentile would have to improve by the claimed factor."
     audit.judge("t3-times", None, f"{no_numbers} {implied}")
     for claim, figure in (("t1-better", ROWS_6), ("t2-better", ROWS_7)):
         series = ", ".join(number(ratios[row], 2) for row in figure)
@@ -243,11 +245,14 @@ def _growth(audit: Audit) -> None:
         [_growths(audit, rows, system) for system in ("kafka", "kora")] for rows in (FIGURE_6, by_partitions)
     )
     own = (
-        f"Own numbers, largest over smallest p99: over throughput Apache Kafka's is {_texts(kafka)}, Confluent Cloud's "
-        f"{_texts(kora)}; over partitions {_texts(kafka_partitions)} against {_texts(kora_partitions)}."
+        f"Own numbers: as throughput grows, the largest p99 of Apache Kafka over its smallest is {_texts(kafka)}, "
+        "and that "
+        f"of Confluent Cloud {_texts(kora)}. As partitions grow, these ratios are {_texts(kafka_partitions)} for "
+        "Apache "
+        f"Kafka, and {_texts(kora_partitions)} for Confluent Cloud."
     )
-    worse = f"Holds if it more than doubles, at the largest cluster ({CONSISTENT:g} times)."
-    same = f"Holds if it nowhere doubles ({CONSISTENT:g} times): the source gives no bound."
+    worse = f"Holds if it grows by more than {CONSISTENT:g} times at the largest cluster."
+    same = f"Holds if it grows by less than {CONSISTENT:g} times everywhere, as the source gives no limit."
     stable = all(kora[cku] < kafka[cku] and kora_partitions[cku] < kafka_partitions[cku] for cku in CLUSTERS)
     everywhere = max(*kora.values(), *kora_partitions.values()) < CONSISTENT
     by_load, with_more = (
@@ -255,7 +260,9 @@ def _growth(audit: Audit) -> None:
     )
     grows = all(each == sorted(each) for each in by_load.values())
     even = all(max(each) < CONSISTENT * min(each) for each in with_more.values())
-    bound = f"Holds if the ratios at one cluster differ by less than {CONSISTENT:g} times: the source gives no bound."
+    bound = (
+        f"Holds if the ratios at one cluster differ by less than {CONSISTENT:g} times, as the source gives no limit."
+    )
     all_partitions = f"Own numbers, with the row of figure 6 that has all partitions: {_series(with_more)}."
     every = [ratio(audit, row) for row in (*ROWS_6, *ROWS_7)]
     ends = f"{number(min(every), 2)} to {number(max(every), 2)}"
@@ -263,7 +270,7 @@ def _growth(audit: Audit) -> None:
     for claim, holds, working in (
         ("kafka-throughput", kafka["28"] > CONSISTENT, f"{worse} {own}"),
         ("kafka-partitions", kafka_partitions["28"] > CONSISTENT, f"{worse} {own}"),
-        ("more-stable", stable, f"Holds if Confluent Cloud's differs less in each. {own}"),
+        ("more-stable", stable, f"Holds if Confluent Cloud's latency grows less in every case. {own}"),
         ("stays-low", everywhere, f"{same} {own}"),
         ("any-scenario", everywhere, f"{same} {own}"),
         ("figure-5-consistent", max(kora.values()) < CONSISTENT, f"{same} {own}"),

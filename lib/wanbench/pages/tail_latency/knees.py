@@ -70,15 +70,16 @@ class Knee:
         name, rates = order.name(self.curve.q), [f"{rate:,.0f}" for rate in self.curve.rates]
         if self.where == "unknown":
             known = f"{', '.join(rates) or 'none'} records/s"
-            return f"{name} is known at too few steps to have a knee: {known}; it needs {MIN_STEPS}."
+            return f"{name} has no knee, because it is known only at {known}; a knee needs {MIN_STEPS} steps."
         if self.where == "before the first step":
             below = f"a knee would lie below {rates[0]} records/s (no interval; {self.knee.basis})"
             return f"{name} rises from the first step on, so {below}."
         rises, lowest = np.exp(self.curve.mean[-1] - self.curve.mean), int(self.curve.mean.argmin())
-        over = f", and {number(rises[lowest], 1)} times the lowest, at {rates[lowest]} records/s"
+        over = f", and {number(rises[lowest], 1)} times the lowest {name}, which is at {rates[lowest]} records/s"
         return (
-            f"There is no knee of {name} from {rates[0]} to {rates[-1]} records/s: the last step has {rises[0]:.2g} "
-            f"times that of the first{over if 0 < lowest < len(rises) - 1 else ''}."
+            f"{name} has no knee between {rates[0]} and {rates[-1]} records/s. At the last step {name} is "
+            f"{rises[0]:.2g} "
+            f"times that at the first step{over if 0 < lowest < len(rises) - 1 else ''}."
         )
 
 
@@ -87,7 +88,9 @@ def knee_of(curve: StepCurve) -> Knee:
     name, r = order.name(curve.q), len(curve.blocks)
     if curve.lost:
         first = curve.lost[0]
-        note = f"steps from {number(first, 0)} records/s on are left out: {name} of a trial is that of a lost record"
+        note = (
+            f"steps from {number(first, 0)} records/s on are left out, because {name} of a trial falls on a lost record"
+        )
         curve = replace(curve.below(first), notes=(*curve.notes, note))
     x, notes = np.log(curve.rates), curve.notes
     about = {"claim": f"{name} of latency begins to rise at {{}}", "unit": "records/s", "n": r, "level": LEVEL}
@@ -95,7 +98,7 @@ def knee_of(curve: StepCurve) -> Knee:
     where, second = _where(x, curve), "knee of a second run"
     if where in WITHOUT:
         about |= dict.fromkeys(("estimate", "low", "high"), nan)
-        about["warnings"] = (f"no knee of {name}: {WITHOUT[where]}", *notes)
+        about["warnings"] = (f"{name} has no knee, because {WITHOUT[where]}", *notes)
         return Knee(curve, Estimate("knee", **about), Estimate(second, **about), where)
     value, error = curve.jackknife(lambda logs: broken_line(x, logs)[0])
     last, around, estimates = curve.rates[-2:].tolist(), _halfway(x, value), []
@@ -103,7 +106,7 @@ def knee_of(curve: StepCurve) -> Knee:
         around.append(last)
         notes += (
             f"only the last step lies clearly above the level, so the knee may be as high as {last[1]:,.0f} records/s, "
-            f"and the estimate is about the lowest possible one: add steps above {last[0]:,.0f}",
+            f"and the estimate is near the lowest possible value; steps above {last[0]:,.0f} records/s would narrow it",
         )
     for what, factor in (("knee", 1.0), (second, sqrt(2.0))):
         low, high = ends(value, factor * student(LEVEL, r) * error)
@@ -190,12 +193,12 @@ class Knees(Result):
 
     @property
     def sentence(self) -> str:
-        links = {name: f" The links allow it {one.formatted}." for name, one in self.links.items()}
-        return " ".join(f"{name}: {one.sentence}{links.get(name, '')}" for name, one in self.knees.items())
+        links = {name: f" The links allow this system {one.formatted}." for name, one in self.links.items()}
+        return " ".join(f"System “{name}”: {one.sentence}{links.get(name, '')}" for name, one in self.knees.items())
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        return tuple(f"{name}: {text}" for name, one in self.knees.items() for text in one.knee.warnings)
+        return tuple(f"“{name}”: {text}" for name, one in self.knees.items() for text in one.knee.warnings)
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []
@@ -203,7 +206,7 @@ class Knees(Result):
             row = {"system": name, "knee": one.knee.formatted if isfinite(one.knee.estimate) else one.where}
             row[f"{one.knee.formatted_level} interval"] = one.knee.formatted_interval
             row["interval for a second run"] = one.second_run.formatted_interval
-            row["level before it"] = quantity(one.level_ms, "ms") if isfinite(one.level_ms) else ""
+            row["latency before it"] = quantity(one.level_ms, "ms") if isfinite(one.level_ms) else ""
             rows.append(row | {"links allow": self.links[name].formatted if name in self.links else ""})
         return pd.DataFrame(rows)
 
@@ -235,7 +238,8 @@ class Knees(Result):
             figure,
             name="knees",
             title=theme.headline(self.sentence, "Where latency begins to rise"),
-            subtitle="Diamonds: the knee with its interval, at the level before it. Dotted: where a link is full.",
+            subtitle="Diamond: the knee with its interval, drawn at the latency before it. Dotted: the rate at "
+            "which a link is full.",
             alt=f"{p} against the rate for each system. {self.sentence}",
             caption=str(self),
             table=pd.concat(tables, ignore_index=True),
@@ -268,5 +272,7 @@ def _until_full(curve: StepCurve, rows: pd.DataFrame) -> StepCurve:
     above = [rate for rate in curve.rates if not kept_up[kept_up.index < rate].all()]
     if not above or (curve.lost and curve.lost[0] <= above[0]):
         return curve  # steps with a lost quantile are left out in any case
-    note = f"steps from {number(above[0], 0)} records/s on are left out: at a lower one the system never keeps up"
+    note = (
+        f"steps from {number(above[0], 0)} records/s on are left out, because at a lower step the system never keeps up"
+    )
     return replace(curve.below(above[0]), notes=(*curve.notes, note))

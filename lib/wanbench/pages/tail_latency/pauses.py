@@ -36,7 +36,7 @@ METHOD = (
 )
 ASSUMPTION = (
     "Brokers' and clients' clocks agree to well within a second; seconds of a trial are stationary; "
-    "coincidence is not cause: a burst of load may cause both"
+    "coincidence is not cause, as a burst of load may cause both"
 )
 
 
@@ -65,9 +65,9 @@ class Causes(Result):
     def sentence(self) -> str:
         verdict = f"{'' if self.beyond_chance else 'not shown to be '}more often than by chance"
         return (
-            f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} have a pause of at least "
-            f"{number(MIN_PAUSE_MS)} ms in them, against {self.others.formatted} of the {count(self.others.n, 'other')}"
-            f": {verdict} ({p_value(self.p)}, {count(self.n_shifts, 'shift')} of the pauses)."
+            f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} contain a pause of at "
+            f"least {number(MIN_PAUSE_MS)} ms, against {self.others.formatted} of the {count(self.others.n, 'other')}. "
+            f"This is {verdict} ({p_value(self.p)}, {count(self.n_shifts, 'shift')} of the pauses)."
         )
 
 
@@ -145,8 +145,8 @@ def causes(seconds: pd.DataFrame, pauses: pd.DataFrame | None, *, shifts: int = 
     shares = [flags[:, slow].mean(axis=1), flags[:, ~slow].mean(axis=1)]
     excess, n_slow = shares[0] - shares[1], int(slow.sum())
     basis = f"{count(n_slow, 'slow second')} and {count(int((~slow).sum()), 'other')} of {count(len(trials), 'trial')}"
-    warnings = (f"{count(n_slow, 'slow second')}: fewer than {FEW} are too few",) if n_slow < FEW else ()
-    warnings += () if flags[0].any() else (f"no pause of at least {number(MIN_PAUSE_MS)} ms in any second",)
+    warnings = (f"{count(n_slow, 'slow second')} are too few; {FEW} are needed",) if n_slow < FEW else ()
+    warnings += () if flags[0].any() else (f"no second contains a pause of at least {number(MIN_PAUSE_MS)} ms",)
     estimates = (
         _share("slow", shares[0], n_slow, basis, warnings),
         _share("other", shares[1], len(slow) - n_slow, basis),

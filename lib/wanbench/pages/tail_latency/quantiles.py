@@ -26,7 +26,7 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 PERCENTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 """The percentiles of test 3 of the source."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-METHOD = "the intervals of both quantiles combined (Zou & Donner 2008), each by {}"
+METHOD = "the intervals of both quantiles, combined (Zou & Donner 2008); method of each: {}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +50,7 @@ class Quantiles(Result):
             ends = f" ({e.formatted_interval})" if e.formatted_interval else ""
             parts.append(f"{order.name(q)} {e.formatted}{ends}")
         level, records = self.estimates[0].formatted_level, count(self.tail.n, "record")
-        return f"Latency of {self.tail.name} ({records}, {level} intervals): {', '.join(parts)}."
+        return f"Latency of “{self.tail.name}” ({records}, {level} intervals): {', '.join(parts)}."
 
     def __getitem__(self, q: float) -> Estimate:
         return self.estimates[self.quantiles.index(q)]
@@ -93,7 +93,7 @@ class TailComparison(Result):
         verbs = (("do not differ significantly", True), ("differ", False))
         parts = [f"{verb} at {', '.join(named[same == word])}" for verb, word in verbs if (same == word).any()]
         parts += [f"cannot be compared at {count(unknown, 'quantile')}"] if unknown else []
-        return f"{self.b.tail.name} and {self.a.tail.name} {'; '.join(parts)}."
+        return f"“{self.b.tail.name}” and “{self.a.tail.name}” {' and '.join(parts)}."
 
     def figure(self, *, note: str = "") -> go.Figure:
         """Draw the percentile plot of both."""
@@ -160,7 +160,7 @@ def benchmark(own: TailTrials, tables: Mapping[str, pd.DataFrame]) -> TailCompar
     runs = tables.get("benchmark_runs", pd.DataFrame())
     if not len(runs):
         raise MissingDataError(
-            "the OpenMessaging Benchmark was not run: parameter omb_distribution must name its folder."
+            "not run, because the parameter omb_distribution does not name the folder of the OpenMessaging Benchmark."
         )
     first = runs.iloc[0]
     parts = [
@@ -194,13 +194,13 @@ class Percentiles(Result):
             name, pairs = side.tail.name, list(zip(side.quantiles, side.estimates, strict=True))
             closed = [k for k, (_, one) in enumerate(pairs) if isfinite(one.low) and isfinite(one.high)]
             if not closed:
-                parts.append(f"{name}: none")
+                parts.append(f"For “{name}” no percentile has an interval with an upper limit")
                 continue
             q, one = pairs[closed[-1]]
             lacking = [next_.warnings[0] for _, next_ in pairs[closed[-1] + 1 :][:1] if next_.warnings]
-            text = f"{name}: {order.name(q)}, {one.formatted} ({one.formatted_interval})"
-            parts.append("; ".join([text, *lacking]))
-        return f"The highest percentile whose interval has an upper limit. {'. '.join(parts)}."
+            highest = f"For “{name}” the highest percentile whose interval has an upper limit is {order.name(q)}"
+            parts += [f"{highest}, which is {one.formatted} ({one.formatted_interval})", *lacking]
+        return f"{'. '.join(parts)}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -271,7 +271,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
         title=theme.headline(
             f"{order.name(last)}: {tails}", f"Latency of {' and '.join(r.tail.name for r in distributions)}"
         ),
-        subtitle=f"Points: quantiles with their {level} intervals; triangles: without an upper limit.",
+        subtitle=f"Points: quantiles with their {level} intervals. Triangles: the interval has no upper limit.",
         alt=f"Percentile plot of latencies. {' '.join(result.estimates[-1].sentence for result in distributions)}",
         caption=" ".join(result.sentence for result in distributions),
         table=table,

@@ -82,31 +82,30 @@ class SideBySide(Result):
             decided = step.verdict in ("better", "worse")
             ratio = f" ({_bound(step.ratio)}{step.ratio.formatted})" if decided else ""
             of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
-        verdicts = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items())
-        over = (
-            f" (in brackets: p99 of {a} over that of {b})".replace("p99", p)
-            if {"better", "worse"} & set(of_word)
-            else ""
-        )
-        text = f"{p} of {b} compared with {a}: {verdicts} {self.unit}{over}."
+        known = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items() if word != VERDICTS[-1])
+        text = f"Compared with “{a}”, {p} of “{b}” is {known} {self.unit}."
+        if {"better", "worse"} & set(of_word):
+            text += f" The numbers in brackets are {p} of “{a}” divided by that of “{b}”."
+        if VERDICTS[-1] in of_word:
+            text += f" There is not enough data at {', '.join(of_word[VERDICTS[-1]])} {self.unit}."
         if set(of_word) == {VERDICTS[-1]}:
             most = max(len(each.tails) for step in self.steps for each in step.tails)
             few = f"trials are too few or too short (at most {most} of each)"
-            text = f"{p} of {b} and of {a} cannot be compared at any number of {self.unit}, because {few}."
+            text = f"{p} of “{b}” and of “{a}” cannot be compared at any number of {self.unit}, because {few}."
         if len(self.steps) > 1:
             grown = [
-                f"{name} goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}"
+                f"“{name}” goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}"
                 for name, *ones in ((a, *(step.a for step in self.steps)), (b, *(step.b for step in self.steps)))
             ]
             span = f"{number(self.steps[0].step)} to {number(self.steps[-1].step)} {self.unit}"
-            text += f" From {span}, {p} of {' and that of '.join(grown)}."
+            text += f" From {span}, {p} of {', and that of '.join(grown)}."
         return text
 
     def _lowest(self, ones: list[Estimate]) -> str:
         """Say at which step the percentile is lowest, unless that is the first or the last."""
         low = int(np.argmin([one.estimate if isfinite(one.estimate) else inf for one in ones]))
         inside = 0 < low < len(ones) - 1
-        return f", lowest at {number(self.steps[low].step)} ({ones[low].formatted})" if inside else ""
+        return f" with the lowest value, {ones[low].formatted}, at {number(self.steps[low].step)}" if inside else ""
 
     @property
     def unit(self) -> str:
@@ -119,8 +118,8 @@ class SideBySide(Result):
         cautions = [gone] if self.missing else []
         for k, name in enumerate(self.names):
             if behind := [number(step.step) for step in self.steps if not step.kept_up[k]]:
-                at = f"{name} fell behind in at least one trial at {', '.join(behind)} {self.unit}"
-                cautions.append(f"{at}; its latency there depends on the length of the trial")
+                at = f"“{name}” fell behind in at least one trial at {', '.join(behind)} {self.unit}"
+                cautions.append(f"{at}, so its latency there depends on the length of the trial")
         notes: dict[str, list[str]] = {}
         for step in self.steps:
             for note in step.ratio.warnings:
@@ -184,12 +183,14 @@ class SideBySide(Result):
         n = [sum(step.verdict == word for step in self.steps) for word in ("better", "worse")]
         a, b = self.names
         found = f"{p}, {b} against {a}: better at {n[0]}, worse at {n[1]} of {len(self.steps)}"
+        found = found if any(n) else f"{p} of {b} and {a}: no difference is shown"
         return theme.finish(
             figure,
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
             title=theme.headline(found, f"{self.name}, two systems"),
-            subtitle=f"Small: single trials. Large: all records of a step, with {level} interval. Hollow: the system "
-            "fell behind. Not drawn: percentiles of records not received in time.",
+            subtitle=f"Small marker: one trial. Large marker: all records of a step, with {level} interval. "
+            "Hollow: the "
+            "system fell behind. Not drawn: percentiles that fall on a record not received in time.",
             alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
             caption=str(self),
             table=self.table(),
@@ -198,7 +199,7 @@ class SideBySide(Result):
 
 
 def _value(one: Estimate) -> str:
-    return one.formatted if isfinite(one.estimate) else f"records {BEYOND}"
+    return one.formatted if isfinite(one.estimate) else f"“{BEYOND}”"
 
 
 def _bound(ratio: Estimate) -> str:

@@ -51,13 +51,14 @@ NEEDED = {
     "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
 }
 BEHIND = "the generator fell behind its schedule"
-DRAINING = "the backlog of its start was still draining, so its warm-up was too short"
+DRAINING = "the backlog from its start was still draining, so its warm-up was too short"
 """
 Why a trial does not count whose median latency falls by half, from each quarter of its seconds to the next. The latency
 of a system in steady state scatters, and that of a system that falls behind grows; neither falls steadily.
 """
 METHOD = (
-    "percentile in the later half of a trial's seconds over that in the earlier half; t on logarithms, trials as units"
+    "percentile in the later half of a trial's seconds over that in the earlier half; Student's t on logarithms, "
+    "trials as units"
 )
 ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
 
@@ -134,10 +135,10 @@ class SystemTrials(RowsResult):
     @property
     def sentence(self) -> str:
         out = self.rows[~self.rows.counts]
-        text = f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count"
+        text = f"{int(self.rows.counts.sum())} of {count(len(self.rows), 'trial')} count."
         if len(out):
             reasons = out.why.value_counts()
-            text += "; " + ", ".join(f"{n} not, because {why}" for why, n in reasons.items())
+            text += "".join(f" {n} did not count, because {why}." for why, n in reasons.items())
         parts = []
         for system, part in self.rows[self.rows.counts].groupby("system", sort=False):
             behind = (~part.kept_up.astype(bool)).groupby([part[PARTITIONS], part[RATE]]).agg(["sum", "size"])
@@ -145,14 +146,14 @@ class SystemTrials(RowsResult):
                 f"in {late} of {count(tried, 'trial')} at {number(rate, 0)} records/s and {count(n, 'partition')}"
                 for (n, rate), late, tried in behind[behind["sum"] > 0].itertuples()
             ]
-            parts += [f"{system} fell behind {', '.join(where)}"] if where else []
-        return f"{text}. {'; '.join(parts)}{'.' if parts else ''}".strip()
+            parts += [f"“{system}” fell behind {', '.join(where)}"] if where else []
+        return f"{text} {'; '.join(parts)}{'.' if parts else ''}".strip()
 
     @property
     def cautions(self) -> tuple[str, ...]:
         out = self.rows[~self.rows.counts]
-        named = ", ".join(f"{row.setting} in block {row.block}" for row in out.itertuples())
-        return (f"not in any curve or comparison: {named}",) if len(out) else ()
+        named = ", ".join(f"“{row.setting}” in block {row.block}" for row in out.itertuples())
+        return (f"left out of every curve and comparison: {named}",) if len(out) else ()
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []
@@ -163,7 +164,7 @@ class SystemTrials(RowsResult):
             row = {"records/s": number(rate, 0), "partitions": number(partitions, 0), "system": system}
             row |= {"trials": f"{len(good)} of {len(part)}", "acknowledged/s": number(good[ACKNOWLEDGED].mean(), 0)}
             row |= {"kept up": f"{int(good.kept_up.sum())} of {len(good)}"}
-            row |= {"generator late, p99": quantity(part.late_p99_ms.max(), "ms")}
+            row |= {"generator's delay, p99": quantity(part.late_p99_ms.max(), "ms")}
             rows.append(row | {"left out because": "; ".join(part.why[~part.counts].unique())})
         return pd.DataFrame(rows)
 

@@ -46,7 +46,7 @@ number of records of the trial.
 """
 COARSE = 0.01
 """The resolution of latencies is ignored below this share of the quantile, because it is small against the margin."""
-METHOD = "t on the logarithm of the ratio within a block (paired), geometric mean over blocks"
+METHOD = "Student's t on the logarithm of the ratio within a block (paired); geometric mean over blocks"
 ASSUMPTION = "Blocks are independent and represent further blocks; logarithms of ratios scatter symmetrically"
 
 
@@ -104,7 +104,7 @@ def verdicts(
     undecided = (table.verdict == VERDICTS[-1]) & (table.reason == "")
     table.loc[undecided, "reason"] = "the interval contains 1 and also ratios outside the margin of a tie"
     single = undecided & (table.verdict_alone != VERDICTS[-1])
-    table.loc[single, "reason"] = table.verdict_alone + " if this were the only row, but not for all rows together"
+    table.loc[single, "reason"] = table.verdict_alone + " if this were the only row, but not for all rows at once"
     return Verdicts(table, tuple(estimate for _, estimate in judged))
 
 
@@ -137,13 +137,13 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
     half = nan if reason else float(half_width(logs, 1 - ALPHA)) + coarse
     if coarse:
         resolution = f"the values have a resolution of {number(100 * coarse, 0)} % of the ratio"
-        notes += (f"{resolution}, by which the interval is wider",)
+        notes += (f"{resolution}, so the interval is wider by that amount",)
     # If the quantile of one system falls on a lost record, the ratio is only a limit; if both do in a block, there is
     # no ratio.
     lost_a, lost_b = (bool(np.isinf(each.by_trial(q)).any()) for each in (a, b))
     mean = float(logs.mean()) if len(logs) and not _both_lost(a, b, q) else nan
     if (lost_a or lost_b) and np.isfinite(mean):
-        notes += ("the ratio is a bound, because one system lost records",)
+        notes += ("the ratio is only a limit, because one system lost records",)
     name = order.name(q)
     at = f"{name}, {label}" if label != "" else name
     about = {"quantity": f"{at}, {b.name} over {a.name}", "n": len(logs), "basis": count(len(logs), "block")}
@@ -206,18 +206,20 @@ def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tup
         if not arrived:
             return np.empty(0), ("no record arrived",)
         values = values.replace(np.inf, max(arrived))
-        notes = (f"{order.name(q)} of some trials falls on a lost record, which counts like the slowest that arrived",)
+        notes = (
+            f"{order.name(q)} of some trials falls on a lost record, which counts as the slowest record that arrived",
+        )
     means = np.log(values).groupby(level=[0, 1], sort=False).mean().unstack(0)
     apart = int(means.isna().any(axis=1).sum())
     if apart:
-        notes += (f"{count(apart, 'block')} left out, in which one of the systems has no trial that counts",)
+        notes += (f"{count(apart, 'block')} left out, because one of the systems has no trial there that counts",)
     means = means.dropna()
     return (means["b"] - means["a"]).to_numpy(), notes
 
 
 def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
     if any((each.by_trial(q) <= 0).any() for each in (a, b)):
-        return f"{order.name(q)} of a trial is not above 0 ms, so it has no ratio; clocks may differ"
+        return f"{order.name(q)} of a trial is not above 0 ms, so it has no ratio; the clocks may differ"
     if blocks < MIN_BLOCKS:
         return f"{count(blocks, 'block')} with trials of both; {MIN_BLOCKS} are needed"
     least = min(tail.n for each in (a, b) for tail in each.tails)

@@ -230,7 +230,7 @@ def _of_a_sender(rtts, early, also) -> list[dict]:
         rows = rtts[rtts.table == table]
         theirs, mine = (sum(_of(frame.from_region, who)) for frame in (rows, group))
         n_also = int((also & _of(rtts.from_region, who)).sum())
-        more = f"; {n_also:,} more are below 0.8 times the opposite direction" if n_also else ""
+        more = f"; {n_also:,} more are below 0.8 times the RTT of the opposite direction" if n_also else ""
         worst = group.loc[(group.rtt_ms / group.fibre_ms).idxmin()]
         found = (
             f"{mine:,} of {count(theirs, 'row')} that start in {who} are faster than light in fibre, and "

@@ -134,7 +134,7 @@ def report(flags: pd.DataFrame) -> Report:
     parts = [f"{count(len(rows), 'row')} ({impossible:,} impossible)"] if len(rows) else []
     counts = wide.scope.value_counts()
     parts += [count(int(counts[scope]), scope) for scope in WIDE if scope in counts]
-    sentences = [f"The plausibility rules flag {', '.join(parts)}."]
+    sentences = [f"The plausibility rules flag {' and '.join(parts)}."]
     explained = set(wide.cause)
     for flag in wide.itertuples(index=False):
         sentences.append(f"{flag.rule} ({flag.verdict}): {flag.found}. Likely cause: {flag.cause}.")

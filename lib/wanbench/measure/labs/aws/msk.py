@@ -27,7 +27,7 @@ from .teardown import MSK_PREFIX, MskResources
 TLS_PORT = 9094
 VOLUME = "MSK volume"
 NOTES = (
-    "Hosts are MSK brokers, for the maximum time until they are deleted; clients' traffic costs extra.",
+    "The hosts are MSK brokers, paid for until the latest time of their deletion; clients' traffic costs extra.",
     "If this process is killed, the cluster remains until `wanbench sweep aws`.",
 )
 

@@ -129,8 +129,8 @@ def _now(resources: Resources) -> datetime | None:
     elif abs(ahead := datetime.now(UTC) - now) > CLOCKS_DIFFER:
         way = "ahead of" if ahead > timedelta() else "behind"
         print(
-            f"This machine's clock is {abs(ahead).total_seconds() / 60:.0f} minutes {way} that of {resources.title}, "
-            "which decides when resources expire. Correct this machine's clock before you measure."
+            f"This machine's clock is {abs(ahead).total_seconds() / 60:.0f} minutes {way} that of {resources.title}. "
+            "Resources expire by the cloud's clock. Correct this machine's clock before you measure."
         )
     return now
 
