@@ -111,7 +111,7 @@ def test_a_factor_that_nothing_has_is_refused(name):
 
 def test_pings_and_background_need_a_load_by_time():
     by_count = KafkaLoad(records=100, duration_s=None)
-    with pytest.raises(ParameterError, match="one with duration_s"):
+    with pytest.raises(ParameterError, match="a load with duration_s"):
         two_paths(PATHS, by_count, rate_bps=1e9, scales={10: 1}, background_share=0.8)
 
 

@@ -39,7 +39,8 @@ def test_levels_are_in_order_and_a_codec_without_levels_has_no_ratio(rates):
         "bytes of a message in the log: gzip 1 over gzip 9",
     ]
     assert (
-        "gzip 1 over gzip 9: 8.00 times (8.00 to 8.00) the messages per second, each 1.25000 times" in levels.sentence
+        "“gzip 1” sends 8.00 times (8.00 to 8.00) the messages per second of “gzip 9”, each 1.25000 times"
+        in levels.sentence
     )
     assert levels.formatted_table().columns.tolist()[:3] == ["setting", "trials", "messages per second"]
     assert [trace.name for trace in levels.figure().data] == ["gzip", "none"]

@@ -121,7 +121,9 @@ def test_smooth_throughput_has_no_ceiling():
 def test_rows_left_out_and_few_regions_are_said():
     pairs = survey(6, seed=7, cap=np.inf)
     found = ceiling.fit_with_ceiling(pairs.assign(throughput_bps=pairs.throughput_bps.mask(pairs.index == 0)))
-    assert "1 row of the pairs left out" in str(found.slope) and "the interval itself is rough" in str(found.slope)
+    assert "1 row of the table of pairs left out" in str(found.slope) and "the interval itself is rough" in str(
+        found.slope
+    )
     assert len(found.rows) == 29
     lone = ceiling.fit_with_ceiling(survey(4, seed=7, cap=np.inf))
     assert np.isnan(lone.slope.low) and "no interval from 4 regions" in str(lone.slope)

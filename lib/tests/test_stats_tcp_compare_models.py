@@ -105,7 +105,7 @@ def test_worse_models_that_are_one_curve_are_named_once():
     found = compare_models(survey(bps=lambda rtt, km: 400e6 * 10 ** (-km / 6000), n=20, region_ms=8))
     alike = found.scores.set_index("model").same_curve_as
     assert verdicts(found)["Mathis"] == "worse" and "window-limited" in alike["Mathis"]
-    worse = found.sentence.partition("worse")[2]
+    worse = found.sentence.partition("Worse")[2]
     assert worse.count("same curve") == 1 and worse.count("Mathis") == worse.count("window-limited") == 1
 
 
@@ -177,7 +177,7 @@ def test_rows_left_out_are_counted():
     pairs = survey(n=8)
     pairs.loc[0, "throughput_bps"] = np.nan
     found = compare_models(pairs)
-    assert "1 row of the pairs left out" in str(found)
+    assert "1 row of the table of pairs left out" in str(found)
 
 
 def test_it_draws_itself():

@@ -185,10 +185,10 @@ def test_a_lost_tail_leaves_the_figure_to_the_others():
 
 def test_a_short_baseline_is_cautioned():
     assert not DetectorSettings().cautions
-    assert "learned its baseline for only 10 s" in SHORT.cautions[0]
+    assert "learned its baseline from only 10 s" in SHORT.cautions[0]
     made = made_up(200, [])
     runs = made["detection_runs"].assign(learn_s=SHORT.learn_s, window_s=SHORT.window_s)
-    assert "learned its baseline for only 10 s" in str(rolling_and_degraded.detection(made | {"detection_runs": runs}))
+    assert "learned its baseline from only 10 s" in str(rolling_and_degraded.detection(made | {"detection_runs": runs}))
 
 
 def rates():

@@ -31,7 +31,7 @@ def test_predictions_that_are_too_high_are_said_before_the_share_of_intervals_th
     assert found.estimates[0] is found.ratio and found.sentence.startswith(found.ratio.sentence)
     below, above = int((rows.measured_ms < rows.low_ms).sum()), int((rows.measured_ms > rows.high_ms).sum())
     assert below and below + above == int((~rows.covered).sum())
-    assert f"Of the RTTs outside, {below} lie below and {above} above" in found.sentence
+    assert f"Of the RTTs outside their interval, {below} lie below and {above} above" in found.sentence
     assert f"{100 * (rows.predicted_ms > rows.measured_ms).mean():.0f}" in found.sentence.rpartition("too high")[0]
 
 

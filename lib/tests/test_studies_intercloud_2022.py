@@ -124,9 +124,9 @@ def test_correlations_find_the_selection_that_gives_a_published_correlation():
     found = correlations({"plain": worse, "within a cloud": within}, claimed)
     assert found.closest.selection == "within a cloud"
     assert found.rows.reproduces.tolist() == [False, True]
-    assert "Selections that round to the claimed value: within a cloud." in str(found) and "reproduced by" not in str(
+    assert "Selections whose r rounds to the claimed value: “within a cloud”." in str(
         found
-    )
+    ) and "reproduced by" not in str(found)
     assert found.rows.n_rows.tolist() == [len(tests), len(within)]
     with pytest.raises(ParameterError, match="column is 'loss'; allowed: 'rtt_ms', 'throughput_bps'"):
         correlations({"plain": tests}, 0.9, column="loss")

@@ -132,7 +132,9 @@ def test_too_few_processors_are_said_with_how_many_it_would_take():
     sizes = json.dumps([{"name": "small", "processors": 0.8}] * 3)
     trials.trials.loc[trials.trials.setting == "small", "broker_sizes"] = sizes
     found = study.enough_processors(trials, {"metrics": cpus}, brokers=3)
-    assert "too few" in found.sentence and "Processors needed: small 2.8" in found.sentence  # 2.4, and 0.4 of all else
+    assert (
+        "too few" in found.sentence and "Processors needed: “small” 2.8" in found.sentence
+    )  # 2.4, and 0.4 of all else
     assert "at most 50 % of the processors were busy" in found.sentence and "may carry no more" not in found.sentence
     trials.trials["machine_busy"] = 0.97
     full = study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
@@ -153,7 +155,7 @@ def test_a_size_without_samples_of_processors_is_not_called_enough():
     too_much = json.dumps([{"name": "large", "processors": 0.8}] * 3)
     trials.trials.loc[trials.trials.setting == "large", "broker_sizes"] = too_much
     said = study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
-    assert "Processors needed: large " in said and "nan" not in said
+    assert "Processors needed: “large” " in said and "nan" not in said
 
 
 def test_the_evidence_tries_the_claims_it_is_about():
@@ -223,6 +225,6 @@ def test_trials_have_the_largest_quantile_of_their_producers():
     assert row.usd_per_hour == pytest.approx(0.9) and row.usd_per_billion == pytest.approx(0.9 / 3.6e6 * 1e9)
     assert row.waited == pytest.approx(0.6)
     assert found.failed.setting.tolist() == ["b"] and "broker 1 ended" in found.sentence
-    assert "in trials of a rates still rose" in str(found)
+    assert "in trials of “a” rates still rose" in str(found)
     drifting = replace(made(), cautions=found.cautions)
-    assert "in trials of a rates still rose" in str(study.cost_per_billion(drifting))
+    assert "in trials of “a” rates still rose" in str(study.cost_per_billion(drifting))

@@ -446,7 +446,7 @@ class HostMetrics(Sampling):
 
 
 class _Recorder:
-    """A host where sysstat records, and the names of the hosts that its figures apply to."""
+    """A host on which sysstat records, and the names of the hosts to which its figures apply."""
 
     recorded: str
     sar: Process

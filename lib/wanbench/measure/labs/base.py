@@ -32,7 +32,8 @@ class Completed:
 @dataclass(frozen=True)
 class Offset:
     """
-    The target's clock minus the source's clock, the maximum error of this difference, and how it was measured.
+    The target's clock minus the source's clock, the maximum error of this difference, and how the difference was
+    measured.
     """
 
     offset_ms: float
@@ -67,7 +68,7 @@ class Process(ABC):
 
     @abstractmethod
     def wait_for_output(self, text: str, timeout_s: float) -> None:
-        """Wait until stdout contains `text`; CommandError with the last output if that does not happen in time."""
+        """Wait until stdout contains `text`; CommandError, with the last output, if that does not happen in time."""
 
     @abstractmethod
     def wait(self, timeout_s: float) -> Completed:

@@ -31,8 +31,8 @@ def search_path() -> str:
 
 def unshare_arguments() -> list[str]:
     """
-    Return the arguments that start a program in new PID, mount and network namespaces; when it ends, the kernel kills
-    all processes in them.
+    Return the arguments that start a program in new PID, mount and network namespaces; when that program ends, the
+    kernel kills all processes in them.
     """
     command = ["unshare", "--pid", "--fork", "--kill-child", "--net", "--mount"]
     return [*command, "--user", "--map-root-user"] if is_rootless() else command

@@ -117,7 +117,9 @@ def unit_readings(
 
 
 def _step(values: np.ndarray) -> int:
-    """Return the greatest common divisor; 1 if a value is not whole, or too large to be exact as a float."""
+    """
+    Return the greatest common divisor; 1 if a value is not a whole number, or is too large to be exact as a float.
+    """
     if not len(values) or (values != np.round(values)).any() or np.abs(values).max() >= 2**53:
         return 1
     return max(int(np.gcd.reduce(values.astype("int64"))), 1)
@@ -195,10 +197,11 @@ class Correlations(Result):
         name, first, closest = QUANTITIES[self.column], self.rows.iloc[0], self.closest
         matches = ", ".join(f"“{name}”" for name in self.rows.selection[self.rows.reproduces])
         return (
-            f"{name} against distance: over {first.selection}, r = {number(first.r_rows, R_DECIMALS)}, from "
-            f"{count(int(first.n_rows), 'row')}, where r = {self.claimed:g} is claimed. Of "
-            f"{count(len(self.rows), 'selection')} of rows the nearest is r = {number(closest.r_rows, R_DECIMALS)}, "
-            f"of “{closest.selection}”. Selections whose r rounds to the claimed value: {matches or 'none'}."
+            f"{name} against distance: r = {number(first.r_rows, R_DECIMALS)} for “{first.selection}” "
+            f"({count(int(first.n_rows), 'row')}), where r = {self.claimed:g} is claimed. Of "
+            f"{count(len(self.rows), 'selection')} of rows, “{closest.selection}” comes nearest, with r = "
+            f"{number(closest.r_rows, R_DECIMALS)}. Selections whose r rounds to the claimed value: "
+            f"{matches or 'none'}."
         )
 
     def table(self) -> pd.DataFrame:

@@ -119,7 +119,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
-    """Return the settings of the detector of a row of detection_runs."""
+    """Return the detector settings that a row of detection_runs has recorded."""
     return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
 

@@ -183,6 +183,7 @@ class SideBySide(Result):
         n = [sum(step.verdict == word for step in self.steps) for word in ("better", "worse")]
         a, b = self.names
         found = f"{p}, {b} against {a}: better at {n[0]}, worse at {n[1]} of {len(self.steps)}"
+        found = found if any(n) else f"{p} of {b} and {a}: no difference is shown"
         return theme.finish(
             figure,
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",

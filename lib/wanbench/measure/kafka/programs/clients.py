@@ -254,7 +254,7 @@ class Lines:
         return (time.time_ns() - self.origin_ns) // 1_000
 
     def write(self, value) -> None:
-        """Print a value soon; thread-safe."""
+        """Print a value within about `PRINT_S`. Several threads can call this at the same time."""
         self._waiting.append(line(value))
 
     def client_error(self, error) -> None:

@@ -97,7 +97,10 @@ class MskResources(AwsResources):
 
 
 def sweep(*, client: Aws | None = None, **options) -> int:
-    """Sweep AWS; see `wanbench.measure.labs.rented.sweep`. MSK is first, because its clusters use security groups."""
+    """
+    Sweep AWS; see `wanbench.measure.labs.rented.sweep`. MSK clusters are deleted first, because they use security
+    groups.
+    """
     client = client or Aws()
     return max(_sweep_msk(client, options), sweep_cloud(AwsResources(client), **options))
 

@@ -59,7 +59,7 @@ class Site:
 
 def charged_gb(size_gb: int) -> int:
     """
-    Return the disk size that Azure charges for, which is the next larger of its sizes.
+    Return the disk size that Azure charges for: the smallest of its sizes that is not below `size_gb`.
 
     >>> charged_gb(30), charged_gb(32), charged_gb(33)
     (32, 32, 64)
@@ -227,7 +227,7 @@ def launch(azure: Azure, site: Site, order: Order, user: str) -> list[Instance]:
 
 
 def let_in(azure: Azure, site: Site, run: str, addresses: Sequence[str]) -> None:
-    """Make the region's hosts admit everything from these addresses."""
+    """Make the region's hosts admit all traffic from these addresses."""
     rule = {"properties": _rule(110, [f"{address}/32" for address in addresses], "*", "*")}
     group = group_name(run, site.wanted.region)
     azure.call("network", "security_rules", "begin_create_or_update", group, RULES, "hosts", rule)

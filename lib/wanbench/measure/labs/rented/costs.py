@@ -257,7 +257,7 @@ class Meter:
         self._ended = datetime.now(UTC)
 
     def running_s(self) -> float:
-        """Return the seconds from making the meter until now, or until it was stopped."""
+        """Return the seconds since the meter was made, up to now or to when it was stopped."""
         return max(0.0, ((self._ended or datetime.now(UTC)) - self._started).total_seconds())
 
     def sent(self, hosts: Sequence[Host], target: str) -> dict[tuple[str, str], float]:
