@@ -16,6 +16,11 @@ if [ -x $venv/bin/python ] && [ -f $stamp ] && [ "$(cat $stamp)" = "$(wanted_sta
     exit 0
 fi
 
+if [ -L $venv ]; then
+    echo "$venv is a link: an environment that another folder uses is not made anew from here." >&2
+    exit 1
+fi
+
 python=$(scripts/find-python.sh) || {
     echo "No Python 3.11 or newer with venv was found; scripts/system-packages.sh says how to get one." >&2
     exit 1

@@ -182,6 +182,18 @@ def test_a_matching_stamp_makes_set_up_do_nothing(bare):
     assert done.returncode != 0 and "No Python 3.11" in done.stderr
 
 
+def test_an_environment_of_another_folder_is_left_alone(bare):
+    python_stub(bare)
+    (bare / "shared/bin").mkdir(parents=True)
+    (bare / "a clone/.venv").symlink_to(bare / "shared")
+    for name in ("requirements.txt", "lib/pyproject.toml"):
+        (bare / "a clone" / name).write_text("")
+    script = bare / "a clone/scripts/python-environment.sh"
+    done = subprocess.run([script], env={"PATH": str(bare / "bin")}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "is a link" in done.stderr
+    assert (bare / "shared/bin").is_dir()
+
+
 def test_make_lists_every_target():
     makefile = (ROOT / "Makefile").read_text()
     targets = re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE)

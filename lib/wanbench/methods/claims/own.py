@@ -70,7 +70,9 @@ class _Row:
             return units.Quantity(self.claim.number, self.claim.unit)
         except (pint.PintError, ValueError, TypeError, AttributeError) as error:
             message = f"{self.place}: the unit {self.claim.unit!r} is not known: {error}"
-            raise ParameterError(f"{message}; list it under units if it counts something.") from None
+            raise ParameterError(
+                f"{message}; list it under units if it counts something (bytes: B, kB, KiB)."
+            ) from None
 
     def test(self, audit: Audit, quantities: Mapping[str, pint.Quantity]) -> None:
         names, computed = _formula(self.formula, quantities, self.place)
