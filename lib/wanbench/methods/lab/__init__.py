@@ -27,8 +27,9 @@ def network(lab: Mapping) -> Finding:
         delays = [link["delay_ms"] for link in links]
         ends = list(dict.fromkeys(number(delay, 1) for delay in (min(delays), max(delays))))
         sentence = (
-            f"The network is emulated: {count(len(links), 'link')}, {' to '.join(ends)} ms one way when it started. "
-            "Delays were set, so an RTT is a check of the pipeline; what TCP achieves over the paths is measured."
+            f"The network is emulated: {count(len(links), 'link')} with a one-way delay of {' to '.join(ends)} ms "
+            "at the start of the run. These delays were set, so the RTTs only check the pipeline; the throughput of "
+            "TCP over the paths is measured."
         )
     else:
         types = sorted({host["instance_type"] for host in hosts if host.get("instance_type")})
