@@ -84,7 +84,7 @@ def test_one_full_window_or_one_dropped_packet_is_at_capacity():
     full = utilisation.capacity(samples([0, 960_000, 1_000_000]))
     assert "1 was at capacity (95 %" in full.sentence
     assert full.links.share_at_capacity[0] == 0.5
-    assert "were never at 95 %" in utilisation.capacity(samples([0, 940_000, 1_000_000])).sentence
+    assert "none was at capacity (95 %" in utilisation.capacity(samples([0, 940_000, 1_000_000])).sentence
     dropped = utilisation.capacity(samples([0, 100_000], packets_queue_dropped=[0, 3]))
     assert "dropped 3 of 100 packets" in dropped.sentence
 
