@@ -66,7 +66,7 @@ def coverage(table: pd.DataFrame, *, title: str, methods=None, name: str = "cove
     theme.finish(
         figure,
         name=name,
-        title=title,
+        title=theme.headline(f"{title} {ranges.partition(': ')[2].partition(';')[0]}", title),
         subtitle="Share of simulated data sets whose 95 % interval contains the true value; bars: 95 % intervals of "
         "that share; shaded: 93 to 97 %.",
         alt=f"{title}: coverage of {', '.join(quantities)} over {len(settings)} settings. {ranges}",

@@ -56,6 +56,12 @@ def test_every_page_is_published(site):
     assert len(records) >= 3
 
 
+def test_no_page_is_larger_than_a_megabyte(site):
+    _, made, _ = site
+    paths = [*made.folder.glob("*.html"), made.folder / "assets/search-index.js"]
+    assert {path.name: path.stat().st_size for path in paths if path.stat().st_size > 1_000_000} == {}
+
+
 def test_pages_say_that_they_are_replayed(site):
     _, made, records = site
     replayed = {

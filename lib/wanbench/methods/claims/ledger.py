@@ -199,8 +199,8 @@ class Audit(Result):
         """
         Set the verdict of the source's own numbers on a claimed number.
 
-        "reproduced": the recomputed value rounds to the printed number. "inside the interval": only some value inside
-        its interval rounds to it. "undecided": the recomputed value is NaN.
+        "reproduced": the recomputed value rounds to the printed number. "inside the interval": the recomputed value
+        does not, but some value in its interval does. "undecided": the recomputed value is NaN.
 
         claim: The claim's short name.
         recomputed: The recomputed value, in the unit of the claim.

@@ -129,9 +129,9 @@ class Rule:
 
 def main_estimate(name: str, value: object) -> Estimate:
     """
-    Return an Estimate itself, or the first estimate of a Result.
+    Return `value` if it is an Estimate, or the first estimate if it is a Result.
 
-    name: The name of the quantity, for the error.
+    name: The name of the quantity, for the error message.
 
     Raises ParameterError: `value` is neither, or a Result without an estimate.
     """

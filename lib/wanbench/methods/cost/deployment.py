@@ -62,7 +62,7 @@ class Input:
 
 def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
     """
-    Make an input of a number, a triple (low, value, high), an Estimate, or another Input such as a price.
+    Make an input from a number, a triple (low, value, high), an Estimate, or another Input such as a price.
 
     positive: Whether to refuse zero, as for inputs that are divisors.
 
@@ -262,7 +262,8 @@ class ClusterCost(Result):
     The cost of a deployment.
 
     by: Estimates in USD by (part, per): "fixed", "variable" or "total"; "hour", "million messages", "GB" or "year".
-    variable_over_fixed: Ratio of variable to fixed cost at the deployment's message rate; None without fixed cost.
+    variable_over_fixed: Ratio of variable to fixed cost at the deployment's message rate; None if there is no fixed
+        cost.
     """
 
     deployment: Deployment

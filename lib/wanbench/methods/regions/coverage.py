@@ -48,7 +48,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
     quantity: A key of `COVERAGE`.
     n_units: Number of independent units (places).
-    skew: The test for skewed effects (`places.Skew`); simulations with skewed effects count if it is significant.
+    skew: The test for skewed effects (`places.Skew`); simulations with skewed effects count if the test is significant.
     """
     cautions = ()
     size, (low, high) = _simulated(COVERAGE[quantity], n_units)
@@ -85,7 +85,10 @@ def coverage_with_few_beyond(n_units: int) -> str:
 
 
 def caution_if_correlated(quantity: str, n_regions: int) -> tuple[str, ...]:
-    """Warn about the coverage if effects of nearby places are correlated; () if it is in the band or not simulated."""
+    """
+    Warn about the coverage if effects of nearby places are correlated; () if the coverage is in the band, or not
+    simulated.
+    """
     size, ends = _nearest(CORRELATED_COVERAGE.get(quantity), n_regions)
     if ends[0] >= BAND[0]:
         return ()

@@ -103,7 +103,7 @@ class Result:
         return paragraph + rows_html + cautions_html(self.cautions)
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """Make a finding of the sentence and the cautions, with the numbers of the first estimate, if any."""
+        """Make a finding from the sentence and the cautions, with the numbers of the first estimate, if any."""
         text = {"sentence": self.sentence.strip(), "cautions": self.cautions, "headline": self.headline}
         if self.estimates:
             return replace(self.estimates[0].finding(name, page), **text)

@@ -194,7 +194,7 @@ class Estimate:
         return float(self.estimate)
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """Make a finding of this estimate."""
+        """Make a finding from this estimate."""
         names = ("sentence", "estimate", "low", "high", "unit", "n", "n_regions", "method", "assumption")
         about = {each: getattr(self, each) for each in names}
         return Finding(name=name, cautions=self.warnings, page=page, **about)

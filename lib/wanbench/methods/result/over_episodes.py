@@ -37,7 +37,9 @@ class OverEpisodes(RowsResult):
         return list(dict.fromkeys(self.rows[self.BY]))
 
     def of(self, setting: str, name: str) -> Median:
-        """Estimate the median of quantity `name` over the episodes of a setting; its n is 0 if no episode has it."""
+        """
+        Estimate the median of quantity `name` over the episodes of a setting; `n` is 0 if no episode has that quantity.
+        """
         own, title = self.rows[self.rows[self.BY] == setting], self.QUANTITIES[name]
         own = own[own[name].notna()]
         censored = own[f"{name}_censored"].astype(bool) if f"{name}_censored" in own else ()

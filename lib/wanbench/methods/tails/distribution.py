@@ -128,7 +128,7 @@ def _as_by_chance(standardised: np.ndarray) -> bool:
 
 
 def parts_of(runs: Sequence[np.ndarray]) -> Parts | None:
-    """Split runs of values, each in order of time, into stretches; None without runs."""
+    """Split runs of values, each in order of time, into stretches; None if there are no runs."""
     if not runs:
         return None
     starts, run, at = [], [], 0

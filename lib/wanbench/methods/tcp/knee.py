@@ -27,7 +27,7 @@ class Knee:
     """
     The fit of y = min(level, falling - x).
 
-    level, falling: Infinite if no point lies on that side of the knee.
+    level, falling: Infinite if no point lies on their side of the knee.
     x, y: The points, x ascending.
     scale: The scale of the residuals.
     robust: The weights of the points by Huber's loss.

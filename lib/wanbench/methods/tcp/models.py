@@ -71,7 +71,7 @@ def advertised_window_bytes(receive_buffer_bytes):
     `ss -ti` on the sender shows the real window as snd_wnd.
 
     receive_buffer_bytes: With autotuning, the third number of `tcp_rmem`. For a program that sets SO_RCVBUF (iperf3 -w)
-        twice the requested size, at most twice `net.core.rmem_max`, as the kernel adds room for bookkeeping.
+        it is twice the requested size, at most twice `net.core.rmem_max`, as the kernel adds room for bookkeeping.
 
     >>> round(float(advertised_window_bytes(2 * 65_536)), 1)
     83886.1
@@ -164,7 +164,8 @@ def cubic_bps(loss, rtt_ms):
     Compute the throughput of loss-limited CUBIC, in bit/s: the average window of RFC 9438 (section 5.1) per round trip.
 
     At short round-trip times or much loss CUBIC keeps Reno's window, sqrt(3/2) / sqrt(p); elsewhere its window is 1.054
-    (RTT / p) ^ (3/4), RTT in seconds. The formula ignores timeouts and the receiver's window. As in the RFC's tables:
+    (RTT / p) ^ (3/4), with the RTT in seconds. The formula ignores timeouts and the receiver's window. As in the RFC's
+    tables:
 
     >>> [round(float(cubic_bps(p, 100)) * 0.1 / (8 * 1448)) for p in (1e-4, 1e-5)]
     [187, 1054]
@@ -272,7 +273,7 @@ def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel,
 
 def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
     """
-    Make a model of a TCP formula, with the capacity C as its last parameter.
+    Make a model from a TCP formula, with the capacity C as its last parameter.
 
     symbols: The formula's parameters, a letter each.
     bps: Function of the parameters by symbol and the RTTs in ms; returns bit/s.

@@ -182,7 +182,7 @@ def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
 def window_of(
     sample: Sample, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0, cluster=PLACE
 ) -> WindowFit:
-    """Fit as `fit_window` does, from a sample of `pairs_with_both`."""
+    """Fit as `fit_window` does, but to a sample of `pairs_with_both`."""
     level = check_level(level)
     require_regions(sample, 3, "the window model")
     if sample.n_pairs < MIN_PER_SIDE:

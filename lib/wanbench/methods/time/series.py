@@ -67,7 +67,7 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
 
 
 def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """Return the residuals of the autoregression, shorter than the series by its order."""
+    """Return the residuals of the autoregression: fewer than the values of the series, by its order."""
     return lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
 
 

@@ -20,7 +20,7 @@ def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
     """
     Return, for each test, n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms.
 
-    mdev is defined as by ping: the standard deviation with n, not n - 1, in the denominator. Duplicate replies do not
+    mdev is defined as in ping: the standard deviation with n, not n - 1, in the denominator. Duplicate replies do not
     count.
 
     echoes: The table of that name.

@@ -86,8 +86,8 @@ class ProcessorEffect(Result):
         """
         Return a ratio between two settings, as a lower or upper limit if processors were full in one of them.
 
-        On a larger machine, a setting with full processors may reach more. So the interval has no upper end if this is
-        setting `of`, and no lower end if it is setting `over`.
+        On a larger machine, a setting with full processors may reach more. So the interval has no upper end if setting
+        `of` is the full one, and no lower end if setting `over` is.
 
         ratio: The ratio of setting `of` to setting `over`; None is returned as None.
         """

@@ -91,7 +91,9 @@ class TrialRates(Result):
     TITLE = "Means over the trials of each setting"
 
     def of(self, *settings: str) -> TrialRates:
-        """Return the trials whose setting matches a pattern, such as "internet*"; MissingDataError without any."""
+        """
+        Return the trials whose setting matches a pattern, such as "internet*"; MissingDataError if there are none.
+        """
 
         def chosen(frame: pd.DataFrame) -> pd.DataFrame:
             fits = [any(fnmatchcase(str(name), pattern) for pattern in settings) for name in frame.setting]

@@ -75,7 +75,8 @@ class Levels(RowsResult):
 
     def ratio(self, setting: str, over: str, of: str = FAST) -> Estimate:
         """
-        Estimate a measure with `setting` over that with `over`, from the blocks that have both.
+        Estimate measure `of` with one setting over the same measure with setting `over`, from the blocks that have
+        both.
 
         Raises
         ------
@@ -98,13 +99,14 @@ class Levels(RowsResult):
     def figure(self) -> go.Figure:
         """Draw message size against messages per second: one line per codec, one point per level."""
         figure = go.Figure()
-        for shade, (codec, part) in zip(theme.SERIES_COLOURS, self.rows.groupby("codec", sort=False), strict=False):
+        for k, (codec, part) in enumerate(self.rows.groupby("codec", sort=False)):
+            shade = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
             figure.add_scatter(
                 x=part[FAST],
                 y=part[SMALL],
                 mode="lines+markers+text",
                 text=part.level,
-                textposition="top center",
+                textposition=("top center", "bottom center")[k % 2],
                 name=codec,
                 line={"color": shade},
                 marker={"size": 9},

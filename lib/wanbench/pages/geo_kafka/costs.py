@@ -179,7 +179,7 @@ def modelled_changes(*, regions: int, replication: int) -> list[Change]:
 
 
 def _changed(base: Deployment, change: Change):
-    """Return the inputs of both sides, and a function that turns their values into those of the changed side."""
+    """Return the inputs with and without the change, and a function that turns their values into the changed values."""
     added, factors = {}, {}
     check_kind("base", base, Deployment)
     for name, given in check_kind("a change", change, Change).inputs.items():

@@ -43,8 +43,8 @@ class Curve(Result):
     Throughput at the levels of one factor.
 
     levels: One row per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's level), `numeric`
-        (the level as a number, NaN for others), `compression` (payload bytes per byte in the log), and the columns n,
-        mean, ratio, low, high (simultaneous over all settings of all curves) and verdict of `AgainstBaseline.rows`.
+        (the level as a number, NaN if it is none), `compression` (payload bytes per byte in the log), and the columns
+        n, mean, ratio, low, high (simultaneous over all settings of all curves) and verdict of `AgainstBaseline.rows`.
     range: Throughput at the best level over that at the worst.
     last: For a numeric factor with three levels or more: throughput at the highest level over that at the best one, or
         over that at the level before if the highest is the best. The interval is simultaneous over all settings, so it

@@ -68,7 +68,10 @@ def _total_bps(links: pd.DataFrame) -> float:
 
 
 def _untuned_buffers(curves: Curves) -> str:
-    """Return the name of a setting, apart from the baseline, whose brokers have Kafka's default buffers; or ""."""
+    """
+    Return the name of a setting, apart from the baseline, whose brokers have Kafka's default buffers; "" if there is
+    none.
+    """
     if "buffers" not in curves.curves:
         return ""
     levels = curves.of("buffers").levels

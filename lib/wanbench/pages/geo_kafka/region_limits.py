@@ -50,8 +50,8 @@ def produced_bytes_per_s(
     Compute the maximum rate from one producer to one leader.
 
     The leader answers each request after the RTT (`leader_s`) and the time to replicate (`replicated_s`, 0 unless
-    acks=all). It processes one request of a connection at a time (Kafka protocol guide, "Network"), so only one request
-    passes in each time to replicate. A connection carries at most its `window` per RTT.
+    acks=all). The leader processes one request of a connection at a time (Kafka protocol guide, "Network"), so only one
+    request passes in each time to replicate. A connection carries at most its `window` per RTT.
 
     >>> produced_bytes_per_s(1000.0, 5, 0.1, 0.1, inf)
     10000.0
@@ -85,7 +85,7 @@ def region_limits(
         be in the first `client_regions` regions of the lab.
     placed: The trial's rows of table placements.
     links: Table links.
-    broker_settings: Settings by Kafka's names that replace its defaults (`DEFAULTS`).
+    broker_settings: Settings, by their names in Kafka, that replace Kafka's defaults (`DEFAULTS`).
     """
     settings = DEFAULTS | {
         name: float(value) for name, value in (broker_settings or {}).items() if name in DEFAULTS and value is not None

@@ -5,7 +5,7 @@ runs.
 Factors are coded from -1 to 1 over their range, in logarithms unless stated otherwise. The best setting is the maximum
 of the fitted surface, so it is partly selected by chance. Its interval is therefore simultaneous over all settings; an
 individual interval is given too, which holds if variances are equal (data/validity/surface.csv). Instead of a single
-best setting there is a set: all settings that are not significantly worse than another one (Peterson, Cahya & del
+best setting there is a set: all settings that are not significantly worse than any other (Peterson, Cahya & del
 Castillo 2002).
 """
 
@@ -183,7 +183,7 @@ def fit_surface(
     Fit a quadratic surface of the logarithm of a response.
 
     frame: One row per run, such as those of `designs.space_filling`.
-    response: Its column of positive numbers; larger is better.
+    response: The column of the response: positive numbers, where larger is better.
     factors: Columns of numbers (ranges) or of text (choices). A range with three different values or more gets a
         square.
     linear: Ranges that are not coded in logarithms, such as those that contain 0.

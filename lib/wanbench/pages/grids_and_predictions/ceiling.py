@@ -114,7 +114,9 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
 
 
 def _likelihood(theta, rows, censored, weights, free) -> np.ndarray:
-    """Compute the log-likelihood of each weighting, up to a constant; -inf if the inverse spread is not positive."""
+    """
+    Compute the log-likelihood of each weighting, apart from a constant; -inf if the inverse spread is not positive.
+    """
     u = theta @ rows.T
     terms = np.where(censored, log_ndtr(u), -0.5 * u * u)
     scale = theta[:, -1]

@@ -98,7 +98,7 @@ class PredictionCoverage(Result):
         return self.left_out[(self.left_out.quantity == name) & (self.left_out.situation == situation)]
 
     def figure(self) -> go.Figure:
-        """Draw the coverage per quantity and situation, and of each left-out region, against the stated level."""
+        """Draw the coverage of each quantity and situation, and of each left-out region, against the stated level."""
         titles = ["all left-out pairs", "each left-out region"]
         figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=titles)
         labels = []
@@ -185,7 +185,10 @@ def _splits(
 
 
 def _predicted(train, test, region: int, situation: str, base: str, level: float) -> list[pd.DataFrame]:
-    """Predict the pairs of `test` from `train`; return a frame per quantity and direction, or [] if too few."""
+    """
+    Predict the pairs of `test` from `train`; return a frame per quantity and direction, or [] if `train` has too few
+    pairs.
+    """
     seen = train.measured > 0
     if len(train) < prediction_fits.MIN_PAIRS or seen.sum() < prediction_fits.MIN_REGIONS:
         return []

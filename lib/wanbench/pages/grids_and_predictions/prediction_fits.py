@@ -125,7 +125,7 @@ def design_rows(fixed: np.ndarray, first, second, n_regions: int) -> np.ndarray:
     """
     Return rows of a design matrix: the fixed part (pairs, k), then one column per region, with 1 for a pair's regions.
 
-    A region of index -1 has no effect, so no column.
+    A region of index -1 has no effect, and so no column.
     """
     design = np.zeros((len(fixed), fixed.shape[1] + n_regions))
     design[:, : fixed.shape[1]] = fixed
@@ -213,7 +213,10 @@ def _solve(normal: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Spread:
-    """A scale of deviations that grows with x: (constant + slope x), times `up` if positive, `down` if negative."""
+    """
+    A scale of deviations that grows with x: (constant + slope x) times `up` for positive ones, `down` for negative
+    ones.
+    """
 
     constant: float
     slope: float
@@ -356,7 +359,7 @@ class Model:
         return self.without[situation]
 
     def left_out(self, situation: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each score the index of its pair, and of its row in `coefficients`."""
+        """Return, for each score, the index of its pair and that of its row in `coefficients`."""
         pair = np.arange(len(self.observed))
         if situation != "one":
             return pair, pair

@@ -112,7 +112,7 @@ class GroupContrast(Result):
 
     one, other: Labels of the groups.
     estimate: `one` less `other` in ms, or `one` over `other` as a ratio.
-    p: Its p-value by permutation of regions (MRQAP).
+    p: The p-value of the difference, by permutation of regions (MRQAP).
     """
 
     one: str
@@ -434,7 +434,7 @@ def compare_clouds(
         return mrqap_p(quantity, y, model[k], [*model[:k], *model[k + 1 :]], cells, orders, notes)
 
     def between_clouds(model: list[np.ndarray], how: str, assumption: str) -> tuple[GroupContrast, Coefficients]:
-        """Contrast pairs between clouds with pairs within one: the first column of the model."""
+        """Contrast pairs between clouds with pairs within one cloud, by the first column of the model."""
         fit = fit_pairs(value, cells, grouped, model)
         estimate = fit.combination(np.eye(len(fit.values))[1]).estimate(
             scale.estimate,

@@ -70,7 +70,9 @@ def distances(pairs: pd.DataFrame, names: list[str]) -> np.ndarray:
 
 
 def gaps(n_pairs: int, n_regions: int) -> tuple[str, ...]:
-    """Warn if unordered pairs were not measured, as a permutation p-value then compares only the measured ones."""
+    """
+    Warn if unordered pairs were not measured, because a permutation p-value then compares only the measured pairs.
+    """
     possible = n_regions * (n_regions - 1) // 2
     if n_pairs == possible:
         return ()

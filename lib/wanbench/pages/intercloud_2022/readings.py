@@ -117,7 +117,9 @@ def unit_readings(
 
 
 def _step(values: np.ndarray) -> int:
-    """Return the greatest common divisor; 1 if a value is not whole, or too large to be exact as a float."""
+    """
+    Return the greatest common divisor; 1 if a value is not a whole number, or is too large to be exact as a float.
+    """
     if not len(values) or (values != np.round(values)).any() or np.abs(values).max() >= 2**53:
         return 1
     return max(int(np.gcd.reduce(values.astype("int64"))), 1)

@@ -18,7 +18,7 @@ DROPPED = ["packets_queue_dropped", "packets_lost", "packets_device_dropped"]
 
 class LinkDrops(RowsResult):
     """
-    Packets dropped in each direction of each link that carried any.
+    Packets dropped in each direction of each link that carried packets.
 
     rows: run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
         packets_device_dropped, dropped_share, verdict. The verdict is "outside" if a link without a rate dropped

@@ -203,7 +203,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Judge the sentences on performance by the implied rates."""
+    """Judge the sentences on performance by the rates that the costs imply."""
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
     order = sorted(rates, key=rates.get, reverse=True)
     listed = ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)

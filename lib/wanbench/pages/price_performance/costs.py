@@ -214,7 +214,8 @@ class Frontier(RowsResult):
         first = rows[rows.verdict == FIRST].sort_values(COST)
         line = {"mode": "lines", "name": "frontier of the means", "line": primitives.REFERENCE}
         figure.add_scatter(x=first[COST], y=first[P99], **line)
-        style = {"mode": "markers+text", "textposition": "top right"}
+        style = {"mode": "markers+text"}
+        sides = rows[COST].rank(method="first").mod(2).map({1.0: "top right", 0.0: "bottom right"})
         style["hovertemplate"] = "%{text}: %{x:,.4g} USD, %{y:,.4g} ms<extra></extra>"
         for verdict, (shade, symbol) in STYLES.items():
             part = rows[rows.verdict == verdict]
@@ -224,7 +225,14 @@ class Frontier(RowsResult):
                     for axis, name in (("x", COST), ("y", P99))
                 }
                 more = {"name": verdict, "marker": {"size": 11, "color": shade, "symbol": symbol}} | bars
-                figure.add_scatter(x=part[COST], y=part[P99], text=part.setting.map(theme.plain), **style, **more)
+                figure.add_scatter(
+                    x=part[COST],
+                    y=part[P99],
+                    text=part.setting.map(theme.plain),
+                    textposition=sides[part.index],
+                    **style,
+                    **more,
+                )
         ends = {name: rows[[f"{name}{end}" for end in ENDS]].to_numpy().ravel() for name in (COST, P99)}
         figure.update_xaxes(title="USD per billion messages (log axis)", **theme.log_axis(ends[COST], ""))
         figure.update_yaxes(title="p99 from send to acknowledgement (log axis)", **theme.log_axis(ends[P99], "ms"))

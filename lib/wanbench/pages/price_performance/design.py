@@ -29,8 +29,7 @@ def sizes_of_brokers(
     Make one trial per size, in which all brokers have that size, and return the trials by the name of the size.
 
     After a warm-up of `warmup_s`, unthrottled producers send as many records as the size's links carry in `duration_s`.
-    So trials of all sizes take about equally long, and end by themselves, without which Kafka's tools print no
-    quantiles.
+    So trials of all sizes take about equally long, and end by themselves; otherwise Kafka's tools print no quantiles.
 
     Parameters
     ----------

@@ -157,8 +157,8 @@ def size_trials(
     """
     Collect the trials of broker sizes with their prices, latencies and use of resources.
 
-    `brokers` is the number of brokers in the cluster. `price_factor` is the paid price over the planned price, of all
-    settings or by setting: 0.6 with a discount of 40 %.
+    `brokers` is the number of brokers in the cluster. `price_factor` is the paid price over the planned price, one for
+    all settings or one by setting: 0.6 with a discount of 40 %.
 
     Raises ParameterError: a broker of a trial has no price.
     """

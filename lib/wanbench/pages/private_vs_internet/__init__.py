@@ -1,4 +1,6 @@
-"""Compare Kafka over a private link and over the internet, and latency with bandwidth in a factorial experiment."""
+"""
+Compare Kafka over a private link with Kafka over the internet, and latency with bandwidth by a factorial experiment.
+"""
 
 from . import claims
 from .fit import fit_factorial

@@ -52,7 +52,7 @@ def private_vs_internet(
     factorial: Factorial | None = None,
 ) -> Audit:
     """
-    Test every claim of source 000; a quantity that is None was not measured.
+    Test every claim of source 000; None stands for a quantity that was not measured.
 
     Claims on quantities that were not measured are tested on the source's own numbers only.
 
@@ -116,8 +116,8 @@ def _harmonic(audit: Audit, path: str) -> float:
     """
     Return the harmonic mean of a path's RTTs in ms: 1 over the mean of 1/RTT, to second order in the deviation.
 
-    The claimed deviations are taken as standard deviations. For the VPN this is possible; for the private link it
-    changes the mean by a ten-thousandth only.
+    The claimed deviations are taken as standard deviations. For the VPN they can be; for the private link they change
+    the mean only by a ten-thousandth.
     """
     _, mean, _, deviation = _path(audit, path)
     return mean / (1 + (deviation / mean) ** 2)

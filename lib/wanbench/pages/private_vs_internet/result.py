@@ -114,7 +114,7 @@ class Factorial(Result):
 
     def map(self) -> go.Figure:
         """
-        Draw the gain of halved delay over doubled rate against delay and rate.
+        Draw the gain from halving the delay over that from doubling the rate, against delay and rate.
 
         There is one panel per combination of the other factors' levels; jitter_ms and loss are at their lowest level.
         """
@@ -177,8 +177,8 @@ class Factorial(Result):
 
     def figure(self) -> go.Figure:
         has_thesis = len(self.combinations) > 0
-        titles = ["doubling a factor, or its high level over its low one"]
-        titles += ["halved delay over doubled rate, by combination"] * has_thesis
+        titles = ["factor doubled, or high over low"]
+        titles += ["halved delay over doubled rate"] * has_thesis
         figure = make_subplots(rows=1, cols=len(titles), horizontal_spacing=0.12, subplot_titles=titles)
         estimates = [*self.doublings.values(), *self.effects.values()]
         labels = [f"2 × {word(name)}" for name in self.doublings] + [one.quantity for one in self.effects.values()]
@@ -192,7 +192,10 @@ class Factorial(Result):
         figure.update_xaxes(title=f"multiplies {theme.plain(word(self.response))} by (log axis)", **axis, **where)
         level = percent(estimates[0].level)
         right = (
-            f" Right: one point per combination of levels; bars: simultaneous {level} intervals." if has_thesis else ""
+            f" Right: one point per combination of levels; bars: simultaneous {level} intervals; "
+            "above 1 latency matters more."
+            if has_thesis
+            else ""
         )
         if has_thesis:
             _add_thesis(figure, self)
@@ -238,7 +241,7 @@ def _add_thesis(figure: go.Figure, fit: Factorial) -> None:
         interval_points(figure, part.index, part.gain, part.low, part.high, name=name, **style)
     figure.update_yaxes(showticklabels=False, title="combinations of levels, sorted", zeroline=False, **right)
     axis = _ratio_axis([*points.low, *points.high])
-    figure.update_xaxes(title="times (log axis); above 1 latency matters more", **axis, **right)
+    figure.update_xaxes(title="times (log axis)", **axis, **right)
 
 
 def _ratio_axis(values) -> dict:

@@ -22,7 +22,7 @@ def fault_trials(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    Plan episodes of every fault with the baseline settings, of the first fault with other settings, and with damage.
+    Plan episodes of every fault with the baseline settings, of the first fault with other settings, and of damage.
 
     Each repeat is a block that contains every episode once, in random order; episodes with equal broker settings are
     adjacent, to save restarts. Episodes with planted damage test the checker of records. They have no fault, run once,

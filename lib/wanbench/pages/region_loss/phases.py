@@ -93,7 +93,7 @@ def phases(episodes: Episodes, recovered: Recovery) -> Phases:
 
 
 def first_changes(episode: Episode, until_s: float | None = None) -> pd.Series:
-    """Return when each partition whose leader changed was first seen with another one, by default until healing."""
+    """Return when each partition whose leader changed was first seen with another leader, by default until healing."""
     rows, until_s = episode.samples, episode.heal_at_s if until_s is None else until_s
     rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < until_s) & (rows.leader >= 0)]
     before = rows.partition.map(episode.leaders_before)

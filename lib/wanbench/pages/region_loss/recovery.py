@@ -102,8 +102,8 @@ def recovery(episodes: Episodes) -> Recovery:
     the stream. Writes are those of the producers outside the affected regions, unless stated otherwise; reads are those
     of all consumers.
 
-    An outage that healing ended is a lower limit. This does not hold for producers in the affected regions, because
-    only healing can restore them.
+    An outage that healing ended is a lower limit. For producers in the affected regions it is not, because only healing
+    can restore them.
     """
     rows, streams = [], []
     for each in check_kind("episodes", episodes, Episodes).with_fault():

@@ -81,7 +81,9 @@ QUANTITIES = {
     "partition": ("worst partition", "writes_partition"),
     "reads": ("worst partition's reads", "reads_partition"),
 }
-"""Maps each bounded quantity of `implied` to its title and to the quantity of `Recovery` that measures it."""
+"""
+Maps each quantity for which `implied` has bounds to its title, and to the quantity of `Recovery` that measures it.
+"""
 PLACES = {True: "in the affected region", False: "elsewhere", None: "not known"}
 """Where the active controller was. If this is not known, the bounds cover both places."""
 
@@ -92,7 +94,7 @@ def implied(
     """
     Compute lower and upper bounds, in seconds, of the outage when a whole region is lost at once.
 
-    `settings` maps names of Kafka's broker and client settings to milliseconds; missing ones are from `DEFAULTS_MS`.
+    `settings` maps names of Kafka's broker and client settings to milliseconds; `DEFAULTS_MS` has the missing ones.
     `rtt_ms` is the longest RTT between regions.
 
     >>> ends = implied({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}, 70)
@@ -206,8 +208,8 @@ def controller_lost(episode: Episode) -> bool | None:
     """
     Tell whether the active controller was in the affected region; None if this is not known.
 
-    It was if the fault targeted the controller, or if a node of another region became controller during the fault. It
-    was not if such a node fenced brokers without becoming controller.
+    The controller was there if the fault targeted it, or if a node of another region became controller during the
+    fault. It was not there if such a node fenced brokers without becoming controller.
     """
     events = episode.events
     if episode.about["at"] == "controller" or ((events.kind == "elected") & events.partition.isna()).any():

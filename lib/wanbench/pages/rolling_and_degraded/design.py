@@ -193,12 +193,14 @@ class Detection(Concurrent):
         return self.duration_s + 5.0
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return about how many bytes leave the source's region, if two of three brokers are elsewhere."""
+        """
+        Return the approximate number of bytes that leave the source's region, if two of three brokers are elsewhere.
+        """
         return 2 * self.duration_s / self.interval_s * (self.record_bytes + 150)
 
 
 TO_RESTORE_S = 1.0
-"""Time from the end of a slowness until leadership is restored: the command that ends the slowness needs less."""
+"""Time from the end of a slowness until leadership is restored: the command that ends the slowness takes less time."""
 
 
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:

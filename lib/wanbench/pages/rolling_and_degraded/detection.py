@@ -66,7 +66,7 @@ class Detected(Result):
         parts = [each.sentence for each in self.estimates] or ["There was nothing to detect."]
         if self.agrees is not None:
             gives = "gives the same alarms" if self.agrees else "does not give the same alarms"
-            parts.append(f"Run again on the stored latencies, the detector {gives}.")
+            parts.append(f"When it is run again on the stored latencies, the detector {gives}.")
         return " ".join(parts)
 
     @property
@@ -119,7 +119,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
-    """Return the settings of the detector of a row of detection_runs."""
+    """Return the detector settings that a row of detection_runs has recorded."""
     return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
 

@@ -123,7 +123,9 @@ class DisturbedTrial:
         return max(ceil(np.diff(starts).max()), 1) if len(starts) > 1 else 1
 
     def leads(self, node_id: int, at_s: float) -> tuple[int, int]:
-        """Return how many partitions the load has and how many a broker leads, in the last sample up to a time."""
+        """
+        Return how many partitions the load has, and how many of them a broker leads, in the last sample up to a time.
+        """
         seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
         if seen.empty:
             return 0, 0

@@ -112,7 +112,7 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> A
 
 
 def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:
-    """Return for each trial the link with the highest mean utilisation in the counted seconds: link, utilisation."""
+    """Return, for each trial, the link with the highest mean utilisation in the counted seconds: link, utilisation."""
     if samples is None or samples.empty:
         raise MissingDataError("links were not sampled: the cluster is outside the lab, or its links have no rate.")
     used = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
@@ -125,7 +125,7 @@ def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFr
 
 
 def _busy(own: pd.DataFrame, metrics: pd.DataFrame | None) -> pd.DataFrame:
-    """Return for each trial the processor utilisation of the busiest machine in the counted seconds: busy_percent."""
+    """Return, for each trial, the processor utilisation of the busiest machine in the counted seconds: busy_percent."""
     if metrics is None or metrics.empty:
         return pd.DataFrame(columns=[*KEY, "busy_percent"]).astype({"busy_percent": float})
     rows = metrics[metrics.source == "sysstat"].merge(own[[*KEY, "from_s", "until_s"]], on=KEY)

@@ -36,7 +36,7 @@ AT_THE_LIMIT = {"2": "f6-3", "28": "f6-8"}
 """The row of figure 6 that continues figure 7: the same throughput with all partitions."""
 CONSISTENT = 2.0
 """
-A latency, or an advantage, is consistent if it differs by less than this factor. The source gives no bound; the
+A latency, or an advantage, is consistent if it differs by less than this factor. The source gives no limit; the
 smallest growth that it calls "significant", Apache Kafka's over partitions, is about a doubling.
 """
 BATCH_DEFAULT_BYTES = 16_384

@@ -27,7 +27,7 @@ CLOCK_LIMITED = 0.01
 
 def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> Tail:
     """
-    Return the distribution of latencies in ms, given by run in order of time; lost records are infinite.
+    Return the distribution of latencies in ms, given by run in order of time; those of lost records are infinite.
 
     >>> tail = of_values([np.random.default_rng(0).permutation(1_000) + 1.0])
     >>> tail.quantile(0.99), tail.n, tail.interval(0.5)

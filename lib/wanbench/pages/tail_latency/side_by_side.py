@@ -82,7 +82,7 @@ class SideBySide(Result):
             decided = step.verdict in ("better", "worse")
             ratio = f" ({_bound(step.ratio)}{step.ratio.formatted})" if decided else ""
             of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
-        known = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items() if word != VERDICTS[-1])
+        known = ", and ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items() if word != VERDICTS[-1])
         text = f"Compared with “{a}”, {p} of “{b}” is {known} {self.unit}."
         if {"better", "worse"} & set(of_word):
             text += f" The numbers in brackets are {p} of “{a}” divided by that of “{b}”."
@@ -183,6 +183,7 @@ class SideBySide(Result):
         n = [sum(step.verdict == word for step in self.steps) for word in ("better", "worse")]
         a, b = self.names
         found = f"{p}, {b} against {a}: better at {n[0]}, worse at {n[1]} of {len(self.steps)}"
+        found = found if any(n) else f"{p} of {b} and {a}: no difference is shown"
         return theme.finish(
             figure,
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",

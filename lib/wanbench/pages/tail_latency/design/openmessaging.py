@@ -176,8 +176,8 @@ class OpenMessaging(ClientLoad):
         openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and <stem>.driver.yaml; and
         the output of each program as <stem>.benchmark.txt and <stem>.worker-<n>.txt. It deletes the benchmark's topics.
 
-        Raises ExperimentError if there is no host in a region of `workers`. Its `run` also raises it if a host lacks
-        Java or the distribution, or if a program fails or leaves no result.
+        Raises ExperimentError if there is no host in a region of `workers`. The session's `run` also raises it if a
+        host lacks Java or the distribution, or if a program fails or leaves no result.
         """
         if self.workers is None and len({host.name for host in producers}) > 1:
             raise ExperimentError(
