@@ -66,7 +66,7 @@ class Detected(Result):
         parts = [each.sentence for each in self.estimates] or ["There was nothing to detect."]
         if self.agrees is not None:
             gives = "gives the same alarms" if self.agrees else "does not give the same alarms"
-            parts.append(f"Run again on the stored latencies, the detector {gives}.")
+            parts.append(f"When it is run again on the stored latencies, the detector {gives}.")
         return " ".join(parts)
 
     @property

@@ -176,7 +176,7 @@ class LeaderSkew(RowsResult):
         ]
         trials = count(self.rows.test_id.nunique(), "trial")
         phases = f"Before the move, {before}. With all leaders on one broker, {piled}. After spreading, {spread}."
-        return f"{phases} {' and '.join(moves).replace('moving', 'Moving', 1)} ({trials})."
+        return f"{phases} {', and '.join(moves).replace('moving', 'Moving', 1)} ({trials})."
 
     def _phase(self, name: str) -> str:
         shares = [self.of(name, column).estimate for column in ("leader_share", "sent_share")]

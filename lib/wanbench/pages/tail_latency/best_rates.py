@@ -212,7 +212,7 @@ class BestRates(Result):
                 around = f"The steps around this rate are {steps.formatted_bracket}."
                 parts.append(f"System “{name}”: {rate.sentence} {around}")
             else:
-                ends = f"{rate.formatted_interval} records/s" if rate.formatted_interval else "no limit"
+                ends = f"interval {rate.formatted_interval} records/s" if rate.formatted_interval else "no limit"
                 parts.append(f"System “{name}”: the {rate.quantity} is not established by its steps ({ends}).")
             if search := self.searched.get(name):
                 both = "which agrees" if self.agree(name) else "which does not agree"

@@ -82,7 +82,7 @@ class SideBySide(Result):
             decided = step.verdict in ("better", "worse")
             ratio = f" ({_bound(step.ratio)}{step.ratio.formatted})" if decided else ""
             of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
-        known = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items() if word != VERDICTS[-1])
+        known = ", and ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items() if word != VERDICTS[-1])
         text = f"Compared with “{a}”, {p} of “{b}” is {known} {self.unit}."
         if {"better", "worse"} & set(of_word):
             text += f" The numbers in brackets are {p} of “{a}” divided by that of “{b}”."
