@@ -16,7 +16,7 @@ from test_figures import MAKERS
 from wanbench import cli
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
-from wanbench.publish.figures import Figure, canvas, fitted, read_figure, stamped
+from wanbench.publish.figures import canvas, fitted, read_figure, stamped
 from wanbench.publish.pictures import EXPORT_PX, Renderer, browser, export, find_figure, snippet
 from wanbench.publish.provenance import LICENCE, Source, source_of
 
@@ -34,7 +34,8 @@ CUT = """() => {
 
 def figure(title="Latency & distance", **more):
     layout = {"title": {"text": theme.plain(title), "subtitle": {"text": "A line."}}, "margin": {"t": 79}}
-    return Figure("rtt", title, "A line.", 'It "rises" <so>.', "Made up.", "km,ms,of\n1,2.5,a\n", [], layout | more)
+    meta = {"name": "rtt", "alt": 'It "rises" <so>.', "caption": "Made up.", "csv": "km,ms,of\n1,2.5,a\n"}
+    return read_figure({"data": [], "layout": layout | {"meta": meta} | more}, 1, set())
 
 
 def notebook(code="", tag="cover"):
