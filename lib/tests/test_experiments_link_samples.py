@@ -234,7 +234,7 @@ def test_a_link_that_is_full_is_seen_to_be(loaded):
     table = found.table().set_index(["link_from", "link_to"])
     full = table.loc["a", "b"]
     assert 0.95 <= full.max_utilisation < 1.5, "more than 1: after a pause the relay catches up"
-    assert full.share_at_capacity > 0 and "that is at capacity" in found.sentence
+    assert full.share_at_capacity > 0 and "at capacity (" in found.sentence
     assert table.loc["b", "a"].max_utilisation < 0.3, "acknowledgements only"
     assert table.loc["a", "c"].packets_sent == 0 and len(table) == 6
 

@@ -93,7 +93,7 @@ def test_rows_left_out_are_counted_and_stated():
         "without distance_km": 1,
     }
     assert fit.slope.n == 66
-    assert "5 rows of the pairs left out" in str(fit.slope)
+    assert "5 rows of the table of pairs left out" in str(fit.slope)
 
 
 def test_directions_and_repeats_collapse_to_the_median_of_medians():

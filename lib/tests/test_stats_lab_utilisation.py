@@ -72,9 +72,9 @@ def test_never_at_capacity_is_a_statement_with_its_window():
     found = utilisation.capacity(frame)
     assert found.links.share_at_capacity.tolist() == [0, 0, 0]
     assert found.sentence == (
-        "In 6 windows of 1 s from 3 tests the links were never at 95 % of their rate or more, that is at capacity: the "
-        "fullest window carried 75.0 %, from a to b; queues dropped 0 of 4,050 packets, and the longest backlog at "
-        "the end of a window was 0 ms."
+        "Of 6 windows of 1 s in 3 tests, each of one link, none was at capacity (95 % of the link's rate or more). "
+        "The fullest window, from a to b, carried 75.0 % of the rate. Queues dropped 0 of 4,050 packets, and the "
+        "longest backlog at the end of a window was 0 ms."
     )
     finding = found.finding("never-at-capacity")
     assert (finding.estimate, finding.unit, finding.n) == (0.75, "fraction", 3)
@@ -82,9 +82,9 @@ def test_never_at_capacity_is_a_statement_with_its_window():
 
 def test_one_full_window_or_one_dropped_packet_is_at_capacity():
     full = utilisation.capacity(samples([0, 960_000, 1_000_000]))
-    assert "were in 1 of them at 95 %" in full.sentence
+    assert "1 was at capacity (95 %" in full.sentence
     assert full.links.share_at_capacity[0] == 0.5
-    assert "were never at 95 %" in utilisation.capacity(samples([0, 940_000, 1_000_000])).sentence
+    assert "none was at capacity (95 %" in utilisation.capacity(samples([0, 940_000, 1_000_000])).sentence
     dropped = utilisation.capacity(samples([0, 100_000], packets_queue_dropped=[0, 3]))
     assert "dropped 3 of 100 packets" in dropped.sentence
 

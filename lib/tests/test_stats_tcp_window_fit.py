@@ -112,7 +112,7 @@ def test_rows_without_either_value_are_left_out_and_stated():
     pairs.loc[1, "throughput_bps"] = np.nan
     pairs.loc[2, "throughput_bps"] = 0.0
     fit = window_fit.fit_window(pairs, resamples=40)
-    assert "3 rows of the pairs left out" in str(fit.window)
+    assert "3 rows of the table of pairs left out" in str(fit.window)
 
 
 def test_the_window_over_the_buffer_that_was_requested():

@@ -122,7 +122,7 @@ def test_the_predicted_ratio_is_that_of_the_round_trips():
     found = predicted_ratio(limits(ratio_rows(), brokers=1))
     assert found.predicted.estimate == pytest.approx(132.9 / 62.5, rel=1e-3)
     assert found.measured_over_predicted.low < 1 < found.measured_over_predicted.high
-    assert "no significant difference" in str(found)
+    assert "not a significant difference" in str(found)
     assert found.limits == {"internet": {"window": 4}, "private": {"window": 4}}
     off = predicted_ratio(limits(ratio_rows(factor=1.5), brokers=1))
     assert off.measured_over_predicted.low < 1.5 < off.measured_over_predicted.high
