@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 from scipy.signal import lfilter
 
+from wanbench.methods.sizes import numbers
 from wanbench.pages.private_vs_internet import arms as comparison
+from wanbench.pages.private_vs_internet.arms import Comparison, compare_arms
 
 from .simulation import Outcome
 
@@ -36,6 +38,20 @@ SETTINGS = [
 ]
 
 
+def compare_series(a, b, *, names: tuple[str, str] = ("a", "b"), value: str = "value", **settings) -> Comparison:
+    """
+    Compare two arrays, each the series of an arm in order of time; `settings` are those of `compare_arms`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> result = compare_series(rng.normal(20, 2, 300), rng.normal(45, 5, 300), names=("private", "internet"))
+    >>> bool(result.ratio.low < 2.25 < result.ratio.high), result.unit_of_replication
+    (True, 'series')
+    """
+    arrays = [numbers(name, values) for name, values in zip(names, (a, b), strict=True)]
+    frame = pd.DataFrame({"arm": np.repeat(list(names), [len(values) for values in arrays])})
+    return compare_arms(frame.assign(**{value: np.concatenate(arrays)}), value, arms=names, **settings)
+
+
 def trial(seed: int, kind: str, phi: float, n: int, runs: int = 1) -> list[Outcome]:
     """Simulate two arms with means 100 and 200 and a standard deviation of 10 within, and 5 between, runs or blocks."""
     rng = np.random.default_rng(seed)
@@ -44,7 +60,7 @@ def trial(seed: int, kind: str, phi: float, n: int, runs: int = 1) -> list[Outco
         result = _with_runs(kind, phi, n, runs, rng, seed)
     else:
         arms = [mean + SPREAD * autoregressive(kind, phi, n, rng) for mean in MEANS]
-        result = comparison.compare_series(*arms, resamples=RESAMPLES, seed=seed)
+        result = compare_series(*arms, resamples=RESAMPLES, seed=seed)
     method, means = UNITS[result.unit_of_replication], result.ratio
     return [
         Outcome("ratio of means", method, means.low, means.high, ratio),

@@ -6,7 +6,7 @@ import numpy as np
 
 from wanbench.pages.private_vs_internet import arms as comparison
 
-from .compare import MEANS, SPREAD, autoregressive
+from .compare import MEANS, SPREAD, autoregressive, compare_series
 from .simulation import MAIN, Outcome
 
 DATASETS = 300
@@ -35,7 +35,7 @@ def trial(seed: int, kind: str, n: int) -> list[Outcome]:
     """
     rng = np.random.default_rng(seed)
     arms = [mean + SPREAD * swings(kind, n, rng) for mean in MEANS]
-    means = comparison.compare_series(*arms, resamples=RESAMPLES, seed=seed).ratio
+    means = compare_series(*arms, resamples=RESAMPLES, seed=seed).ratio
     given = means.low, means.high
     quiet = (np.nan, np.nan) if {*means.warnings} - {comparison.ONE_RUN} else given
     ratio = MEANS[1] / MEANS[0]

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.signal import lfilter
 
 from wanbench.methods.tails import quantile_intervals as order
-from wanbench.pages.tail_latency.latencies import of_values
 
+from .latency_samples import of_values
 from .simulation import MAIN, Outcome
 
 DATASETS = 300

@@ -2,9 +2,9 @@
 
 import numpy as np
 import plotly.graph_objects as go
+from simulations.latency_samples import of_values
 
 from wanbench.figures import primitives, theme
-from wanbench.pages.tail_latency.latencies import of_values
 from wanbench.pages.tail_latency.quantiles import quantiles
 
 

@@ -5,9 +5,8 @@ from math import isinf
 import numpy as np
 import pytest
 from latency_samples import with_bursts
+from simulations.latency_samples import of_values
 from simulations.tails import latencies
-
-from wanbench.pages.tail_latency.latencies import of_values
 
 
 @pytest.mark.parametrize("q", [0.99, 0.999])

@@ -5,11 +5,11 @@ from math import inf, isnan
 import numpy as np
 import pandas as pd
 import pytest
+from simulations.latency_samples import of_values
 
 from wanbench.errors import ParameterError
 from wanbench.pages.tail_latency.best_rates import best_rate, searched_rate
 from wanbench.pages.tail_latency.knees import knee_of
-from wanbench.pages.tail_latency.latencies import of_values
 from wanbench.pages.tail_latency.step_curves import StepCurve, step_curve
 
 RATES = (250.0, 500.0, 1_000.0, 2_000.0, 4_000.0)

@@ -5,10 +5,10 @@ import pytest
 from latency_samples import autocorrelated, between
 from scipy.special import ndtr
 from scipy.stats import norm
+from simulations.latency_samples import of_values
 
 from wanbench.errors import ParameterError
 from wanbench.methods.tails import quantile_intervals
-from wanbench.pages.tail_latency.latencies import of_values
 from wanbench.pages.tail_latency.quantiles import compare_tails
 
 

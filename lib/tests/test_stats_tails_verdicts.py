@@ -4,9 +4,9 @@ from math import inf
 
 import numpy as np
 import pytest
+from simulations.latency_samples import of_values
 
 from wanbench.errors import ParameterError
-from wanbench.pages.tail_latency.latencies import of_values
 from wanbench.pages.tail_latency.trials import TailTrials
 from wanbench.pages.tail_latency.verdicts import verdict, verdicts
 

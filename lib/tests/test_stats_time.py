@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from arch.bootstrap import StationaryBootstrap
 from scipy import stats
-from simulations.compare import trial
+from simulations.compare import compare_series, trial
 from simulations.slow import swings
 from statsmodels.tsa.ar_model import AutoReg
 
@@ -41,7 +41,7 @@ def table(runs=4, n=30, *, seed=0, hours=0.0, ratio=2.0):
 
 def test_one_series_an_arm_always_says_that_runs_may_differ():
     rng = np.random.default_rng(0)
-    found = arms.compare_series(rng.normal(20, 2, 300), rng.normal(21, 2, 300))
+    found = compare_series(rng.normal(20, 2, 300), rng.normal(21, 2, 300))
     assert "runs may differ" in str(found)
     frame = pd.DataFrame({"arm": ["a", "b"] * 30, "run": np.arange(60) % 6, "value": rng.normal(20, 2, 60)})
     assert "runs may differ" not in str(arms.compare_arms(frame, "value", run="run"))
@@ -130,15 +130,15 @@ def test_the_interval_covers_where_welch_and_the_plain_bootstrap_do_not():
 
 def test_without_autocorrelation_it_is_as_wide_as_welch():
     a, b = autoregressive(0.0, 500, 6), autoregressive(0.0, 500, 7, 200)
-    found = arms.compare_series(a, b)
+    found = compare_series(a, b)
     wide = (found.ratio.high - found.ratio.low) / (found.ratio.naive.high - found.ratio.naive.low)
     assert wide == pytest.approx(1, abs=0.25)
 
 
 def test_too_few_effective_values_are_said():
-    found = arms.compare_series(autoregressive(0.97, 60, 1), autoregressive(0.97, 60, 2))
+    found = compare_series(autoregressive(0.97, 60, 1), autoregressive(0.97, 60, 2))
     assert any("independent ones" in note for note in found.ratio.warnings)
-    none = arms.compare_series([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
+    none = compare_series([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
     assert np.isnan(none.ratio.low) and "fewer than 20 values" in str(none)
 
 
@@ -169,7 +169,7 @@ def test_slow_swings_are_cautioned_of_and_others_rarely(kind, n, minimum, maximu
 def test_a_comparison_of_slow_series_says_to_compare_runs():
     rng = np.random.default_rng(0)
     slow = [100 + 10 * swings("10 regimes", 1_000, rng) for _ in range(2)]
-    assert "compare runs" in str(arms.compare_series(*slow, resamples=50))
+    assert "compare runs" in str(compare_series(*slow, resamples=50))
     frame = pd.DataFrame({"value": np.concatenate(slow), "arm": np.repeat(["a", "b"], 1_000)})
     by_run = arms.compare_arms(frame.assign(run=np.arange(2_000) // 250), "value", run="run", resamples=50)
     assert "compare runs" not in str(by_run)
@@ -188,7 +188,7 @@ def test_an_interval_is_known_at_any_level_with_its_standard_error():
     found = arms.compare_arms(table(runs=5, n=40, ratio=2.25), "mbps", arms=("private", "internet"), run="run")
     assert found.ratio.conf_int() == (found.ratio.low, found.ratio.high)
     assert found.ratio.low < found.ratio.conf_int(0.5)[0] < found.ratio.estimate
-    other = arms.compare_series(autoregressive(0.5, 300, 1), autoregressive(0.5, 300, 2), resamples=300).ratio
+    other = compare_series(autoregressive(0.5, 300, 1), autoregressive(0.5, 300, 2), resamples=300).ratio
     assert other.standard_error == pytest.approx((other.high - other.low) / 4, rel=0.15)
     assert repr(found) == str(found) and len(repr(found.a)) < 300
 
@@ -287,12 +287,12 @@ def test_wrong_questions_are_refused():
 
 
 def test_constant_series_have_no_width_and_no_error():
-    found = arms.compare_series(np.full(30, 2.0), np.full(30, 3.0))
+    found = compare_series(np.full(30, 2.0), np.full(30, 3.0))
     assert found.ratio.estimate == pytest.approx(1.5) and found.ratio.low == pytest.approx(1.5)
 
 
 def test_names_are_escaped_and_rows_named():
-    hostile = arms.compare_series(autoregressive(0, 50, 1), autoregressive(0, 50, 2), names=("<b>", "b"))
+    hostile = compare_series(autoregressive(0, 50, 1), autoregressive(0, 50, 2), names=("<b>", "b"))
     assert "<b>" not in hostile._repr_html_()
     assert hostile.table().quantity.iloc[0] == "ratio of means, value"
 

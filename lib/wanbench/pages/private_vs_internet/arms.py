@@ -21,7 +21,7 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.result import Estimate, Interval, Result, reasons
 from wanbench.methods.result.estimate import t_interval
-from wanbench.methods.sizes import check_sizes, numbers
+from wanbench.methods.sizes import check_sizes
 from wanbench.methods.time import series
 
 MIN_UNITS = 2  # Number of units that a variance needs
@@ -124,20 +124,6 @@ def more_or_less(ratio: float) -> str:
     if not change:
         return "the same"
     return f"{number(change, 0 if change >= 10 else 1)} % {'more' if ratio > 1 else 'less'}"
-
-
-def compare_series(a, b, *, names: tuple[str, str] = ("a", "b"), value: str = "value", **settings) -> Comparison:
-    """
-    Compare two arrays, each the series of an arm in order of time; `settings` are those of `compare_arms`.
-
-    >>> rng = np.random.default_rng(0)
-    >>> result = compare_series(rng.normal(20, 2, 300), rng.normal(45, 5, 300), names=("private", "internet"))
-    >>> bool(result.ratio.low < 2.25 < result.ratio.high), result.unit_of_replication
-    (True, 'series')
-    """
-    arrays = [numbers(name, values) for name, values in zip(names, (a, b), strict=True)]
-    frame = pd.DataFrame({"arm": np.repeat(list(names), [len(values) for values in arrays])})
-    return compare_arms(frame.assign(**{value: np.concatenate(arrays)}), value, arms=names, **settings)
 
 
 def compare_arms(

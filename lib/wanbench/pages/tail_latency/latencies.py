@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_choice, check_columns, check_kind
+from wanbench.checks import check_choice, check_columns
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
-from wanbench.methods.sizes import check_sizes, numbers
 from wanbench.methods.tails import distribution
-from wanbench.methods.tails.distribution import Parts, Tail, parts_of
+from wanbench.methods.tails.distribution import Parts, Tail
 
 LOAD = ("run_id", "test_id", "attempt", "source_file")
 """The columns that identify a load, if the table has them."""
@@ -23,25 +21,6 @@ WINDOW_S = 10.0
 """Length of the benchmark's windows."""
 CLOCK_LIMITED = 0.01
 """There is a caution if a larger share of latencies is below the uncertainty of the clocks."""
-
-
-def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> Tail:
-    """
-    Return the distribution of latencies in ms, given by run in order of time; those of lost records are infinite.
-
-    >>> tail = of_values([np.random.default_rng(0).permutation(1_000) + 1.0])
-    >>> tail.quantile(0.99), tail.n, tail.interval(0.5)
-    (990.0, 1000, (469.0, 532.0))
-    """
-    arrays = [numbers(f"a run of {name}", run) for run in check_kind("runs", runs, Iterable)]
-    runs = tuple(array for array in arrays if len(array))
-    together = np.concatenate(runs) if runs else np.empty(0)
-    if np.isnan(together).any():
-        raise ParameterError(f"{name} has a latency that is NaN; allowed: numbers, infinite if lost.")
-    check_sizes(f"latency of {name}", together)
-    values, counts = np.unique(together[np.isfinite(together)], return_counts=True)
-    n_lost = int(np.isinf(together).sum())
-    return Tail(name, values, counts, n_lost, parts_of(runs), runs=runs, **more)
 
 
 def of_benchmark(
