@@ -119,3 +119,14 @@ def test_svg_ids_are_normalised():
         normalised_svg(b'<g id="defs-7f22fe"/><g id="clip7f22fexy"/>') == b'<g id="defs-000000"/><g id="clip000000xy"/>'
     )
     assert normalised_svg(b"<svg/>") == b"<svg/>"
+
+
+def test_a_mark_of_many_points_is_in_an_svg_once():
+    points = "".join(
+        f'<path class="point" transform="translate({n}.12345,7)" d="M3,0Z" style="fill: rgb(0, 0, 255);"/>'
+        for n in range(20)
+    )
+    svg = normalised_svg(f"<svg><g>{points}</g></svg>".encode()).decode()
+    assert svg.startswith('<svg><defs><path id="mark0" d="M3,0Z" style="fill:#0000ff;"/></defs><g>')
+    assert svg.count("M3,0Z") == 1 and svg.count('<use xlink:href="#mark0"') == 20
+    assert 'transform="translate(19.12,7)"' in svg

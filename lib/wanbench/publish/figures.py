@@ -42,11 +42,11 @@ class Figure:
     title: str
     subtitle: str
     alt: str
-    description: str
     caption: str
     csv: str | None
     data: list
     layout: dict
+    description: str = ""
 
     @property
     def height_px(self) -> int | None:

@@ -10,6 +10,7 @@ import json
 import re
 import threading
 from base64 import b64decode
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from html import escape
@@ -40,6 +41,7 @@ SHORTER = (  # What an SVG drawing says at length, and the same in fewer bytes.
     (rb"(?<=[ \"])(?:fill|stroke)-opacity: 1;", b""),
     (rb' style="[^"]*"', lambda style: re.sub(rb"([;:]) +", rb"\1", style[0])),
 )
+POINT = re.compile(rb'<path class="point"(?: transform="([^"]*)"| d="([^"]*)"| style="([^"]*)"){3}/>')
 KEY = "drawn-from.sha256"
 START_S = 60
 RENDER_S = 60
@@ -70,13 +72,29 @@ def normalised_svg(svg: bytes) -> bytes:
     """
     Return an SVG drawing with a fixed id instead of a random one, and coordinates of hundredths of a pixel.
 
-    Equal figures thus give equal files, which are a third smaller.
+    Equal figures thus give equal files, half as large as Plotly's.
     """
     found = re.search(rb'id="defs-([0-9a-f]{6})"', svg)
     svg = svg.replace(found[1], b"000000") if found else svg
     for pattern, shorter in SHORTER:
         svg = re.sub(pattern, shorter, svg)
-    return svg
+    return _reused(svg)
+
+
+def _reused(svg: bytes) -> bytes:
+    """Define a symbol that marks many points once, and place it for each point."""
+    many = [mark for mark, n in Counter(found[1:] for found in POINT.findall(svg)).items() if n > 9]
+    if not many:
+        return svg
+    names = {mark: b"mark%d" % number for number, mark in enumerate(many)}
+    defined = b"".join(b'<path id="%s" d="%s" style="%s"/>' % (names[mark], *mark) for mark in many)
+
+    def placed(point: re.Match) -> bytes:
+        name = names.get((point[2], point[3]))
+        return b'<use xlink:href="#%s" transform="%s"/>' % (name, point[1]) if name else point[0]
+
+    head, _, rest = POINT.sub(placed, svg).partition(b">")
+    return head + b"><defs>" + defined + b"</defs>" + rest
 
 
 class Renderer:

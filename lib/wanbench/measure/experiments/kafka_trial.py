@@ -129,7 +129,7 @@ class KafkaTrial:
         return None if self.link is None else 2 * self.link.delay_ms
 
     def __str__(self) -> str:
-        parts = [f"trial: {self.load}"]
+        parts = [f"trial with {self.load}"]
         parts += [f"on the cluster {self.cluster}"] if self.cluster else []
         parts += [f"link {_link_text(self.link)}"] if self.link is not None else []
         parts += [f"path {self.path}"] if self.path else []
