@@ -30,8 +30,8 @@ def test_a_circuit_is_read_and_judged(tmp_path):
     assert set(tables["metrics"].interval_s) == {300}
     found = circuit_capacity(tables["metrics"])
     assert found.sentence == (
-        "In 6 windows of 300 s from 1 circuit the links were in 1 of them at 95 % of their rate or more, that is at "
-        "capacity: the fullest window carried 95.0 %, from PF-1 to here; drops in queues are unknown."
+        "Of 6 windows of 300 s in 1 circuit, each of one link, 1 was at capacity (95 % of the link's rate or more). "
+        "The fullest window, from PF-1 to here, carried 95.0 % of the rate. Drops in queues are unknown."
     )
     assert found.formatted_table()["dropped by its queue"].tolist() == ["not known"] * 2
     assert found.finding("circuit").n == 1
