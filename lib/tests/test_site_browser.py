@@ -9,7 +9,7 @@ import pytest
 from example_site import built_site
 from patience import comes_about
 
-from wanbench.publish.figures import ALT_CHARACTERS
+from wanbench.figures.theme import ALT_CHARACTERS
 from wanbench.publish.pictures import browser
 
 playwright = pytest.importorskip("playwright.sync_api")

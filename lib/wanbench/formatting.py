@@ -153,3 +153,14 @@ def rounded(value):
     if value is None or not isfinite(value):
         return None
     return float(f"{float(value):.6g}")
+
+
+def duration(seconds: float) -> str:
+    """
+    Return a time in the unit that suits its length.
+
+    >>> duration(90), duration(600), duration(10_000)
+    ('90 s', '10.0 min', '2.8 h')
+    """
+    size, unit = (1, "s") if seconds < 120 else (60, "min") if seconds < 7200 else (3600, "h")
+    return f"{seconds / size:.{size > 1:d}f} {unit}"

@@ -14,7 +14,7 @@ import zlib
 from dataclasses import dataclass
 from html import escape, unescape
 from math import isfinite
-from textwrap import shorten, wrap
+from textwrap import wrap
 
 import pandas as pd
 
@@ -25,7 +25,6 @@ from .provenance import LICENCE, Source
 MIME = "application/vnd.plotly.v1+json"
 PAGE_CONFIG = {"displayModeBar": False, "responsive": True}  # `page.js` has the tools, none of which asks a server
 SHOWN_ROWS = 100
-ALT_CHARACTERS = 250  # More than a screen reader should say in one go.
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,7 @@ class Figure:
     One figure of a page.
 
     `name` (lower-case letters, digits and hyphens) is unique on the page. `title`, `subtitle`, `alt` and `caption` are
-    plain text, and `description` is the whole of an `alt` that was too long. `csv` holds the numbers drawn, with a
-    header line. `data` and `layout` are Plotly's.
+    plain text. `csv` holds the numbers drawn, with a header line. `data` and `layout` are Plotly's.
     """
 
     name: str
@@ -46,7 +44,6 @@ class Figure:
     csv: str | None
     data: list
     layout: dict
-    description: str = ""
 
     @property
     def height_px(self) -> int | None:
@@ -102,31 +99,16 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
     meta = layout.pop("meta", {})
     heading = layout.get("title", {})
     title = _plain(heading.get("text"))
-    described = str(meta.get("alt") or title or f"Figure {number}")
-    alt = short_alt(described)
     return Figure(
         name=anchor_for(str(meta.get("name") or f"figure-{number}"), taken),
         title=title,
         subtitle=_plain((heading.get("subtitle") or {}).get("text")),
-        alt=alt,
-        description=described if alt != described else "",
+        alt=theme.shortened(str(meta.get("alt") or title or f"Figure {number}")),
         caption=str(meta.get("caption") or ""),
         csv=meta.get("csv"),
         data=content["data"],
         layout=layout,
     )
-
-
-def short_alt(text: str) -> str:
-    """
-    Return the first sentences of an alt text, at most `ALT_CHARACTERS` long; if even the first is longer, its start.
-
-    >>> short_alt("Two lines rise. " + "They never fall below light. " * 9).count("They")
-    8
-    """
-    sentences = re.split(r"(?<=[.!?]) (?=[A-Z])", text)
-    kept = next(k for k in range(len(sentences), -1, -1) if len(" ".join(sentences[:k])) <= ALT_CHARACTERS)
-    return " ".join(sentences[:kept]) or shorten(text, ALT_CHARACTERS, placeholder=" …")
 
 
 def _rounded(value):

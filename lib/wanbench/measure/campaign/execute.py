@@ -17,6 +17,7 @@ from pathlib import Path
 
 from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError, WanbenchError
+from wanbench.formatting import duration
 from wanbench.measure.labs.base import Lab
 from wanbench.measure.plan import Plan, Test, rounds
 from wanbench.runs import Run, RunWriter, claim
@@ -401,7 +402,7 @@ class Progress:
     def text(self) -> str:
         """Return the line to print: tests done, failed and left, and the expected time left."""
         left = self.total - self.done - self.failed
-        time_left = "" if self.left_s is None or not left else f", about {_duration(self.left_s)} left"
+        time_left = "" if self.left_s is None or not left else f", about {duration(self.left_s)} left"
         return f"{self.done} of {self.total} tests done, {self.failed} failed, {left} left{time_left}"
 
     def update(self, *, done: int, failed: int, left_s: float | None) -> None:
@@ -419,8 +420,3 @@ class Progress:
     def _print(self):
         self._printed_at, self._n_printed = time.monotonic(), self.done + self.failed
         print(self.text(), file=sys.stderr, flush=True)
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"

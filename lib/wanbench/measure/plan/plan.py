@@ -13,6 +13,7 @@ import numpy as np
 from wanbench import regions as catalogued
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
+from wanbench.formatting import duration
 from wanbench.measure.links import PATH_INFLATION
 
 from .pairs import check_any_region, expected_rtts, lower_bound, rounds, select_pairs
@@ -154,7 +155,7 @@ class Plan:
             ("tests", f"{len(self.tests)} {of}"),
             ("rounds", f"{len(self.rounds)}, with at most {widest} tests at once ({self.lower_bound} is the minimum)"),
             ("experiments", "; ".join(map(str, self._each_kind()))),
-            ("expected time", f"{_duration(self.expected_s())} of measuring"),
+            ("expected time", f"{duration(self.expected_s())} of measuring"),
             ("data volume", "unknown, as rate_bps is not given" if volume is None else f"up to {volume / 1e9:.3g} GB"),
             ("seed", str(self.seed)),
         ]
@@ -249,14 +250,6 @@ def _test_id(ordinal: int, from_region: str, to_region: str) -> str:
 
 def _described(experiment) -> dict:
     return {"name": experiment.name, **dataclasses.asdict(experiment)}
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 @dataclass(frozen=True)

@@ -121,15 +121,11 @@ class Article:
     date: str = ""
     address: str = ""
 
-    def __str__(self) -> str:
-        about = [part for part in (self.by, self.publisher, self.date) if part]
-        return f"\u201c{self.title}\u201d" + "".join(f", {part}" for part in about) + "."
-
     def _repr_html_(self) -> str:
         title = f"\u201c{escape(self.title)}\u201d"
         if self.address.startswith(("https://", "http://")):
             title = f'<a href="{escape(self.address)}">{title}</a>'
-        return title + escape(str(self).removeprefix(f"\u201c{self.title}\u201d"))
+        return ", ".join([title, *(escape(part) for part in (self.by, self.publisher, self.date) if part)]) + "."
 
 
 def read_articles() -> dict[str, Article]:
