@@ -231,4 +231,4 @@ def test_bad_presets_are_noticed(good):
 
 
 def test_notebooks_of_the_example_are_written_whole():
-    assert [cell.cell_type for cell in notebook(CELLS).cells].count("code") == 7
+    assert [cell.cell_type for cell in notebook(CELLS).cells].count("code") == 8

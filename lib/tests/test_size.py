@@ -24,7 +24,7 @@ def total(size):
 
 
 def test_the_library_stays_under_45_000_lines_of_code_in_400_files(size, total):
-    assert total[0] <= 45_600 and len(size.PATHS) <= 400
+    assert total[0] < 45_000 and len(size.PATHS) <= 400
 
 
 def test_docstrings_are_at_most_a_fifth_of_its_lines(size, total):

@@ -301,13 +301,9 @@ class Audit(Result):
     @property
     def headline(self) -> str:
         counts = self.verdicts("own")
-        if not counts:
-            return ""
-        holds = counts.get(REPRODUCED, 0) + counts.get(WITHIN, 0)
-        return (
-            f"Of {count(len(self.claims), 'claim')} in the article, its own numbers bear out {holds} and contradict "
-            f"{counts.get(NOT_REPRODUCED, 0)}."
-        )
+        holds, fails = counts.get(REPRODUCED, 0) + counts.get(WITHIN, 0), counts.get(NOT_REPRODUCED, 0)
+        claims = count(len(self.claims), "claim")
+        return f"Of {claims} in the article, its own numbers bear out {holds} and contradict {fails}." if counts else ""
 
     def table(self) -> pd.DataFrame:
         rows = [

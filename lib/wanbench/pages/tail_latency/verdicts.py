@@ -71,12 +71,6 @@ class Verdicts(RowsResult):
     def sentence(self) -> str:
         return " ".join(one.sentence for one in self.ratios)
 
-    @property
-    def verdict(self) -> str:
-        """The verdict of the only row, or of all rows if they agree; otherwise "mixed"."""
-        given = self.rows.verdict.unique()
-        return given[0] if len(given) == 1 else "mixed"
-
 
 def verdict(a: TailTrials, b: TailTrials, at: float | Sequence[float] = QUANTILES) -> Verdicts:
     """Decide whether b has a better, worse or tied tail than a at one load, at one quantile or several."""
