@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from simulations import simulated_surveys
+from simulations.compare import compare_series
 from simulations.latency_samples import of_values
 from simulations.models import transfers
 
@@ -15,7 +16,6 @@ from wanbench.errors import ParameterError
 from wanbench.methods.regions.places import skew_of_effects
 from wanbench.methods.result.means import geometric_mean, ratio_of_differences
 from wanbench.pages import geo_kafka, grids_and_predictions, intercloud_2022, intercloud_throughput
-from wanbench.pages.private_vs_internet.arms import compare_series
 from wanbench.pages.tail_latency.step_curves import step_curve
 from wanbench.pages.tail_latency.trials import TailTrials
 from wanbench.pages.tail_latency.verdicts import verdict

@@ -5,10 +5,11 @@ from math import inf
 import numpy as np
 import pandas as pd
 import pytest
+from simulations.latency_samples import of_values
 
 from wanbench import folders
 from wanbench.methods.tails import quantile_intervals
-from wanbench.pages.tail_latency.latencies import of_benchmark, of_values
+from wanbench.pages.tail_latency.latencies import of_benchmark
 from wanbench.pages.tail_latency.quantiles import compare_tails, difference, quantiles
 from wanbench.read.ingest import openmessaging
 

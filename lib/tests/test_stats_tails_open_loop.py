@@ -8,7 +8,7 @@ import pytest
 from latency_samples import encoded
 
 from wanbench.errors import ParameterError
-from wanbench.pages.tail_latency.latencies import of_open_loop, of_values
+from wanbench.pages.tail_latency.latencies import of_open_loop
 
 PER_SECOND = 100
 

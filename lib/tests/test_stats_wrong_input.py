@@ -12,6 +12,8 @@ import pytest
 import tail_tables
 import trial_tables
 from simulations import simulated_surveys
+from simulations.compare import compare_series
+from simulations.latency_samples import of_values
 from test_stats_time_detection import made_up
 
 from wanbench import methods
@@ -30,9 +32,8 @@ from wanbench.pages import (
     region_loss,
     rolling_and_degraded,
 )
-from wanbench.pages.private_vs_internet.arms import compare_series
 from wanbench.pages.tail_latency.best_rates import searched_rate
-from wanbench.pages.tail_latency.latencies import of_benchmark, of_open_loop, of_values
+from wanbench.pages.tail_latency.latencies import of_benchmark, of_open_loop
 from wanbench.pages.tail_latency.quantiles import percentile_plot, quantiles
 from wanbench.pages.tail_latency.trials import TailTrials
 from wanbench.pages.tail_latency.verdicts import verdict
