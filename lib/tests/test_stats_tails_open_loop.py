@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from latency_samples import encoded
+from simulations.latency_samples import of_values
 
 from wanbench.errors import ParameterError
 from wanbench.pages.tail_latency.latencies import of_open_loop

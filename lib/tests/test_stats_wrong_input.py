@@ -62,7 +62,7 @@ OF_PAGES = {
     private_vs_internet: ("fit_factorial",),
     region_loss: ("episodes", "losses", "recovery"),
     rolling_and_degraded: ("detection",),
-    import_module("wanbench.pages.tail_latency.latencies"): ("of_benchmark", "of_open_loop", "of_values"),
+    import_module("wanbench.pages.tail_latency.latencies"): ("of_benchmark", "of_open_loop"),
     import_module("wanbench.pages.tail_latency.quantiles"): ("compare_tails", "quantiles"),
     import_module("wanbench.pages.tail_latency.best_rates"): ("best_rate", "searched_rate"),
     import_module("wanbench.pages.tail_latency.pauses"): ("causes", "per_second"),
