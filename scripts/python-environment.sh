@@ -5,7 +5,6 @@ set -eu
 cd "$(dirname "$0")/.."
 venv=.venv
 stamp=$venv/wanbench-environment
-strip_keys='metadata.papermill cell.metadata.papermill metadata.language_info.version'  # as in the Makefile
 
 wanted_stamp() {
     pwd -P
@@ -52,4 +51,4 @@ packages=$($venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("pure
 $venv/bin/python -m compileall -q -j 0 -x '/(tests|validators|moto|jc|jedi|debugpy|setuptools)/' "$packages" lib/wanbench >/dev/null || true
 wanted_stamp >$stamp
 # What running a notebook leaves in it is no change: git compares it stripped, as it is committed.
-git config filter.strip-outputs.clean ".venv/bin/nbstripout --keep-id --extra-keys '$strip_keys'" 2>/dev/null || true
+git config filter.strip-outputs.clean ".venv/bin/python -S scripts/strip-outputs.py" 2>/dev/null || true

@@ -219,6 +219,28 @@ def test_what_running_leaves_is_noticed_and_nothing_else(good):
     assert not_stripped([good / "notebooks/00-good.ipynb", *paths]) == paths
 
 
+def stripped(text):
+    script = [sys.executable, "-S", str(ROOT / "scripts/strip-outputs.py")]
+    return subprocess.run(script, input=text.encode(), capture_output=True, check=True).stdout.decode()
+
+
+@pytest.mark.parametrize("path", notebook_paths(ROOT), ids=lambda path: path.stem)
+def test_git_sees_no_change_in_a_notebook_that_has_run(path):
+    committed = path.read_text("utf-8")
+    assert stripped(committed) == committed
+    run = nbformat.reads(committed, 4)
+    run.metadata.update(papermill={"duration": 1}, language_info={"name": "python", "version": "3.11", "mimetype": "x"})
+    for number, cell in enumerate(run.cells):
+        if cell.cell_type == "code":
+            cell.outputs.append(nbformat.v4.new_output("stream", text="x"))
+            cell.update(execution_count=number, metadata=cell.metadata | {"execution": {}, "papermill": {}})
+    assert stripped(nbformat.writes(run)) == committed
+
+
+def test_git_gets_what_is_no_notebook_as_it_is():
+    assert stripped("{") == "{" and stripped("[]") == "[]"
+
+
 def test_bad_presets_are_noticed(good):
     for name, text in {"00-good/a": "n_points: 3", "00-good/b": "n_point: 3", "01-none/a": ""}.items():
         path = good / ROOT_MARK / f"{name}.yml"
