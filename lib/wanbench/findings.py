@@ -197,11 +197,11 @@ class Page:
 
     def add(self, *findings: Finding | None, about: str = "") -> None:
         """
-        Save findings. The first call deletes the findings of an earlier run of the page.
+        Save findings, skipping None, which a section without data returns. The first call deletes the findings of an
+        earlier run of the page.
 
         On a page with several subjects, `about` names the subject: it is put before each sentence, and each caution is
-        shown once per subject. None, the result of a section without data, is ignored. Raise ParameterError if the page
-        already has a finding with the same name.
+        shown once per subject. Raise ParameterError if the page already has a finding with the same name.
         """
         findings = [finding for finding in findings if finding is not None]
         if about:

@@ -102,7 +102,7 @@ def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
 
 
 def drop_partitions(first: Order, order: Order) -> None:
-    """Remove the partitions of `order` from `first`."""
+    """Delete from `first` (the original order of replicas), in place, every partition listed in `order`."""
     for topic, partitions in order.items():
         for n in partitions:
             first.get(topic, {}).pop(n, None)

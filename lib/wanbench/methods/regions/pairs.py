@@ -198,7 +198,7 @@ def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
 
 
 def left_out_of_any(*samples: Sample) -> pd.DataFrame:
-    """Return the rows that any of several samples of the same table leaves out, each direction of a pair once."""
+    """Return the union of the rows that the given samples of one table leave out: one row per direction of a pair."""
     rows = pd.concat([sample.left_out for sample in samples], ignore_index=True)
     return rows.drop_duplicates(["from_region", "to_region"], ignore_index=True)
 

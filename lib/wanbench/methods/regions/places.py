@@ -174,6 +174,7 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
     exp(-distance / 1,000 km); p comes from 999 permutations of the effects.
 
     residual, distance_km: The residual of each pair, and its length.
+    grouped: The pairs of each unit (a region or place).
 
     Returns None with fewer than 10 units, or if the residuals do not vary.
     """

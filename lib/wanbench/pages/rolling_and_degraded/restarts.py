@@ -149,7 +149,7 @@ class LeaderSkew(RowsResult):
     Latency while one broker leads all partitions: one row per trial and phase.
 
     leader_share is the largest share of the load's partitions that one broker leads at the end of the phase. sent_share
-    is the largest share that the zone of one broker has in the bytes that all of them send. p99_ms is NaN if the phase
+    is the share of the bytes sent by all brokers that comes from the busiest broker's zone. p99_ms is NaN if the phase
     is shorter than a second.
     """
 

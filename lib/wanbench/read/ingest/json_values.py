@@ -148,8 +148,8 @@ class Members:
 
     def number(self, name: str, *, unknown: float | None = None, most: float = LARGEST) -> float | None:
         """
-        Return a member that is a number of at least 0, or None if it equals `unknown`, which stands for an unknown
-        value.
+        Return the member `name`, a number from 0 to `most`; None if it equals `unknown`, which stands for an unknown
+        value. Any other value is a RawDataError.
         """
         value = self.values.get(name)
         if value is None or value != value or value == unknown:

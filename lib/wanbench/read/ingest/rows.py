@@ -55,7 +55,7 @@ def _empty(name: str) -> pd.DataFrame:
 
 
 def joined(name: str, files: Sequence[tuple[Rows, Mapping]]) -> pd.DataFrame:
-    """Join the rows and contexts of several files into a valid table; rows may have their own regions."""
+    """Join the rows and contexts of several files into a valid table. A row's regions win over its context's."""
     if not files:
         return tables.from_rows(name, [])
     frame = _concatenated(name, [rows for rows, _ in files])
