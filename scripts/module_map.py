@@ -16,7 +16,7 @@ for the word of your question; [changing.md](changing.md) says where a change go
 
 def sentence(text: str) -> str:
     """Return the first sentence of a docstring in one line."""
-    return re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0]
+    return re.split(r"(?<=\.)(?<!et al\.)\s", " ".join(text.split()), maxsplit=1)[0]
 
 
 def names(tree: ast.Module) -> list[str]:

@@ -129,7 +129,7 @@ class Host(ABC):
     @property
     @abstractmethod
     def scratch(self) -> str:
-        """A folder (mode 0700) for temporary files that commands need; it is deleted when the lab closes, even after a failure."""
+        """A folder (mode 0700) for temporary files of commands; it goes when the lab closes, even after a failure."""
 
     @abstractmethod
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:

@@ -127,6 +127,6 @@ def loose_readers() -> dict[str, Reader]:
 
 
 def reader_of(experiment: str) -> Reader:
-    """Return the reader for the files of the tool `experiment`; raise ParameterError, with all tools, for an unknown one."""
+    """Return the reader for files of the tool `experiment`; raise ParameterError for an unknown tool."""
     loose = loose_readers()
     return loose[check_choice("experiment", experiment, loose)]

@@ -49,10 +49,10 @@ class OpenMessaging(ClientLoad):
     Its measurements differ from those of `KafkaOpenLoop`: see `to_open_loop`. The benchmark uses Kafka's Java clients,
     `KafkaOpenLoop` uses librdkafka. With one request in flight no difference was seen (``python
     benchmarks/openmessaging.py --in-turn --in-flight 1 --blocks 2``; from two runs each, the ratio of means is only
-    known to lie between 0.3 and 4.1). With several requests in flight their latencies may differ: a broker processes the
-    requests of one connection one after another (https://kafka.apache.org/protocol), and with acks "all" each occupies
-    the connection until it is replicated, so latency depends on how a client batches. So compare systems under the same
-    load generator only.
+    known to lie between 0.3 and 4.1). With several requests in flight their latencies may differ: a broker processes
+    the requests of one connection one after another (https://kafka.apache.org/protocol), and with acks "all" each
+    occupies the connection until it is replicated, so latency depends on how a client batches. So compare systems
+    under the same load generator only.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class OpenMessaging(ClientLoad):
 
     def session(self, cluster, producers: Sequence[Host], consumers: Sequence[Host], *where) -> OpenMessagingSession:
         """
-        Return the session of a run: the benchmark on the host of `producers[0]`, workers on hosts in the regions of `workers`.
+        Return the session of a run: the benchmark on the host of `producers[0]`, workers in the regions `workers`.
 
         It calls `when_sending` when the warm-up or, without one, the measurement starts. The session writes
         openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and <stem>.driver.yaml; and
