@@ -1,6 +1,7 @@
 """A stand-in for AWS on this machine, hosts on it that answer from a script, and a driver that can be killed."""
 
 import base64
+import gc
 import json
 import logging
 import multiprocessing
@@ -180,6 +181,7 @@ def driver_to_be_killed():
 
 
 def _serve(pipe):
+    gc.freeze()  # what the parent left to be collected may need threads that a fork does not have
     in_a_hurry()
     for service in ("ec2", "ssm", "sts"):
         clients.Aws().client(service, "us-east-1")  # reads its description, for all children
