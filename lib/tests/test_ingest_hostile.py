@@ -81,7 +81,7 @@ def counted(monkeypatch, module, name):
 
 def test_figures_that_run_together_are_searched_once_a_line(monkeypatch):
     of_round_trips = counted(monkeypatch, producer, "find_round_trip")
-    of_consumers = counted(monkeypatch, consumer, "find")
+    of_consumers = counted(monkeypatch, consumer, "find_output")
     assert len(kafka_load.read((WINDOW * 90).encode())["producer_windows"]) == 90
     assert len(of_round_trips) <= 1 and len(of_consumers) <= 1
 

@@ -175,8 +175,8 @@ def test_what_is_refused(given, said):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("[[1, 2.0]]", "[[1, 2.0], [1, 2.0]]", "later than the one before"),
-        ("[[1, 2.0]]", '[[1, "2"]]', "later than the one before"),
+        ("[[1, 2.0]]", "[[1, 2.0], [1, 2.0]]", "after the previous one"),
+        ("[[1, 2.0]]", '[[1, "2"]]', "after the previous one"),
         ("[[1, 2.0]]", "7", "a list of pairs"),
         ('"metric"', '"metrics"', "without metric"),
         ('"missing": 0', '"missing": -1', "a whole number from 0"),

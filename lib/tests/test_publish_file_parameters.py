@@ -91,7 +91,7 @@ def test_the_command_line_finds_the_file_where_it_is_typed(places, monkeypatch, 
     monkeypatch.setattr(cli, "root", lambda: top)
     monkeypatch.chdir(here / "loads")
     asked = []
-    monkeypatch.setattr(cli, "_publish", lambda jobs, replay, again=True: asked.extend(jobs) or 0)
+    monkeypatch.setattr(cli, "_publish", lambda jobs, *_, **__: asked.extend(jobs) or 0)
     assert cli.main(["run", "01", "-p", "workload=fan-out.yaml"]) == 0
     [job] = asked
     assert job.given == {"workload": str(here / "loads/fan-out.yaml")}

@@ -24,12 +24,12 @@ class extensions(Mapping):
     """
 
     def __init__(self, group: str, builtin: Mapping[str, Any]):
-        own = {name: EntryPoint(name, at, group) if isinstance(at, str) else at for name, at in builtin.items()}
-        self._entries = {entry.name: entry for entry in entry_points(group=group)} | own
+        self._objects = {name: at for name, at in builtin.items() if not isinstance(at, str)}
+        own = {name: EntryPoint(name, at, group) for name, at in builtin.items() if isinstance(at, str)}
+        self._entries = {entry.name: entry for entry in entry_points(group=group)} | own | self._objects
 
     def __getitem__(self, name: str) -> Any:
-        entry = self._entries[name]
-        return entry.load() if isinstance(entry, EntryPoint) else entry
+        return self._objects[name] if name in self._objects else self._entries[name].load()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
