@@ -106,7 +106,7 @@ def test_the_cheapest_of_emulated_sizes_is_said_with_how_they_are_priced(site):
 
 def test_rtt_is_called_a_check_of_the_pipeline(site):
     text = (site[1].folder / "02-intercloud-throughput.html").read_text()
-    assert "heck of the pipeline" in text
+    assert "the RTTs only check the pipeline" in text
 
 
 @pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")

@@ -25,8 +25,8 @@ class extensions(Mapping):
 
     def __init__(self, group: str, builtin: Mapping[str, Any]):
         self._objects = {name: at for name, at in builtin.items() if not isinstance(at, str)}
-        own = {name: EntryPoint(name, at, group) for name, at in builtin.items() if isinstance(at, str)}
-        self._entries = {entry.name: entry for entry in entry_points(group=group)} | own | self._objects
+        own = {name: EntryPoint(name, at, group) if isinstance(at, str) else at for name, at in builtin.items()}
+        self._entries = {entry.name: entry for entry in entry_points(group=group)} | own
 
     def __getitem__(self, name: str) -> Any:
         return self._objects[name] if name in self._objects else self._entries[name].load()
