@@ -69,7 +69,7 @@ class AllClaims(RowsResult):
     def formatted_table(self) -> pd.DataFrame:
         """Return the rows that the page shows, with the name of each article instead of that of its file."""
         names = {source: article.title for source, article in self.articles.items()}
-        rows = self.rows.assign(source=self.rows.source.map(names), page=self.rows.page)
+        rows = self.rows.assign(source=self.rows.source.map(names))
         return rows.drop(columns="claim").rename(columns={"source": "Article", "kind": "Kind", "page": "Page"})
 
     def _repr_html_(self) -> str:
