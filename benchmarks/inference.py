@@ -3,7 +3,7 @@ How fast inference by region is, compared with scikit-bio and plain loops: `pyth
 
 A simulated survey of 46 regions (2,070 ordered pairs, 1,035 unordered): 10,000 permutations of the regions (Mantel
 test, QAP) and 10,000 bootstrap resamples of the regions (slope, intercept and r of RTT on distance), then
-MRQAP and the lower envelope, for which no peer is known. Every job does the whole of its work in each run, in this
+MRQAP, for which no peer is known. Every job does the whole of its work in each run, in this
 process and on one core, interleaved, so that a busy moment falls on all; the table gives medians. Plain loops do fewer
 and are extrapolated, which the table says. Before anything is timed, the results are compared.
 """
@@ -25,7 +25,6 @@ from wanbench.methods.regions import dyadic, line
 from wanbench.methods.regions.pairs import unordered
 from wanbench.pages.intercloud_2022 import permutation
 from wanbench.pages.intercloud_2022.clouds import cross_cloud
-from wanbench.pages.intercloud_2022.envelope import quantile_lines
 
 GOAL_S = 1.0
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -58,7 +57,6 @@ def main() -> int:
         "permutations, MRQAP: wanbench": (survey.permute_covariate, times),
         "resamples of regions, line: wanbench": (survey.resample, times),
         "resamples of regions, line: plain loop": (survey.resample_loop, loop),
-        "resamples of regions, envelope: wanbench": (survey.resample_envelope, loop),
     }
     jobs = {name: job for name, job in jobs.items() if job[0] is not None}
     seconds = {name: [] for name in jobs}
@@ -155,11 +153,6 @@ class Survey:
             x, y = np.repeat(self.x, copies), np.repeat(self.y, copies)
             fit = stats.linregress(x, y)
             drawn.append([fit.intercept, fit.slope, fit.rvalue])
-        return np.quantile(drawn, [0.025, 0.975], axis=0)
-
-    def resample_envelope(self, times, seed):
-        weights = dyadic.region_weights(self.n, times, seed)
-        drawn = quantile_lines(self.x, self.y, weights[:, self.first] * weights[:, self.second], 0.05)
         return np.quantile(drawn, [0.025, 0.975], axis=0)
 
 
