@@ -140,7 +140,7 @@ class Survey:
 
     def resample(self, times, seed):
         weights = dyadic.region_weights(self.n, times, seed)
-        scale = line.Scale.of(self.x, self.y)
+        scale = line.Standardisation.of(self.x, self.y)
         zx, zy = scale.standard(self.x, self.y)
         moments = np.column_stack([np.ones_like(zx), zx, zy, zx * zx, zx * zy, zy * zy])
         drawn = scale.back(line.solve(dyadic.weighted_sums(weights, moments, self.first, self.second)))
