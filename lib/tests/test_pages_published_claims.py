@@ -34,6 +34,8 @@ def test_counts_add_up_and_the_figure_has_them(folder):
     claims = published_claims.all_claims(["005-compression-levels"], folder)
     assert len(claims.rows) == 47 and claims.counts(RERUN)["not reproduced"] == 1
     assert sum(len(trace.x) and sum(trace.x) for trace in claims.figure().data) == 47
+    verdicts = sum(sum(trace.x) for trace in claims.figure().data if trace.name != "not tested")
+    assert f"of {verdicts} published claims with a verdict" in claims.figure().layout.title.text
     assert "47 claims in 1 published source" in claims.sentence and claims.cautions
     assert "KIP-390" in claims._repr_html_() and 'class="estimates ledger"' in claims._repr_html_()
 

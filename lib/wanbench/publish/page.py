@@ -145,7 +145,7 @@ def write_claims_page(audit: Audit, path: Path) -> Path:
 
 def _basis(runs: list[dict], replay_reason: str | None, is_demonstration: bool) -> str:
     if not runs:
-        return "This page uses published or simulated data; nothing was measured."
+        return "This page itself measures nothing: it uses published or simulated data, or what other pages found."
     days = sorted({run["started_at_utc"][:10] for run in runs if run["started_at_utc"]})
     local = all(run["lab"].startswith("local") for run in runs)
     where = "on emulated links on one machine" if local else f"on hosts: {', '.join(run['lab'] for run in runs)}"

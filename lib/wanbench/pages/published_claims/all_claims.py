@@ -96,7 +96,7 @@ class AllClaims(RowsResult):
         return theme.finish(
             figure,
             name="verdicts-by-source",
-            title=f"{failed} of {len(self.rows)} published claims do not hold",
+            title=f"{failed} of {final.isin(ledger.VERDICTS).sum()} published claims with a verdict do not hold",
             subtitle="Claims by publisher, with the verdict of a re-run or, without a re-run, that of the "
             "article's own numbers.",
             alt=f"Bars of claims by publisher and verdict. {self.sentence}",
