@@ -5,8 +5,6 @@ Find the region that a text names, by code, display name or zone, as clouds writ
 follow the rules of each cloud.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import unicodedata
