@@ -212,7 +212,7 @@ _NOT_CONNECTED = "unable to connect"
 
 
 def is_text(text: str) -> bool:
-    """Return whether a text may be iperf3's output without -J."""
+    """Return whether a string may be iperf3's output without -J."""
     return _RECOGNISED.search(text) is not None
 
 

@@ -40,7 +40,7 @@ Texts are stored as numbers from `code`. The values -1, 0 and NaN mean that noth
 
 
 def code(texts: dict[str | None, int], text: str | None) -> int:
-    """Return the number of a text, which is assigned on first use; the number of None is 0."""
+    """Return the number of a string, which is assigned on first use; the number of None is 0."""
     return texts.setdefault(text, len(texts))
 
 
