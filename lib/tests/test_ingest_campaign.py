@@ -37,7 +37,7 @@ def add(data, day):
     folder = data / "raw" / "daily" / f"202601{day:02}T000000Z-0000000{day}"
     folder.mkdir(parents=True)
     events = [json.loads(line) for line in (RECORDING / "journal.jsonl").read_text().splitlines()]
-    events = [events[0] | {"campaign": "daily", "run_id": folder.name}] + events[1:10]
+    events = [events[0] | {"campaign": "daily", "run_id": folder.name}, *events[1:10]]
     (folder / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     for name in ("ping", "iperf3"):
         shutil.copytree(RECORDING / name, folder / name)
@@ -89,7 +89,7 @@ def test_duckdb_queries_the_same_files(read):
     counted = found.query("select date, run_id, count(*) as n from echoes group by all order by all")
     assert counted.n.to_list() == found["echoes"].groupby("run_id").size().to_list()
     assert counted.date.astype(str).to_list() == ["2026-01-01", "2026-01-02"]
-    with pytest.raises(ParameterError, match="sql: .*nowhere"):
+    with pytest.raises(ParameterError, match=r"sql: .*nowhere"):
         found.query("select * from nowhere")
 
 
