@@ -7,8 +7,6 @@ unless its `minimum` says otherwise. `python -m wanbench.tables` prints the text
 dictionary.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path

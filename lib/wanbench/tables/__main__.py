@@ -1,7 +1,5 @@
 """Print the text of `data/README.md`, in Markdown: the folders of `data/`, and the data dictionary of all tables."""
 
-from __future__ import annotations
-
 import sys
 
 from . import TABLES

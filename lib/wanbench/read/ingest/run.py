@@ -1,7 +1,5 @@
 """Read the raw files of a run folder, or other files, into tables."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable
