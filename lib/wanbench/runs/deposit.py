@@ -1,7 +1,5 @@
 """Copy a finished run to a folder that an archive takes, with its metadata as an RO-Crate."""
 
-from __future__ import annotations
-
 import mimetypes
 import shutil
 from pathlib import Path

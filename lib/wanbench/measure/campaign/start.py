@@ -1,7 +1,5 @@
 """`run`, which notebooks call: measure a plan on a lab, or open the committed recording of the same plan."""
 
-from __future__ import annotations
-
 import dataclasses
 import fcntl
 import inspect

@@ -1,7 +1,5 @@
 """Run one open-loop load: topics, programs, clocks, and raw files."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

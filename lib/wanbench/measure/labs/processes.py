@@ -1,7 +1,5 @@
 """Background commands of labs: output, timeouts, and their end; `EnteredProcess` runs them on this machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import math

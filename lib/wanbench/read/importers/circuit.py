@@ -1,7 +1,5 @@
 """Read the utilisation of a circuit over time from exports of its operator's portal or of `aws cloudwatch`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

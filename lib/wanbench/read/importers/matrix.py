@@ -5,8 +5,6 @@ A matrix can be CSV or TSV, from a spreadsheet or a cloud's web page; nested obj
 tables in a Markdown document, as in the documentation of clouds.
 """
 
-from __future__ import annotations
-
 import csv
 import html
 import io

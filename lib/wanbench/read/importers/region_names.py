@@ -5,8 +5,6 @@ Find the region that a string names, by code, display name or zone, as clouds wr
 follow the rules of each cloud.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import unicodedata

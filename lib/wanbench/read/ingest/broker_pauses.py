@@ -11,8 +11,6 @@ A JVM log is rejected at the first line of another format, a Kafka log only if i
 truncated last line, which a killed process leaves, is dropped.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime

@@ -6,8 +6,6 @@ banner may come before the JSON and a shell's messages after it; concatenated fi
 wrap documents in its own JSON; and with `--json-stream` (from 3.17) every line is a separate event.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

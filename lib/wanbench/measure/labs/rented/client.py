@@ -1,7 +1,5 @@
 """What the clients of all clouds use: errors without account names, checks of quotas, the cloud's time, extras."""
 
-from __future__ import annotations
-
 import re
 import urllib.error
 import urllib.request

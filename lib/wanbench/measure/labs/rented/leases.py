@@ -5,8 +5,6 @@ The process that controls a run, its driver, keeps the lease locked; the kernel 
 for whatever reason.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -16,8 +16,6 @@ Read output of kafka-consumer-perf-test, Kafka 1.x to 4.x, into tables consumers
 - NaN and infinity (nothing consumed, no time) are null.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from functools import cache

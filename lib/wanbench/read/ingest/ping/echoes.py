@@ -5,8 +5,6 @@ Sequence numbers have 16 bits on the wire and are unwrapped here; a reply may be
 without a line between the first and the newest echo is lost, and so is an echo that only the footer counts.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from wanbench.errors import RawDataError
