@@ -117,5 +117,5 @@ def test_a_file_of_another_form_is_refused(tmp_path, head):
 
 
 def test_a_number_with_commas_within_braces_is_explained(tmp_path):
-    with pytest.raises(ParameterError, match="quote a number that has commas"):
+    with pytest.raises(ParameterError, match="quote a value that has commas"):
         checked(tmp_path, "  - {says: it, value: 2,000 ms, formula: rtt}\n")
