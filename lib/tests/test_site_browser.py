@@ -135,6 +135,8 @@ def _figures(page):
             faults.append(f"{name} has an alt text of {len(alt)} characters")
         if figure.locator("img.static:visible").count():
             faults.append(f"{name} shows its static file beside the drawing")
+        if "wanbench" not in figure.locator(".source").inner_text():  # "" if it is hidden
+            faults.append(f"{name} does not show where its numbers come from")
     return faults
 
 

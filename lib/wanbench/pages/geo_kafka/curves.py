@@ -217,7 +217,11 @@ class Curves(Result):
             same = [row == goal for row in self.frame[self.columns].to_dict("records")]
             cells = self.frame.cell[same].unique()
         if len(cells) != 1:
-            raise MissingDataError(f"{wanted} names {count(len(cells), 'setting')} that were measured, not one.")
+            named = f"setting “{wanted}”"
+            if not isinstance(wanted, str):
+                named = " ".join(["the baseline with", " and ".join(f"{name} {wanted[name]}" for name in wanted)])
+            found = f"is {count(len(cells), 'setting')}" if len(cells) else "was not measured"
+            raise MissingDataError(f"{named} {found}; allowed: one that was measured.")
         return str(cells[0])
 
     def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
