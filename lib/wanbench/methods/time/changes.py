@@ -160,8 +160,8 @@ def variances(logs: np.ndarray, index: np.ndarray) -> tuple[float, float]:
     Estimate the variance of a value about its level, and the long-run variance (n times the variance of a mean).
 
     The variogram of white noise plus an autoregression of order 1 is fitted to squared medians of absolute differences.
-    Both variances are raised by the ratio of the mean square about the running median to the first, so that they
-    include what remains of bursts.
+    Both are raised so that they include what remains of bursts: the first to the mean square about the running median,
+    the second by the same ratio, and at least to the long-run variance of these deviations (Newey & West 1987).
 
     >>> noise = np.random.default_rng(0).normal(size=4_000)
     >>> series = np.convolve(noise, 0.5 ** np.arange(30))[:4_000]
@@ -180,5 +180,8 @@ def variances(logs: np.ndarray, index: np.ndarray) -> tuple[float, float]:
         (white, slow), rest = nnls(grown / half[:, None], np.ones(len(lags)))
         if rest < best - 1e-9:
             best, found = rest, (white + slow, white + slow * (1 + decay) / (1 - decay))
-    raised = max(1.0, float(np.mean((logs - running_median(logs)) ** 2)) / found[0])
-    return found[0] * raised, found[1] * raised
+    rest = logs - running_median(logs)
+    covariance = [rest[k:] @ rest[: len(rest) - k] / len(rest) for k in range(SHORTEST + 1)]
+    weights = 2 * (1 - np.arange(1, SHORTEST + 1) / (SHORTEST + 1))
+    raised = max(1.0, covariance[0] / found[0])
+    return found[0] * raised, max(found[1] * raised, covariance[0] + float(weights @ covariance[1:]))
