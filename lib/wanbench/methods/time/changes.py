@@ -55,6 +55,11 @@ class Changes(RowsResult):
     values: pd.Series
 
     @property
+    def too_short(self) -> bool:
+        """Whether there are too few values to look for changes."""
+        return len(self.values) < FEWEST
+
+    @property
     def valid_since(self) -> pd.Timestamp:
         """The time since which the last level has held: of the last change, or of the first value."""
         return self.rows.since.iloc[-1]
