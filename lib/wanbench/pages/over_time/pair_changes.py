@@ -21,7 +21,7 @@ from .values import MEASURES
 PAIR = ["from_region", "to_region"]
 # Number of false alarms in a year of days without a change: 4 in 100 simulated pair-years (data/validity/changes.csv).
 FALSE_PER_YEAR = 0.04
-MAX_PANELS, COLUMNS, PANEL_PX = 6, 2, 190
+MAX_PANELS, COLUMNS, PANEL_PX = 6, 2, 210
 MAX_ROWS = 40  # Rows of the table on a page; the figure's CSV has all.
 
 
@@ -105,10 +105,8 @@ class PairChanges(RowsResult):
 
     def figure(self) -> go.Figure:
         """Draw the series of the pairs with the largest changes, each with its levels."""
-        size = {
-            pair: max((abs(log(one.estimate)) for one in of.estimates), default=0) for pair, of in self.series.items()
-        }
-        shown = sorted(size, key=lambda pair: -size[pair])[:MAX_PANELS]
+        largest = {pair: np.abs(np.log(of.rows.ratio.dropna())).max() for pair, of in self.series.items()}
+        shown = sorted(largest, key=lambda pair: -np.nan_to_num(largest[pair]))[:MAX_PANELS]
         name, unit = MEASURES[self.measure]
         lines = -(-len(shown) // COLUMNS)
         titles = [theme.plain(f"{start} to {end}") for start, end in shown]
@@ -122,6 +120,7 @@ class PairChanges(RowsResult):
                 style = {"color": theme.FIT, "width": 3}
                 figure.add_scatter(x=[row.since, row.until], y=[row.level] * 2, mode="lines", line=style, **where)
         figure.update_yaxes(title=unit)
+        figure.update_xaxes(tickangle=0, nticks=4)
         figure.update_layout(height=lines * PANEL_PX + 150)
         return theme.finish(
             figure,

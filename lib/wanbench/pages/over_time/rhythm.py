@@ -72,7 +72,7 @@ class Rhythm(RowsResult):
             figure,
             name=f"rhythm-of-{name.lower()}",
             title=f"{name} by hour and by weekday",
-            subtitle="Ratio to the mean of the day, or of the week; median over all pairs. Bars are 95 % intervals that "
+            subtitle="Ratio to the mean of the day, or of the week; median over pairs. Bars are 95 % intervals that "
             "hold together.",
             alt=f"{name} by hour of the day and by weekday. {self.sentence}",
             caption=str(self),
