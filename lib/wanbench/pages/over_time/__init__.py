@@ -3,6 +3,6 @@
 from .pair_changes import changes_of_pairs
 from .rhythm import rhythm
 from .routes import route_changes
-from .values import simulated_year, test_values
+from .values import open_campaign, simulated_year
 
-__all__ = ["changes_of_pairs", "rhythm", "route_changes", "simulated_year", "test_values"]
+__all__ = ["changes_of_pairs", "open_campaign", "rhythm", "route_changes", "simulated_year"]

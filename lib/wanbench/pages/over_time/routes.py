@@ -38,7 +38,7 @@ class RouteChanges(RowsResult):
         )
 
 
-def route_changes(tables: CampaignTables, changes: PairChanges) -> RouteChanges:
+def route_changes(tables: CampaignTables | None, changes: PairChanges) -> RouteChanges:
     """
     Compare the most frequent route of each step with that of the step before, for each pair.
 
@@ -47,8 +47,8 @@ def route_changes(tables: CampaignTables, changes: PairChanges) -> RouteChanges:
     MissingDataError
         The campaign recorded no route.
     """
-    if "routes" not in tables:
-        raise MissingDataError("No test recorded a route: page 02's parameter route is off, or mtr is not installed.")
+    if tables is None or "routes" not in tables:
+        raise MissingDataError("no test recorded a route (page 02 with -p route=true, on hosts with mtr).")
     found, size, rows = tables.query(QUERY), pd.Timedelta(changes.step), []
     for pair, part in found.groupby(PAIR):
         usual = part.groupby(part.at_utc.dt.floor(size)).route.agg(lambda routes: routes.mode().iloc[0])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
 import pandas as pd
 from scipy.signal import lfilter
 
-from wanbench.read.ingest import CampaignTables
+from wanbench.folders import data_folder
+from wanbench.formatting import count
+from wanbench.read.ingest import CampaignTables, tabulate_campaign
 from wanbench.regions import distance_km, light_rtt_ms
+from wanbench.runs import Run
 
 MEASURES = {"rtt_ms": ("RTT", "ms"), "throughput_bps": ("throughput", "bit/s")}
 # The RTT of a test is the minimum of its echoes, which leaves out queueing, as on page 02.
@@ -28,6 +32,44 @@ YEAR = "2025"
 STEP_SD, SHARED_SD, MEMORY = 0.006, 0.003, 0.6  # Of log RTT: noise of a test, and of the day, which all pairs share.
 DAILY, WEEKLY = 0.01, -0.01  # Of log RTT: amplitude over the hours of a day, and the difference on weekends.
 BURSTS, BURST = 0.03, 0.15  # Share of tests in a burst, and its mean height in log RTT.
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """
+    The tests of a campaign, as `test_values`.
+
+    `about` is "" or says that they are simulated; `tables` is then None. `runs` are the first and the last run, because
+    to open all of a year takes long.
+    """
+
+    values: pd.DataFrame
+    about: str = ""
+    tables: CampaignTables | None = None
+    runs: tuple[Run, ...] = ()
+
+    def __str__(self) -> str:
+        days = f"{self.values.at_utc.min():%Y-%m-%d} to {self.values.at_utc.max():%Y-%m-%d}"
+        return f"{count(len(self.values), 'test')}, {days}. {self.about}".strip()
+
+    __repr__ = __str__
+
+
+def open_campaign(campaign: str, *, regions: list[str], seed: int = 1) -> Campaign:
+    """
+    Read all runs of a campaign; a campaign "" is a simulated year between `regions`.
+
+    Raises
+    ------
+    ParameterError
+        There is no such campaign.
+    """
+    if not campaign:
+        return Campaign(simulated_year(regions, seed=seed), "In a simulated year, not in a measured one")
+    tables = tabulate_campaign(campaign)
+    names = dict.fromkeys(tables.folders[at].name.removeprefix("run=") for at in (0, -1))
+    runs = tuple(Run.open(data_folder() / "raw" / campaign / name) for name in names)
+    return Campaign(test_values(tables), "", tables, runs)
 
 
 def test_values(tables: CampaignTables) -> pd.DataFrame:
