@@ -1,8 +1,9 @@
 """
 Change points in 200 simulated pair-years, beside Apache Otava: `python benchmarks/changes.py --otava PYTHON`.
 
-The years are those of `simulations.pair_years`, with RTTs; both see the same daily medians. Otava pins another numpy, so it
-runs in an environment of its own: `uv venv OTAVA && uv pip install -p OTAVA apache-otava==0.8.0`, then PYTHON is
+The years are those of `simulations.pair_years`, with RTTs; both see the same daily medians. Otava pins another
+numpy, so it runs in an environment of its own:
+`uv venv OTAVA && uv pip install -p OTAVA apache-otava==0.8.0`, then PYTHON is
 `OTAVA/bin/python`. It runs with its defaults, and once more reporting only changes of at least 3 %, the smallest that
 are planted.
 """
@@ -29,7 +30,7 @@ found = {}
 for least in (0.0, 0.03):
     start = time.perf_counter()
     of = [
-        [point.index for point in compute_change_points(
+        [int(point.index) for point in compute_change_points(
             values, window_len=options.window_len, max_pvalue=options.max_pvalue, min_magnitude=least)[0]]
         for values in years
     ]
@@ -51,7 +52,8 @@ def main() -> int:
     rows = [row("wanbench", found, years, time.perf_counter() - start)]
     if asked.otava:
         given = json.dumps([one.tolist() for one in medians])
-        done = subprocess.run([asked.otava, "-c", WITH_OTAVA], input=given, capture_output=True, text=True, check=True)
+        command = [asked.otava, "-I", "-c", WITH_OTAVA]  # -I: without PYTHONPATH, which holds our environment
+        done = subprocess.run(command, input=given, stdout=subprocess.PIPE, text=True, check=True)
         for name, (indices, took_s) in json.loads(done.stdout).items():
             found = [[one.index[k] for k in at] for one, at in zip(medians, indices, strict=True)]
             rows.append(row(name, found, years, took_s))

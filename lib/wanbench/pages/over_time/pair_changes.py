@@ -60,11 +60,9 @@ class PairChanges(RowsResult):
     def headline(self) -> str:
         name, since = MEASURES[self.measure][0], self._date(self.rows.valid_since.max())
         if self.changed.empty:
-            return f"The {name} of no pair changed for good: the last answer has been valid since {since}."
-        return (
-            f"The {name} of {len(self.changed)} of {count(len(self.rows), 'pair')} changed for good; for all pairs "
-            f"together, the last answer has been valid since {since}."
-        )
+            return f"The {name} of no pair changed for good since {since}."
+        pairs = f"{len(self.changed)} of {count(len(self.rows), 'pair')}"
+        return f"The {name} of {pairs} changed for good; no pair has changed since {since}."
 
     @property
     def sentence(self) -> str:
@@ -84,11 +82,9 @@ class PairChanges(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        spans = sum(
-            (one.rows.until.iloc[-1] - one.rows.since.iloc[0]) / pd.Timedelta("365D") for one in self.series.values()
-        )
-        expected, short = FALSE_PER_YEAR * spans, sum(one.too_short for one in self.series.values())
-        notes = [f"about {number(expected, 2)} of these changes would be found by chance"] if expected >= 0.5 else []
+        expected = FALSE_PER_YEAR[self.measure] * self.rows.steps.sum() / 365
+        short = sum(one.too_short for one in self.series.values())
+        notes = [f"about {number(expected, 2)} changes would be found if there were none"] if expected >= 0.5 else []
         if short:
             notes.append(f"{count(short, 'pair')} had too few values to look for changes")
         return (*notes, *super().cautions)
