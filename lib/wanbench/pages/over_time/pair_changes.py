@@ -68,8 +68,8 @@ class PairChanges(RowsResult):
     def sentence(self) -> str:
         name = MEASURES[self.measure][0]
         text = (
-            f"The {name} changed for good in {len(self.changed)} of {count(len(self.rows), 'pair')}, "
-            f"{int(self.rows.changes.sum())} times in all, in {int(self.rows.steps.sum()):,} medians of {self._step}."
+            f"The {name} changed for good in {len(self.changed)} of {count(len(self.rows), 'pair')} "
+            f"({count(int(self.rows.changes.sum()), 'change')}, {self.rows.steps.sum():,} medians of {self._step})."
         )
         if self.changed.empty:
             return text
@@ -143,7 +143,7 @@ def changes_of_pairs(values: pd.DataFrame, measure: str = "rtt_ms", *, step: str
     Parameters
     ----------
     values : DataFrame
-        One row per test (`test_values`).
+        One row per test (`values_of_tests`).
     measure : "rtt_ms" or "throughput_bps"
     step : str
         The tests of a pair in each step of this length count as one value, their median.

@@ -95,8 +95,8 @@ def rhythm(values: pd.DataFrame, changes: PairChanges) -> Rhythm:
     logs, at = np.log(joined[changes.measure] / joined.level), joined.at_utc
     hours = logs.groupby([at.dt.floor("D"), at.dt.hour.rename("hour")]).median().unstack()
     days = logs.groupby(at.dt.floor("D")).median()
-    monday = days.index - pd.to_timedelta(days.index.dayofweek, unit="D")
-    weeks = days.groupby([monday, days.index.dayofweek]).median().unstack()
+    monday = days.index - pd.to_timedelta(days.index.day_of_week, unit="D")
+    weeks = days.groupby([monday, days.index.day_of_week]).median().unstack()
     parts = {
         "hour": hours.sub(hours.mean(axis=1), axis=0).rename(columns=lambda hour: f"{hour:02d} h"),
         "weekday": weeks.dropna().sub(weeks.dropna().mean(axis=1), axis=0).rename(columns=dict(enumerate(DAYS))),

@@ -37,7 +37,7 @@ BURSTS, BURST = 0.03, 0.15  # Share of tests in a burst, and its mean height in 
 @dataclass(frozen=True)
 class Campaign:
     """
-    The tests of a campaign, as `test_values`.
+    The tests of a campaign, as `values_of_tests`.
 
     `about` is "" or says that they are simulated; `tables` is then None. `runs` are the first and the last run, because
     to open all of a year takes long.
@@ -47,6 +47,10 @@ class Campaign:
     about: str = ""
     tables: CampaignTables | None = None
     runs: tuple[Run, ...] = ()
+
+    def say(self, text: str) -> str:
+        """Put `about`, if any, before a text."""
+        return f"{self.about}: {text}" if self.about else text
 
     def __str__(self) -> str:
         days = f"{self.values.at_utc.min():%Y-%m-%d} to {self.values.at_utc.max():%Y-%m-%d}"
@@ -69,24 +73,24 @@ def open_campaign(campaign: str, *, regions: list[str], seed: int = 1) -> Campai
     tables = tabulate_campaign(campaign)
     names = dict.fromkeys(tables.folders[at].name.removeprefix("run=") for at in (0, -1))
     runs = tuple(Run.open(data_folder() / "raw" / campaign / name) for name in names)
-    return Campaign(test_values(tables), "", tables, runs)
+    return Campaign(values_of_tests(tables), "", tables, runs)
 
 
-def test_values(tables: CampaignTables) -> pd.DataFrame:
+def values_of_tests(tables: CampaignTables) -> pd.DataFrame:
     """Return from_region, to_region, at_utc, rtt_ms and throughput_bps (null if not measured) of all finished tests."""
     return tables.query(QUERY)
 
 
 def simulated_year(regions: list[str], *, tests_per_day: int = 4, seed: int = 1) -> pd.DataFrame:
     """
-    Return a year of made-up tests between regions, as `test_values` does.
+    Return a year of made-up tests between regions, as `values_of_tests` does.
 
     The RTT of every third pair changes once, by 3 to 20 %, on a random day, and throughput changes inversely. Noise is
     skewed and autocorrelated; some tests and one week are missing.
     """
     rng, parts = np.random.default_rng(seed), []
     at = pd.date_range(YEAR, periods=365 * tests_per_day, freq=pd.Timedelta("1D") / tests_per_day, tz="UTC")
-    rhythm = DAILY * np.sin(2 * np.pi * at.hour / 24) + WEEKLY * (at.dayofweek >= 5)
+    rhythm = DAILY * np.sin(2 * np.pi * at.hour / 24) + WEEKLY * (at.day_of_week >= 5)
     shared = lfilter([1.0], [1.0, -MEMORY], rng.normal(0, SHARED_SD, 365)).repeat(tests_per_day)
     for k, (start, end) in enumerate(permutations(regions, 2)):
         noise = lfilter([1.0], [1.0, -MEMORY], rng.normal(0, STEP_SD, len(at)))
