@@ -198,9 +198,9 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def campaign_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench campaign`: measure one repetition as a new run of the campaign, unless one has just been made."""
+    from .measure.campaign.schedule import read_schedule
     from .publish.notebooks import find_notebook
     from .publish.site import Job, Site
-    from .schedule import read_schedule
 
     schedule = read_schedule(arguments.file)
     notebook = find_notebook(schedule.notebook, root())

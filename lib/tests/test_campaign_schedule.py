@@ -3,14 +3,14 @@
 import shutil
 import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from wanbench import schedule
 from wanbench.cli import main
 from wanbench.errors import ParameterError
 from wanbench.folders import DATA_VARIABLE
-from wanbench.schedule import PERIODS, read_schedule
+from wanbench.measure.campaign.schedule import PERIODS, read_schedule
 
 GOOD = "campaign: daily\nnotebook: 02\nevery: 1d\nparameters:\n  ping_count: 5\n"
 
@@ -81,7 +81,7 @@ def test_the_text_names_this_checkout_file_and_data(tmp_path, monkeypatch):
 def test_the_command_prints_a_schedule_and_measures_nothing_that_is_not_due(tmp_path, monkeypatch, capsys):
     path = written(tmp_path)
     assert main(["campaign", str(path), "--schedule", "cron"]) == 0
-    assert capsys.readouterr().out == read_schedule(path).text("cron", schedule.Path(__file__).parents[2])
+    assert capsys.readouterr().out == read_schedule(path).text("cron", Path(__file__).parents[2])
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     run = tmp_path / "raw/daily" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-abc"
     run.mkdir(parents=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from .checks import check_choice, check_name, refusal
-from .errors import ParameterError
-from .folders import DATA_VARIABLE
-from .plain_yaml import read_yaml
+from wanbench.checks import check_choice, check_name, refusal
+from wanbench.errors import ParameterError
+from wanbench.folders import DATA_VARIABLE
+from wanbench.plain_yaml import read_yaml
 
 KEYS = ("campaign", "notebook", "every", "parameters")
 # Systemd and cron name times of the day, so only periods that divide an hour or a day repeat evenly.
