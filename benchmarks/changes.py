@@ -19,7 +19,7 @@ import time
 import pandas as pd
 from simulations.pair_years import pair_year, score
 
-from wanbench.methods.time.changes import find_changes, medians_per_step
+from wanbench.pages.over_time.levels import find_changes, medians_per_step
 
 WITH_OTAVA = """
 import json, sys, time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from wanbench.methods.time.changes import find_changes, medians_per_step
+from wanbench.pages.over_time.levels import find_changes, medians_per_step
 
 from .pair_years import SMALL_SHIFT, pair_year, score
 from .simulation import MAIN, Outcome

@@ -13,11 +13,12 @@ from run_folders import A, B, claimed, finish, start
 from scripted_lab import PING_TEXT, Reply, ScriptedLab
 
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.measure.experiments import ExperimentError, Ping, Route
+from wanbench.measure.experiments import ExperimentError, Ping
 from wanbench.measure.labs import LocalLab
 from wanbench.measure.links import LinkSettings
-from wanbench.methods.time.changes import find_changes, medians_per_step
 from wanbench.pages import over_time
+from wanbench.pages.intercloud_throughput.design import Route
+from wanbench.pages.over_time.levels import find_changes, medians_per_step
 from wanbench.pages.over_time.rhythm import rhythm
 from wanbench.read import ingest
 

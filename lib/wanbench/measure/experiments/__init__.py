@@ -13,9 +13,8 @@ from .kafka_load import KafkaLoad
 from .kafka_open_loop import KafkaOpenLoop
 from .kafka_trial import KafkaTrial
 from .ping import Ping
-from .route import Route
 from .sampling import BrokerMetrics, BrokerProcessors, HostMetrics, LinkSamples, ProcessorUse
 
-__all__ = ["ConcurrentExperiment", "Experiment", "ExperimentError", "Iperf3", "Ping", "Route"]
+__all__ = ["ConcurrentExperiment", "Experiment", "ExperimentError", "Iperf3", "Ping"]
 __all__ += ["BrokerAction", "BrokerActions", "KafkaFault", "KafkaLoad", "KafkaOpenLoop", "KafkaTrial"]
 __all__ += ["BrokerMetrics", "BrokerProcessors", "HostMetrics", "LinkSamples", "ProcessorUse"]

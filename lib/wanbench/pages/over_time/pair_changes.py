@@ -14,8 +14,8 @@ from wanbench.errors import MissingDataError
 from wanbench.figures import theme
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.result import Estimate, RowsResult, text_table
-from wanbench.methods.time.changes import Changes, find_changes, medians_per_step
 
+from .levels import Changes, find_changes, medians_per_step
 from .values import MEASURES
 
 PAIR = ["from_region", "to_region"]

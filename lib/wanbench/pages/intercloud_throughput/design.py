@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from wanbench.measure.experiments.base import (
+    PROCESS_S,
+    ExperimentError,
+    bounded,
+    check_declared,
+    ended_with,
+    keep,
+    run_to_end,
+)
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
-
-from .base import PROCESS_S, ExperimentError, bounded, check_declared, ended_with, keep, run_to_end
 
 _PROBE_BYTES = 64  # mtr's default size of a packet
 _HOPS = 30  # mtr's default for the most hops

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.methods.time import changes
-from wanbench.methods.time.changes import find_changes, medians_per_step
+from wanbench.pages.over_time import levels
+from wanbench.pages.over_time.levels import find_changes, medians_per_step
 
 START = pd.Timestamp("2025-01-06", tz="UTC")
 
@@ -49,7 +49,7 @@ def test_noise_bursts_and_weekends_are_no_change():
 
 
 def test_a_step_of_half_a_year_of_slow_noise_costs_more_than_one_of_fast_noise():
-    fast, slow = (changes.variances(noise(4_000, decay), np.arange(4_000)) for decay in (0.0, 0.9))
+    fast, slow = (levels.variances(noise(4_000, decay), np.arange(4_000)) for decay in (0.0, 0.9))
     assert fast[1] == pytest.approx(fast[0], rel=0.15)
     assert slow[1] / slow[0] == pytest.approx(19, rel=0.35)  # (1 + 0.9) / (1 - 0.9)
 
