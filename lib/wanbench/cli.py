@@ -334,12 +334,23 @@ def _publish(jobs, replay: bool, again: bool = True, site=None) -> int:
     from .publish.site import Site, publish
 
     site = site or Site.of(root())
-    records = publish([_measured_or_replayed(job, replay) for job in jobs], site, again=again)
+    jobs = [_measured_or_replayed(job, replay) for job in jobs]
+    for cloud, reason in _unusable(jobs).items():
+        print(f"{cloud}: {reason}. Only a finished run on {cloud} can be shown without that.", file=sys.stderr)
+    records = publish(jobs, site, again=again)
     failed = [record for record in records if record.outcome != "published"]
     front = site.folder / (f"{jobs[0].notebook.stem}.html" if site.is_scratch else "index.html")
     print(f"\n{len(records) - len(failed)} of {len(records)} pages published.{' Open' if not failed else ''} {front}")
     print(f"  {front.as_uri()}")
     return 1 if failed else 0
+
+
+def _unusable(jobs) -> dict[str, str]:
+    """Return, for each cloud that is a lab of the jobs, why it cannot be used from here."""
+    from .measure.labs import CLOUDS
+
+    wanted = {cloud for job in jobs for cloud in str(_lab(job)).split("+")} & set(CLOUDS)
+    return {cloud: reason for cloud in sorted(wanted) if (reason := CLOUDS[cloud].unusable())}
 
 
 def _lab(job) -> str | None:
