@@ -33,21 +33,23 @@ from .search import write_search_index
 PACKAGE = Path(__file__).parents[1]
 
 
-def sources_hash(notebook: Path, given: dict, remarks: list, top: Path) -> str:
+def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, with_results: bool = True) -> str:
     """
     Return a hash of everything that a page is made from; `remarks` are the texts at the top of the page.
 
     The hash covers the notebook, its parameters and the files they name, the library, the installed packages, and all
     data that the page may read, including runs of its campaign. It also covers the page's findings, so that deleted
     findings are computed again. Data files enter with path, size and modification time only: reading them would take as
-    long as making the page.
+    long as making the page. Unless `with_results`, it leaves out what pages and measurements add to the data folder.
     """
+    campaign = _campaign(notebook, given)
+    own = "" if kind(read_notebook(notebook)) == LEDGER else notebook.stem
     content = [
         hashlib.sha256(notebook.read_bytes()).hexdigest(),
         json.dumps([given, remarks], sort_keys=True, default=repr),
         *file_hashes(given, notebook),
         _library(),
-        *_data(top, "" if kind(read_notebook(notebook)) == LEDGER else notebook.stem, _campaign(notebook, given)),
+        *_data(*_results(top, own, campaign) if with_results else ()),
     ]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()
 
@@ -69,11 +71,13 @@ def _campaign(notebook: Path, given: dict) -> str | None:
     return given.get("campaign", declared.default) if declared else None
 
 
-def _data(top: Path, page: str, campaign: str | None) -> Iterator[str]:
+def _results(top: Path, page: str, campaign: str | None) -> list[Path]:
     runs = (data_folder(top) / "raw").glob(f"{campaign}*") if campaign else ()
-    own = (*sorted(runs), data_folder(top) / "findings" / page)
-    committed = (samples_folder(), published_folder(), root() / "data" / "validity")
-    for folder in (*own, *committed, downloads_folder()):
+    return [*sorted(runs), data_folder(top) / "findings" / page, downloads_folder()]
+
+
+def _data(*results: Path) -> Iterator[str]:
+    for folder in (samples_folder(), published_folder(), root() / "data" / "validity", *results):
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 found = path.stat()
@@ -260,6 +264,7 @@ class Job:
 
     `given` holds values by parameter name; error messages call their origin `source`. `replay_reason` is the reason why
     the page shows the committed recording; None if it does not. `remark` is a sentence for the top of the page.
+    `made_from` is the hash of the page's sources; "" if it is to be computed once the page is made.
     """
 
     notebook: Path
@@ -267,6 +272,7 @@ class Job:
     source: str = ""
     replay_reason: str | None = None
     remark: str | None = None
+    made_from: str = ""
 
 
 def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True) -> list[Record]:
@@ -287,7 +293,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
             if not again and record.outcome == "published" and record.made_from == _made_from(job, site):
                 print(f"{job.notebook.stem}: the page is up to date", file=stream, flush=True)
                 continue
-            reason = _publish(job, site, renderer, stream)
+            reason = publish_page(job, site, renderer, stream)
             if reason:
                 reason += f" Nothing was measured. {job.replay_reason}" if job.replay_reason else ""
                 site.record_failed(job.notebook.stem, reason)
@@ -299,7 +305,8 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
     return [site.record(job.notebook.stem) for job in jobs]
 
 
-def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
+def publish_page(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
+    """Run a notebook and write its page, findings and record; return None, or why it failed."""
     try:
         name = job.notebook.stem
         before = findings.read_all(site.findings / name)
@@ -314,7 +321,7 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         return f"{type(error).__name__}: {error}"
     for line in _changes(before, findings.read_all(site.findings / name)):
         print(f"{name}: {line}", file=stream, flush=True)
-    site.record_published(page, _made_from(job, site))
+    site.record_published(page, job.made_from or _made_from(job, site))
     return None
 
 

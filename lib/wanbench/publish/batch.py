@@ -1,0 +1,465 @@
+"""
+Run a batch: notebooks with many sets of parameters, each set a job that has a folder of its own.
+
+Each job is a process of its own on this machine, or on a worker of a Dask cluster that sees the same folder. A job's
+page appears complete, by a rename, and holds a hash of its sources. Whatever is killed, at any moment: the same command
+keeps the jobs with a page, and runs the others.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import pickle
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import TextIO
+
+from wanbench.checks import check_number, refusal
+from wanbench.errors import ParameterError, WanbenchError
+from wanbench.files import replace_file
+from wanbench.plain_yaml import parse_yaml, read_yaml
+
+from .batch_page import write_batch_page
+from .notebooks import did_you_mean
+from .parameters import Parameter, file_hashes
+from .site import Job, Site, publish_page, sources_hash
+
+POLL_S = 0.2
+PAGE_S = 20.0  # The page of a running batch is at most this old: to write it takes up to a second.
+SAYS_S = 10.0  # A measuring job's last line is repeated at most this often.
+GRACE_S = 10.0  # A notebook that analyses gets this time to stop; one that measures gets what its lab needs.
+FAILURES = 3  # A job that failed this often is run again only if asked for: the next failure would look the same.
+NAME_CHARACTERS = 120  # Longest name of a job; file systems allow 255 bytes.
+ENTRY = ("notebook", "parameters", "sweep")
+CHILD = "import sys; from wanbench.publish.batch import main; sys.exit(main())"
+SESSION = "session"
+STATES = ("done", "kept", "running", "failed", "queued")
+
+
+def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
+    """Read a batch file: a list of mappings with `notebook`, and perhaps `parameters` and `sweep` (name: values)."""
+    entries = read_yaml(path, "batch")
+    if not isinstance(entries, list) or not entries:
+        raise ParameterError(f"{path}: expected a list of entries, each with {', '.join(ENTRY)}.")
+    read = []
+    for number, entry in enumerate(entries, 1):
+        place = f"{path}: entry {number}"
+        if not isinstance(entry, dict) or not isinstance(entry.get("notebook"), str | int):
+            raise ParameterError(f"{place}: expected a mapping with the name of a notebook, found {str(entry)[:80]!r}.")
+        for key in entry:
+            if key not in ENTRY:
+                raise ParameterError(f"{place}: unknown key {key!r}{did_you_mean(str(key), ENTRY)}; it may have {', '.join(ENTRY)}.")
+        parameters, sweep = (entry.get(key) or {} for key in ENTRY[1:])
+        if not isinstance(parameters, dict) or not isinstance(sweep, dict):
+            raise ParameterError(f"{place}: parameters and sweep must be lines of `name: value`.")
+        notebook = entry["notebook"]
+        name = f"{notebook:02}" if isinstance(notebook, int) else notebook  # YAML reads 02 as a number
+        read.append((name, parameters, {key: _values(f"{place}: sweep of {key!r}", value) for key, value in sweep.items()}))
+    return read
+
+
+def parse_sweep(text: str, declared: Mapping[str, Parameter]) -> tuple[str, list]:
+    """
+    Parse "name=values" from a command line: values between commas, a range of whole numbers, or a list in YAML.
+
+    >>> parse_sweep("seed=1..3", {})
+    ('seed', [1, 2, 3])
+    >>> parse_sweep("clouds=[[aws], [aws, gcp]]", {})
+    ('clouds', [['aws'], ['aws', 'gcp']])
+    """
+    name, equals, values = text.partition("=")
+    name, what = name.strip(), f"the sweep of {name.strip()!r}"
+    if not equals or not name or not values.strip():
+        raise ParameterError(f"{text!r} is no sweep; write name=value,value or name=1..5.")
+    if values.lstrip().startswith("["):
+        return name, _values(what, parse_yaml(values, what))
+    if name in declared and declared[name].kind is str:
+        return name, _values(what, values.split(","))
+    return name, _values(what, values if ".." in values else [parse_yaml(value, what) for value in values.split(",")])
+
+
+def _values(what: str, values: object) -> list:
+    bounds = re.fullmatch(r"\s*(-?\d+)\.\.(-?\d+)\s*", values) if isinstance(values, str) else None
+    found = list(range(int(bounds[1]), int(bounds[2]) + 1)) if bounds else values
+    if not isinstance(found, list) or not found:
+        raise ParameterError(f"{what} is {str(values)[:80]!r}; allowed: a list of values, or a range such as 1..5.")
+    return found
+
+
+def combinations(sweep: Mapping[str, Sequence]) -> list[dict]:
+    """Return every combination of the swept values, the last name varying fastest."""
+    return [dict(zip(sweep, values, strict=True)) for values in product(*sweep.values())]
+
+
+@dataclass(frozen=True)
+class State:
+    """
+    The state of a job: "queued", "running", "done", "failed" with its `reason`, or "kept" (done by an earlier command).
+
+    `failures` counts how often it failed since its sources, whose hash is `made_from`, changed last.
+    """
+
+    state: str = "queued"
+    reason: str = ""
+    failures: int = 0
+    made_from: str = ""
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """
+    A page to make as part of a batch.
+
+    `folder` is the batch's, `root` the checkout, `varied` has the parameters in which the batch's jobs with this
+    notebook differ, and `session` names the command that runs the batch.
+    """
+
+    page: Job
+    folder: Path
+    root: Path
+    measures: bool = False
+    varied: Mapping[str, object] = field(default_factory=dict)
+    name: str = ""
+    session: str = ""
+
+    @cached_property
+    def path(self) -> Path:
+        """Return the folder of the job."""
+        return self.folder / self.name
+
+    @property
+    def site(self) -> Site:
+        """Return the place of the page, which exists only complete."""
+        return self._site(self.path / "page")
+
+    def _site(self, folder: Path) -> Site:
+        return Site(self.root, folder, folder, folder / "findings", is_scratch=True)
+
+    def is_done(self) -> bool:
+        """Say whether the page is there, and its sources are those of now."""
+        record = self.site.record(self.page.notebook.stem)
+        return record.outcome == "published" and record.made_from == self.page.made_from
+
+    def is_wanted(self) -> bool:
+        """Say whether the command that started this job still runs the batch."""
+        with suppress(OSError):
+            return (self.folder / SESSION).read_text() == self.session
+        return False
+
+    def state(self) -> State:
+        """Read the state of the job."""
+        try:
+            return State(**json.loads((self.path / "state.json").read_bytes()))
+        except (OSError, ValueError, TypeError):  # TypeError: the file of another version
+            return State()
+
+    def put(self, state: str, **more) -> State:
+        """Write the state of the job, and return it."""
+        new = replace(self.state(), **{"reason": "", "made_from": self.page.made_from} | more, state=state)
+        replace_file(self.path / "state.json", (json.dumps(asdict(new), ensure_ascii=False) + "\n").encode())
+        return new
+
+    def fail(self, reason: str) -> State:
+        """Write that the job failed, and why."""
+        return self.put("failed", reason=reason, failures=self.state().failures + 1)
+
+    def says(self) -> str:
+        """Return the last line of the job's log."""
+        with suppress(OSError), open(self.path / "log.txt", "rb") as log:
+            log.seek(max(0, os.path.getsize(log.name) - 2000))
+            return log.read().decode(errors="replace").strip().rpartition("\n")[2].strip()
+        return ""
+
+    def make(self) -> int:
+        """Make the page in a folder of its own, put it in place, and return 0; 1 if it failed."""
+        for left in self.path.glob(".page-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        self.put("running")
+        made, kept = Path(tempfile.mkdtemp(prefix=".page-", dir=self.path)), self.path / "page"
+        try:
+            reason = publish_page(self.page, self._site(made), None, sys.stderr)
+            if not self.is_wanted():
+                raise KeyboardInterrupt
+            kept = self.path / "failed" if reason else kept
+            _tidy(self._site(made).executed_path(self.page.notebook.stem), made)
+            for earlier in {kept, self.path / "failed"}:
+                shutil.rmtree(earlier, ignore_errors=True)
+            made.rename(kept)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        self.fail(reason) if reason else self.put("done", failures=0)
+        return 1 if reason else 0
+
+
+def _tidy(notebook: Path, folder: Path) -> None:
+    """Drop times and paths from an executed notebook, so that equal results are equal files; share the assets."""
+    os.chmod(folder, 0o755)
+    (folder / "assets").symlink_to("../../assets")
+    (folder / "index.html").write_text('<meta http-equiv="refresh" content="0; url=../../index.html">\n')
+    if notebook.exists():
+        content = json.loads(notebook.read_bytes())
+        for part in (content, *content["cells"]):
+            for key in ("papermill", "execution"):
+                part["metadata"].pop(key, None)
+        replace_file(notebook, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
+    """
+    Run a job in a process of its own, on this machine, until it ends or its command no longer runs; return its state.
+
+    Raise WanbenchError if this machine does not see the batch's folder or the checkout.
+    """
+    for path in (job.folder / SESSION, job.page.notebook):
+        if not path.exists():
+            raise WanbenchError(f"worker {platform.node()} sees no {path}: the workers must share the folder of the batch.")
+    if not job.is_wanted():
+        return State()
+    streams = {"stdin": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    where = {"cwd": job.root, "env": {**os.environ, **environment}, "start_new_session": True}
+    with (
+        open(job.path / "log.txt", "ab") as log,
+        subprocess.Popen([sys.executable, "-c", CHILD], stdout=log, **streams, **where) as child,
+    ):
+        with suppress(BrokenPipeError):
+            child.stdin.write(pickle.dumps(job))
+            child.stdin.flush()
+        while child.poll() is None and job.is_wanted():
+            time.sleep(POLL_S)
+        with suppress(BrokenPipeError):
+            child.stdin.close()  # it ends, if it has not
+        child.wait()
+    if child.returncode in (0, 1) and (state := job.state()).state in ("done", "failed"):
+        return state
+    return job.fail(f"its process ended with status {child.returncode}: {job.says()}") if job.is_wanted() else State()
+
+
+def main() -> int:
+    """Run the job that standard input holds, and stop it once standard input ends: its driver or worker is gone."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
+    job = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_stop_when_alone, args=[job.measures], daemon=True).start()
+    with suppress(KeyboardInterrupt), _locked(job.path / ".lock"):  # an earlier process of the job may still be stopping
+        if job.is_done():
+            job.put("done", failures=0)
+            return 0
+        return job.make() if job.is_wanted() else 130
+    return 130
+
+
+def _stop_when_alone(measures: bool) -> None:
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGINT)
+    if not measures:
+        time.sleep(GRACE_S)
+        os._exit(130)
+
+
+@contextmanager
+def _locked(path: Path, otherwise: str = "") -> Iterator[None]:
+    """Hold the lock of a file; if another process holds it, wait, or raise WanbenchError with the text `otherwise`."""
+    with open(path, "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if otherwise else 0))
+        except BlockingIOError:
+            raise WanbenchError(otherwise) from None
+        yield
+
+
+def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
+    """
+    Return the jobs of a batch with names and the hashes of their sources.
+
+    A name has the notebook's number, the swept values, and those in which the jobs with this notebook differ. Raise
+    ParameterError if two jobs are the same.
+    """
+    sources, names, seen = {}, [], {}
+    values: dict = {}
+    for job in jobs:
+        for key, value in job.page.given.items():
+            values.setdefault((job.page.notebook, key), []).append(repr(value))
+    of_notebook = Counter(job.page.notebook for job in jobs)
+    differ = {place for place, found in values.items() if len({*found}) > 1 or len(found) < of_notebook[place[0]]}
+    jobs = [
+        replace(job, varied={k: v for k, v in job.page.given.items() if k in job.varied or (job.page.notebook, k) in differ})
+        for job in jobs
+    ]
+    stems = {job.page.notebook.stem for job in jobs}
+    numbers = Counter(stem.partition("-")[0] for stem in stems)
+    for job in jobs:
+        notebook, given = job.page.notebook, dict(job.page.given)
+        digest = hashlib.sha256(repr((str(notebook), sorted(given.items()))).encode()).hexdigest()[:8]
+        number = notebook.stem.partition("-")[0]
+        parts = [number if numbers[number] == 1 else notebook.stem]
+        parts += [f"{key}={re.sub(r'[^A-Za-z0-9.+-]+', '_', str(value))}" for key, value in job.varied.items()]
+        if seen.setdefault(digest, job) is not job:
+            raise ParameterError(f"{notebook.name} is in the batch twice with the same parameters: {given or 'none'}.")
+        names.append(("-".join(parts), digest))
+    of = Counter(name for name, _ in names)
+    made = []
+    for job, (name, digest) in zip(jobs, names, strict=True):
+        if of[name] > 1 or len(name) > NAME_CHARACTERS:
+            name = f"{name[:NAME_CHARACTERS]}-{digest}"
+        page = job.page
+        if page.notebook not in sources:
+            sources[page.notebook] = sources_hash(page.notebook, {}, [], job.root, with_results=False)
+        given = [sorted(page.given.items()), page.replay_reason, page.remark, file_hashes(page.given, page.notebook)]
+        made_from = hashlib.sha256(f"{sources[page.notebook]} {given!r}".encode()).hexdigest()
+        made.append(replace(job, name=name, page=replace(page, made_from=made_from)))
+    return made
+
+
+def run_batch(
+    jobs: Sequence[BatchJob],
+    *,
+    processes: int | None = None,
+    cluster: str | None = None,
+    retry: bool = False,
+    stream: TextIO | None = None,
+) -> list[State]:
+    """
+    Run the jobs of a batch that have no page yet, write the page of the batch, and return the state of each job.
+
+    Analysing jobs run first, `processes` at a time (default: one for each processor) or spread over the workers of the
+    Dask scheduler at the address `cluster`; then measuring jobs one at a time, or on workers with the resource
+    `measure`. A job that failed is run again by the next command, until it has failed `FAILURES` times; with `retry`
+    always. Progress is written to `stream`, by default sys.stderr. Raise WanbenchError if another command runs the
+    batch, or if the connection to the scheduler is lost.
+    """
+    processes = check_number("-j", processes or len(os.sched_getaffinity(0)), 1, whole=True)
+    jobs, folder = prepared(jobs), jobs[0].folder
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._=+-]*", folder.name):
+        raise refusal("name of the batch", folder.name, "letters, digits, and any of . _ = + - after the first")
+    folder.mkdir(parents=True, exist_ok=True)
+    session = os.urandom(8).hex()
+    with _locked(folder / ".lock", f"another command runs the batch {folder}; wait for its end."):
+        driver = Driver([replace(job, session=session) for job in jobs], stream or sys.stderr)
+        return driver.run(retry, _cluster(cluster, driver) if cluster else _local(processes))
+
+
+class Driver:
+    """The command that runs a batch: it submits jobs, tells each change of a state, and writes the page of the batch."""
+
+    def __init__(self, jobs: Sequence[BatchJob], stream: TextIO):
+        self.jobs, self.stream, self.states = jobs, stream, {}
+        self._page_s, self._said = -PAGE_S, {}
+
+    def run(self, retry: bool, pools) -> list[State]:
+        """Run the jobs that need it; `pools` is a context that yields a function that submits a job."""
+        session, folder = self.jobs[0].session, self.jobs[0].folder
+        replace_file(folder / SESSION, session.encode())
+        Site(self.jobs[0].root, folder, folder, folder).write_assets()
+        for job in self.jobs:
+            self._show(job, _begin(job, retry))
+        waiting = [job for job in self.jobs if self.states[job.name].state == "queued"]
+        environment = {name: value for name, value in os.environ.items() if name.startswith("WANBENCH_")}
+        try:
+            with pools if waiting else nullcontext() as submit:
+                try:
+                    for measures in (False, True):  # one after the other: an analysis beside a measurement distorts it
+                        group = [job for job in waiting if job.measures == measures]
+                        self._watch({submit(job, environment): job for job in group})
+                finally:
+                    replace_file(folder / SESSION, b"")  # jobs that still run stop
+        finally:
+            for job in waiting:
+                if self.states[job.name].state in ("queued", "running"):
+                    self.states[job.name] = job.put("done" if job.is_done() else "queued")
+            write_batch_page(self.jobs, self.states)
+        return [self.states[job.name] for job in self.jobs]
+
+    def tell(self, line: str) -> None:
+        """Write a line of progress."""
+        print(line, file=self.stream, flush=True)
+
+    def _watch(self, pending: dict) -> None:
+        while pending:
+            for future in [one for one in pending if one.done()]:
+                job = pending.pop(future)
+                self._show(job, self._ended(future, job))
+            for job in pending.values():
+                self._show(job, job.state())
+                if job.measures and self.states[job.name].state == "running":
+                    self._tell_what_it_says(job)
+            if time.monotonic() > self._page_s + PAGE_S:
+                write_batch_page(self.jobs, self.states)
+                self._page_s = time.monotonic()
+            time.sleep(POLL_S if pending else 0)
+
+    def _ended(self, future, job: BatchJob) -> State:
+        try:
+            error = future.exception()
+            if not (error or future.cancelled()):
+                return future.result()
+        except CancelledError:
+            error = None
+        if error:
+            return job.fail(f"{type(error).__name__}: {error}" if not isinstance(error, WanbenchError) else str(error))
+        raise WanbenchError(
+            "the connection to the scheduler is lost. Jobs that are done are kept; repeat the command to continue."
+        )
+
+    def _show(self, job: BatchJob, state: State) -> None:
+        before = self.states.get(job.name)
+        self.states[job.name] = state
+        if state.state in ("queued", before and before.state):
+            return
+        counts = Counter(one.state for one in self.states.values())
+        counted = ", ".join(f"{counts[name]} {name}" for name in STATES if counts[name])
+        self.tell(f"[{counted}] {job.name}: {state.state}{f': {state.reason}' if state.reason else ''}")
+
+    def _tell_what_it_says(self, job: BatchJob) -> None:
+        line, (told, told_s) = job.says(), self._said.get(job.name, ("", -SAYS_S))
+        if line != told and time.monotonic() > told_s + SAYS_S:
+            self._said[job.name] = line, time.monotonic()
+            self.tell(f"  {job.name}: {line}")
+
+
+def _begin(job: BatchJob, retry: bool) -> State:
+    """Return the state of a job before it runs: "queued", unless its page is there or it failed too often."""
+    before = job.state()
+    if job.is_done():
+        return replace(before if before.state == "done" else job.put("done", failures=0), state="kept")
+    failures = before.failures if before.made_from == job.page.made_from and not retry else 0
+    return before if failures >= FAILURES else job.put("queued", failures=failures)
+
+
+@contextmanager
+def _local(processes: int) -> Iterator[Callable]:
+    with ThreadPoolExecutor(processes) as analysing, ThreadPoolExecutor(1) as measuring:
+        yield lambda job, *more: (measuring if job.measures else analysing).submit(run_job, job, *more)
+
+
+@contextmanager
+def _cluster(address: str, driver: Driver) -> Iterator[Callable]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise WanbenchError("--cluster needs the package distributed: install wanbench[cluster].") from None
+    with Client(address, set_as_default=False) as client:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        driver.tell(f"{len(workers)} workers at {address}, {sum('measure' in one['resources'] for one in workers)} with the resource measure")
+
+        def submit(job, *more):
+            needs = {"measure": 1} if job.measures else None
+            return client.submit(run_job, job, *more, key=f"{job.name}-{job.session}", pure=False, resources=needs)
+
+        yield submit
