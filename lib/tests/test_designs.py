@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench.designs import Range, factorial, interleaved, space_filling
+from wanbench.designs import factorial, interleaved
 from wanbench.errors import ParameterError
 
 FACTORS = {"delay_ms": [5, 20, 80], "loss": [1e-4, 1e-3], "rate_bps": [1e7, 1e8]}
@@ -89,46 +89,3 @@ def test_blocks_begin_with_either_setting():
 def test_impossible_interleaving_is_refused(settings, blocks):
     with pytest.raises(ParameterError):
         interleaved(settings, blocks)
-
-
-SPACE = {
-    "batch_bytes": Range(16_384, 1_048_576, log=True, whole=True),
-    "linger_ms": Range(0.0, 50.0),
-    "compression": ["none", "lz4", "zstd"],
-}
-
-
-def test_points_fill_every_factor_evenly(runs=24):
-    plan = space_filling(SPACE, runs, seed=3, centres=4)
-    centre = (plan.batch_bytes == 131_072) & (plan.linger_ms == 25) & (plan.compression == "none")
-    assert centre.sum() == 4 and centre.iloc[[0, -1]].all() and plan.order.tolist() == list(range(1, runs + 5))
-    points = plan[~centre]
-    shares = np.log(points.batch_bytes / 16_384) / np.log(64), points.linger_ms / 50
-    for share in shares:
-        assert (np.histogram(share, runs // 4, (0, 1))[0] == 4).all()
-    assert points.compression.value_counts().between(runs // 3 - 1, runs // 3 + 2).all()
-    assert abs(np.corrcoef(*shares)[0, 1]) < 0.3 and points.batch_bytes.dtype == int
-    pd.testing.assert_frame_equal(plan, space_filling(SPACE, runs, seed=3, centres=4))
-    assert not plan.equals(space_filling(SPACE, runs, seed=4, centres=4))
-
-
-def test_a_space_may_have_no_centre_or_one():
-    assert len(space_filling(SPACE, 8, centres=0)) == 8
-    assert space_filling(SPACE, 8, centres=1).linger_ms[4] == 25
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Range(2, 1), "high is 1; allowed: a number above low, 2"),
-        (lambda: Range(0, 1, log=True), "above 0"),
-        (lambda: Range(0.5, 2, whole=True), "whole number"),
-        (lambda: Range(0, np.inf), "finite"),
-        (lambda: space_filling({"acks": ["all"]}, 4), "two or more different"),
-        (lambda: space_filling({"order": Range(0, 1)}, 4), "any name but"),
-        (lambda: space_filling(SPACE, 0), "runs is 0"),
-    ],
-)
-def test_impossible_spaces_are_refused(make, message):
-    with pytest.raises(ParameterError, match=message):
-        make()

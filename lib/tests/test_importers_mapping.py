@@ -167,7 +167,7 @@ def test_more_lost_than_sent_is_refused(tmp_path):
         ({"columns": {"from": "a", "to": "b"}}, "lacks columns; allowed: from, to, and at least one of min_rtt"),
         ({"columns": {"to": "b", "min_rtt": "c"}}, "lacks columns; allowed: from, to"),
         ({"columns": ["a"]}, "allowed: names with values"),
-        ({"columns": COLUMNS | {"to": None}}, "columns: 'to' is None; allowed: a text"),
+        ({"columns": COLUMNS | {"to": None}}, "columns: 'to' is None; allowed: a string"),
         ({"units": {}}, "units lacks rtt, the unit of mean_rtt; allowed: s, ms, us"),
         ({"units": {"rtt": "msec"}}, "unit of rtt is 'msec'; allowed: s, ms, us"),
         ({"units": {"rtt": "ms", "throughput": "mbit/s"}}, "unit of throughput is 'mbit/s'; allowed: bit/s, .*case"),

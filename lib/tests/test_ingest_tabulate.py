@@ -22,7 +22,9 @@ def test_what_is_written_reads_back(tmp_path):
 def test_the_default_place_is_below_the_data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     wanbench.read.ingest.tabulate(RECORDING)
-    assert (tmp_path / "tables" / "survey-quick" / RECORDING.name / "echoes.parquet").is_file()
+    day = f"{RECORDING.name[:4]}-{RECORDING.name[4:6]}-{RECORDING.name[6:8]}"
+    folder = tmp_path / "tables" / "campaign=survey-quick" / f"date={day}" / f"run={RECORDING.name}"
+    assert (folder / "echoes.parquet").is_file()
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import declared_parameters
 from wanbench.publish.pictures import browser
 from wanbench.publish.site import Job, Site, publish
+from wanbench.read.ingest.run import tables_folder
 from wanbench.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -124,8 +125,10 @@ def table(site):
 
     def read(folder, name):
         run = Run.open(folder)
-        written = site[0] / "data" / "tables" / run.campaign / run.run_id
-        if not (written / "flags.parquet").is_file():  # which is written last
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("WANBENCH_DATA", str(site[0] / "data"))
+            written = tables_folder(run.campaign, run.run_id)
+        if not (written / "ingested.json").is_file():  # which is written last
             wanbench.read.ingest.tabulate(folder, written)
         return wanbench.tables.read(name, written)
 
@@ -170,7 +173,7 @@ def test_the_recorded_survey_gives_back_what_the_links_were_given():
 def test_the_recorded_trials_give_back_what_the_paths_were_given(site, table):
     run = wanbench.runs.find(samples_folder(), "private-vs-internet")[-1]
     table(run.folder, "flags")
-    written = site[0] / "data" / "tables" / run.campaign / run.run_id
+    [written] = (site[0] / "data" / "tables").glob(f"campaign={run.campaign}/*/run={run.run_id}")
     tables = {path.stem: wanbench.tables.read(path.stem, written) for path in written.glob("*.parquet")}
     rtts = rtt_table(tables)
     assert rtts.numbers["internet", "mean"].estimate == pytest.approx(132.9, rel=0.1)

@@ -15,7 +15,7 @@ from wanbench.change_detection import Detector
 from wanbench.errors import ParameterError
 from wanbench.methods.regions.places import skew_of_effects
 from wanbench.methods.result.means import geometric_mean, ratio_of_differences
-from wanbench.pages import geo_kafka, grids_and_predictions, intercloud_2022, intercloud_throughput
+from wanbench.pages import grids_and_predictions, intercloud_2022, intercloud_throughput
 from wanbench.pages.tail_latency.step_curves import step_curve
 from wanbench.pages.tail_latency.trials import TailTrials
 from wanbench.pages.tail_latency.verdicts import verdict
@@ -78,12 +78,6 @@ def test_means_of_logarithms_take_positive_numbers():
         with pytest.raises(ParameterError, match="a value of the rate is"):
             geometric_mean([1.0, bad], 0.95, **about)
     assert all(map(isnan, ratio_of_differences([3.0], [1.0], [1.0], 0.95)))
-
-
-def test_a_response_without_scatter_has_no_best_setting():
-    places = np.random.default_rng(0).random((30, 2))
-    flat = pd.DataFrame({"x": places[:, 0], "z": places[:, 1], "rate": 5.0})
-    assert geo_kafka.fit_surface(flat, "rate", ["x", "z"]).best.estimate == pytest.approx(5)
 
 
 def test_a_detector_refuses_what_is_not_a_number():

@@ -50,7 +50,6 @@ OF_PAGES = {
         "cost_changes",
         "count_region_bytes",
         "fit_scalability",
-        "fit_surface",
         "modelled_changes",
         "placement",
         "tornado",
@@ -128,22 +127,11 @@ def test_a_search_takes_flags_and_positive_rates(met, rate, name):
         searched_rate(steps, 50.0)
 
 
-def surface():
-    places = np.random.default_rng(0).random((30, 2))
-    runs = pd.DataFrame({"x": places[:, 0], "z": places[:, 1], "rate": 5 + places.sum(axis=1)})
-    return geo_kafka.fit_surface(runs, "rate", ["x", "z"])
-
-
 def lost():
     return quantiles(of_values([np.full(50, np.inf)]), 0.5)
 
 
 REFUSED = {
-    "a surface without a factor": (lambda: surface().at(pd.DataFrame({"x": [0.5]})), "lacks column z"),
-    "a surface at text": (
-        lambda: surface().at(pd.DataFrame({"x": ["a"], "z": [0.5]})),
-        r"x is \['a'\]; allowed: numbers",
-    ),
     "trials of empty tables": (
         lambda: methods.trial_rates({"tests": pd.DataFrame(), "trials": pd.DataFrame()}),
         "table tests lacks columns",
@@ -219,7 +207,6 @@ RESULTS = {
     "sensitivity": lambda: methods.with_and_without(
         lambda pairs: methods.fit_rtt(pairs, **QUICK), PAIRS, from_rows("flags", [])
     ),
-    "surface": surface,
     "trial rates": rates,
     "detection": lambda: rolling_and_degraded.detection(made_up(200, [])),
     "cost": lambda: cost.cluster_cost(

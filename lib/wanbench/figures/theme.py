@@ -130,7 +130,7 @@ def headline(sentence: str, otherwise: str) -> str:
 
 def shortened(text: str, limit: int = ALT_CHARACTERS) -> str:
     """
-    Return the sentences of a text that fit a limit of characters; if these are few, add the start of the next one.
+    Return the sentences of a string that fit a limit of characters; if these are few, add the start of the next one.
 
     >>> shortened("RTT grows by 2.5 ms. It is rough.", limit=25)
     'RTT grows by 2.5 ms.'

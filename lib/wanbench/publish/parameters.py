@@ -53,7 +53,7 @@ def kind_text(kind) -> str:
     if origin in (list, dict):
         return f"{origin.__name__} of " + " to ".join(map(kind_text, parts[: 1 if origin is list else 2]))
     if kind not in (*SCALARS, object):
-        raise TypeError(f"{kind!r} is no kind of plain values")
+        raise TypeError(f"{kind!r} is not a kind of plain value")
     return {object: "anything", NoneType: "None"}.get(kind) or kind.__name__
 
 

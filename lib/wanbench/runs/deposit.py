@@ -1,7 +1,5 @@
 """Copy a finished run to a folder that an archive takes, with its metadata as an RO-Crate."""
 
-from __future__ import annotations
-
 import mimetypes
 import shutil
 from pathlib import Path
@@ -28,7 +26,7 @@ def deposit(folder: Path | str, target: Path | str, licence: str = LICENCE) -> P
 
     licence: Address of the licence under which the data may be used.
 
-    Raises ParameterError: the run is not finished, `target` exists, or `licence` is no address.
+    Raises ParameterError: the run is not finished, `target` exists, or `licence` is not an address.
     Raises RawDataError: a file differs from the manifest.
     """
     run, target = Run.open(folder), Path(target)

@@ -66,7 +66,7 @@ def claim(
     try:
         text = json.dumps(identity, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"parameters must be texts, numbers, lists and dicts, as in JSON: {error}.") from None
+        raise ParameterError(f"parameters must be strings, numbers, lists and dicts, as in JSON: {error}.") from None
     full_hash = hashlib.sha256(text.encode()).hexdigest()
     parent = Path(data_folder) / "raw" / campaign
     parent.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,6 @@ unless its `minimum` says otherwise. `python -m wanbench.tables` prints the text
 dictionary.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -104,13 +102,18 @@ def write(name: str, frame: pd.DataFrame, folder) -> Path:
     return path
 
 
-def read(name: str, folder) -> pd.DataFrame:
-    """Read a table that `write` wrote; raise RawDataError if the file is missing, not Parquet, or another table."""
-    path = Path(folder) / f"{table(name).name}.parquet"
-    try:
-        arrow = pq.read_table(path, partitioning=None)
-        return validate(name, arrow.to_pandas(ignore_metadata=True))
-    except FileNotFoundError:
-        raise RawDataError(path, None, "no file", f"table {name}") from None
-    except (pa.ArrowException, OSError, ParameterError) as error:
-        raise RawDataError(path, None, error, f"table {name} in Parquet") from error
+def read(name: str, *folders) -> pd.DataFrame:
+    """
+    Read a table that `write` wrote into a folder, or into several, which are read one below the other; raise
+    RawDataError if a file is missing, not Parquet, or another table.
+    """
+    parts = []
+    for path in (Path(folder) / f"{table(name).name}.parquet" for folder in folders):
+        try:
+            arrow = pq.read_table(path, partitioning=None)
+            parts.append(validate(name, arrow.to_pandas(ignore_metadata=True)))
+        except FileNotFoundError:
+            raise RawDataError(path, None, "no file", f"table {name}") from None
+        except (pa.ArrowException, OSError, ParameterError) as error:
+            raise RawDataError(path, None, error, f"table {name} in Parquet") from error
+    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)

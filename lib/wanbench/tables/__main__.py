@@ -1,7 +1,5 @@
 """Print the text of `data/README.md`, in Markdown: the folders of `data/`, and the data dictionary of all tables."""
 
-from __future__ import annotations
-
 import sys
 
 from . import TABLES
@@ -15,7 +13,8 @@ FOLDERS = {
     "validity": "coverage of intervals in simulations; written by `make validity`, committed",
     "external": "original files of other studies, downloaded by `importers.fetch` and checked by hash; not in git",
     "raw": "run folders, `<campaign>/<run>`, with the output of each tool; written by measuring, never edited",
-    "tables": "the tables below, in Parquet; computed from run folders, can be deleted and recomputed",
+    "tables": "the tables below, in Parquet, `campaign=<campaign>/date=<day>/run=<run>`; computed from run folders, "
+    "can be deleted and recomputed",
     "findings": "the findings of published pages, one JSON file each; written by `wanbench report` and `run --publish`",
     "scratch": "pages and findings of JupyterLab, papermill and `wanbench run`, and audits by `wanbench claims check`; "
     "no site shows them",

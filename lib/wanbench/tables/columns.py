@@ -156,7 +156,7 @@ def _convert_text(values, null):
 
 
 def _is_plain_text(value) -> bool:
-    """Whether a value is text that UTF-8 can encode; a lone surrogate cannot be encoded."""
+    """Tell whether a value is text that UTF-8 can encode; a lone surrogate cannot be encoded."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:

@@ -1,7 +1,5 @@
 """`run`, which notebooks call: measure a plan on a lab, or open the committed recording of the same plan."""
 
-from __future__ import annotations
-
 import dataclasses
 import fcntl
 import inspect
@@ -157,7 +155,7 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
 
 
 def _is_asked_for(recorded, wanted):
-    """Whether recorded settings equal the wanted ones; settings that the recording does not know must be None."""
+    """Tell whether recorded settings equal the wanted ones; settings that the recording lacks must be None."""
     if isinstance(recorded, dict) and isinstance(wanted, dict):
         same = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
         return same and all(value is None for name, value in wanted.items() if name not in recorded)
@@ -167,7 +165,7 @@ def _is_asked_for(recorded, wanted):
 
 
 def _has_links(run, links):
-    """Whether the run was made with these link settings; where `queue_bytes` is None, the queue may have any size."""
+    """Tell whether a run was made with these link settings; where `queue_bytes` is None, any queue size fits."""
     recorded = {(link.get("from_region"), link.get("to_region")): link for link in run.links()}
     return recorded.keys() == links.keys() and all(
         recorded[pair].get(name) == value

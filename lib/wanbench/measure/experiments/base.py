@@ -1,7 +1,5 @@
 """The interface of experiments, checks of their settings, and helpers that keep a command's output."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager

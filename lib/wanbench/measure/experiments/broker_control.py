@@ -1,7 +1,5 @@
 """Restart, slow, resize and reorder brokers, and undo all of it."""
 
-from __future__ import annotations
-
 import json
 import time
 import uuid

@@ -1,7 +1,5 @@
 """Run one fault episode: topic, clients, watchers, fault, healing, and raw files."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

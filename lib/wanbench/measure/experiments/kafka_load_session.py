@@ -1,7 +1,5 @@
 """Run one load by Kafka's performance tools: topics, tools with time-stamped output, batch counts and raw files."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

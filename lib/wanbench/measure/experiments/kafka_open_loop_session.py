@@ -1,7 +1,5 @@
 """Run one open-loop load: topics, programs, clocks, and raw files."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile
@@ -209,7 +207,7 @@ class OpenLoopSession(ClientSession):
         return list(map(seconds, self.producers)), list(map(seconds, self.consumers))
 
     def _between(self, source: Host, target: Host) -> tuple[float, float]:
-        """Return the applied offset of the target's clock from the source's, and its maximum error, both in ms."""
+        """Return the offset of the target's clock from the source's that was applied, and its maximum error, in ms."""
         offset_ms = error_ms = 0.0
         for host, sign in ((target, 1), (source, -1)):
             before, *after = self.offsets[host.name]

@@ -1,7 +1,5 @@
 """Check the settings that Kafka loads share, and generate records of known compressibility."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

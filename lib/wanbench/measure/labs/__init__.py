@@ -5,8 +5,6 @@ Code outside this folder works with every kind of lab. An installed package can 
 subclass of `base.Lab` (see `LABS`) or, for a new cloud, a subclass of `rented.RentedLab` (see `CLOUDS`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module

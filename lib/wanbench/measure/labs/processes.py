@@ -1,7 +1,5 @@
 """Background commands of labs: output, timeouts, and their end; `EnteredProcess` runs them on this machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import math
@@ -234,7 +232,7 @@ def failed_if_incomplete(completed: Completed, sizes: Sequence[int], disk_is_ful
 
 
 def _is_full(file):
-    """Whether the disk that holds a file has less than 64 KiB left for this user."""
+    """Tell whether the disk that holds a file has less than 64 KiB left for this user."""
     disk = os.fstatvfs(file.fileno())
     free = disk.f_bavail if os.geteuid() else disk.f_bfree
     return disk.f_blocks > 0 and free * disk.f_frsize < 2**16

@@ -17,7 +17,7 @@ _RIGHTS = 1 << 12 | 1 << 21  # CAP_NET_ADMIN and CAP_SYS_ADMIN: capability.h
 
 
 def is_rootless() -> bool:
-    """Whether this process lacks the capabilities to make namespaces, so that it needs a user namespace first."""
+    """Tell whether this process lacks the capabilities to make namespaces, so that it needs a user namespace first."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             return int(line.split()[1], 16) & _RIGHTS != _RIGHTS

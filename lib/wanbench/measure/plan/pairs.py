@@ -5,8 +5,6 @@ Regions are the vertices of a graph and ordered pairs its edges; the two directi
 a matching of this graph, so a schedule with the fewest rounds is an edge colouring with the fewest colours.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter, defaultdict

@@ -142,7 +142,7 @@ def _mapping(value: object, place: str, allowed) -> dict:
 
 def _inputs(inputs: object, place: str) -> list[_Row]:
     if not isinstance(inputs, dict):
-        raise ParameterError(f"{place}: {inputs!r} is no mapping of names to numbers with units.")
+        raise ParameterError(f"{place}: {inputs!r} is not a mapping of names to numbers with units.")
     return [
         _row({"says": name, "value": value}, f"{place}: {name}", str(name), SETTING) for name, value in inputs.items()
     ]
@@ -150,7 +150,7 @@ def _inputs(inputs: object, place: str) -> list[_Row]:
 
 def _claims(claims: object, place: str) -> list[_Row]:
     if not isinstance(claims, list) or not claims:
-        raise ParameterError(f"{place}: {claims!r} is no list of claims.")
+        raise ParameterError(f"{place}: {claims!r} is not a list of claims.")
     rows = []
     for number, given in enumerate(claims, 1):
         where = f"{place}: number {number}"

@@ -255,7 +255,7 @@ def _estimate(
 
 
 def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
-    """Compute the effective speed over a reference speed: 2 / slope, as a round trip covers the distance twice."""
+    """Compute the effective speed, 2 / slope (a round trip covers the distance twice), as a fraction of another."""
     speed = slope.transformed(
         lambda b: 2 * THOUSAND_KM / b / reference_km_per_ms if b > 0 else inf,
         quantity=f"speed relative to {name}",

@@ -152,8 +152,8 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     """
     Estimate the median over episodes, with an interval that is valid for any distribution.
 
-    Fewer than six values have no 95 % interval. The interval is then from the smallest to the largest value, and has
-    the level 1 - 2^(1 - n): 75 % for three episodes.
+    No 95 % interval exists for fewer than six values. The interval then spans the smallest to the largest value, at the
+    level 1 - 2^(1 - n): 75 % for three episodes.
 
     values: One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
     censored: Whether each value is a lower limit; the true value may then be that limit, or above all other values.
@@ -208,7 +208,7 @@ def upper_bound(n: int, level: float = 0.95) -> float:
 
 def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episode", **about) -> Estimate:
     """
-    Estimate the share of hits among n, with its exact interval; if there is no hit, that ends at `upper_bound`.
+    Estimate the share of hits among n, with its exact interval; without hits, the interval is from 0 to `upper_bound`.
 
     unit_name: What is counted, such as "episode".
     **about: Further fields of `Estimate`.

@@ -121,9 +121,9 @@ class TrialRates(Result):
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """
-        Add to the rows of a table their trial's `setting`, and `counts`: whether they lie in its counted seconds.
+        Add two columns to a table: `setting` of the row's trial, and `counts`, whether the row lies in counted seconds.
 
-        A row lasts from start_s to end_s; without these columns, for interval_s until at_utc.
+        A row covers start_s to end_s. In a table without these columns it covers the interval_s seconds before at_utc.
         """
         own = self.rates[[*KEY, "setting", "start_s", "end_s"]]
         rows = frame.merge(own.rename(columns={"start_s": "_from", "end_s": "_to"}), on=KEY)

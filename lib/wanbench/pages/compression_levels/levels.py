@@ -75,8 +75,9 @@ class Levels(RowsResult):
 
     def ratio(self, setting: str, over: str, of: str = FAST) -> Estimate:
         """
-        Estimate measure `of` with one setting over the same measure with setting `over`, from the blocks that have
-        both.
+        Estimate the ratio of a measure (`of`) with `setting` to the same measure with setting `over`.
+
+        Only blocks with both settings are used.
 
         Raises
         ------

@@ -2,7 +2,6 @@
 
 from wanbench.pages.geo_kafka.costs import Change, Times, cost_changes, modelled_changes, tornado
 from wanbench.pages.geo_kafka.region_bytes import client_rack, count_region_bytes
-from wanbench.pages.geo_kafka.surface import together
 
 from . import claims
 from .against_baseline import against_baseline
@@ -11,7 +10,6 @@ from .curves import curves
 from .evidence import evidence
 from .placement import placement
 from .scalability import fit_scalability
-from .surface import fit_surface
 
 __all__ = [
     "Change",
@@ -25,9 +23,7 @@ __all__ = [
     "curves",
     "evidence",
     "fit_scalability",
-    "fit_surface",
     "modelled_changes",
     "placement",
-    "together",
     "tornado",
 ]

@@ -64,7 +64,7 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
     cost: The cost of the re-run, shown without a verdict.
     **measured: The quantities of `RULES` and `SHOWN` that were measured.
 
-    Raises ParameterError: a name of `measured` is not in `RULES` or `SHOWN`, or its value is no estimate.
+    Raises ParameterError: a name of `measured` is not in `RULES` or `SHOWN`, or its value is not an estimate.
 
     >>> rows = geo_kafka().table().set_index("claim")
     >>> rows.own[["message-rate", "per-message", "per-hour", "rto"]].tolist()

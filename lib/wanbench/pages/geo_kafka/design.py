@@ -1,4 +1,4 @@
-"""Plan the trials of page 06: one factor varied at a time around a baseline, and several factors together."""
+"""Plan the trials of page 06: one factor varied at a time around a baseline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from math import ceil
 import numpy as np
 
 from wanbench.checks import check_number, refusal
-from wanbench.designs import Range, space_filling
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import KafkaLoad, KafkaTrial
 from wanbench.measure.links import LinkSettings
@@ -172,36 +171,3 @@ def _name(factor, level):
 
 def _text(level):
     return "+".join(map(str, level)) if isinstance(level, list | tuple) else "none" if level is None else str(level)
-
-
-TOGETHER = "together"  # Name of the setting that all these trials share, although their levels differ.
-
-
-def together(
-    baseline: KafkaTrial,
-    factors: Mapping[str, Range | Sequence],
-    runs: int,
-    *,
-    links: Links | None = None,
-    seed: int = 0,
-) -> list[Trial]:
-    """
-    Plan trials in which all these factors vary at once, in a space-filling design (see `space_filling`).
-
-    These trials belong to no block, because they share no setting with trials of one factor. `factors` maps each factor
-    (see `at_level`) to a `Range` or a sequence of choices. `runs` is the number of trials, to which trials at the
-    centre of all ranges are added; if it is 0, no trial is planned.
-
-    Examples
-    --------
-    >>> from wanbench.measure.experiments import KafkaLoad
-    >>> space = {"batch_bytes": Range(16_384, 262_144, log=True, whole=True), "compression": ["none", "lz4"]}
-    >>> len(together(KafkaTrial(KafkaLoad()), space, 8)), together(KafkaTrial(KafkaLoad()), space, 0)
-    (12, [])
-    """
-    if runs == 0:
-        return []
-    names = ", ".join(factors)
-    rows = space_filling(factors, runs, seed)[list(factors)].to_dict("split")["data"]
-    levels = [row if len(row) > 1 else row[0] for row in rows]
-    return [Trial(TOGETHER, (at_level(baseline, names, each, links=links),)) for each in levels]

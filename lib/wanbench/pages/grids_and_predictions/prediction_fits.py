@@ -296,8 +296,8 @@ class ObservedPairs:
 
     first, second: Indices of the regions.
     log_bps: Natural logarithm of throughput, as the mean of both directions; NaN if not measured.
-    half_gap: Half of the log throughput from first to second less that from second to first; 0 if only one direction
-        was measured.
+    half_gap: Half of the difference between the log throughputs from first to second and from second to first; 0 if
+        only one direction was measured.
     """
 
     n_regions: int
@@ -353,7 +353,12 @@ class Model:
         return {}
 
     def coefficients(self, situation: str) -> np.ndarray:
-        """Return (computed once) coefficients without each pair ("both"), region ("one") or both regions ("none")."""
+        """
+        Return the coefficients of the fits without some of the pairs; they are computed once.
+
+        `situation` is how many regions of a new pair have measured pairs: "both" (each fit leaves out a pair), "one"
+        (a region) or "none" (both regions of a pair).
+        """
         if situation not in self.without:
             self.without[situation] = getattr(self.fit, WITHOUT[situation])()
         return self.without[situation]

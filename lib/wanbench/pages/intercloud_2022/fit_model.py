@@ -80,12 +80,12 @@ class ModelFit(Result):
 
 def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = None) -> ModelFit:
     """
-    Fit the model of `throughput_models` that `model` names to ordered pairs, with an interval per parameter.
+    Fit one of the `throughput_models`, named by `model`, to ordered pairs, with an interval for each parameter.
 
-    The intervals are for other regions, if the model holds there too. "finite transfer" needs `transfer_s`, the
-    duration of each test.
+    An interval states how much the parameter may differ if other regions were measured; it assumes that the model holds
+    for those too. The model "finite transfer" needs `transfer_s`, the duration of each test.
 
-    Raises ParameterError: the model is unknown or its parameters have no unit, or there are fewer than 5 regions or
+    Raises ParameterError: the model is unknown, it has a parameter without a unit, or there are fewer than 5 regions or
         places.
     """
     models = throughput_models(transfer_s)

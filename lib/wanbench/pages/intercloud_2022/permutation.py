@@ -108,8 +108,8 @@ def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: b
     """
     Correlate each relabelling of x with y over the cells by Pearson's r, or with `ranks` by Spearman's rho.
 
-    x must be known for every pair of regions; then all relabellings use the same cells, those known in y. NaN for fewer
-    than 3 cells or constant values.
+    x must have no NaN, so that every relabelling uses the cells that are known in y. The result is NaN for fewer than 3
+    cells or constant values.
     """
     measured = np.isfinite(y[cells])
     cells = cells[0][measured], cells[1][measured]
@@ -128,7 +128,7 @@ def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: b
 
 
 def as_extreme(drawn: np.ndarray, observed: float) -> int:
-    """Count the drawn statistics at least as far from 0 as the observed one; NaN counts too, which makes p larger."""
+    """Count the drawn statistics that are at least as far from 0 as the observed one, or NaN (which makes p larger)."""
     return int((~(np.abs(drawn) < abs(observed) - TIE * max(1.0, abs(observed)))).sum())
 
 
@@ -153,8 +153,8 @@ def t_statistics(
     A relabelling permutes the residuals of the covariate on the others.
 
     y: The values, NaN where unknown.
-    covariate, others: Known for every pair of regions, so that all relabellings use the same cells, those known in y.
-        The constant is added here.
+    covariate, others: Matrices without NaN, so that every relabelling uses the cells that are known in y. The constant
+        need not be among the others: it is added.
     """
     stack = np.stack([np.ones_like(y), *others])
     measured = np.isfinite(y[cells])

@@ -148,8 +148,8 @@ class Checked(RowsResult):
     """
     One row per episode with planted damage: `done` (the damage), `reported` (by the checker) and `right`.
 
-    The report is right if it names one record, with the right kind of fault only; if the planted record is known
-    (`known`), it must be that record.
+    A report is right if it names a single record, with the planted kind of fault and no other kind. If it is known
+    which record was damaged (`known`), the report must name that record.
     """
 
     TITLE = "Faults planted to test the checker"

@@ -143,7 +143,7 @@ def _stream(episode: Episode, quantity: str, unit, times: pd.Series):
     schedule_s, healed = (begin - first - WARMUP_S) / len(earlier), episode.heal_at_s
     cut = None if quantity == "writes_affected" else healed
     outage = longest_gap(times, begin, healed, last, schedule_s, healed_s=cut)
-    # a gap no longer than the longest one before the fault is no outage, so healing did not end one
+    # a gap no longer than the longest one before the fault is not an outage, so healing did not end one
     censored = outage.censored and outage.end_s - outage.start_s > np.diff(np.sort(earlier)).max()
     ends = {"start_s": outage.start_s - begin, "end_s": outage.end_s - begin}
     yield {"quantity": quantity, "unit": unit} | ends | {"outage_s": outage.length_s, "censored": censored}

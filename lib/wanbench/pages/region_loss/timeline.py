@@ -124,7 +124,7 @@ def _line(figure, row, x, y, name, line, **more):
 
 def stem(text: str) -> str:
     """
-    Turn a text into a part of a file name.
+    Turn a string into a part of a file name.
 
     >>> stem("cut at aws:us-east-1")
     'cut-at-aws-us-east-1'

@@ -32,9 +32,9 @@ class Degraded(RowsResult):
     """
     Latency of episodes of slow brokers, with demotion and without.
 
-    `demotions` maps each kind of slowness to p99 with demotion over p99 without it, in the second half of the slowness,
-    over pairs of episodes (the same broker in the same block). A kind is missing if brokers were demoted for less than
-    `MIN_DEMOTED` of that half. `limit_ms` is the undisturbed limit of `DisturbedTrials`.
+    `demotions` maps each kind of slowness to the ratio of p99 with demotion to p99 without it. Both are from the second
+    half of the slowness, in pairs of episodes (the same broker in the same block). A kind is missing if brokers were
+    demoted for less than `MIN_DEMOTED` of that half. `limit_ms` is the undisturbed limit of `DisturbedTrials`.
 
     `rows` has one row per episode. Its columns:
 
@@ -192,7 +192,7 @@ def _how(action) -> str:
 
 
 def _paired(system: str, rows: pd.DataFrame) -> Estimate:
-    """Estimate, over pairs of episodes, p99 of the second half with demotion over that without demotion."""
+    """Estimate the ratio of p99 with demotion to p99 without it, in the second half of paired episodes."""
     sides = rows.astype({"late_ms": float}).groupby(["block", "node_id", "demotes"]).late_ms.first()
     both = sides.unstack().reindex(columns=[False, True])
     both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]

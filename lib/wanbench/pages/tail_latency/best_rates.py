@@ -138,7 +138,7 @@ def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> 
     met the objective at every rate or at none, the interval runs from the lowest rate that met it to the highest that
     failed; its level is then at most 1 - 0.5^searches, 87.5 % for three.
 
-    `steps` has one row per step of a search: `search`, `rate_records_per_s`, `met` (null if the step is no test).
+    `steps` has one row per step of a search: `search`, `rate_records_per_s`, `met` (null if the step was invalid).
     """
     check_columns("steps", steps, ["search", RATE, "met"])
     rows, known = [], steps.dropna(subset=["met"])

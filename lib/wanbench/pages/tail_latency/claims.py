@@ -75,7 +75,7 @@ def tail_latency(**measured: Estimate | Result | None) -> Audit:
     Test every claim of the first half of source 003 (tests 1 to 3), on its own numbers and on a re-run.
 
     `measured` has quantities of `RULES` and `SHOWN`, as `evidence` returns them. ParameterError for another name, or a
-    value that is no estimate.
+    value that is not an estimate.
 
     >>> rows = tail_latency().table().set_index("claim")
     >>> rows.own[["p99-times", "t1-improvement", "t1-low-aggregate", "t3-times"]].tolist()

@@ -1,7 +1,5 @@
 """Assemble columns into validated tables, and raise flags."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

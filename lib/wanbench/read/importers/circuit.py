@@ -1,7 +1,5 @@
 """Read the utilisation of a circuit over time from exports of its operator's portal or of `aws cloudwatch`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -235,7 +233,7 @@ def _decimal(sheet, there) -> str:
 
 
 def _listed(path, data, text, about) -> Sheet:
-    """Return the objects of a JSON list as rows; the line of a row is its number in the list."""
+    """Return the objects of a JSON list as rows; the line number of a row is its position in the list."""
     expected = "a list of JSON objects of texts and numbers, with no name twice"
     try:
         rows = json.loads(text, **AS_TEXT)

@@ -36,7 +36,7 @@ _TWO_LABELS = re.compile(r"[^\W\d_]\W*[/\\]\W*[^\W\d_]")
 _AXIS = re.compile(
     r"[↓⇓⬇⇩▼▾↑⇑⬆⇧▲▴]|\b(?:rows?|col(?:umn)?s?|down|across|vertical(?:ly)?|horizontal(?:ly)?|left|top|header|axis)\b"
 )
-MAX_CORNER = 200  # Only so many characters of a corner are read: a longer one is no label.
+MAX_CORNER = 200  # Only so many characters of a corner are read: a longer one is not a label.
 
 
 def is_transposed(corner: str) -> bool | None:

@@ -7,8 +7,6 @@ follows from coordinates), `gcp_vm` and `aws_vm` (which become the setting). Num
 to "143Mi", and columns can occur twice because files were pasted side by side.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

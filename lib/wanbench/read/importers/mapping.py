@@ -197,7 +197,7 @@ def _texts(mapping, key, where):
         raise refusal(f"{where}: {key}", value, "names with values")
     for name, text in value.items():
         if not isinstance(name, str) or isinstance(text, bool) or not isinstance(text, str | int | float):
-            raise refusal(f"{where}: {key}: {name!r}", text, "a text, under a name that is a text")
+            raise refusal(f"{where}: {key}: {name!r}", text, "a string, under a name that is a string")
     return {name: str(text) for name, text in value.items()}
 
 

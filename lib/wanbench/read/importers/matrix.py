@@ -5,8 +5,6 @@ A matrix can be CSV or TSV, from a spreadsheet or a cloud's web page; nested obj
 tables in a Markdown document, as in the documentation of clouds.
 """
 
-from __future__ import annotations
-
 import csv
 import html
 import io
@@ -170,7 +168,7 @@ def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], sett
     """
     Return the tables of the matrices in a file. Raise RawDataError if there is no time between two regions.
 
-    `parts` has, for each matrix, its column of table pings and its contents. `settings` has a text for each matrix;
+    `parts` has, for each matrix, its column of table pings and its contents. `settings` has a string for each matrix;
     this text becomes the setting of the matrix's tests if a pair occurs in several matrices.
     """
     name = Path(path).name

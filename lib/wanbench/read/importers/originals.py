@@ -115,7 +115,7 @@ def source(path, sha256: str, size: int, about: Mapping[str, str] | None = None)
 
 def check_about(about) -> dict[str, str]:
     """
-    Check a description of a file: it may have only title, address, version and licence, each a text.
+    Check a description of a file: it may have only title, address, version and licence, each a string.
 
     Return a copy.
     """

@@ -6,8 +6,6 @@ each original file with its address, version, SHA-256 and licence. `python -m wa
 the tables again from the original files.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

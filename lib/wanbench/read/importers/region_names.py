@@ -1,11 +1,9 @@
 """
-Find the region that a text names, by code, display name or zone, as clouds write them.
+Find the region that a string names, by code, display name or zone, as clouds write them.
 
 `region_names.csv` has the names, each with the cloud's page that uses it. Codes come from the catalogue; names of zones
 follow the rules of each cloud.
 """
-
-from __future__ import annotations
 
 import difflib
 import re
@@ -59,7 +57,7 @@ def region_names() -> pd.DataFrame:
 
 def region_from(text: str, cloud: str | None = None) -> str:
     """
-    Return the region that a text names, as "<cloud>:<code>".
+    Return the region that a string names, as "<cloud>:<code>".
 
     The text can be a name of the catalogue, a code ("us-east-1", "eastus"), a zone or its id ("us-east1-b",
     "use1-az1"), a name as clouds write it ("US East (N. Virginia)", "N. Virginia", "East US", "Iowa", "Dallas 10", and
@@ -98,7 +96,7 @@ def region_from(text: str, cloud: str | None = None) -> str:
 
 def cloud_from(text: str) -> str | None:
     """
-    Return the cloud that a text names; None if it names none.
+    Return the cloud that a string names; None if it names none.
 
     >>> cloud_from("Google Cloud"), cloud_from("AWS"), cloud_from("us-east-1")
     ('gcp', 'aws', None)
@@ -112,7 +110,7 @@ def check_cloud(cloud: str | None) -> None:
 
 
 def candidates(text: str, cloud: str | None = None) -> list[str]:
-    """Return all regions that a text can mean according to the rules of `region_from`."""
+    """Return all regions that a string can mean according to the rules of `region_from`."""
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
         return []
     return list(_candidates(" ".join(text.split()), cloud))
@@ -143,7 +141,7 @@ def _best(meanings):
 
 
 def _both(text, cloud):
-    """Return the regions that have both names in a text, such as "Iowa (us-central1)"."""
+    """Return the regions that have both names in a string, such as "Iowa (us-central1)"."""
     for gap in _BREAK.finditer(text):
         left, right = text[: gap.start()], text[gap.end() :]
         common = {one.region for one in _meanings(left, cloud)}
@@ -156,7 +154,7 @@ def _both(text, cloud):
 
 @lru_cache(maxsize=8192)
 def _meanings(text, cloud) -> frozenset[_Meaning]:
-    """Return the meanings of a text as one name: as written or, if the written text has none, with dashes ignored."""
+    """Return the meanings of a string as one name: as written or, if it has none as written, with dashes ignored."""
     spelled = _spelled(text)
     named = _by_name()
     meanings = named.get(text.lower().strip(), set()) | named.get(spelled, set()) | _zones(spelled)
@@ -165,7 +163,7 @@ def _meanings(text, cloud) -> frozenset[_Meaning]:
 
 
 def _spelled(text):
-    """Return a text in lower case without accents, with dashes instead of spaces and signs."""
+    """Return a string in lower case without accents, with dashes instead of spaces and signs."""
     plain = unicodedata.normalize("NFKD", text)
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return re.sub(r"[\W_]+", "-", plain.casefold()).strip("-")

@@ -1,7 +1,5 @@
 """Read a file of rows (CSV, JSON lines, Parquet) as text, and check columns: a bad cell excludes only its row."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -6,8 +6,6 @@ Each row is a test between two virtual machines: ping (min, avg, max, mdev in ms
 m5.large". Zones of Google Cloud are replaced by their regions.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

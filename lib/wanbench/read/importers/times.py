@@ -1,7 +1,5 @@
 """Read times as people write them in tables: "67 ms", "67,3", "1 204.5", "N/A"."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Read a folder of outputs of ping and iperf3 from other people's scripts."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

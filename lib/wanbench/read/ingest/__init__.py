@@ -1,7 +1,8 @@
 """
 Read raw files into tables. Each tool has a module or package, named after the experiment that runs the tool.
 
-`readers` maps files to readers, `run` reads run folders and other files, and `rows` joins their results into tables.
+`readers` maps files to readers, `run` reads run folders and other files, `campaign` reads all runs of a campaign, and
+`rows` joins their results into tables.
 `content` and `json_values` open and decode files; `other_tools` recognises output that has no reader. `pairs`
 summarises tables per pair of regions, and `account` counts attempts by outcome.
 
@@ -13,10 +14,12 @@ wanbench.errors.ParameterError: no/such/folder is not a run folder: it has no jo
 """
 
 from .account import account, failures
+from .campaign import CampaignTables, tabulate_campaign
 from .pairs import MixedSettings, of_setting, per_test, summarise_pairs
 from .run import read_files, read_run, tabulate
 
 __all__ = [
+    "CampaignTables",
     "MixedSettings",
     "account",
     "failures",
@@ -26,4 +29,5 @@ __all__ = [
     "read_run",
     "summarise_pairs",
     "tabulate",
+    "tabulate_campaign",
 ]  # fmt: skip

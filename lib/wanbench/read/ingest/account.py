@@ -1,7 +1,5 @@
 """Count attempts by outcome, and list the failures that a reader must know of."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pandas as pd

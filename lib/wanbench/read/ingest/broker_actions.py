@@ -1,7 +1,5 @@
 """Read output of `wanbench.measure.experiments.broker_actions` into tables broker_actions and cluster_samples."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

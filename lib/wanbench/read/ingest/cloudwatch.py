@@ -6,8 +6,6 @@ Read into table metrics what `wanbench.measure.labs.aws.cloudwatch` saved.
 - Each resource has a file. If CloudWatch denied access to its metrics, the error of the file is CloudWatch's message.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -3,8 +3,6 @@ Read output of the detector in `wanbench.pages.rolling_and_degraded.design` into
 detection_latencies.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -7,8 +7,6 @@ intervals, so their row has only the tool's overall mean. A series in Mbits/s of
 tool's mean rate. A series without values gives a row without values.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

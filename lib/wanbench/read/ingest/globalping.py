@@ -5,8 +5,6 @@ Read ping measurements of Globalping in JSON, which hold the output of each prob
 ICMP, or failed, is a row of table unread.
 """
 
-from __future__ import annotations
-
 import pandas as pd
 
 from wanbench.errors import RawDataError

@@ -10,8 +10,6 @@ Read output of `sadf -j` from sysstat 10.1 to 12.7.9 into table metrics.
 - A file <name>.hosts.json next to <name>.sadf.json gives the names of the hosts.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

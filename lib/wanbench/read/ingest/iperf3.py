@@ -16,8 +16,6 @@ Read the JSON or text output of an iperf3 client, version 3.0 to 3.21, into tabl
 - Text output has no RTTs, and its figures have three digits.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from wanbench.errors import RawDataError

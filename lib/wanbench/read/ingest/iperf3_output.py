@@ -6,8 +6,6 @@ banner may come before the JSON and a shell's messages after it; concatenated fi
 wrap documents in its own JSON; and with `--json-stream` (from 3.17) every line is a separate event.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -214,7 +212,7 @@ _NOT_CONNECTED = "unable to connect"
 
 
 def is_text(text: str) -> bool:
-    """Return whether a text may be iperf3's output without -J."""
+    """Return whether a string may be iperf3's output without -J."""
     return _RECOGNISED.search(text) is not None
 
 

@@ -9,8 +9,6 @@ log, errors and the observers' samples.
 - The partition of a record is its sequence modulo the number of partitions, as in the producer.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict

@@ -6,8 +6,6 @@ is used. A target that never answered ("???") has no RTTs. Other hops are ignore
 answers.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 

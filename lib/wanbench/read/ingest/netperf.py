@@ -6,8 +6,6 @@ RTT, including processing on both hosts. Other statistics need the options -k or
 Default output and the output of -k and -o are read. A file may hold several tests, and other lines around them.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from itertools import pairwise

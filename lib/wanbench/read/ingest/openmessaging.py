@@ -22,8 +22,6 @@ Names of members may be in upper or lower case, with or without underscores; unk
 windows are separate rows and are never combined.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from decimal import Decimal

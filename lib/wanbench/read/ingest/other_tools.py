@@ -1,7 +1,5 @@
 """Recognise output that the chosen reader cannot read, and advise what to do instead."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

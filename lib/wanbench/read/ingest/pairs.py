@@ -1,7 +1,5 @@
 """Summarise tests per ordered pair of regions or per test, and select tests by setting."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase

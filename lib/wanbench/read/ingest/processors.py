@@ -11,8 +11,6 @@ Read CPU times of brokers and machines, <stem>.processors.jsonl, into table metr
   processors" (including idle time), "busy processors" (without idle and iowait) and "interrupts" (irq and softirq).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

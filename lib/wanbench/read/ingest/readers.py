@@ -5,8 +5,6 @@ An entry point in the group "wanbench.readers" has the name of the experiment or
 `Reader` or a tuple of readers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import NamedTuple

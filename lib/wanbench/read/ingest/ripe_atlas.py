@@ -6,8 +6,6 @@ only the time of its start, in whole seconds, so only the first reply has a time
 without echoes (unknown host, no network) is a row of table unread.
 """
 
-from __future__ import annotations
-
 import pandas as pd
 
 from wanbench.errors import RawDataError

@@ -5,8 +5,6 @@ A reader returns a table without its context (run, test, regions, file) as a Dat
 rows. The latter two are faster for thousands of small files, because their columns are checked only once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain

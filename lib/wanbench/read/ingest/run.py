@@ -1,9 +1,9 @@
 """Read the raw files of a run folder, or other files, into tables."""
 
-from __future__ import annotations
-
 import hashlib
+import json
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -11,9 +11,11 @@ import pandas as pd
 from wanbench import tables
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.files import replace_file
 from wanbench.folders import data_folder
 from wanbench.read.plausibility import check
 from wanbench.runs import Run
+from wanbench.runs.raw import sha256
 
 from .lab import of_all_sessions
 from .other_tools import recognised_file
@@ -21,22 +23,73 @@ from .readers import ALWAYS, Reader, reader_in_run, reader_of
 from .rows import Rows, joined
 from .trials import of_plan, trials
 
+RECORD = "ingested.json"
+"""Name of the file beside the tables that says what they were made from."""
+
 
 def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
     """
     Read all tables of a run as `read_run` does, add the flags of the plausibility rules, and write each table to
     `<target>/<name>.parquet`.
 
-    The default `target` is `tables/<campaign>/<run id>` in the data folder. The raw files are read every time, so that
-    the tables always match the readers.
+    The default `target` is the run's `tables_folder`. The raw files are read every time, so that the tables always
+    match the readers; `tabulate_campaign` reads only what changed. `ingested.json` beside the tables records the size,
+    time and hash of the run's journal and manifest.
     """
     run = Run.open(folder)
-    by_name = read_run(folder)
+    made_from = _made_from(run.folder, {})  # before reading, so that what is measured meanwhile counts as new
+    by_name = read_run(run)
     by_name["flags"] = check(by_name)
-    target = data_folder() / "tables" / run.campaign / run.run_id if target is None else Path(target)
+    target = tables_folder(run.campaign, run.run_id) if target is None else Path(target)
     for name, frame in by_name.items():
         tables.write(name, frame, target)
+    replace_file(target / RECORD, json.dumps(made_from, indent=1).encode())
     return by_name
+
+
+def tables_folder(campaign: str, run_id: str) -> Path:
+    """
+    Return the folder of a run's tables in the data folder, `tables/campaign=<campaign>/date=<day>/run=<run id>`, which
+    DuckDB and other readers of partitioned Parquet understand.
+    """
+    stamp = run_id[:8]
+    day = f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:]}" if stamp.isdigit() else "unknown"
+    return data_folder() / "tables" / f"campaign={campaign}" / f"date={day}" / f"run={run_id}"
+
+
+def is_current(target: Path, run_folder: Path) -> bool:
+    """Return whether the tables in `target` were made from the run as it is now, by the readers as they are now."""
+    try:
+        recorded = json.loads((target / RECORD).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return _hashes(recorded) == _hashes(_made_from(run_folder, recorded))
+
+
+def _hashes(made_from: dict) -> dict:
+    return {name: about["sha256"] for name, about in made_from.items()}
+
+
+def _made_from(run_folder: Path, recorded: dict) -> dict:
+    """
+    Return the hash of the readers, and the size, time and hash of the run's journal and manifest. A file with the size
+    and time in `recorded` has the hash that is recorded there.
+    """
+    found = {"readers": {"sha256": _readers()}}
+    for path in (run_folder / "journal.jsonl", run_folder / "manifest.json"):
+        if path.is_file():
+            status, known = path.stat(), recorded.get(path.name, {})
+            about = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+            found[path.name] = known if about.items() <= known.items() else about | {"sha256": sha256(path)}
+    return found
+
+
+@cache
+def _readers() -> str:
+    """Return a hash of the code that makes tables from raw files."""
+    rooms = [Path(__file__).parents[1], Path(tables.__file__).parent]
+    paths = sorted(path for room in rooms for path in room.rglob("*") if path.suffix in (".py", ".csv", ".tsv"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def read_run(folder) -> dict[str, pd.DataFrame]:
@@ -94,13 +147,13 @@ class _Files:
         self._rows: dict[str, list[tuple[Rows, dict]]] = {}
         self._unread: list[dict] = []
 
-    def read(self, reader: Reader, path: Path, context: dict, sha256: str | None = None, tool: str = "") -> None:
+    def read(self, reader: Reader, path: Path, context: dict, expected: str | None = None, tool: str = "") -> None:
         """Read a file, or add a row of table unread. `tool` is the `experiment` of `read_files`, "" in a run folder."""
         try:
             if _plain(path) != str(path) or "\0" in str(path):
                 raise RawDataError(path, None, path.name, "a name in UTF-8 without NUL")
-            if sha256 is not None:
-                _check(path, sha256)
+            if expected is not None:
+                _check(path, expected)
             for name, rows in reader.read(path).items():
                 self._rows.setdefault(name, []).append((rows, context))
         except RawDataError as error:
@@ -118,14 +171,13 @@ class _Files:
         return by_name | {name: joined(name, rows) for name, rows in self._rows.items() if name not in by_name}
 
 
-def _check(path, sha256):
+def _check(path, expected):
     try:
-        with open(path, "rb") as file:
-            hashed = hashlib.file_digest(file, "sha256").hexdigest()
+        hashed = sha256(path)
     except (OSError, ValueError) as error:
         raise RawDataError(path, None, getattr(error, "strerror", None) or error, "a file that can be read") from error
-    if hashed != sha256:
-        raise RawDataError(path, None, f"SHA-256 {hashed}", f"SHA-256 {sha256}, as the journal says")
+    if hashed != expected:
+        raise RawDataError(path, None, f"SHA-256 {hashed}", f"SHA-256 {expected}, as the journal says")
 
 
 def _plain(text) -> str:

@@ -1,7 +1,5 @@
 """Read the settings of a run's trials from its plan into table trials."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd

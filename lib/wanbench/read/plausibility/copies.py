@@ -2,8 +2,6 @@
 Flag rows and tests that occur twice, directions copied to the opposite direction, and days copied under another date.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

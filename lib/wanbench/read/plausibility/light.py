@@ -1,7 +1,5 @@
 """Compare RTTs with light over the geodesic, with the opposite direction, and with the best detour."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """Detect wrong units of rates: known factors, numbers of transferred bytes, and two units in one column."""
 
-from __future__ import annotations
-
 from math import gcd
 
 import numpy as np

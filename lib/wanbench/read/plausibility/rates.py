@@ -1,7 +1,5 @@
 """Compare throughput with bytes and duration, with the TCP window and with rate limits, and detect rate limiters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Flag RTTs in a wrong unit, halved RTTs, and answers from near the sender, which look like RTTs in seconds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """Flag impossible summaries: percentiles out of order, wrong spreads, totals that contradict their intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import chain, pairwise
 

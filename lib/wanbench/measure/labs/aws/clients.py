@@ -3,8 +3,6 @@ Calls of the AWS API. Every call of this package goes through `Aws.call` or `Aws
 named by literals, so that a test can compare them with the permissions in docs/clouds/aws.md.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from functools import cache

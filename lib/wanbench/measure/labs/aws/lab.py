@@ -1,7 +1,5 @@
 """The lab of rented hosts on AWS, which makes a key pair, a security group and the hosts in each region."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

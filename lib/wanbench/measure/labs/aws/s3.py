@@ -1,7 +1,5 @@
 """Copy a finished run folder, or the site, to an S3 bucket and back; every file is checked by its SHA-256."""
 
-from __future__ import annotations
-
 import mimetypes
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """List and delete the resources that runs have made on AWS: hosts, clusters of MSK, and what belongs to them."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from wanbench.measure.labs.rented import leases

@@ -3,8 +3,6 @@ Calls of Azure's Resource Manager. Every call of this package goes through `Azur
 and operation named by literals, so that a test can compare them with the permissions in docs/clouds/azure.md.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

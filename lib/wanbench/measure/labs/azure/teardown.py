@@ -1,7 +1,5 @@
 """List and delete the resource groups that runs have made on Azure."""
 
-from __future__ import annotations
-
 import os
 from datetime import datetime
 from pathlib import Path

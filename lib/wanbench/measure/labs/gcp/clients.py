@@ -4,8 +4,6 @@ Calls of Google's Compute API, and the names and tags of a run's resources. Ever
 permissions in docs/clouds/gcp.md.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

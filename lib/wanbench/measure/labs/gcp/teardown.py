@@ -1,7 +1,5 @@
 """List and delete the resources that runs have made on Google Cloud."""
 
-from __future__ import annotations
-
 import os
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the clients of all clouds use: errors without account names, checks of quotas, the cloud's time, extras."""
 
-from __future__ import annotations
-
 import re
 import urllib.error
 import urllib.request
@@ -64,7 +62,7 @@ def clock_at(address: str) -> datetime | None:
 
 
 def installed(*modules: str) -> bool:
-    """Whether these modules are installed. They are not imported, because that may take seconds."""
+    """Tell whether these modules are installed. They are not imported, because that may take seconds."""
     try:
         return all(find_spec(module) for module in modules)
     except ModuleNotFoundError:

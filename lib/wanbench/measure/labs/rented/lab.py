@@ -1,7 +1,5 @@
 """The lab whose hosts are rented from one cloud."""
 
-from __future__ import annotations
-
 import getpass
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,6 @@ The process that controls a run, its driver, keeps the lease locked; the kernel 
 for whatever reason.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os
@@ -91,7 +89,7 @@ def free_leases(cloud: str | None = None) -> list[Path]:
 
 
 def is_of(path: Path, account: str) -> bool:
-    """Whether the run of this lease is in this account; true also for old leases, which have no account."""
+    """Tell whether the run of this lease is in this account; true also for old leases, which have no account."""
     _, _, account_hash = path.read_text().strip().partition("\n")
     return account_hash in ("", _hash(account, path.stem))
 

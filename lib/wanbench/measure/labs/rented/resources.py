@@ -47,7 +47,7 @@ def expiry(tags: Mapping[str, str]) -> datetime | None:
 
 
 def is_expired(tags: Mapping[str, str], now: datetime) -> bool:
-    """Whether the time in the expiry tag has passed; false if the tag is missing or unreadable."""
+    """Tell whether the time in the expiry tag has passed; false if the tag is missing or unreadable."""
     expires = expiry(tags)
     return expires is not None and expires <= now
 

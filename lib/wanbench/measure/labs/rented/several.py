@@ -1,7 +1,5 @@
 """Labs of rented hosts that are combined from several: of several clouds, or of several instance types."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 

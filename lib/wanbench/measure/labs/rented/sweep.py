@@ -1,7 +1,5 @@
 """Find the resources that runs left behind on a cloud, in all regions, and delete them if the user confirms."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta

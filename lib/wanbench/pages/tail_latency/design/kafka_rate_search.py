@@ -37,8 +37,8 @@ class KafkaRateSearch(ClientLoad):
 
     Each step runs the load at one rate, with new topics. It meets the objective if the quantile of the latencies after
     the warm-up is at most `objective_ms`, none of these records is lost, and the backlog does not grow
-    (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step is no test of the system, and the next
-    step repeats its rate; a second such step in a row ends the search.
+    (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step is invalid, and the next step
+    repeats its rate; a second invalid step in a row ends the search.
 
     The result is a bracket: the highest rate that met the objective, and the lowest rate that failed it. The ends of
     the search range are not measured, so a bracket that reaches one of them has no known limit on that side. Chance may

@@ -323,7 +323,7 @@ def _wholes(label, numbers):
 
 
 def _check_properties(label, value):
-    """Check that a text has only printable characters, tabs and line ends; errors do not show it."""
+    """Check that a string has only printable characters, tabs and line ends; errors do not show it."""
     is_text = isinstance(value, str)
     if not is_text or not value.replace("\n", "").replace("\t", "").isprintable():
         fault = "text with characters that cannot be printed" if is_text else f"a {type(value).__name__}"

@@ -16,8 +16,6 @@ Read output of kafka-consumer-perf-test, Kafka 1.x to 4.x, into tables consumers
 - NaN and infinity (nothing consumed, no time) are null.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from functools import cache
@@ -125,7 +123,7 @@ def _pattern(names: tuple[str, ...], before: str = "") -> re.Pattern:
 
 
 def _dates(text: str, n: int) -> tuple[str, ...] | None:
-    """Split a text into `n` times of the same format; None if it is not possible."""
+    """Split a string into `n` times of the same format; None if it is not possible."""
     ends = [match.start() for match in re.finditer(", ", text)] if n == 2 else [len(text)]
     for end in ends:
         times = (text[:end], text[end + 2 :])[:n]

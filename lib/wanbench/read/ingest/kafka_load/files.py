@@ -50,7 +50,7 @@ def read_times(path) -> dict[str, pd.DataFrame]:
         raise RawDataError(path, None, missing, "missing: a list of texts")
     unfinished = content.get("unfinished")
     if not isinstance(unfinished, str | None):
-        raise RawDataError(path, None, unfinished, "unfinished: a text or null")
+        raise RawDataError(path, None, unfinished, "unfinished: a string or null")
     return {"loads": fitting(path, "loads", [content | {"missing": "; ".join(missing) or None}])}
 
 

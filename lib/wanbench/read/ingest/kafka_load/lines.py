@@ -9,8 +9,6 @@ A line without figures counts as an error or warning if it has a log level, is a
 like figures that could not be read. Any other line may come from a script, and does not count.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator

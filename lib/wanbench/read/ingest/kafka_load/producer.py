@@ -15,8 +15,6 @@ round_trips and quantiles.
   number of records; its progress, the latency of every thousandth record, is dropped.
 """
 
-from __future__ import annotations
-
 import re
 
 from .lines import NO_SUMMARY, REAL, WHOLE, Complaints, Line, real, whole

@@ -25,8 +25,6 @@ a time; `lines` reads all other lines; `echoes` turns both into rows; `footer_ti
 footer. This module combines the rows into tables.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Iterator

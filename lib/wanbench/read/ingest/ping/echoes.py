@@ -5,8 +5,6 @@ Sequence numbers have 16 bits on the wire and are unwrapped here; a reply may be
 without a line between the first and the newest echo is lost, and so is an echo that only the footer counts.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from wanbench.errors import RawDataError
@@ -42,7 +40,7 @@ Texts are stored as numbers from `code`. The values -1, 0 and NaN mean that noth
 
 
 def code(texts: dict[str | None, int], text: str | None) -> int:
-    """Return the number of a text, which is assigned on first use; the number of None is 0."""
+    """Return the number of a string, which is assigned on first use; the number of None is 0."""
     return texts.setdefault(text, len(texts))
 
 
