@@ -4,6 +4,8 @@ Check parameters. Every error has the same form: name, given value, allowed valu
 Every check returns the value, or raises ParameterError.
 """
 
+import ast
+import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from math import inf
 from numbers import Integral, Real
@@ -152,3 +154,26 @@ def _range(low: float, high: float, above: bool) -> str:
     if low == -inf:
         return f" up to {high:.15g}"
     return f"{lower} and up to {high:.15g}" if above else f"{lower} to {high:.15g}"
+
+
+def check_injected() -> None:
+    """
+    Check, in the kernel of a notebook that papermill runs, that its cell of parameters has every name that was given.
+
+    Papermill itself only warns. Its own cell is the second one, and begins with "# Parameters".
+    """
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    cells = shell.user_ns.get("In", ()) if shell else ()
+    if len(cells) < 3 or not cells[2].startswith("# Parameters\n"):
+        return
+    known, given = (
+        {
+            one.id: None
+            for one in ast.walk(ast.parse(cell))
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        }
+        for cell in cells[1:3]
+    )
+    for name in given:
+        if name not in known:
+            raise ParameterError(f"unknown parameter {name!r}; this notebook has {', '.join(known) or 'none'}.")

@@ -88,7 +88,9 @@ def parser() -> argparse.ArgumentParser:
     flag(run, "publish", "put its page and findings on the site, replacing the usual ones")
     run.set_defaults(command=run_command)
 
-    batch = commands.add_parser("batch", help="run notebooks with many sets of parameters; repeat the command to resume")
+    batch = commands.add_parser(
+        "batch", help="run notebooks with many sets of parameters; repeat the command to resume"
+    )
     batch.description = (
         "Runs every combination of the swept values on each notebook, each in a folder of its own under "
         "data/scratch/batches/<name>/, whose index.html compares them. The same command, repeated after whatever "
@@ -100,7 +102,9 @@ def parser() -> argparse.ArgumentParser:
     )
     batch.add_argument("-f", "--file", type=Path, action="append", default=[], metavar="PRESET.yml")
     batch.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="for all jobs")
-    batch.add_argument("-j", "--processes", type=int, metavar="N", help="analysing jobs at a time (default: processors)")
+    batch.add_argument(
+        "-j", "--processes", type=int, metavar="N", help="analysing jobs at a time (default: processors)"
+    )
     batch.add_argument("--name", help="of the batch's folder (default: of the file, or of notebooks and parameters)")
     batch.add_argument("--cluster", metavar="ADDRESS", help="run on this Dask scheduler, such as tcp://10.0.0.1:8786")
     flag(batch, "retry", "also run jobs again that have failed three times")

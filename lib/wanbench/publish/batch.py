@@ -66,13 +66,17 @@ def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
             raise ParameterError(f"{place}: expected a mapping with the name of a notebook, found {str(entry)[:80]!r}.")
         for key in entry:
             if key not in ENTRY:
-                raise ParameterError(f"{place}: unknown key {key!r}{did_you_mean(str(key), ENTRY)}; it may have {', '.join(ENTRY)}.")
+                raise ParameterError(
+                    f"{place}: unknown key {key!r}{did_you_mean(str(key), ENTRY)}; it may have {', '.join(ENTRY)}."
+                )
         parameters, sweep = (entry.get(key) or {} for key in ENTRY[1:])
         if not isinstance(parameters, dict) or not isinstance(sweep, dict):
             raise ParameterError(f"{place}: parameters and sweep must be lines of `name: value`.")
         notebook = entry["notebook"]
         name = f"{notebook:02}" if isinstance(notebook, int) else notebook  # YAML reads 02 as a number
-        read.append((name, parameters, {key: _values(f"{place}: sweep of {key!r}", value) for key, value in sweep.items()}))
+        read.append(
+            (name, parameters, {key: _values(f"{place}: sweep of {key!r}", value) for key, value in sweep.items()})
+        )
     return read
 
 
@@ -230,7 +234,8 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
     """
     for path in (job.folder / SESSION, job.page.notebook):
         if not path.exists():
-            raise WanbenchError(f"worker {platform.node()} sees no {path}: the workers must share the folder of the batch.")
+            why = "the workers must share the folder of the batch"
+            raise WanbenchError(f"worker {platform.node()} sees no {path}: {why}.")
     if not job.is_wanted():
         return State()
     streams = {"stdin": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -257,7 +262,10 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
     job = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_stop_when_alone, args=[job.measures], daemon=True).start()
-    with suppress(KeyboardInterrupt), _locked(job.path / ".lock"):  # an earlier process of the job may still be stopping
+    with (
+        suppress(KeyboardInterrupt),
+        _locked(job.path / ".lock"),
+    ):  # an earlier process of the job may still be stopping
         if job.is_done():
             job.put("done", failures=0)
             return 0
@@ -266,7 +274,7 @@ def main() -> int:
 
 
 def _stop_when_alone(measures: bool) -> None:
-    sys.stdin.buffer.read()
+    os.read(0, 1)
     os.kill(os.getpid(), signal.SIGINT)
     if not measures:
         time.sleep(GRACE_S)
@@ -299,7 +307,9 @@ def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
     of_notebook = Counter(job.page.notebook for job in jobs)
     differ = {place for place, found in values.items() if len({*found}) > 1 or len(found) < of_notebook[place[0]]}
     jobs = [
-        replace(job, varied={k: v for k, v in job.page.given.items() if k in job.varied or (job.page.notebook, k) in differ})
+        replace(
+            job, varied={k: v for k, v in job.page.given.items() if k in job.varied or (job.page.notebook, k) in differ}
+        )
         for job in jobs
     ]
     stems = {job.page.notebook.stem for job in jobs}
@@ -356,7 +366,7 @@ def run_batch(
 
 
 class Driver:
-    """The command that runs a batch: it submits jobs, tells each change of a state, and writes the page of the batch."""
+    """The command that runs a batch: it submits jobs, tells changes of their states, and writes the batch's page."""
 
     def __init__(self, jobs: Sequence[BatchJob], stream: TextIO):
         self.jobs, self.stream, self.states = jobs, stream, {}
@@ -456,7 +466,8 @@ def _cluster(address: str, driver: Driver) -> Iterator[Callable]:
         raise WanbenchError("--cluster needs the package distributed: install wanbench[cluster].") from None
     with Client(address, set_as_default=False) as client:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        driver.tell(f"{len(workers)} workers at {address}, {sum('measure' in one['resources'] for one in workers)} with the resource measure")
+        measuring = sum("measure" in one["resources"] for one in workers)
+        driver.tell(f"{len(workers)} workers at {address}, {measuring} of them with the resource measure")
 
         def submit(job, *more):
             needs = {"measure": 1} if job.measures else None

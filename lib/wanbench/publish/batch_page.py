@@ -37,14 +37,19 @@ def write_batch_page(jobs: Sequence, states: Mapping) -> None:
             if states[job.name].state in ("done", "kept")
         ]
         if found := [(job, table) for job, table in found if len(table)]:
-            tables += [table.drop(columns=DROPPED).assign(job=job.name, notebook=notebook, **_plain(job)) for job, table in found]
+            tables += [
+                table.drop(columns=DROPPED).assign(job=job.name, notebook=notebook, **_plain(job))
+                for job, table in found
+            ]
             figure = _small_multiples(notebook, found)
             if figure is not None:
                 figures.append(read_figure(figure.to_plotly_json(), len(figures) + 1, taken))
     files = {"jobs.csv": pd.DataFrame(rows), "findings.csv": pd.concat(tables) if tables else pd.DataFrame({"job": []})}
     for name, table in files.items():
-        first = [column for column in ("job", "notebook") if column in table]
-        replace_file(folder / name, theme.numbers(table[[*first, *table.columns.difference(first, sort=False)]]).encode())
+        first = [one for one in table if one in ("job", "notebook") or one.startswith("parameter ")]
+        replace_file(
+            folder / name, theme.numbers(table[[*first, *table.columns.difference(first, sort=False)]]).encode()
+        )
     for figure in figures:
         replace_file(folder / "figures" / "index" / f"{figure.name}.csv", figure.csv.encode())
     shown = {"name": folder.name, "jobs": [(job, states[job.name]) for job in jobs], "figures": figures}
