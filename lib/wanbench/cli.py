@@ -220,7 +220,7 @@ def _given(arguments: argparse.Namespace, notebook: Path, sweeps: Sequence[tuple
 
 def batch_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench batch`: run the jobs of a batch that are not done; return 1 if a job failed."""
-    from .publish.batch import BatchJob, combinations, parse_sweep, read_batch, run_batch
+    from .publish.batch import BatchJob, batch_folder, combinations, parse_sweep, read_batch, run_batch
     from .publish.notebooks import find_notebook
     from .publish.parameters import check_notebook
     from .publish.site import Job
@@ -237,7 +237,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
             sweeps = [parse_sweep(text, _declared(notebook)) for text in arguments.sweep]
             entries.append((notebook, _given(arguments, notebook, sweeps), dict(sweeps)))
     source = str(first) if is_file else ", ".join(map(str, arguments.file))
-    jobs, folder = [], scratch_folder() / "batches" / (arguments.name or _batch_name(first, is_file, entries))
+    jobs, folder = [], batch_folder(arguments.name or _batch_name(first, is_file, entries))
     for notebook, fixed, sweep in entries:
         for swept in combinations(sweep):
             given = _located(notebook, fixed | swept, source)

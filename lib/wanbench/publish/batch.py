@@ -35,6 +35,7 @@ from typing import TextIO
 from wanbench.checks import check_number, refusal
 from wanbench.errors import ParameterError, WanbenchError
 from wanbench.files import replace_file
+from wanbench.folders import scratch_folder
 from wanbench.plain_yaml import parse_yaml, read_yaml
 
 from .batch_page import write_batch_page
@@ -52,6 +53,13 @@ ENTRY = ("notebook", "parameters", "sweep")
 CHILD = "import sys; from wanbench.publish.batch import main; sys.exit(main())"
 SESSION = "session"
 STATES = ("done", "kept", "running", "failed", "queued")
+
+
+def batch_folder(name: str) -> Path:
+    """Return the folder of a batch. Raise ParameterError if its name is no plain name of a folder."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._=+-]*", name):
+        raise refusal("name of the batch", name, "letters, digits, and any of . _ = + - after the first")
+    return scratch_folder() / "batches" / name
 
 
 def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
@@ -354,10 +362,8 @@ def run_batch(
     always. Progress is written to `stream`, by default sys.stderr. Raise WanbenchError if another command runs the
     batch, or if the connection to the scheduler is lost.
     """
-    processes = check_number("-j", processes or len(os.sched_getaffinity(0)), 1, whole=True)
+    processes = len(os.sched_getaffinity(0)) if processes is None else check_number("-j", processes, 1, whole=True)
     jobs, folder = prepared(jobs), jobs[0].folder
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._=+-]*", folder.name):
-        raise refusal("name of the batch", folder.name, "letters, digits, and any of . _ = + - after the first")
     folder.mkdir(parents=True, exist_ok=True)
     session = os.urandom(8).hex()
     with _locked(folder / ".lock", f"another command runs the batch {folder}; wait for its end."):
