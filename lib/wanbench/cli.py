@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from . import __version__
@@ -220,7 +221,7 @@ def _given(arguments: argparse.Namespace, notebook: Path, sweeps: Sequence[tuple
 
 def batch_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench batch`: run the jobs of a batch that are not done; return 1 if a job failed."""
-    from .publish.batch import BatchJob, batch_folder, combinations, parse_sweep, read_batch, run_batch
+    from .publish.batch import BatchJob, batch_folder, parse_sweep, read_batch, run_batch
     from .publish.notebooks import find_notebook
     from .publish.parameters import check_notebook
     from .publish.site import Job
@@ -239,7 +240,8 @@ def batch_command(arguments: argparse.Namespace) -> int:
     source = str(first) if is_file else ", ".join(map(str, arguments.file))
     jobs, folder = [], batch_folder(arguments.name or _batch_name(first, is_file, entries))
     for notebook, fixed, sweep in entries:
-        for swept in combinations(sweep):
+        for values in product(*sweep.values()):
+            swept = dict(zip(sweep, values, strict=True))
             given = _located(notebook, fixed | swept, source)
             check_notebook(notebook, given, source)
             job = Job(notebook, given, source, remark=_own_parameters(notebook, given))

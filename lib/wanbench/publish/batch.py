@@ -27,8 +27,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
-from itertools import product
 from pathlib import Path
 from typing import TextIO
 
@@ -39,18 +37,19 @@ from wanbench.folders import scratch_folder
 from wanbench.plain_yaml import parse_yaml, read_yaml
 
 from .batch_page import write_batch_page
-from .notebooks import did_you_mean
+from .execute import INJECTED
 from .parameters import Parameter, file_hashes
 from .site import Job, Site, publish_page, sources_hash
 
 POLL_S = 0.2
-PAGE_S = 20.0  # The page of a running batch is at most this old: to write it takes up to a second.
+PAGE_S = 60.0  # The page of a running batch is at most this old: to write it takes up to a second.
 SAYS_S = 10.0  # A measuring job's last line is repeated at most this often.
 GRACE_S = 10.0  # A notebook that analyses gets this time to stop; one that measures gets what its lab needs.
 FAILURES = 3  # A job that failed this often is run again only if asked for: the next failure would look the same.
 NAME_CHARACTERS = 120  # Longest name of a job; file systems allow 255 bytes.
 ENTRY = ("notebook", "parameters", "sweep")
-CHILD = "import sys; from wanbench.publish.batch import main; sys.exit(main())"
+# jsonschema would build an unused grammar for a second
+CHILD = "import sys; sys.modules['rfc3987_syntax'] = None; from wanbench.publish.batch import main; sys.exit(main())"
 SESSION = "session"
 STATES = ("done", "kept", "running", "failed", "queued")
 
@@ -64,27 +63,15 @@ def batch_folder(name: str) -> Path:
 
 def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
     """Read a batch file: a list of mappings with `notebook`, and perhaps `parameters` and `sweep` (name: values)."""
-    entries = read_yaml(path, "batch")
-    if not isinstance(entries, list) or not entries:
-        raise ParameterError(f"{path}: expected a list of entries, each with {', '.join(ENTRY)}.")
-    read = []
-    for number, entry in enumerate(entries, 1):
-        place = f"{path}: entry {number}"
-        if not isinstance(entry, dict) or not isinstance(entry.get("notebook"), str | int):
-            raise ParameterError(f"{place}: expected a mapping with the name of a notebook, found {str(entry)[:80]!r}.")
-        for key in entry:
-            if key not in ENTRY:
-                raise ParameterError(
-                    f"{place}: unknown key {key!r}{did_you_mean(str(key), ENTRY)}; it may have {', '.join(ENTRY)}."
-                )
-        parameters, sweep = (entry.get(key) or {} for key in ENTRY[1:])
-        if not isinstance(parameters, dict) or not isinstance(sweep, dict):
-            raise ParameterError(f"{place}: parameters and sweep must be lines of `name: value`.")
-        notebook = entry["notebook"]
+    entries, read = read_yaml(path, "batch"), []
+    for number, entry in enumerate(entries if isinstance(entries, list) and entries else [entries], 1):
+        place, fits = f"{path}: entry {number}", isinstance(entry, dict) and entry.keys() <= {*ENTRY}
+        notebook, parameters, sweep = (entry.get(key) or {} for key in ENTRY) if fits else (None, {}, {})
+        if not isinstance(notebook, str | int) or not (isinstance(parameters, dict) and isinstance(sweep, dict)):
+            raise refusal(place, entry, "notebook: a name; parameters, sweep: lines of `name: value`")
         name = f"{notebook:02}" if isinstance(notebook, int) else notebook  # YAML reads 02 as a number
-        read.append(
-            (name, parameters, {key: _values(f"{place}: sweep of {key!r}", value) for key, value in sweep.items()})
-        )
+        values = {key: _values(f"{place}: sweep of {key!r}", value) for key, value in sweep.items()}
+        read.append((name, parameters, values))
     return read
 
 
@@ -112,13 +99,8 @@ def _values(what: str, values: object) -> list:
     bounds = re.fullmatch(r"\s*(-?\d+)\.\.(-?\d+)\s*", values) if isinstance(values, str) else None
     found = list(range(int(bounds[1]), int(bounds[2]) + 1)) if bounds else values
     if not isinstance(found, list) or not found:
-        raise ParameterError(f"{what} is {str(values)[:80]!r}; allowed: a list of values, or a range such as 1..5.")
+        raise refusal(what, values, "a list of values, or a range such as 1..5")
     return found
-
-
-def combinations(sweep: Mapping[str, Sequence]) -> list[dict]:
-    """Return every combination of the swept values, the last name varying fastest."""
-    return [dict(zip(sweep, values, strict=True)) for values in product(*sweep.values())]
 
 
 @dataclass(frozen=True)
@@ -152,7 +134,7 @@ class BatchJob:
     name: str = ""
     session: str = ""
 
-    @cached_property
+    @property
     def path(self) -> Path:
         """Return the folder of the job."""
         return self.folder / self.name
@@ -222,13 +204,15 @@ class BatchJob:
 
 
 def _tidy(notebook: Path, folder: Path) -> None:
-    """Drop times and paths from an executed notebook, so that equal results are equal files; share the assets."""
+    """Drop times, paths and random ids from an executed notebook, so that equal results are equal files."""
     os.chmod(folder, 0o755)
     (folder / "assets").symlink_to("../../assets")
     (folder / "index.html").write_text('<meta http-equiv="refresh" content="0; url=../../index.html">\n')
     if notebook.exists():
         content = json.loads(notebook.read_bytes())
         for part in (content, *content["cells"]):
+            if INJECTED in part["metadata"].get("tags", ()):
+                part["id"] = INJECTED
             for key in ("papermill", "execution"):
                 part["metadata"].pop(key, None)
         replace_file(notebook, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
@@ -270,10 +254,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
     job = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_stop_when_alone, args=[job.measures], daemon=True).start()
-    with (
-        suppress(KeyboardInterrupt),
-        _locked(job.path / ".lock"),
-    ):  # an earlier process of the job may still be stopping
+    # an earlier process of the job may still be stopping
+    with suppress(KeyboardInterrupt), _locked(job.path / ".lock"):
         if job.is_done():
             job.put("done", failures=0)
             return 0
@@ -307,42 +289,36 @@ def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
     A name has the notebook's number, the swept values, and those in which the jobs with this notebook differ. Raise
     ParameterError if two jobs are the same.
     """
-    sources, names, seen = {}, [], {}
-    values: dict = {}
+    of, values = Counter(job.page.notebook for job in jobs), {}
     for job in jobs:
         for key, value in job.page.given.items():
             values.setdefault((job.page.notebook, key), []).append(repr(value))
-    of_notebook = Counter(job.page.notebook for job in jobs)
-    differ = {place for place, found in values.items() if len({*found}) > 1 or len(found) < of_notebook[place[0]]}
-    jobs = [
-        replace(
-            job, varied={k: v for k, v in job.page.given.items() if k in job.varied or (job.page.notebook, k) in differ}
-        )
-        for job in jobs
-    ]
-    stems = {job.page.notebook.stem for job in jobs}
-    numbers = Counter(stem.partition("-")[0] for stem in stems)
+    numbers = Counter(notebook.stem.partition("-")[0] for notebook in of)
+    sources = {one: sources_hash(one, {}, [], jobs[0].root, with_results=False) for one in of}
+    made: dict[str, BatchJob] = {}
     for job in jobs:
-        notebook, given = job.page.notebook, dict(job.page.given)
-        digest = hashlib.sha256(repr((str(notebook), sorted(given.items()))).encode()).hexdigest()[:8]
+        notebook, given = job.page.notebook, job.page.given
+        differ = [
+            key for key in given if len({*values[notebook, key]}) > 1 or len(values[notebook, key]) < of[notebook]
+        ]
+        varied = {key: given[key] for key in dict.fromkeys([*job.varied, *differ])}
         number = notebook.stem.partition("-")[0]
-        parts = [number if numbers[number] == 1 else notebook.stem]
-        parts += [f"{key}={re.sub(r'[^A-Za-z0-9.+-]+', '_', str(value))}" for key, value in job.varied.items()]
-        if seen.setdefault(digest, job) is not job:
-            raise ParameterError(f"{notebook.name} is in the batch twice with the same parameters: {given or 'none'}.")
-        names.append(("-".join(parts), digest))
-    of = Counter(name for name, _ in names)
-    made = []
-    for job, (name, digest) in zip(jobs, names, strict=True):
-        if of[name] > 1 or len(name) > NAME_CHARACTERS:
-            name = f"{name[:NAME_CHARACTERS]}-{digest}"
-        page = job.page
-        if page.notebook not in sources:
-            sources[page.notebook] = sources_hash(page.notebook, {}, [], job.root, with_results=False)
-        given = [sorted(page.given.items()), page.replay_reason, page.remark, file_hashes(page.given, page.notebook)]
-        made_from = hashlib.sha256(f"{sources[page.notebook]} {given!r}".encode()).hexdigest()
-        made.append(replace(job, name=name, page=replace(page, made_from=made_from)))
-    return made
+        parts = [
+            number if numbers[number] == 1 else notebook.stem,
+            *(f"{key}={value}" for key, value in varied.items()),
+        ]
+        exact = "-".join(parts)
+        name = re.sub(r"[^A-Za-z0-9.=+-]+", "_", exact)
+        if name != exact or len(name) > NAME_CHARACTERS:
+            name = f"{name[:NAME_CHARACTERS]}-{hashlib.sha256(exact.encode()).hexdigest()[:8]}"
+        if name in made:
+            raise ParameterError(
+                f"{notebook.name} is in the batch twice with the same parameters: {dict(given) or 'none'}."
+            )
+        told = [sorted(given.items()), job.page.replay_reason, job.page.remark, file_hashes(given, notebook)]
+        made_from = hashlib.sha256(f"{sources[notebook]} {told!r}".encode()).hexdigest()
+        made[name] = replace(job, name=name, varied=varied, page=replace(job.page, made_from=made_from))
+    return [*made.values()]
 
 
 def run_batch(
