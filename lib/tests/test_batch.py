@@ -386,7 +386,7 @@ def test_a_lost_worker_and_a_cut_connection_lose_nothing_and_the_pages_are_those
         assert kept and "00-seed=3" not in kept
         (top / "hold-3").unlink()
         said = batch(top, *arguments, "--name", "far", "--cluster", address)
-    assert "1 workers" in said and "4 of 4 jobs done, 0 failed" in said and f"[{len(kept)} kept, " in said
+    assert "1 worker at" in said and "4 of 4 jobs done, 0 failed" in said and f"[{len(kept)} kept, " in said
     assert {name: pages(folder)[name] for name in kept} == kept
     assert not list(folder.glob("*/.page-*"))
     batch(top, *arguments, "--name", "here")
@@ -399,7 +399,7 @@ def test_measuring_jobs_wait_for_a_worker_with_the_resource(top, tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with cluster(tmp_path / "cluster", resources=["measure=1"], environment=environment) as (address, _):
         said = batch(top, "01", "--sweep", "seed=1..2", "--cluster", address)
-    assert "2 workers" in said and "1 of them with the resource measure" in said and "2 of 2 jobs done" in said
+    assert "2 workers" in said and "1 with the resource measure" in said and "2 of 2 jobs done" in said
     times = sorted(list(map(float, line.split())) for line in (top / "measured").read_text().splitlines())
     assert len(times) == 2 and all(one[1] <= other[0] for one, other in pairwise(times))
 

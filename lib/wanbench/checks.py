@@ -160,20 +160,16 @@ def check_injected() -> None:
     """
     Check, in the kernel of a notebook that papermill runs, that its cell of parameters has every name that was given.
 
-    Papermill itself only warns. Its own cell is the second one, and begins with "# Parameters".
+    Papermill itself only warns. It puts its own cell, which begins with "# Parameters", after that of the notebook,
+    which must be the first one and hold nothing but assignments; otherwise nothing is checked.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    cells = shell.user_ns.get("In", ()) if shell else ()
-    if len(cells) < 3 or not cells[2].startswith("# Parameters\n"):
+    cells = shell.user_ns.get("In", ())[1:3] if shell else ()
+    if len(cells) < 2 or not cells[1].startswith("# Parameters\n"):
         return
-    known, given = (
-        {
-            one.id: None
-            for one in ast.walk(ast.parse(cell))
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-        }
-        for cell in cells[1:3]
-    )
-    for name in given:
-        if name not in known:
-            raise ParameterError(f"unknown parameter {name!r}; this notebook has {', '.join(known) or 'none'}.")
+    known, given = (ast.parse(cell).body for cell in cells)
+    if all(isinstance(one, ast.Assign | ast.AnnAssign) for one in known):
+        names = [ast.unparse(getattr(one, "target", None) or one.targets[0]) for one in known]
+        for name in (ast.unparse(one.targets[0]) for one in given):
+            if name not in names:
+                raise ParameterError(f"unknown parameter {name!r}; this notebook has {', '.join(names) or 'none'}.")

@@ -34,6 +34,7 @@ from wanbench.checks import check_number, refusal
 from wanbench.errors import ParameterError, WanbenchError
 from wanbench.files import replace_file
 from wanbench.folders import scratch_folder
+from wanbench.formatting import count
 from wanbench.plain_yaml import parse_yaml, read_yaml
 
 from .batch_page import write_batch_page
@@ -66,7 +67,7 @@ def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
     entries, read = read_yaml(path, "batch"), []
     for number, entry in enumerate(entries if isinstance(entries, list) and entries else [entries], 1):
         place, fits = f"{path}: entry {number}", isinstance(entry, dict) and entry.keys() <= {*ENTRY}
-        notebook, parameters, sweep = (entry.get(key) or {} for key in ENTRY) if fits else (None, {}, {})
+        notebook, parameters, sweep = (entry.get(key, {}) for key in ENTRY) if fits else ({}, {}, {})
         if not isinstance(notebook, str | int) or not (isinstance(parameters, dict) and isinstance(sweep, dict)):
             raise refusal(place, entry, "notebook: a name; parameters, sweep: lines of `name: value`")
         name = f"{notebook:02}" if isinstance(notebook, int) else notebook  # YAML reads 02 as a number
@@ -449,7 +450,7 @@ def _cluster(address: str, driver: Driver) -> Iterator[Callable]:
     with Client(address, set_as_default=False) as client:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         measuring = sum("measure" in one["resources"] for one in workers)
-        driver.tell(f"{len(workers)} workers at {address}, {measuring} of them with the resource measure")
+        driver.tell(f"{count(len(workers), 'worker')} at {address}, {measuring} with the resource measure")
 
         def submit(job, *more):
             needs = {"measure": 1} if job.measures else None
