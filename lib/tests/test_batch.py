@@ -191,7 +191,7 @@ def test_names_say_what_varies_and_are_unique(tmp_path):
     odd = names({"a": "x/y"}, {"a": "x y"}, {"a": "v" * 300})
     assert len({*odd}) == 3 and all("/" not in name and len(name) < 200 for name in odd)
     assert odd[0].startswith("02-a=x_y-")
-    with pytest.raises(ParameterError, match=r"02-a\.ipynb is in the batch twice with the same parameters"):
+    with pytest.raises(ParameterError, match=r"02-a\.ipynb is in the batch twice with the parameters"):
         names({"a": 1}, {"a": 1})
 
 

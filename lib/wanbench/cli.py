@@ -248,7 +248,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
             if arguments.replay or not arguments.cluster or _lab(job) == SAMPLES:
                 job = _measured_or_replayed(job, arguments.replay)
             jobs.append(BatchJob(job, folder, root(), measures=_lab(job) not in (None, SAMPLES), varied=swept))
-    states = run_batch(jobs, processes=arguments.processes, cluster=arguments.cluster, retry=arguments.retry)
+    states = run_batch(jobs, arguments.processes, arguments.cluster, arguments.retry)
     failed = sum(state.state == "failed" for state in states)
     print(f"\n{len(states) - failed} of {len(states)} jobs done, {failed} failed. Open {folder / 'index.html'}")
     return 1 if failed else 0

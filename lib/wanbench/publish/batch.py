@@ -27,8 +27,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 from wanbench.checks import check_number, refusal
 from wanbench.errors import ParameterError, WanbenchError
@@ -231,12 +231,12 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
             raise WanbenchError(f"worker {platform.node()} sees no {path}: {why}.")
     if not job.is_wanted():
         return State()
-    streams = {"stdin": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    where = {"cwd": job.root, "env": {**os.environ, **environment}, "start_new_session": True}
-    with (
-        open(job.path / "log.txt", "ab") as log,
-        subprocess.Popen([sys.executable, "-c", CHILD], stdout=log, **streams, **where) as child,
-    ):
+    options = {"cwd": job.root, "env": {**os.environ, **environment}, "start_new_session": True}
+    with open(job.path / "log.txt", "ab") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=log, stderr=log, **options
+        )
+    with child:
         with suppress(BrokenPipeError):
             child.stdin.write(pickle.dumps(job))
             child.stdin.flush()
@@ -298,90 +298,68 @@ def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
     sources = {one: sources_hash(one, {}, [], jobs[0].root, with_results=False) for one in of}
     made: dict[str, BatchJob] = {}
     for job in jobs:
-        notebook, given = job.page.notebook, job.page.given
-        differ = [
-            key for key in given if len({*values[notebook, key]}) > 1 or len(values[notebook, key]) < of[notebook]
-        ]
+        notebook, given, name = job.page.notebook, job.page.given, job.page.notebook.stem
+        found = {key: values[notebook, key] for key in given}
+        differ = [key for key in given if len({*found[key]}) > 1 or len(found[key]) < of[notebook]]
         varied = {key: given[key] for key in dict.fromkeys([*job.varied, *differ])}
-        number = notebook.stem.partition("-")[0]
-        parts = [
-            number if numbers[number] == 1 else notebook.stem,
-            *(f"{key}={value}" for key, value in varied.items()),
-        ]
-        exact = "-".join(parts)
+        number = name.partition("-")[0]
+        exact = "-".join([number if numbers[number] == 1 else name, *(f"{key}={varied[key]}" for key in varied)])
         name = re.sub(r"[^A-Za-z0-9.=+-]+", "_", exact)
         if name != exact or len(name) > NAME_CHARACTERS:
             name = f"{name[:NAME_CHARACTERS]}-{hashlib.sha256(exact.encode()).hexdigest()[:8]}"
         if name in made:
-            raise ParameterError(
-                f"{notebook.name} is in the batch twice with the same parameters: {dict(given) or 'none'}."
-            )
+            raise ParameterError(f"{notebook.name} is in the batch twice with the parameters {dict(given)}.")
         told = [sorted(given.items()), job.page.replay_reason, job.page.remark, file_hashes(given, notebook)]
         made_from = hashlib.sha256(f"{sources[notebook]} {told!r}".encode()).hexdigest()
         made[name] = replace(job, name=name, varied=varied, page=replace(job.page, made_from=made_from))
     return [*made.values()]
 
 
-def run_batch(
-    jobs: Sequence[BatchJob],
-    *,
-    processes: int | None = None,
-    cluster: str | None = None,
-    retry: bool = False,
-    stream: TextIO | None = None,
-) -> list[State]:
+def run_batch(jobs: Sequence[BatchJob], processes: int | None, cluster: str | None, retry: bool) -> list[State]:
     """
     Run the jobs of a batch that have no page yet, write the page of the batch, and return the state of each job.
 
-    Analysing jobs run first, `processes` at a time (default: one for each processor) or spread over the workers of the
+    Analysing jobs run first, `processes` at a time (None: one for each processor) or spread over the workers of the
     Dask scheduler at the address `cluster`; then measuring jobs one at a time, or on workers with the resource
     `measure`. A job that failed is run again by the next command, until it has failed `FAILURES` times; with `retry`
-    always. Progress is written to `stream`, by default sys.stderr. Raise WanbenchError if another command runs the
-    batch, or if the connection to the scheduler is lost.
+    always. Raise WanbenchError if another command runs the batch, or if the connection to the scheduler is lost.
     """
     processes = len(os.sched_getaffinity(0)) if processes is None else check_number("-j", processes, 1, whole=True)
     jobs, folder = prepared(jobs), jobs[0].folder
     folder.mkdir(parents=True, exist_ok=True)
     session = os.urandom(8).hex()
     with _locked(folder / ".lock", f"another command runs the batch {folder}; wait for its end."):
-        driver = Driver([replace(job, session=session) for job in jobs], stream or sys.stderr)
-        return driver.run(retry, _cluster(cluster, driver) if cluster else _local(processes))
+        replace_file(folder / SESSION, session.encode())
+        Site(jobs[0].root, folder, folder, folder).write_assets()
+        driver = Driver([replace(job, session=session) for job in jobs], retry)
+        return driver.run(_cluster(cluster) if cluster else _local(processes))
+
+
+tell = partial(print, file=sys.stderr, flush=True)
 
 
 class Driver:
     """The command that runs a batch: it submits jobs, tells changes of their states, and writes the batch's page."""
 
-    def __init__(self, jobs: Sequence[BatchJob], stream: TextIO):
-        self.jobs, self.stream, self.states = jobs, stream, {}
-        self._page_s, self._said = -PAGE_S, {}
-
-    def run(self, retry: bool, pools) -> list[State]:
-        """Run the jobs that need it; `pools` is a context that yields a function that submits a job."""
-        session, folder = self.jobs[0].session, self.jobs[0].folder
-        replace_file(folder / SESSION, session.encode())
-        Site(self.jobs[0].root, folder, folder, folder).write_assets()
-        for job in self.jobs:
+    def __init__(self, jobs: Sequence[BatchJob], retry: bool):
+        self.jobs, self.states, self._page_s, self._said = jobs, {}, -PAGE_S, {}
+        for job in jobs:
             self._show(job, _begin(job, retry))
+
+    def run(self, pools) -> list[State]:
+        """Run the queued jobs; `pools` is a context that yields a function that submits one."""
         waiting = [job for job in self.jobs if self.states[job.name].state == "queued"]
         environment = {name: value for name, value in os.environ.items() if name.startswith("WANBENCH_")}
         try:
-            with pools if waiting else nullcontext() as submit:
-                try:
-                    for measures in (False, True):  # one after the other: an analysis beside a measurement distorts it
-                        group = [job for job in waiting if job.measures == measures]
-                        self._watch({submit(job, environment): job for job in group})
-                finally:
-                    replace_file(folder / SESSION, b"")  # jobs that still run stop
+            with pools if waiting else nullcontext() as submit, _ended_session(self.jobs[0].folder):
+                for measures in (False, True):  # one after the other: an analysis beside a measurement distorts it
+                    self._watch({submit(job, environment): job for job in waiting if job.measures == measures})
         finally:
             for job in waiting:
                 if self.states[job.name].state in ("queued", "running"):
                     self.states[job.name] = job.put("done" if job.is_done() else "queued")
             write_batch_page(self.jobs, self.states)
         return [self.states[job.name] for job in self.jobs]
-
-    def tell(self, line: str) -> None:
-        """Write a line of progress."""
-        print(line, file=self.stream, flush=True)
 
     def _watch(self, pending: dict) -> None:
         while pending:
@@ -398,17 +376,13 @@ class Driver:
             time.sleep(POLL_S if pending else 0)
 
     def _ended(self, future, job: BatchJob) -> State:
-        try:
-            error = future.exception()
-            if not (error or future.cancelled()):
+        with suppress(CancelledError):
+            if error := future.exception():
+                return job.fail(str(error) if isinstance(error, WanbenchError) else repr(error))
+            if not future.cancelled():
                 return future.result()
-        except CancelledError:
-            error = None
-        if error:
-            return job.fail(f"{type(error).__name__}: {error}" if not isinstance(error, WanbenchError) else str(error))
-        raise WanbenchError(
-            "the connection to the scheduler is lost. Jobs that are done are kept; repeat the command to continue."
-        )
+        kept = "Jobs that are done are kept; repeat the command to continue"
+        raise WanbenchError(f"the connection to the scheduler is lost. {kept}.")
 
     def _show(self, job: BatchJob, state: State) -> None:
         before = self.states.get(job.name)
@@ -417,13 +391,21 @@ class Driver:
             return
         counts = Counter(one.state for one in self.states.values())
         counted = ", ".join(f"{counts[name]} {name}" for name in STATES if counts[name])
-        self.tell(f"[{counted}] {job.name}: {state.state}{f': {state.reason}' if state.reason else ''}")
+        tell(f"[{counted}] {job.name}: {state.state}{f': {state.reason}' if state.reason else ''}")
 
     def _tell_what_it_says(self, job: BatchJob) -> None:
         line, (told, told_s) = job.says(), self._said.get(job.name, ("", -SAYS_S))
         if line != told and time.monotonic() > told_s + SAYS_S:
             self._said[job.name] = line, time.monotonic()
-            self.tell(f"  {job.name}: {line}")
+            tell(f"  {job.name}: {line}")
+
+
+@contextmanager
+def _ended_session(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        replace_file(folder / SESSION, b"")  # jobs that still run stop
 
 
 def _begin(job: BatchJob, retry: bool) -> State:
@@ -442,7 +424,7 @@ def _local(processes: int) -> Iterator[Callable]:
 
 
 @contextmanager
-def _cluster(address: str, driver: Driver) -> Iterator[Callable]:
+def _cluster(address: str) -> Iterator[Callable]:
     try:
         from distributed import Client
     except ImportError:
@@ -450,7 +432,7 @@ def _cluster(address: str, driver: Driver) -> Iterator[Callable]:
     with Client(address, set_as_default=False) as client:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         measuring = sum("measure" in one["resources"] for one in workers)
-        driver.tell(f"{count(len(workers), 'worker')} at {address}, {measuring} with the resource measure")
+        tell(f"{count(len(workers), 'worker')} at {address}, {measuring} with the resource measure")
 
         def submit(job, *more):
             needs = {"measure": 1} if job.measures else None
