@@ -295,7 +295,7 @@ def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
         for key, value in job.page.given.items():
             values.setdefault((job.page.notebook, key), []).append(repr(value))
     numbers = Counter(notebook.stem.partition("-")[0] for notebook in of)
-    sources = {one: sources_hash(one, {}, [], jobs[0].root, with_results=False) for one in of}
+    sources = {one: sources_hash(one, {}, [], jobs[0].root, strict=False) for one in of}
     made: dict[str, BatchJob] = {}
     for job in jobs:
         notebook, given, name = job.page.notebook, job.page.given, job.page.notebook.stem

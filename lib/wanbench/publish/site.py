@@ -34,14 +34,15 @@ from .search import write_search_index
 PACKAGE = Path(__file__).parents[1]
 
 
-def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, with_results: bool = True) -> str:
+def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, strict: bool = True) -> str:
     """
     Return a hash of everything that a page is made from; `remarks` are the texts at the top of the page.
 
     The hash covers the notebook, its parameters and the files they name, the library, the installed packages, and all
     data that the page may read, including runs of its campaign. It also covers the page's findings, so that deleted
     findings are computed again. Data files enter with path, size and modification time only: reading them would take as
-    long as making the page. Unless `with_results`, it leaves out what pages and measurements add to the data folder.
+    long as making the page. Unless `strict`, it leaves out the commit, the browser that draws pictures, and what pages
+    and measurements add to the data folder.
     """
     campaign = _campaign(notebook, given)
     own = "" if kind(read_notebook(notebook)) == LEDGER else notebook.stem
@@ -49,21 +50,21 @@ def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, with_
         hashlib.sha256(notebook.read_bytes()).hexdigest(),
         json.dumps([given, remarks], sort_keys=True, default=repr),
         *file_hashes(given, notebook),
-        _library(),
-        *_data(*_results(top, own, campaign) if with_results else ()),
+        _library(strict),
+        *_data(*_results(top, own, campaign) if strict else ()),
     ]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()
 
 
 @cache
-def _library() -> str:
+def _library(strict: bool) -> str:
     hashed = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*")):
         if path.is_file() and path.suffix != ".pyc":
             hashed.update(f"{path.relative_to(PACKAGE)} {path.stat().st_size}\n".encode())
             hashed.update(path.read_bytes())
     installed = sorted(f"{one.name} {one.version}" for one in distributions())
-    hashed.update(json.dumps([installed, origin(), browser()]).encode())
+    hashed.update(json.dumps([installed, origin() if strict else "", browser() if strict else ""]).encode())
     return hashed.hexdigest()
 
 
