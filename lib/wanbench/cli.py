@@ -82,36 +82,24 @@ def parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run one notebook with your own parameters; its page goes to data/scratch")
     run.add_argument("notebook", help="name, any unambiguous part of a name, or path")
-    run.add_argument(
-        "-f", "--file", type=Path, action="append", default=[], metavar="PRESET.yml", help="YAML file with parameters"
-    )
-    run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set one parameter")
     flag(run, "publish", "put its page and findings on the site, replacing the usual ones")
     run.set_defaults(command=run_command)
 
-    batch = commands.add_parser(
-        "batch", help="run notebooks with many sets of parameters; repeat the command to resume"
-    )
-    batch.description = (
-        "Runs every combination of the swept values on each notebook, each in a folder of its own under "
-        "data/scratch/batches/<name>/, whose index.html compares them. The same command, repeated after whatever "
-        "stopped it, keeps what is done and runs the rest."
-    )
+    batch = commands.add_parser("batch", help="run notebooks with many sets of parameters; the same command resumes")
+    repeated = {"action": "append", "default": []}
     batch.add_argument("what", nargs="+", metavar="NOTEBOOK|FILE.yml", help="notebooks, or one batch file")
-    batch.add_argument(
-        "--sweep", action="append", default=[], metavar="NAME=VALUES", help="such as seed=1..5 or loss=0,0.01"
-    )
-    batch.add_argument("-f", "--file", type=Path, action="append", default=[], metavar="PRESET.yml")
-    batch.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="for all jobs")
-    batch.add_argument(
-        "-j", "--processes", type=int, metavar="N", help="analysing jobs at a time (default: processors)"
-    )
+    batch.add_argument("--sweep", **repeated, metavar="NAME=VALUES", help="such as seed=1..5 or loss=0,0.01")
+    batch.add_argument("-j", "--processes", type=int, metavar="N", help="how many analysing jobs at a time")
     batch.add_argument("--name", help="of the batch's folder (default: of the file, or of notebooks and parameters)")
     batch.add_argument("--cluster", metavar="ADDRESS", help="run on this Dask scheduler, such as tcp://10.0.0.1:8786")
     flag(batch, "retry", "also run jobs again that have failed three times")
     flag(batch, "replay", "use the committed recordings instead of measuring")
     flag(batch, "yes", "accept the cost of rented hosts without being asked")
     batch.set_defaults(command=batch_command, fresh=False, retry_failed=False)
+
+    for one in (run, batch):
+        one.add_argument("-f", "--file", type=Path, **repeated, metavar="PRESET.yml", help="YAML file with parameters")
+        one.add_argument("-p", "--parameter", **repeated, metavar="NAME=VALUE", help="set one parameter")
 
     for measuring in (report, run):
         flag(measuring, "yes", "accept the cost of rented hosts without being asked; the plan still shows it first")
@@ -238,7 +226,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
             sweeps = [parse_sweep(text, _declared(notebook)) for text in arguments.sweep]
             entries.append((notebook, _given(arguments, notebook, sweeps), dict(sweeps)))
     source = str(first) if is_file else ", ".join(map(str, arguments.file))
-    jobs, folder = [], batch_folder(arguments.name or _batch_name(first, is_file, entries))
+    jobs, folder = [], batch_folder(arguments.name or (first.stem if is_file else _batch_name(entries)))
     for notebook, fixed, sweep in entries:
         for values in product(*sweep.values()):
             swept = dict(zip(sweep, values, strict=True))
@@ -254,10 +242,8 @@ def batch_command(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _batch_name(first: Path, is_file: bool, entries: list) -> str:
-    """Name a batch after its file, or after its notebooks, swept parameters and a hash of those that are fixed."""
-    if is_file:
-        return first.stem
+def _batch_name(entries: list) -> str:
+    """Name a batch after its notebooks, swept parameters and a hash of those that are fixed."""
     fixed = repr([(notebook.stem, sorted(given.items())) for notebook, given, _ in entries])
     numbers = [notebook.stem.partition("-")[0] for notebook, *_ in entries]
     return "-".join([*numbers, *entries[0][2], hashlib.sha256(fixed.encode()).hexdigest()[:8]])

@@ -25,7 +25,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -231,11 +231,10 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
             raise WanbenchError(f"worker {platform.node()} sees no {path}: {why}.")
     if not job.is_wanted():
         return State()
-    options = {"cwd": job.root, "env": {**os.environ, **environment}, "start_new_session": True}
+    options = {"stdin": subprocess.PIPE, "cwd": job.root, "env": {**os.environ, **environment}}
     with open(job.path / "log.txt", "ab") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=log, stderr=log, **options
-        )
+        command = [sys.executable, "-c", CHILD]
+        child = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **options)
     with child:
         with suppress(BrokenPipeError):
             child.stdin.write(pickle.dumps(job))
@@ -351,7 +350,9 @@ class Driver:
         waiting = [job for job in self.jobs if self.states[job.name].state == "queued"]
         environment = {name: value for name, value in os.environ.items() if name.startswith("WANBENCH_")}
         try:
-            with pools if waiting else nullcontext() as submit, _ended_session(self.jobs[0].folder):
+            with ExitStack() as stack:
+                submit = stack.enter_context(pools) if waiting else None
+                stack.callback(replace_file, self.jobs[0].folder / SESSION, b"")  # first: jobs that still run then stop
                 for measures in (False, True):  # one after the other: an analysis beside a measurement distorts it
                     self._watch({submit(job, environment): job for job in waiting if job.measures == measures})
         finally:
@@ -398,14 +399,6 @@ class Driver:
         if line != told and time.monotonic() > told_s + SAYS_S:
             self._said[job.name] = line, time.monotonic()
             tell(f"  {job.name}: {line}")
-
-
-@contextmanager
-def _ended_session(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        replace_file(folder / SESSION, b"")  # jobs that still run stop
 
 
 def _begin(job: BatchJob, retry: bool) -> State:
