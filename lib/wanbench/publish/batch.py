@@ -178,10 +178,8 @@ class BatchJob:
 
     def says(self) -> str:
         """Return the last line of the job's log."""
-        with suppress(OSError), open(self.path / "log.txt", "rb") as log:
-            log.seek(max(0, os.path.getsize(log.name) - 2000))
-            return log.read().decode(errors="replace").strip().rpartition("\n")[2].strip()
-        return ""
+        log = self.path / "log.txt"
+        return log.read_text(errors="replace").strip().rpartition("\n")[2].strip() if log.exists() else ""
 
     def make(self) -> int:
         """Make the page in a folder of its own, put it in place, and return 0; 1 if it failed."""
@@ -380,8 +378,7 @@ class Driver:
         with suppress(CancelledError):
             if error := future.exception():
                 return job.fail(str(error) if isinstance(error, WanbenchError) else repr(error))
-            if not future.cancelled():
-                return future.result()
+            return future.result()
         kept = "Jobs that are done are kept; repeat the command to continue"
         raise WanbenchError(f"the connection to the scheduler is lost. {kept}.")
 
