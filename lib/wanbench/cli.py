@@ -86,9 +86,9 @@ def parser() -> argparse.ArgumentParser:
     run.set_defaults(command=run_command)
 
     batch = commands.add_parser("batch", help="run notebooks with many sets of parameters; the same command resumes")
-    repeated = {"action": "append", "default": []}
+    many = {"action": "append", "default": []}
     batch.add_argument("what", nargs="+", metavar="NOTEBOOK|FILE.yml", help="notebooks, or one batch file")
-    batch.add_argument("--sweep", **repeated, metavar="NAME=VALUES", help="such as seed=1..5 or loss=0,0.01")
+    batch.add_argument("--sweep", **many, metavar="NAME=VALUES", help="such as seed=1..5 or loss=0,0.01")
     batch.add_argument("-j", "--processes", type=int, metavar="N", help="how many analysing jobs at a time")
     batch.add_argument("--name", help="of the batch's folder (default: of the file, or of notebooks and parameters)")
     batch.add_argument("--cluster", metavar="ADDRESS", help="run on this Dask scheduler, such as tcp://10.0.0.1:8786")
@@ -98,8 +98,16 @@ def parser() -> argparse.ArgumentParser:
     batch.set_defaults(command=batch_command, fresh=False, retry_failed=False)
 
     for one in (run, batch):
-        one.add_argument("-f", "--file", type=Path, **repeated, metavar="PRESET.yml", help="YAML file with parameters")
-        one.add_argument("-p", "--parameter", **repeated, metavar="NAME=VALUE", help="set one parameter")
+        one.add_argument("-f", "--file", type=Path, **many, metavar="PRESET.yml", help="YAML file with parameters")
+        one.add_argument("-p", "--parameter", **many, metavar="NAME=VALUE", help="set one parameter")
+
+    repeated = commands.add_parser("campaign", help="measure one repetition of a campaign, or print its schedule")
+    repeated.add_argument("file", type=Path, metavar="FILE.yml", help="campaign, notebook, every, parameters")
+    schedules = ("systemd", "cron")
+    repeated.add_argument("--schedule", choices=schedules, help="measure nothing; print what repeats the campaign")
+    flag(repeated, "now", "measure even if the last repetition began less than half a period ago")
+    flag(repeated, "yes", "accept the cost of rented hosts without being asked")
+    repeated.set_defaults(command=campaign_command, fresh=True, retry_failed=False)
 
     for measuring in (report, run):
         flag(measuring, "yes", "accept the cost of rented hosts without being asked; the plan still shows it first")
@@ -249,6 +257,27 @@ def _batch_name(entries: list) -> str:
     return "-".join([*numbers, *entries[0][2], hashlib.sha256(fixed.encode()).hexdigest()[:8]])
 
 
+def campaign_command(arguments: argparse.Namespace) -> int:
+    """Run `wanbench campaign`: measure one repetition as a new run of the campaign, unless one has just been made."""
+    from .measure.campaign.schedule import read_schedule
+    from .publish.notebooks import find_notebook
+    from .publish.site import Job, Site
+
+    schedule = read_schedule(arguments.file)
+    notebook = find_notebook(schedule.notebook, root())
+    if lacking := {"lab", "campaign"} - set(_declared(notebook)):
+        raise ParameterError(f"{notebook.name} has no parameter {min(lacking)}; allowed: a notebook that measures.")
+    given = _located(notebook, schedule.parameters | {"campaign": schedule.campaign}, str(arguments.file))
+    if arguments.schedule:
+        print(schedule.text(arguments.schedule, root()), end="")
+        return 0
+    if not arguments.now and not schedule.is_due(data_folder() / "raw"):
+        print(f"Nothing is due: {schedule.campaign} is measured every {schedule.every}. --now measures anyway.")
+        return 0
+    _set_environment(arguments)
+    return _publish([Job(notebook, given, str(arguments.file))], False, site=Site.scratch(root(), notebook, given))
+
+
 def _declared(notebook: Path) -> dict:
     from .publish.notebooks import read_notebook
     from .publish.parameters import declared_parameters
@@ -366,12 +395,23 @@ def _publish(jobs, replay: bool, again: bool = True, site=None) -> int:
     from .publish.site import Site, publish
 
     site = site or Site.of(root())
-    records = publish([_measured_or_replayed(job, replay) for job in jobs], site, again=again)
+    jobs = [_measured_or_replayed(job, replay) for job in jobs]
+    for cloud, reason in _unusable(jobs).items():
+        print(f"{cloud}: {reason}. Only a finished run on {cloud} can be shown without that.", file=sys.stderr)
+    records = publish(jobs, site, again=again)
     failed = [record for record in records if record.outcome != "published"]
     front = site.folder / (f"{jobs[0].notebook.stem}.html" if site.is_scratch else "index.html")
     print(f"\n{len(records) - len(failed)} of {len(records)} pages published.{' Open' if not failed else ''} {front}")
     print(f"  {front.as_uri()}")
     return 1 if failed else 0
+
+
+def _unusable(jobs) -> dict[str, str]:
+    """Return, for each cloud that is a lab of the jobs, why it cannot be used from here."""
+    from .measure.labs import CLOUDS
+
+    wanted = {cloud for job in jobs for cloud in str(_lab(job)).split("+")} & set(CLOUDS)
+    return {cloud: reason for cloud in sorted(wanted) if (reason := CLOUDS[cloud].unusable())}
 
 
 def _lab(job) -> str | None:

@@ -2,8 +2,6 @@
 Judge emulated links: compare requested and delivered RTT, jitter, loss and rate; check cuts and the order of replies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import ceil, hypot, nan, sqrt
 

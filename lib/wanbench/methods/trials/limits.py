@@ -19,18 +19,15 @@ from math import exp, inf, isfinite
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.checks import check_kind, check_level, check_number
 from wanbench.errors import ParameterError
-from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Result, text_table
 from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
 from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_bytes, mathis_bps
 from wanbench.methods.trials.rates import TrialRates
 
-STYLES = {"window": (theme.WITHIN, "circle"), "rate": (theme.OUTSIDE, "square"), "loss": ("#882288", "triangle-up")}
 BITS = 8
 PACKET_BYTES = 1500
 IN_FLIGHT = 5  # Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence.
@@ -86,32 +83,6 @@ class Limits(Result):
 
     def formatted_table(self) -> pd.DataFrame:
         return text_table(self.table())
-
-    def figure(self) -> go.Figure:
-        trials = self.trials
-        ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
-        figure = go.Figure()
-        figure.add_scatter(x=ends, y=ends, mode="lines", name="measured = allowed", line=line, hoverinfo="skip")
-        for name, part in trials.groupby("limit", sort=False):
-            text = [theme.plain(f"{row.setting}, RTT {row.rtt_ms:.3g} ms") for row in part.itertuples()]
-            shade, symbol = STYLES[name]
-            marker = {"size": 8, "color": shade, "symbol": symbol, "opacity": 0.8}
-            style = {"name": f"limited by the {name} ({count(len(part), 'trial')})", "marker": marker, "text": text}
-            hover = "%{text}<br>allowed %{x:.4g}, measured %{y:.4g}<extra></extra>"
-            figure.add_scatter(x=part.predicted, y=part.measured, mode="markers", hovertemplate=hover, **style)
-        x, y = theme.log_axis(trials.predicted, ""), theme.log_axis([*trials.measured, *trials.predicted], "")
-        figure.update_xaxes(title="batches/s that the lowest limit allows (log axis)", **x)
-        figure.update_yaxes(title="batches/s measured (log axis)", **y)
-        return theme.finish(
-            figure,
-            name="limits",
-            title=theme.headline(self.sentence, "What limits: window, rate or loss"),
-            subtitle="One point per trial: batches/s measured against those that its lowest limit allows (the "
-            "producers' window, their share of the rate, or loss). Nothing is fitted.",
-            alt=f"Measured against allowed rates. {self}",
-            caption=str(self),
-            table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],
-        )
 
 
 def limits(

@@ -1,7 +1,5 @@
 """Compare the window, capacity and loss that TCP throughput implies with the settings of the links."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import isfinite, isnan
 

@@ -32,6 +32,7 @@ from . import (
     ping,
     processors,
     ripe_atlas,
+    route,
 )
 from .content import plain_name
 from .rows import Rows
@@ -96,6 +97,7 @@ _BUILTIN = {
     "globalping": Reader(globalping.read, loose=True),
     "mtr": Reader(mtr.read, loose=True),
     "ripe_atlas": Reader(ripe_atlas.read, loose=True),
+    "route": Reader(route.read, "*.json"),
 }
 READERS = extensions("wanbench.readers", _BUILTIN)
 """A `Reader`, or a tuple of readers, by experiment or tool."""
