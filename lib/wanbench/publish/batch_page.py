@@ -30,7 +30,8 @@ def write_batch_page(jobs: Sequence, states: Mapping) -> None:
     for figure in figures:
         replace_file(folder / "figures" / "index" / f"{figure.name}.csv", figure.csv.encode())
     shown = {"batch": folder.name, "jobs": [(job, states[job.name]) for job in jobs], "figures": figures}
-    page = {"name": "index", "drawn": (), "version": versions()[0][1]}
+    version = versions()[0][1]
+    page = {"name": "index", "drawn": (), "version": version, "source_line": f"wanbench {version}, batch {folder.name}"}
     replace_file(folder / "index.html", templates().get_template("batch.html").render(shown, page=page).encode())
 
 
