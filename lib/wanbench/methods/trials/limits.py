@@ -134,9 +134,10 @@ def limits(
 
 def _basis(brokers: int, n_out: int) -> str:
     text = (
-        f"The limit by window is {IN_FLIGHT} requests in flight per producer and leading broker (at most {brokers}), "
-        "each with one batch per partition; by rate, what the background leaves of the link, less headers "
-        f"({MSS_BYTES} of {PACKET_BYTES:,} bytes are payload); by loss, that of Mathis et al. 1997 for random loss."
+        f"There are three limits. By window: each producer has {IN_FLIGHT} requests in flight to each leading broker "
+        f"(at most {brokers}), each with one batch per partition. By rate: the part of the link that the background "
+        f"leaves, less headers ({MSS_BYTES:,} of {PACKET_BYTES:,} bytes are payload). By loss: the law of Mathis et "
+        "al. 1997 for random loss."
     )
     out = f" {count(n_out, 'trial')} left out: no batch arrived, or a setting that its limits need is missing."
     return text + (out if n_out else "")

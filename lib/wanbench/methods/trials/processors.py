@@ -227,7 +227,7 @@ class ProcessorRoles(RowsResult):
             texts.append(
                 f"the measurement itself takes more than {MAX_MEASUREMENT:g} % of the processors in "
                 f"{(share > MAX_MEASUREMENT).sum()} of {count(len(share), 'setting')}, most with "
-                f"“{self.rows.setting[at]}” ({parts}); on separate machines, brokers could use this time"
+                f"“{self.rows.setting[at]}” ({parts}). On separate machines, brokers could use this time"
             )
         if (self.rows.other > MAX_OTHER).any():
             worst = self.rows.loc[self.rows.other.idxmax()]
