@@ -42,8 +42,8 @@ full: setup ## measure page 02 with 46 regions and all 2,070 ordered pairs (abou
 	@$(BIN)/wanbench report --preset full 02-intercloud-throughput
 
 .PHONY: test
-test: setup ## run every test: four at a time, as those with a lab mostly wait, then the ones that judge time, alone
-	@cd lib && $(PYTEST) --numprocesses 4 -m "not timing"
+test: setup ## run every test: five at a time, as those with a lab mostly wait, then the ones that judge time, alone
+	@cd lib && $(PYTEST) --numprocesses 5 -m "not timing"
 	@cd lib && $(PYTEST) -m timing $$(grep -l mark.timing tests/*.py)
 
 .PHONY: quick

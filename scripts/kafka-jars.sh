@@ -48,6 +48,6 @@ $(java -version 2>&1)"
 same $archive_stamp "$wanted" && exit 0
 echo "Preparing a quick start of Kafka" >&2
 rm -f $archive
-.venv/bin/python -P -m wanbench.measure.kafka.jars archive
+.venv/bin/python -P scripts/kafka_jars.py archive
 echo "$wanted" >$archive_stamp
 exit 0

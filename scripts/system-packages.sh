@@ -12,7 +12,7 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 purposes=(measuring "hosts by SSH" Kafka "static figures")
 [ "${1-}" = tests ] && purposes+=("tests of hosts by SSH")
 
-minimum_java=17 # of Kafka's brokers, as in lib/wanbench/measure/kafka/available.py
+minimum_java=17 # of Kafka's brokers, as in lib/wanbench/measure/kafka/java_commands.py
 
 present() { # any of these programs; Java only if it is new enough
     local program

@@ -172,6 +172,7 @@ def short_logs_are_recognised(monkeypatch):
 
 GROUPS = {
     "test_report.py": r"(?m)^def site\b",
+    "documents": r"def test_blocks_run_one_after_the_other",
     "shared cluster": r"shared_(cluster|lab)",
     "own cluster": r"own_cluster",
     "clusters": r"pytest\.mark\.kafka",
@@ -181,8 +182,8 @@ GROUPS = {
 """
 Tests that stay in one process, by what their module's text holds: those of the project's own site, those of the
 cluster that all share, those of the cluster that tests may break, those that start clusters, those that make a lab, and
-those of the example site, which is built once. The longest come first, so that no process works through one of them
-alone at the end.
+those of the example site, which is built once. Documents are apart: each runs in whatever process is free. The longest
+come first, so that no process works through one of them alone at the end.
 """
 
 
@@ -230,7 +231,8 @@ class ByModule(LoadScopeScheduling):
     """Tests of one module stay in one process, as they share its fixtures; so do those of one of `GROUPS`."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _group(self.config.rootpath / nodeid.partition("::")[0])
+        group = _group(self.config.rootpath / nodeid.partition("::")[0])
+        return nodeid if group == "documents" else group
 
 
 @cache

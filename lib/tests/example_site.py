@@ -128,7 +128,7 @@ def make_checkout(folder, notebooks):
     return folder
 
 
-ONE_SIZE = patch("wanbench.publish.pictures.SIZES_PX", ((800, 450),))
+ONE_SIZE = patch("wanbench.publish.pictures.SIZES_PX", {(800, 450): ("svg", "png")})
 """Each figure is drawn in the size that pages show; `test_publish.py` draws one in every size."""
 built_from = {}
 

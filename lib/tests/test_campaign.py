@@ -26,7 +26,7 @@ def recorded():
         for link in run.links()
     }
     experiments = [
-        KINDS[each["name"]](**{name: value for name, value in each.items() if name != "name"})
+        KINDS[each["name"]](**{name: value for name, value in each.items() if name not in ("name", *start.FORMER)})
         for each in run.plan["experiments"]
     ]
     rtts = {(test["from_region"], test["to_region"]): test["rtt_ms"] for test in run.plan["tests"]}

@@ -111,7 +111,7 @@ def test_claims_start_with_what_the_file_says_of_them(tmp_path):
     found = audit.table().set_index("claim")
     assert found.own.to_dict() == {"r": "not tested", "n": "cannot be tested here", "s": "not tested"}
     assert found.working[["n", "s"]].tolist() == ["needs a cloud", "The claim states a setting, not a measurement."]
-    assert str(audit) == "3 claims of this source (1 is a setting, 1 cannot be tested here)."
+    assert str(audit) == "3 claims of this source (1 states a setting, 1 cannot be tested here)."
     assert audit.estimates[0].n == 0
     part = audit.on_page("09-b")
     assert list(part.claims) == list(part.rows) == ["n", "s"]

@@ -62,6 +62,11 @@ def test_bounds_are_decided_only_where_rounding_cannot_turn_them(tmp_path, value
     assert row(tmp_path, value=value, formula="window / rtt", **{"is": comparison}).own == verdict
 
 
+@pytest.mark.parametrize("value, formula", [("0.1x", "rtt / (10 * rtt)"), ("1.2 million", "1.2e6 * rtt / rtt")])
+def test_words_for_numbers_are_understood(tmp_path, value, formula):
+    assert row(tmp_path, value=value, formula=formula).own == "reproduced"
+
+
 def test_what_is_not_tested_says_why(tmp_path):
     claim = row(tmp_path, why="It prints no numbers.")
     assert (claim.own, claim.working) == (CANNOT, "It prints no numbers.")
@@ -76,6 +81,9 @@ def test_what_is_not_tested_says_why(tmp_path):
         ({"value": "6 ms", "formula": "windows / rtt"}, "'windows'; there are: window, rtt, n"),
         ({"value": "6 wombats", "formula": "rtt"}, "'wombats' is not known"),
         ({"value": "fast", "formula": "rtt"}, "'fast' is not a number with a unit"),
+        ({"value": "1,5 ms", "formula": "rtt"}, "'1,5 ms' is not a number with a unit"),
+        ({"value": "6 ms", "formula": "rtt", "rtt)": None}, "'rtt)' is not allowed; allowed are the keys"),
+        ({"value": "6 ms", "formula": "rtt", "rtt)": None}, "quote a value that has commas"),
         ({"value": "6 ms", "formula": "rtt +"}, "is not a formula"),
         ({"value": "6 ms", "formula": "__import__('os').name"}, "more than arithmetic"),
         ({"value": "6 ms", "formula": "rtt.units"}, "more than arithmetic"),
@@ -95,7 +103,13 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path, claim, message):
 
 
 @pytest.mark.parametrize(
-    "head", ["article: An article\n", "article: {title: A}\nnumbers: {}\n", "article: {title: A}\ninputs: [1]\n"]
+    "head",
+    [
+        "article: An article\n",
+        "article: {title: A}\nnumbers: {}\n",
+        "article: {title: A}\ninputs: [1]\n",
+        "article: {title: A}\ninputs: {the rtt: 1 s}\n",
+    ],
 )
 def test_a_file_of_another_form_is_refused(tmp_path, head):
     with pytest.raises(ParameterError, match=r"mine\.yml"):
@@ -103,5 +117,5 @@ def test_a_file_of_another_form_is_refused(tmp_path, head):
 
 
 def test_a_number_with_commas_within_braces_is_explained(tmp_path):
-    with pytest.raises(ParameterError, match="quote a number that has commas"):
+    with pytest.raises(ParameterError, match="quote a value that has commas"):
         checked(tmp_path, "  - {says: it, value: 2,000 ms, formula: rtt}\n")

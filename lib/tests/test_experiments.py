@@ -80,7 +80,6 @@ def test_iperf3_starts_a_server_then_a_client(tmp_path):
 @pytest.mark.parametrize(
     "settings, arguments",
     [
-        ({"duration_s": None, "transfer_bytes": 10_000_000}, "-n 10000000"),
         ({"streams": 4}, "-P 4"),
         ({"rate_bps": 2.5e6}, "-b 2500000"),
         ({"window_bytes": 65536}, "-w 65536"),
@@ -196,8 +195,7 @@ def test_a_stem_stays_in_its_folder(tmp_path, stem):
         (lambda: Ping(interval_s=0), "interval_s is 0"),
         (lambda: Ping(payload_bytes=8), "payload_bytes is 8"),
         (lambda: Ping(wait_s=float("nan")), "wait_s is nan"),
-        (lambda: Iperf3(duration_s=None), "exactly one"),
-        (lambda: Iperf3(transfer_bytes=1), "exactly one"),
+        (lambda: Iperf3(duration_s=None), "allowed: a number from 1 to 86400"),
         (lambda: Iperf3(duration_s=0), "duration_s is 0"),
         (lambda: Iperf3(duration_s=0.5), "duration_s is 0.5"),
         (lambda: Iperf3(duration_s=1.5), "whole seconds, as iperf3"),
@@ -226,21 +224,8 @@ def test_expected_times():
     assert timed.expected_s(0) > 3
 
 
-def test_a_byte_limited_transfer_starts_slowly():
-    iperf3 = Iperf3(duration_s=None, transfer_bytes=10_000_000)
-    assert iperf3.expected_s(0.0, 1e9) < 0.2
-    near, far = iperf3.expected_s(1.0, 1e8), iperf3.expected_s(200.0, 1e8)
-    assert 0.8 < near < 1.0
-    # Ten segments doubling each round trip pass 10 MB in the tenth: two seconds, plus the handshakes.
-    assert 2.0 < far - 6.5 * 0.2 < 2.8
-    assert iperf3.expected_s(200.0, 1e7) > 8
-    slow = Iperf3(duration_s=None, transfer_bytes=10_000_000, window_bytes=65536).expected_s(80.0)
-    assert slow == pytest.approx(10_000_000 / 65536 * 0.08, rel=0.1)
-
-
 def test_expected_bytes():
     assert Ping(count=10).expected_bytes(1.0, None) == 2 * 10 * 84
-    assert Iperf3(duration_s=None, transfer_bytes=5).expected_bytes(1.0) == 5
     assert Iperf3().expected_bytes(1.0) is None
     assert Iperf3(rate_bps=8e6, streams=2).expected_bytes(1.0) == 4e6
     assert Iperf3(rate_bps=8e6).expected_bytes(1.0, 4e6) == 1e6

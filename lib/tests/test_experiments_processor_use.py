@@ -132,7 +132,7 @@ def test_producers_of_an_open_loop_load_do_not_spin_while_records_wait(tmp_path)
     host = HereHost("eu", tmp_path)
     load = KafkaOpenLoop(100)
     session = OpenLoopSession(load, None, [host], [host], tmp_path, "s")
-    session.made = [{"name": "t", "partitions": [{"partition": n, "leader": 1 + n % 2} for n in range(3)]}]
+    session.made = {"t": {"partitions": [{"partition": n, "leader": 1 + n % 2} for n in range(3)]}}
     settings = session._producer_settings()
     assert settings["max.in.flight.requests.per.connection"] == 10, "five batches for each partition of a broker"
     session.settings = KafkaOpenLoop(100, idempotence=True)

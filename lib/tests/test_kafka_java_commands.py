@@ -4,10 +4,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from kafka_jars import set_version
 from scripted_lab import Reply, ScriptedHost, ScriptedLab
 
 from wanbench.errors import ClusterError
-from wanbench.measure.kafka.jars import set_version
 from wanbench.measure.kafka.java_commands import Jars, package_file
 
 

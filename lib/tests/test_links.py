@@ -62,10 +62,10 @@ def test_a_queue_that_was_asked_for_is_taken_and_without_a_rate_there_is_none():
 
 def test_geodesic_links_take_half_the_inflated_light_rtt_each_way():
     regions = ["aws:eu-west-1", "gcp:us-east1", "azure:westeurope"]
-    links = geodesic_links(regions, path_inflation=2.0, extra_ms=1.0, rate_bps=1e8)
+    links = geodesic_links(regions, path_inflation=2.0, rate_bps=1e8)
     assert len(links) == 6
     for pair, settings in links.items():
-        expected = (light_rtt_ms(distance_km(*pair)) * 2.0 + 1.0) / 2
+        expected = (light_rtt_ms(distance_km(*pair)) * 2.0) / 2
         assert settings.delay_ms == pytest.approx(expected)
         assert settings.rate_bps == 1e8
 
@@ -77,7 +77,7 @@ def test_regions_in_one_place_are_not_without_delay():
         assert settings.jitter_ms <= settings.delay_ms / 2
 
 
-@pytest.mark.parametrize("wrong", [{"path_inflation": 0.9}, {"path_inflation": math.nan}, {"extra_ms": -1}])
+@pytest.mark.parametrize("wrong", [{"path_inflation": 0.9}, {"path_inflation": math.nan}])
 def test_paths_faster_than_light_fail(wrong):
     with pytest.raises(ParameterError, match=next(iter(wrong))):
         geodesic_links(["aws:eu-west-1", "gcp:us-east1"], **wrong)

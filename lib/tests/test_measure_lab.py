@@ -24,7 +24,7 @@ pytestmark = pytest.mark.lab
 
 
 def go(folder, *, pairs=None, experiments=None, **arguments) -> Run:
-    experiments = experiments or [Ping(count=5, interval_s=0.05), Iperf3(duration_s=None, transfer_bytes=300_000)]
+    experiments = experiments or [Ping(count=8, interval_s=0.05)]
     plan = make_plan(pairs=pairs, regions=REGIONS, experiments=experiments, rtt_ms=RTTS)
     lab = LocalLab(REGIONS, matrix_links(RTTS, rate_bps=50e6))
     options = {"data_folder": folder, "campaign": "test"}
@@ -57,7 +57,8 @@ def is_running(process_id: int) -> bool:
 
 
 def test_all_pairs_end_to_end(tmp_path):
-    run = go(tmp_path)
+    experiments = [Ping(count=5, interval_s=0.05), Iperf3(duration_s=1)]
+    run = go(tmp_path, experiments=experiments)
     run.verify()
     assert len(overlaps(run)) == 0
     table = run.tests()
@@ -78,7 +79,7 @@ def test_all_pairs_end_to_end(tmp_path):
         (a, b) for a in REGIONS for b in REGIONS if a != b
     }
     assert run.lab["kind"] == "local" and run.links()
-    lab_opened_again = go(tmp_path)
+    lab_opened_again = go(tmp_path, experiments=experiments)
     assert lab_opened_again.folder == run.folder
 
 

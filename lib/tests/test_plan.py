@@ -11,7 +11,7 @@ from wanbench.measure.experiments import Iperf3, Ping
 from wanbench.measure.labs.rented.costs import Costs, prices
 from wanbench.measure.plan import Trial, make_plan, make_trials, pair, select_pairs
 
-EXPERIMENTS = [Ping(count=5), Iperf3(duration_s=None, transfer_bytes=10_000_000)]
+EXPERIMENTS = [Ping(count=5), Iperf3(rate_bps=4e7)]
 EIGHT = [
     "aws:eu-west-1", "aws:us-east-1", "aws:sa-east-1",
     "gcp:us-east1", "gcp:europe-west1", "gcp:asia-east1",
@@ -97,7 +97,7 @@ def test_volume():
 
 def test_cost_by_hand():
     plan = make_plan(
-        experiments=[Iperf3(duration_s=None, transfer_bytes=10**9)],
+        experiments=[Iperf3(duration_s=8)],
         pairs=["aws:eu-west-1->gcp:us-east1", "gcp:us-east1->gcp:us-west1"],
         rate_bps=1e9,
     )
@@ -122,7 +122,7 @@ def test_cost_by_hand():
 
 def test_reverse_is_sent_by_the_other_side():
     plan = make_plan(
-        experiments=[Iperf3(duration_s=None, transfer_bytes=10**9, reverse=True)], pairs=["aws:eu-west-1->gcp:us-east1"]
+        experiments=[Iperf3(duration_s=8, rate_bps=1e9, reverse=True)], pairs=["aws:eu-west-1->gcp:us-east1"]
     )
     assert plan.sent_bytes() == {("gcp:us-east1", "aws:eu-west-1"): 1e9}
 

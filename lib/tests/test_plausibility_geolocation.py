@@ -6,7 +6,6 @@ import pytest
 from simulations import clean_tables, planted_faults
 
 from wanbench.errors import ParameterError
-from wanbench.pages.intercloud_2022.geolocation import geolocation
 from wanbench.read import plausibility
 from wanbench.read.plausibility.places import EARTH_RADIUS_KM, cap, great_circle_km, locate, position
 from wanbench.regions import LIGHT_RTT_MS_PER_KM, catalogue
@@ -55,19 +54,13 @@ def test_caps_are_filled_evenly():
     assert position(-1.0, 2.0) == "1.00 S 2.00 E"
 
 
-def test_geolocate_finds_a_moved_region_and_draws_it():
+def test_geolocate_finds_a_moved_region():
     planted = planted_faults.plant("coordinates exchanged", 4, n_regions=16)
     area = plausibility.geolocate(planted.tables, planted.region)
     places = planted.tables["regions"].set_index("name")
     stated = tuple(places.loc[planted.region, ["latitude_deg", "longitude_deg"]])
     assert not area.allows(*stated)[0]
     assert area.allows(*stated[::-1], slack_km=places.precision_km[planted.region])[0]
-    figure = geolocation(area, {"stated place": stated, "the other way round": stated[::-1]})
-    names = {trace.name for trace in figure.data}
-    assert {"stated place", "the other way round", "allowed by all discs"} <= names
-    assert planted.region in figure.layout.title.text
-    assert "discs overlap in" in figure.layout.meta["caption"]
-    assert figure.layout.meta["csv"].startswith("place,latitude_deg,longitude_deg,radius_km")
     with pytest.raises(ParameterError, match="region with round trips"):
         plausibility.geolocate(planted.tables, "aws:nowhere")
 
@@ -83,11 +76,3 @@ def test_two_moved_regions_are_both_named():
     flags = plausibility.check(second.tables)
     named = flags[flags.scope == "region"].set_index("region").cause.to_dict()
     assert named == {first.region: first.cause, second.region: second.cause}
-
-
-def test_an_area_that_is_empty_can_be_drawn():
-    area = locate("<b>x", landmarks([1.0, 1.0], [("a", -33.9, 151.2), ("b", 51.5, -0.1)]))
-    assert area.points.columns.tolist() == ["latitude_deg", "longitude_deg"]
-    figure = geolocation(area, {"stated place": (0.0, 0.0)})
-    assert "No place on earth" in figure.layout.meta["alt"]
-    assert "<b>" not in figure.layout.title.text

@@ -13,11 +13,12 @@ from example_site import CELLS, FAILING, ONE_SIZE, PARAMETERS, built_from, built
 from wanbench.errors import RawDataError
 from wanbench.files import replace_file
 from wanbench.findings import Finding
+from wanbench.methods.claims.ledger import Audit, Claim
 from wanbench.publish.figures import read_figure
 from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.pictures import Renderer, StaticFilesError, browser
 from wanbench.publish.provenance import Source
-from wanbench.publish.site import Job, Site, publish
+from wanbench.publish.site import Job, Record, Site, publish
 
 pytestmark = pytest.mark.browser
 
@@ -210,6 +211,29 @@ def test_front_page_lists_findings_and_pages(site):
     assert "Not made yet: <code>.venv/bin/wanbench report 02-later</code>" in html
 
 
+def test_front_page_lists_the_claims_that_a_re_run_contradicts(tmp_path):
+    claims = [Claim(name, "", f"{name} is so", "2", "ms", "05-page", "re-run", "") for name in "abc"]
+    audit = Audit("article", {claim.claim: claim for claim in claims})
+    audit.rerun("a", "reproduced", "Holds. It is 2 ms.")
+    audit.rerun("b", "not reproduced", "Holds below 3 ms. It is 9 ms.")
+    site = Site.of(tmp_path)
+    for name, kind, days in (("05-page", "study", ["2026-11-02", "2026-11-04"]), ("11-claims", "ledger", [])):
+        for file in (
+            tmp_path / "notebooks" / f"{name}.ipynb",
+            site.folder / f"{name}.html",
+            site.folder / "figures" / name,
+        ):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("<main></main>")
+        site._write(Record(name, "published", kind, "A question?", where="on links" if days else "", days=days))
+    (site.findings / "05-page").mkdir(parents=True)
+    audit.save(site.findings / "05-page")
+    front = site.write_front_page().read_text()
+    assert "Measured on links, from 2026-11-02 to 2026-11-04." in front
+    assert '<li><a href="05-page.html">b is so: 2 ms</a>. Holds below 3 ms. It is 9 ms.</li>' in front
+    assert "a is so" not in front and "c is so" not in front
+
+
 def test_front_page_without_pages_says_that_there_is_no_finding(tmp_path):
     (tmp_path / "papermill-params").mkdir()
     (tmp_path / "notebooks").mkdir()
@@ -335,14 +359,14 @@ class TestStaticFiles:
         with Renderer(tmp_path / "kept") as renderer:
             figure = read_figure({"data": [], "layout": layout}, 1, set())
             renderer.write(figure, tmp_path, "page", Source("Emulated links, wanbench, run 1, 2026-11-22"))
+        png = (tmp_path / "rtt-1200x675.png").read_bytes()
+        assert png[:8] == b"\x89PNG\r\n\x1a\n"
+        assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (1200, 675)
         for width, height in ((1200, 675), (800, 450)):
-            png = (tmp_path / f"rtt-{width}x{height}.png").read_bytes()
-            assert png[:8] == b"\x89PNG\r\n\x1a\n"
-            assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (width, height)
             svg = (tmp_path / f"rtt-{width}x{height}.svg").read_text()
             assert f'width="{width}" height="{height}"' in svg and "Latency against distance" in svg
             assert ">Emulated links, wanbench, run 1, 2026-11-22</text>" in svg
-        assert len(list(tmp_path.glob("rtt-*"))) == 4
+        assert len(list(tmp_path.glob("rtt-*"))) == 3
 
     def test_a_page_lists_the_files_of_its_figures(self, site):
         names = {path.name for path in (site / "figures/00-example").iterdir()}

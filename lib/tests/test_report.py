@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from example_site import ONE_SIZE
 
 import wanbench
 from wanbench.folders import root, samples_folder
@@ -36,8 +35,8 @@ def site(tmp_path_factory):
         given |= {"resamples": 200} if "resamples" in declared else {}  # pages are looked at here, not numbers
         replayed = measures or notebook.stem.startswith("00")
         jobs.append(Job(notebook, given, replay_reason="a test" if replayed else None))
-    with ONE_SIZE, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wanbench.publish.pictures.ENDINGS", ("svg",))  # the form that pages show
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wanbench.publish.pictures.SIZES_PX", {(800, 450): ("svg",)})  # what pages show
         patch.setenv("WANBENCH_DATA", str(folder / "data"))
         made = Site(root(), folder / "site", folder / "build", folder / "data/findings")
         records = publish(jobs, made)

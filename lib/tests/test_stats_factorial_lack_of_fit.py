@@ -47,7 +47,7 @@ def test_what_was_measured_once_says_so_in_each_sentence():
         assert "each measured once" in each.sentence
     assert "without replicates only curvature" in str(once.finding("where"))
     twice = fitted(levels, bent=False, replicates=2)
-    assert "measured once" not in str(twice) and "On average between its levels, 4.00 ms to 64.0 ms" in str(twice)
+    assert "measured once" not in str(twice) and "On average from 4.00 ms to 64.0 ms" in str(twice)
 
 
 def test_the_elasticity_is_the_average_between_the_levels():

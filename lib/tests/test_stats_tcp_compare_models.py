@@ -180,14 +180,6 @@ def test_rows_left_out_are_counted():
     assert "1 row of the table of pairs left out" in str(found)
 
 
-def test_it_draws_itself():
-    found = compare_models(survey(n=10), transfer_s=10)
-    figure = found.figure()
-    assert figure.layout.meta["name"] == "throughput-models"
-    assert sum(len(trace.x) for trace in figure.data) == 2 * len(found.scores)
-    assert "<table" in found._repr_html_() and len(found.table()) == len(found.estimates)
-
-
 def test_numbers_per_receiving_cloud_explain_directions_that_differ():
     pairs = survey(n=15)
     to = pairs.to_region.str.partition(":")[0]

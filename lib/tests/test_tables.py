@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import data_readme as dictionary
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -9,7 +10,6 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.tables import __main__ as dictionary
 
 ROOT = Path(__file__).resolve().parents[2]
 ECHO = {"source_file": "ping/a.txt", "sequence": 1, "lost": False, "duplicate": False, "rtt_ms": 1.5}
@@ -176,7 +176,7 @@ def test_reading_says_what_is_wrong_with_the_file(tmp_path):
 
 def test_the_dictionary_is_up_to_date():
     written = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
-    assert written == dictionary.data_readme(), "run `python -m wanbench.tables > data/README.md`"
+    assert written == dictionary.data_readme(), "run `.venv/bin/python scripts/data_readme.py > data/README.md`"
 
 
 def test_the_dictionary_holds_every_column_once():

@@ -1,7 +1,5 @@
 """Checks that numbers are neither too large nor too small to be measurements."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from wanbench.checks import refusal

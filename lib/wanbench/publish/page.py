@@ -32,10 +32,10 @@ class Page:
     """
     The values that the template of a page shows.
 
-    `lead` is the first paragraph, `answers` are the findings that answer its question, `basis` says where and when its
-    data were measured, `sources` are the articles whose claims it tests. `appendix` has sections to fold. `drawn` has
-    the names of the figures with SVG and PNG files, `cover` the name of the figure for the front page. `static_note`
-    says why such files are missing. `commit` is that of the checkout.
+    `lead` is the first paragraph, `answers` are the findings that answer its question, `where` and `days` say where and
+    on which days its data were measured, and `basis` says so in a sentence. `sources` are the articles whose claims it
+    tests. `appendix` has sections to fold. `drawn` has the names of the figures with SVG and PNG files, and `cover` the
+    name of that for the front page. `static_note` says why such files are missing. `commit` is that of the checkout.
     """
 
     name: str
@@ -46,6 +46,8 @@ class Page:
     appendix: tuple[Section, ...]
     answers: tuple[Finding, ...]
     basis: str
+    where: str
+    days: tuple[str, ...]
     sources: tuple[Article, ...]
     figures: tuple[Figure, ...]
     drawn: frozenset[str]
@@ -111,13 +113,16 @@ def make_page(
                 drawn.add(figure.name)
             except StaticFilesError as error:
                 note = f"Not all figures on this page have SVG and PNG files: {error}"
+    where, days = _where(cells.runs), _days(cells.runs)
     page = Page(
         name=executed.name,
         title=cells.title or executed.name,
         lead=cells.lead,
         **{name: tuple(getattr(cells, name)) for name in ("headings", "parts", "appendix", "figures", "runs")},
         answers=tuple(answers),
-        basis=_basis(cells.runs, replay_reason, DEMONSTRATION in title_tags(executed.notebook) and preset == "quick"),
+        where=where,
+        days=days,
+        basis=_basis(where, days, replay_reason, DEMONSTRATION in title_tags(executed.notebook) and preset == "quick"),
         sources=tuple(articles_on(executed.name)),
         drawn=frozenset(drawn),
         cover=_cover(cells, drawn),
@@ -143,12 +148,19 @@ def write_claims_page(audit: Audit, path: Path) -> Path:
     return path
 
 
-def _basis(runs: list[dict], replay_reason: str | None, is_demonstration: bool) -> str:
-    if not runs:
-        return "This page itself measures nothing: it uses published or simulated data, or what other pages found."
-    days = sorted({run["started_at_utc"][:10] for run in runs if run["started_at_utc"]})
+def _where(runs: list[dict]) -> str:
     local = all(run["lab"].startswith("local") for run in runs)
-    where = "on emulated links on one machine" if local else f"on hosts: {', '.join(run['lab'] for run in runs)}"
+    labs = "on emulated links on one machine" if local else f"on hosts: {', '.join(run['lab'] for run in runs)}"
+    return labs if runs else ""
+
+
+def _days(runs: list[dict]) -> tuple[str, ...]:
+    return tuple(sorted({run["started_at_utc"][:10] for run in runs if run["started_at_utc"]}))
+
+
+def _basis(where: str, days: tuple[str, ...], replay_reason: str | None, is_demonstration: bool) -> str:
+    if not where:
+        return "This page itself measures nothing: it uses published or simulated data, or what other pages found."
     measured = f"Measured {where}, on {' and '.join(dict.fromkeys((days[0], days[-1]))) if days else 'an unknown day'}."
     if is_demonstration:
         measured = (

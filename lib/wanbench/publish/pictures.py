@@ -33,8 +33,8 @@ from .figures import Figure, canvas, fitted, framed, script_json, stamped
 from .notebooks import did_you_mean, find_notebook, read_notebook
 from .provenance import Source, source_of
 
-SIZES_PX = ((1200, 675), (800, 450))
-ENDINGS = ("svg", "png")
+# Pages show the small size, for which the form without pixels is enough; `wanbench figure` draws any size in any form.
+SIZES_PX = {(1200, 675): ("svg", "png"), (800, 450): ("svg",)}
 SHORTER = (  # What an SVG drawing says at length, and the same in fewer bytes.
     (rb' (?:d|transform)="[^"]*"', lambda place: re.sub(rb"(\.\d\d)\d+", rb"\1", place[0])),
     (rb"rgb\((\d+), (\d+), (\d+)\)", lambda colour: b"#%02x%02x%02x" % tuple(map(int, colour.groups()))),
@@ -63,9 +63,9 @@ def static_names(name: str) -> list[str]:
     Return the names of the SVG and PNG files of the figure `name`.
 
     >>> static_names("rtt")
-    ['rtt-1200x675.svg', 'rtt-1200x675.png', 'rtt-800x450.svg', 'rtt-800x450.png']
+    ['rtt-1200x675.svg', 'rtt-1200x675.png', 'rtt-800x450.svg']
     """
-    return [f"{name}-{width}x{height}.{ending}" for width, height in SIZES_PX for ending in ENDINGS]
+    return [f"{name}-{width}x{height}.{ending}" for (width, height), endings in SIZES_PX.items() for ending in endings]
 
 
 def normalised_svg(svg: bytes) -> bytes:
@@ -129,11 +129,11 @@ class Renderer:
         """
         names = static_names(figure.name)
         drawing = self.kept / page / figure.name
-        key = _key(figure, source.line)
+        key = _key(figure, source.line, names)
         if not _is_kept(drawing, key, names):
             with replaced_folder(drawing) as fresh:
-                for width, height in SIZES_PX:
-                    for ending, picture in self.draw(figure, (width, height), ENDINGS, source.line).items():
+                for (width, height), endings in SIZES_PX.items():
+                    for ending, picture in self.draw(figure, (width, height), endings, source.line).items():
                         (fresh / f"{figure.name}-{width}x{height}.{ending}").write_bytes(picture)
                 (fresh / KEY).write_text(key)
         for name in names:
@@ -185,12 +185,12 @@ class Renderer:
             raise
 
 
-def _key(figure: Figure, line: str) -> str:
+def _key(figure: Figure, line: str, names: list[str]) -> str:
     """Return a hash of everything that affects the pictures of a figure, except for their metadata."""
     path = browser()
     code = [Path(file).read_text("utf-8") for file in (__file__, figures.__file__)]
     drawn_by = [version("kaleido"), version("plotly"), path, Path(path).stat().st_mtime_ns if path else None, code]
-    text = json.dumps([figure.data, figure.layout, line, SIZES_PX, drawn_by], sort_keys=True)
+    text = json.dumps([figure.data, figure.layout, line, names, drawn_by], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

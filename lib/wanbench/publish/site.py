@@ -21,6 +21,7 @@ from wanbench import findings
 from wanbench.errors import RawDataError, WanbenchError
 from wanbench.files import replace_file, replaced_folder
 from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder, scratch_folder
+from wanbench.methods.claims.ledger import NOT_REPRODUCED
 from wanbench.runs import origin
 
 from .execute import execute
@@ -89,7 +90,7 @@ ABOUT = (
     "wanbench takes articles apart into single claims, recomputes each from the article's own numbers, and measures "
     "again what one machine can. It uses real tools (ping, iperf3, a Kafka cluster) over an emulated wide-area "
     "network. "
-    "Each page asks one question and answers it at the top. All sentences and numbers of answers are computed."
+    "Each page asks one question and answers it at the top. Every sentence and number of an answer is computed."
 )
 
 
@@ -99,8 +100,8 @@ class Record:
     The state of a page: whether it is published, and what the front page says about it.
 
     `outcome` is "published", "failed" (with `reason`) or "not made". `kind` is the value of `notebooks.kind`, `lead`
-    the first paragraph as HTML, `thumbnail` a path in the site, `basis` a sentence about the origin of the data, and
-    `made_from` the `sources_hash` of the page.
+    the first paragraph as HTML, `thumbnail` a path in the site, `basis` a sentence about the origin of the data,
+    `where` and `days` the place and the days of the measurement, and `made_from` the `sources_hash` of the page.
     """
 
     name: str
@@ -111,6 +112,8 @@ class Record:
     thumbnail: str = ""
     reason: str = ""
     basis: str = ""
+    where: str = ""
+    days: Sequence[str] = ()
     remark: str = ""
     made_from: str = ""
 
@@ -150,7 +153,8 @@ class Site:
         """Record that a page was published; `made_from` is its `sources_hash`."""
         about = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
         thumbnail = f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else ""
-        record = Record(page.name, "published", **about, thumbnail=thumbnail, basis=page.basis, made_from=made_from)
+        about |= {"basis": page.basis, "where": page.where, "days": page.days}
+        record = Record(page.name, "published", **about, thumbnail=thumbnail, made_from=made_from)
         self._write(record)
 
     def record_failed(self, name: str, reason: str) -> None:
@@ -179,6 +183,9 @@ class Site:
             "introductions": [one for one in shown if one.kind == INTRODUCTION],
             "ledger": next((one for one in shown if one.kind == LEDGER), None),
             "studies": [one for one in records if one.kind == "study" or not one.title],
+            "where": ", and ".join(dict.fromkeys(one.where for one in shown if one.where)),
+            "days": sorted({day for one in shown for day in one.days}),
+            "contradicted": contradicted(self.findings),
             "checks": [one for one in shown if one.kind == CHECK],
             "answers": {one.name: _answers(self.findings / one.name) for one in shown},
             "findings": Markup(findings.html_table(found.drop(checks.index))),
@@ -247,6 +254,21 @@ class Site:
 
     def _record_path(self, name: str) -> Path:
         return self.build / "pages" / f"{name}.json"
+
+
+def contradicted(folder: Path) -> list[dict[str, str]]:
+    """
+    Return the claims that a re-run contradicts, from the findings of all pages, with `page`, `says`, `claimed`, and
+    `measured`: the rule of the verdict and the result.
+    """
+    tables = [pd.read_csv(path, dtype="str", keep_default_na=False) for path in sorted(folder.glob("[!.]*/claims.csv"))]
+    rows = pd.concat(tables).to_dict("records") if tables else []
+    return [
+        {"page": row["page"], "says": row["The source says"], "claimed": row["Claimed"]}
+        | {"measured": row["Working"].partition("Re-run: ")[2]}
+        for row in rows
+        if row["By the re-run"] == NOT_REPRODUCED
+    ]
 
 
 def _answers(folder: Path) -> list[findings.Finding]:

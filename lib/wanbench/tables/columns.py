@@ -137,8 +137,15 @@ def _is_counted(index: pd.Index) -> bool:
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None
 
 
-def _with(values, null, nothing):
-    return values.where(~null, nothing) if null.any() else values
+def _of_objects(values, null, kinds, fits, dtype):
+    """Convert objects at once if pandas infers one of these kinds; otherwise one by one, to find the wrong ones."""
+    if pd.api.types.infer_dtype(values) in kinds:
+        try:
+            return (values.where(~null, None) if null.any() else values).astype(dtype), None
+        except (OverflowError, UnicodeEncodeError):  # a number or a lone surrogate that the type cannot hold
+            pass
+    wrong = ~values.map(fits).astype(bool)
+    return values.where(~(null | wrong), None).astype(dtype), wrong
 
 
 def _convert_text(values, null):
@@ -146,13 +153,7 @@ def _convert_text(values, null):
         values = values.astype(object)
     if pd.api.types.is_string_dtype(values.dtype) and values.dtype != object:
         return values.astype("str"), None
-    if pd.api.types.infer_dtype(values) in ("string", "empty"):
-        try:
-            return _with(values, null, None).astype("str"), None
-        except UnicodeEncodeError:  # for a lone surrogate, which is reported below
-            pass
-    wrong = ~values.map(_is_plain_text).astype(bool)
-    return values.where(~(null | wrong), None).astype("str"), wrong
+    return _of_objects(values, null, ("string", "empty"), _is_plain_text, "str")
 
 
 def _is_plain_text(value) -> bool:
@@ -164,16 +165,8 @@ def _is_plain_text(value) -> bool:
 
 
 def _convert_count(values, null):
-    if pd.api.types.is_bool_dtype(values.dtype) and values.dtype != object:
-        return values, ~null
     if values.dtype == object:
-        if pd.api.types.infer_dtype(values) in ("integer", "empty"):
-            try:
-                return _with(values, null, None).astype("Int64"), None
-            except OverflowError:  # for more than 64 bits, which is reported below
-                pass
-        wrong = ~values.map(_is_whole_number).astype(bool)
-        return values.where(~(null | wrong), None).map(int, na_action="ignore").astype("Int64"), wrong
+        return _of_objects(values, null, ("integer", "empty"), _is_whole_number, "Int64")
     if pd.api.types.is_float_dtype(values.dtype):
         plain = values.astype("float64")
         wrong = ~((plain % 1 == 0) & (plain.abs() <= LARGEST_EXACT_FLOAT))
@@ -181,9 +174,7 @@ def _convert_count(values, null):
     if pd.api.types.is_unsigned_integer_dtype(values.dtype):
         wrong = (values > np.iinfo("int64").max).fillna(False).astype(bool)
         return values.where(~wrong, 0).astype("Int64"), wrong
-    if pd.api.types.is_integer_dtype(values.dtype):
-        return values, None
-    return values, ~null
+    return values, None if pd.api.types.is_integer_dtype(values.dtype) else ~null
 
 
 def _is_whole_number(value) -> bool:
@@ -195,21 +186,14 @@ def _is_whole_number(value) -> bool:
 
 
 def _convert_number(values, null):
-    if values.dtype == object and pd.api.types.infer_dtype(values) in _NUMBERS:
-        try:
-            plain = _with(values, null, np.nan).astype("float64")
-            return plain, np.isinf(plain.to_numpy())
-        except OverflowError:  # for an integer that no float can hold, which is reported below
-            pass
+    wrong = None
     if values.dtype == object:
-        wrong = ~values.map(_is_number).astype(bool)
-        values = values.where(~(null | wrong), np.nan).astype("float64")
-    elif pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
-        values = values.astype("float64")
-        return values, np.isinf(values.to_numpy())
-    else:
+        values, wrong = _of_objects(values, null, _NUMBERS, _is_number, "float64")
+    elif not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
         return values, ~null
-    return values, wrong | np.isinf(values)
+    plain = values.astype("float64")
+    infinite = np.isinf(plain.to_numpy())
+    return plain, infinite if wrong is None else wrong | infinite
 
 
 def _is_number(value) -> bool:
@@ -224,8 +208,7 @@ def _is_number(value) -> bool:
 def _convert_flag(values, null):
     if pd.api.types.is_bool_dtype(values.dtype):
         return values.astype("boolean"), None
-    wrong = ~values.map(lambda value: isinstance(value, (bool, np.bool_))).astype(bool)
-    return values.where(~(null | wrong), None).astype("boolean"), wrong
+    return _of_objects(values, null, ("boolean", "empty"), lambda value: isinstance(value, (bool, np.bool_)), "boolean")
 
 
 def _convert_time(values, null):

@@ -17,7 +17,6 @@ from wanbench.errors import ParameterError
 from wanbench.folders import data_folder, samples_folder
 from wanbench.measure.experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaFault, KafkaTrial
 from wanbench.measure.experiments.base import Load
-from wanbench.measure.experiments.broker_control import NO_DISK_RATE
 from wanbench.measure.experiments.kafka_fault import ON_BROKERS
 from wanbench.measure.experiments.kafka_trial import region_and_number
 from wanbench.measure.kafka.lab import KafkaLab
@@ -154,9 +153,14 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
     )
 
 
+# Settings that experiments had when samples were recorded, with the value that all samples have.
+FORMER = {"transfer_bytes": None, "disk_bps": None, "producers_per_region": 1, "consumers_per_region": 1}
+
+
 def _is_asked_for(recorded, wanted):
     """Tell whether recorded settings equal the wanted ones; settings that the recording lacks must be None."""
     if isinstance(recorded, dict) and isinstance(wanted, dict):
+        wanted = {name: FORMER[name] for name in FORMER.keys() & recorded.keys()} | wanted
         same = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
         return same and all(value is None for name, value in wanted.items() if name not in recorded)
     if isinstance(recorded, list) and isinstance(wanted, list):
@@ -243,9 +247,7 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
             if action.kind == "link" and not can_set_links:
                 yield f": “{action}” needs a local lab, because links of a {lab.kind} lab cannot be changed."
         if trial.broker_sizes is not None:
-            sizes = sizes_by_broker(trial.broker_sizes, brokers)
-            if any(size is not None and size.disk_bps is not None for size in sizes):
-                yield f" sets a disk rate: {NO_DISK_RATE}; allowed: None."
+            sizes_by_broker(trial.broker_sizes, brokers)  # raises an error unless there is a size for each broker
     if trial.path is not None and trial.path not in lab.path_names:
         paths = ", ".join(lab.path_names) or "None, because there is only one path between hosts of this lab"
         yield f" has path {trial.path!r}; allowed: {paths}."

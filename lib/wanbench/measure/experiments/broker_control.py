@@ -224,12 +224,6 @@ class BrokerControl:
         return self.cluster.ask(self.host, "lead", replicas=order, others=others)
 
 
-NO_DISK_RATE = (
-    "disk_bps is not supported, because control groups v1 limit direct writes only, while a broker writes through the "
-    "page cache; the limit of v2 (io.max) is not implemented yet"
-)
-
-
 @contextmanager
 def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Iterator[None]:
     """
@@ -247,8 +241,6 @@ def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...])
     except ParameterError as error:
         raise ExperimentError(str(error)) from error
     wanted = [(broker, size) for broker, size in wanted if size is not None]
-    if any(size.disk_bps is not None for _, size in wanted):
-        raise ExperimentError(NO_DISK_RATE)
     with ExitStack() as undoing:
         undoing.callback(_restart_dead, cluster)  # undone last, because a broker starts slowly under a quota
         for broker, size in wanted:

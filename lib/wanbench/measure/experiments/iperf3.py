@@ -24,11 +24,8 @@ half a round trip until the server has ended. Measured as the slope of the durat
 (iperf3 3.12) over the RTT, from 1 to 300 ms on a local lab without a rate limit: 7.46 round trips, of which the client
 takes 6.96; the intercept was 0.04 s.
 """
-INITIAL_WINDOW_BYTES = 10 * 1448  # initial window of Linux TCP (RFC 6928)
-WINDOW_BYTES = 3 * 2**20  # usual maximum bytes in flight: half of Linux's default tcp_rmem maximum of 6 MiB
 _PORTS = 3800  # number of ports from `first_port` on; by default they end below 9092, the first port of Kafka's brokers
 _MARGIN_S = 30.0  # added to the transfer's duration for control messages on a bad path; then the client counts as hung
-_SLOWEST_RATE_BPS = 250_000.0  # a slower transfer of `transfer_bytes` is stopped; paths between clouds are faster
 
 
 @dataclass(frozen=True)
@@ -38,12 +35,8 @@ class Iperf3:
 
     Parameters
     ----------
-    duration_s : float or None
-        Whole seconds to send (iperf3 reads 0.5 as 0, which means forever). Give either this or `transfer_bytes`.
-    transfer_bytes : int or None
-        Bytes to send, over all `streams`. iperf3 ends when it has handed all bytes to the kernel, before they have
-        arrived: the receiver does not count those in flight. The receiver's rate is nevertheless correct; the sender's
-        is too high.
+    duration_s : float
+        Whole seconds to send (iperf3 reads 0.5 as 0, which means forever).
     rate_bps : float or None
         Maximum rate per stream; required with `udp`.
     window_bytes, congestion_control
@@ -57,8 +50,7 @@ class Iperf3:
     connect_timeout_s : float
         Timeout for the start of the server, and for the control connection.
     timeout_s : float or None
-        Timeout of the client. None stands for 30 s more than `duration_s` + `omit_s`, or 30 s more than it takes to
-        send `transfer_bytes` at 250 kbit/s.
+        Timeout of the client. None stands for 30 s more than `duration_s` + `omit_s`.
     first_port : int
         Lowest port. Each attempt at a test uses a different port from this one on, so that a server left by a failed
         test does not disturb the next test.
@@ -69,8 +61,7 @@ class Iperf3:
     25000000.0
     """
 
-    duration_s: float | None = bounded(2.0, 1, 86_400)
-    transfer_bytes: int | None = bounded(None, 1, 2**50)
+    duration_s: float = bounded(2.0, 1, 86_400)
     streams: int = bounded(1, 1, 128)
     reverse: bool = False
     udp: bool = False
@@ -87,14 +78,9 @@ class Iperf3:
     name: ClassVar[str] = "iperf3"
 
     def __post_init__(self):
-        if (self.duration_s is None) == (self.transfer_bytes is None):
-            raise ParameterError(
-                f"Iperf3 needs exactly one of duration_s ({self.duration_s!r}) and transfer_bytes "
-                f"({self.transfer_bytes!r})."
-            )
         check_declared(self)
         for name in ("duration_s", "omit_s"):
-            if (value := getattr(self, name)) is not None and value != int(value):
+            if (value := getattr(self, name)) != int(value):
                 raise refusal(f"Iperf3 {name}", value, "whole seconds, as iperf3 does not accept fractions")
         if 0 < self.interval_s < 0.1:
             raise refusal("Iperf3 interval_s", self.interval_s, "0, or at least 0.1")
@@ -106,13 +92,12 @@ class Iperf3:
             raise refusal("Iperf3 congestion_control", self.congestion_control, "a name such as 'cubic', with TCP only")
 
     def __str__(self) -> str:
-        amount = f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.transfer_bytes / 1e6:g} MB"
         more = [f"{self.streams} streams"] if self.streams > 1 else []
         more += ["reverse"] if self.reverse else []
         more += [f"at {self.rate_bps / 1e6:g} Mbit/s"] if self.rate_bps else []
         more += [f"window {self.window_bytes} bytes"] if self.window_bytes else []
         more += [self.congestion_control] if self.congestion_control else []
-        return ", ".join([f"iperf3: {'UDP' if self.udp else 'TCP'} for {amount}", *more])
+        return ", ".join([f"iperf3: {'UDP' if self.udp else 'TCP'} for {self.duration_s:g} s", *more])
 
     def port(self, stem: str) -> int:
         """Return the port for one attempt at a test, derived from its stem."""
@@ -123,8 +108,7 @@ class Iperf3:
         command = ["iperf3", "-J", "-c", address, "-B", source_address, "-p", str(port)]
         command += ["--connect-timeout", connect_ms, "-i", f"{self.interval_s:g}"]
         for flag, value in (
-            ("-t", None if self.duration_s is None else f"{self.duration_s:g}"),
-            ("-n", self.transfer_bytes),
+            ("-t", f"{self.duration_s:g}"),
             ("-P", self.streams if self.streams > 1 else None),
             ("-b", None if self.rate_bps is None else round(self.rate_bps)),
             ("-w", self.window_bytes),
@@ -167,46 +151,16 @@ class Iperf3:
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """
-        Return the expected duration: the transfer, and `HANDSHAKE_RTTS` round trips of control messages.
-
-        A transfer of `transfer_bytes` is assumed to double its bytes in flight each round trip, from ten segments up to
-        the window (`window_bytes`, or `WINDOW_BYTES` per stream) or, if that is less, the bandwidth-delay product at
-        `rate_bps`.
-        """
-        rtt_s = rtt_ms / 1000
-        around = HANDSHAKE_RTTS * rtt_s + 2 * PROCESS_S
-        if self.duration_s is not None:
-            return self.duration_s + self.omit_s + around
-        # the client does not wait for the last acknowledgement
-        return self.omit_s + around - rtt_s + self._transfer_s(rtt_s, self._rate(rate_bps))
+        """Return the expected duration: sending, and `HANDSHAKE_RTTS` round trips of control messages."""
+        return self.duration_s + self.omit_s + HANDSHAKE_RTTS * rtt_ms / 1000 + 2 * PROCESS_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """Return the bytes sent, without headers and control messages; None if they depend on an unknown rate."""
-        if self.transfer_bytes is not None:
-            return float(self.transfer_bytes)
-        rate = self._rate(rate_bps)
-        return None if rate is None else rate * (self.duration_s + self.omit_s) / 8
-
-    def _rate(self, rate_bps):
         rates = [rate for rate in (rate_bps, self.rate_bps and self.rate_bps * self.streams) if rate]
-        return min(rates) if rates else None
+        return min(rates) * (self.duration_s + self.omit_s) / 8 if rates else None
 
     def _timeout_s(self):
-        lasts_s = self.transfer_bytes * 8 / _SLOWEST_RATE_BPS if self.duration_s is None else self.duration_s
-        return self.omit_s + lasts_s + _MARGIN_S if self.timeout_s is None else self.timeout_s
-
-    def _transfer_s(self, rtt_s, rate_bps):
-        if rtt_s <= 0:
-            return self.transfer_bytes * 8 / rate_bps if rate_bps else 0.0
-        largest = self.streams * (self.window_bytes or WINDOW_BYTES)
-        if rate_bps is not None:
-            largest = min(largest, rate_bps * rtt_s / 8)
-        # Slow start: the bytes in flight double each round trip, until they fill the window or the path.
-        sent, flight, spent_s = 0.0, float(self.streams * INITIAL_WINDOW_BYTES), 0.0
-        while sent + flight < self.transfer_bytes and flight < largest:
-            sent, flight, spent_s = sent + flight, flight * 2, spent_s + rtt_s
-        return spent_s + max(self.transfer_bytes - sent, 0) / max(min(flight, largest), 1.0) * rtt_s
+        return self.omit_s + self.duration_s + _MARGIN_S if self.timeout_s is None else self.timeout_s
 
 
 def _error_of(done: Completed, source: Host) -> str | None:

@@ -205,8 +205,6 @@ class KafkaFault:
     fault_s: float = bounded(8.0, 0.1, 3600)
     after_s: float = bounded(30.0, 1, 3600)
     quiet_s: float = bounded(2.0, 0, 3600)
-    producers_per_region: int = bounded(1, 1, 64)
-    consumers_per_region: int = bounded(1, 1, 64)
     records_per_s: float = bounded(30.0, 0.1, 1_000)
     record_bytes: int = bounded(256, HEAD.size, 900_000)
     partitions: int = bounded(9, 1, 1_000)
@@ -291,5 +289,5 @@ class KafkaFault:
         Two of three records are produced outside their leader's region; every record is copied to the other replicas,
         and two of three are consumed in another region.
         """
-        records = 3 * self.producers_per_region * self.records_per_s * self.expected_s(rtt_ms, rate_bps)
+        records = 3 * self.records_per_s * self.expected_s(rtt_ms, rate_bps)
         return records * (self.record_bytes + _OVERHEAD_BYTES) * (self.replication - 1 + 4 / 3)

@@ -113,11 +113,11 @@ class FaultSession(Session):
     def _start_clients(self) -> None:
         settings, hosts = self.settings, [hosts[0] for hosts in self._hosts]
         common = {"topic": self._topic, "settings": json.dumps(dict(settings.client_settings))}
-        for number, host in enumerate(hosts * settings.consumers_per_region):
+        for number, host in enumerate(hosts):
             own = {"group": self._topic, "number": number, "ended_file": f"{self._stop_file(host)}.ended"}
             command = client_command(host, fault_consumer, **own, **common)
             self._clients.append(Program("consumer", number, host, host.start(command)))
-        for number, host in enumerate(hosts * settings.producers_per_region):
+        for number, host in enumerate(hosts):
             command = client_command(
                 host, fault_producer, partitions=settings.partitions, number=number, acks=settings.acks,
                 interval_ns=round(1e9 / settings.records_per_s), record_bytes=settings.record_bytes,

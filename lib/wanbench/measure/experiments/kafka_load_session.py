@@ -191,8 +191,6 @@ def topic_name(stem: str, number: int) -> str:
     return f"load-{stem}-{number}"
 
 
-UNANSWERED = ("Unreachable", "Timeout")  # kinds of `AnswerError` without an answer from a broker
-CHECK_S = 1.0  # interval of checks for dead brokers
 TOO_FEW = b"Exiting before consuming"  # part of the consumer tool's message when it times out without records
 _NO_RECORDS = b"0 records sent, "
 _DRAIN_S = 60.0  # time for consumers to read the backlog, in addition to their own timeout
@@ -213,17 +211,15 @@ class LoadSession(ClientSession):
         self.topics = [topic_name(self.stem, number) for number in range(load.topics)]
         self.producer_hosts = [producers[n % len(producers)] for n in range(load.producers)]
         self.consumer_hosts = [consumers[n % len(consumers)] for n in range(load.n_consumers)]
-        self.made: list[str] = []
         self.missing: list[str] = []
         self.producers: list[Tool] = []
         self.consumers: list[Tool] = []
         self.stopped: list[Tool] = []
         self.unfinished = self.payload = self.counted = self.stop_at_s = None
         self.started_at_s = time.time()
-        self._checked_s = -CHECK_S
 
     def _measure(self) -> None:
-        self._make_topics()
+        self._make_topics(self.topics, **{"message.timestamp.type": self.settings.timestamps})
         fault = None
         try:
             self._start()
@@ -233,7 +229,7 @@ class LoadSession(ClientSession):
         finally:
             self._stop()
         if self.producers:
-            self.counted, uncounted = count_batches(self.cluster, self.asker, self.made, self.settings.timestamps)
+            self.counted, uncounted = count_batches(self.cluster, self.asker, self.topics, self.settings.timestamps)
             fault = fault or (uncounted and CommandError(uncounted))
         if fault:
             raise fault
@@ -243,14 +239,6 @@ class LoadSession(ClientSession):
 
     def _stop(self) -> None:
         stop_all(self._programs())
-
-    def _make_topics(self) -> None:
-        load = self.settings
-        kept = {"message.timestamp.type": load.timestamps, "retention.ms": "-1", "retention.bytes": "-1"}
-        about = {name: getattr(load, name) for name in ("partitions", "replication", "placement")}
-        for topic in self.topics:
-            self.cluster.create_topic(topic, settings={**kept, **dict(load.topic_settings)}, **about)
-            self.made.append(topic)
 
     def _start(self) -> None:
         load, cluster = self.settings, self.cluster
@@ -334,9 +322,7 @@ class LoadSession(ClientSession):
             if tool.done is None and not tool.process.is_running():
                 tool.wait(_RUN_S)
                 self._examine(tool)
-        if time.monotonic() - self._checked_s > CHECK_S:
-            self._checked_s = time.monotonic()
-            self.cluster.check()
+        self._check_brokers()
 
     def _examine(self, tool: Tool) -> None:
         """Raise CommandError if a tool that has ended failed or ended too early."""
@@ -377,17 +363,6 @@ class LoadSession(ClientSession):
         ):
             late = [tool for tool in self.consumers if not tool.done]
             self.missing += [f"final output of {tool}: it was still reading, and was stopped" for tool in late]
-
-    def _clean_up(self) -> str | None:
-        undeleted = None
-        for topic in self.made:
-            try:
-                self.cluster.delete_topic(topic)
-            except LabError as error:
-                undeleted = f"topic {topic} could not be deleted: {error}"
-                if getattr(error, "kind", None) in UNANSWERED:
-                    break
-        return undeleted
 
     def _keep(self, error: str | None) -> None:
         for tool in self._programs():

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from wanbench.errors import CommandError, LabError, WanbenchError
+from wanbench.errors import CommandError, WanbenchError
 from wanbench.measure.kafka.programs import clock_echo, open_loop_consumer, open_loop_producer
 from wanbench.measure.labs.base import Host, Offset, clock_offset
 from wanbench.measure.labs.programs import program_command, put_whole
@@ -21,7 +21,6 @@ from .base import ExperimentError, keep, last_line, run_to_end
 from .load_settings import put_records, rack_of
 from .session import ClientSession, Program, client_command
 
-CHECK_S = 2.0  # interval of checks for dead brokers
 LEAD_S = 1.0  # time from the start order to the first record; every process must have read the order by then
 MARGIN_S = 30.0  # timeout for a program to end, on a busy machine
 SHORTEST_DRAIN_S = 2.0  # minimum wait for the last records in transit, even if drain_s is 0
@@ -52,16 +51,14 @@ class OpenLoopSession(ClientSession):
         self.producing = _by_host(self.producer_hosts, load.topics * load.producers)
         self.consuming = [self.consumer_hosts[group % len(self.consumer_hosts)] for group in range(load.groups)]
         self.reference = self.producing[0][0]
-        self.made: list[dict] = []
         self.producers: list[Program] = []
         self.consumers: list[Program] = []
         self.offsets: dict[str, list[Offset]] = {}
-        self.start_ns = self.undeleted = self.payload = None
+        self.start_ns = self.payload = None
         self._lines: dict[str, list[dict]] = {}
-        self._checked_s = time.monotonic()
 
     def _measure(self) -> None:
-        self._make_topics()
+        self._make_topics(self.topics)
         self._read_clocks("before")
         self._start()
         self._await(lambda: self._without("ready", self._programs()), self.settings.start_timeout_s, "not ready within")
@@ -73,14 +70,6 @@ class OpenLoopSession(ClientSession):
         return [*self.producers, *self.consumers]
 
     # Before
-
-    def _make_topics(self) -> None:
-        load = self.settings
-        about = {"partitions": load.partitions, "replication": load.replication}
-        settings = {"retention.ms": "-1", "retention.bytes": "-1", **dict(load.topic_settings)}
-        for topic in self.topics:
-            made = self.cluster.ask(self.reference, "create_topic", name=topic, settings=settings, **about)
-            self.made.append({"name": topic, "partitions": made["partitions"]})
 
     def _read_clocks(self, when: str) -> None:
         """Measure the offset of every host's clock from the reference."""
@@ -125,7 +114,7 @@ class OpenLoopSession(ClientSession):
 
     def _producer_settings(self) -> dict:
         load = self.settings
-        leaders = (Counter(part["leader"] for part in topic["partitions"]) for topic in self.made)
+        leaders = (Counter(part["leader"] for part in topic["partitions"]) for topic in self.made.values())
         most_led = max(max(led.values()) for led in leaders)
         return {
             "queue.buffering.max.kbytes": QUEUE_KBYTES,
@@ -182,9 +171,7 @@ class OpenLoopSession(ClientSession):
             self._lines.setdefault(str(program), []).extend(
                 line for line in program.new_lines() if "second" not in line
             )
-        if time.monotonic() - self._checked_s > CHECK_S:
-            self._checked_s = time.monotonic()
-            self.cluster.check()
+        self._check_brokers()
 
     def _line(self, program: Program, key: str) -> dict | None:
         return next((line for line in self._lines.get(str(program), ()) if key in line), None)
@@ -217,14 +204,6 @@ class OpenLoopSession(ClientSession):
             error_ms += max(errors)
         return offset_ms, error_ms
 
-    def _clean_up(self) -> str | None:
-        for topic in self.made:
-            try:
-                self.cluster.ask(self.reference, "delete_topic", name=topic["name"])
-            except LabError as error:
-                self.undeleted = f"topic {topic['name']} could not be deleted: {error}"
-        return self.undeleted
-
     def _keep(self, error: str | None) -> None:
         document = {
             "format": 1,
@@ -232,7 +211,7 @@ class OpenLoopSession(ClientSession):
             "step": self.step,
             "start_s": self.start_ns and self.start_ns / 1e9,
             "error": error,
-            "topics": self.made,
+            "topics": [{"name": name, "partitions": topic["partitions"]} for name, topic in self.made.items()],
             "undeleted": self.undeleted,
             "payload": self.payload,
             "producers": [],

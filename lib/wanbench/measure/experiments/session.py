@@ -24,6 +24,8 @@ from wanbench.runs.journal import now_utc
 from .base import ExperimentError, Hosts, WhenSending, about, ended_with
 
 LOOK_S = 0.05
+CHECK_S = 1.0  # interval of checks for dead brokers
+UNANSWERED = ("Unreachable", "Timeout")  # kinds of `AnswerError` without an answer from a broker
 
 
 @dataclass
@@ -250,6 +252,35 @@ class ClientSession(Session):
         super().__init__(load, folder, stem)
         self.cluster, self.producer_hosts, self.consumer_hosts = cluster, producers, consumers
         self.when_sending = when_sending or (lambda: None)
+        self.made: dict[str, dict] = {}
+        self.undeleted: str | None = None
+        self._checked_s = time.monotonic()
+
+    def _make_topics(self, names: Iterable[str], **settings: str) -> None:
+        """Create the load's topics, from which no record is deleted unless the load's settings say so."""
+        load = self.settings
+        kept = {"retention.ms": "-1", "retention.bytes": "-1", **settings, **dict(load.topic_settings)}
+        about = {"partitions": load.partitions, "replication": load.replication}
+        for name in names:
+            placement = getattr(load, "placement", None)
+            self.made[name] = self.cluster.create_topic(name, settings=kept, placement=placement, **about)
+
+    def _check_brokers(self) -> None:
+        """Raise ClusterError if a broker has died; look only every `CHECK_S`."""
+        if time.monotonic() - self._checked_s > CHECK_S:
+            self._checked_s = time.monotonic()
+            self.cluster.check()
+
+    def _clean_up(self) -> str | None:
+        """Delete the topics; stop trying once no broker answers."""
+        for name in self.made:
+            try:
+                self.cluster.delete_topic(name)
+            except LabError as error:
+                self.undeleted = f"topic {name} could not be deleted: {error}"
+                if getattr(error, "kind", None) in UNANSWERED:
+                    break
+        return self.undeleted
 
 
 class Concurrent:

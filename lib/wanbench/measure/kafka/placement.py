@@ -100,8 +100,6 @@ class BrokerSize:
     link_bps : float, optional
         Network rate of the broker's host in bit/s, for a region with one broker: all traffic that leaves the region
         shares this rate, and each link into the region has it. None leaves the links unchanged.
-    disk_bps : float, optional
-        Disk rate in bit/s of data. No lab supports it yet: a trial with it is refused, with the reason.
     price_usd_per_hour : float, optional
         Price of one such broker; it does not affect measurements.
     """
@@ -109,7 +107,6 @@ class BrokerSize:
     name: str
     processors: float | None = None
     link_bps: float | None = None
-    disk_bps: float | None = None
     price_usd_per_hour: float | None = None
 
     def __post_init__(self):
@@ -119,15 +116,13 @@ class BrokerSize:
             self,
             ("processors", SMALLEST_SHARE, MOST_PROCESSORS),
             ("link_bps", 1000, 1e12),
-            ("disk_bps", 1000, 1e12),
             ("price_usd_per_hour", 0, 1e6),
-            optional=("processors", "link_bps", "disk_bps", "price_usd_per_hour"),
+            optional=("processors", "link_bps", "price_usd_per_hour"),
         )
 
     def __str__(self) -> str:
         parts = [f"{self.processors:g} processors"] if self.processors is not None else []
         parts += [f"{self.link_bps / 1e6:g} Mbit/s"] if self.link_bps is not None else []
-        parts += [f"disk {self.disk_bps / 1e6:g} Mbit/s"] if self.disk_bps is not None else []
         return f"{self.name} ({', '.join(parts) or 'no limit'})"
 
 

@@ -52,18 +52,13 @@ MIN_RTT_MS = 0.5  # Minimum RTT of two regions: even two data centres in one cit
 
 
 def geodesic_links(
-    regions: Sequence[str],
-    *,
-    path_inflation: float = PATH_INFLATION,
-    extra_ms: float = 0.0,
-    jitter_ms: float = 0.0,
-    **settings: Any,
+    regions: Sequence[str], *, path_inflation: float = PATH_INFLATION, jitter_ms: float = 0.0, **settings: Any
 ) -> dict[tuple[str, str], LinkSettings]:
     """
     Link all regions with delays that follow from their distances.
 
     The round-trip time is that of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times
-    `path_inflation` (at least 1, because no cable is shorter), plus `extra_ms` for equipment; it is at least 0.5 ms.
+    `path_inflation` (at least 1, because no cable is shorter); it is at least 0.5 ms.
     The delay of each direction is half of it.
 
     Parameters
@@ -81,9 +76,8 @@ def geodesic_links(
         The `LinkSettings` of all ordered pairs of different regions.
     """
     check_number("path_inflation", path_inflation, 1)
-    check_number("extra_ms", extra_ms, 0)
     pairs = combinations(regions, 2)
-    rtt_ms = {pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation + extra_ms for pair in pairs}
+    rtt_ms = {pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation for pair in pairs}
     return matrix_links(rtt_ms, jitter_ms=jitter_ms, **settings)
 
 

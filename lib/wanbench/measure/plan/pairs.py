@@ -140,7 +140,6 @@ def _cloud_pair(text):
     return ends
 
 
-_STEPS_PER_PAIR = 5
 _TRIES = 20
 
 
@@ -186,8 +185,7 @@ def rounds(pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None) ->
     Put ordered pairs into rounds such that each region takes part in at most one test of a round.
 
     All ordered pairs of n regions take 2(n-1) rounds if n is even and 2n if n is odd (the circle method, which uses
-    each matching once in each direction). Any other set of pairs is coloured by alternating paths; it takes
-    `lower_bound` rounds or, rarely, one more.
+    each matching once in each direction). Any other set of pairs takes `lower_bound` rounds or a few per cent more.
 
     Parameters
     ----------
@@ -253,100 +251,35 @@ def _circle(regions, chance):
     return out
 
 
-class _Colouring:
-    """A partial edge colouring; `at[region][colour]` is the pair of this colour that has this region."""
-
-    def __init__(self, n_colours):
-        self.n_colours = n_colours
-        self.at: dict[str, dict[int, Pair]] = defaultdict(dict)
-
-    def missing(self, region):
-        return [colour for colour in range(self.n_colours) if colour not in self.at[region]]
-
-    def set(self, pair, colour):
-        for region in pair:
-            self.at[region][colour] = pair
-
-    def unset(self, pair, colour):
-        for region in pair:
-            del self.at[region][colour]
-
-    def path(self, region, first, second):
-        """
-        Follow the path from `region` over pairs of the colours first, second, first, ...; return its (pair, colour)
-        list and the region where it ends.
-        """
-        walk, colour, other = [], first, second
-        while colour in self.at[region]:
-            pair = self.at[region][colour]
-            walk.append((pair, colour))
-            region = pair[1] if pair[0] == region else pair[0]
-            colour, other = other, colour
-        return walk, region
-
-    def swap(self, path, first, second):
-        for pair, colour in path:
-            self.unset(pair, colour)
-        for pair, colour in path:
-            self.set(pair, first + second - colour)
-
-
-def _coloured(pairs, n_colours, chance):
+def _coloured(pairs, fewest, chance):
     """
-    Colour the pairs one by one, and return the pairs of each colour.
+    Put pairs into rounds greedily: each round takes the pairs whose regions have the most tests left.
 
-    If no colour is free at both ends of a pair, exchange the colours of an alternating (Kempe) path. If that fails,
-    take the colour from a neighbouring pair and then colour that pair again. If the maximum number of steps is reached,
-    restart in another order; after `_TRIES` restarts, use one more colour. This ends, because twice the maximum degree
-    is always enough colours.
+    Repeat this in other orders until there are only `fewest` rounds, at most `_TRIES` times, and return the best.
     """
-    order = list(pairs)
-    while True:
-        for _ in range(_TRIES):
-            if colouring := _attempt(order, n_colours, chance):
-                used: dict[int, set[Pair]] = defaultdict(set)
-                for colour, pair in (item for colours in colouring.at.values() for item in colours.items()):
-                    used[colour].add(pair)
-                return [sorted(used[colour]) for colour in sorted(used)]
-            chance.shuffle(order)
-        n_colours += 1
+    order, best = list(pairs), None
+    for _ in range(_TRIES):
+        found = list(_greedy(order))
+        best = found if best is None or len(found) < len(best) else best
+        if len(best) <= fewest:
+            break
+        chance.shuffle(order)
+    return best
 
 
-def _attempt(order, n_colours, chance):
-    colouring = _Colouring(n_colours)
-    waiting = order[::-1]
-    for _ in range(_STEPS_PER_PAIR * (len(order) + 10)):
-        if not waiting:
-            return colouring
-        loose = _place(colouring, waiting.pop(), chance)
-        if loose is not None:
-            waiting.append(loose)
-    return None
-
-
-def _place(colouring, pair, chance):
-    """Give the pair a colour, and return the pair that lost this colour, if any."""
-    a, b = pair
-    at_a, at_b = colouring.missing(a), colouring.missing(b)
-    common = set(at_a) & set(at_b)
-    if common:
-        colouring.set(pair, min(common))
-        return None
-    for first in chance.sample(at_a, len(at_a)):
-        for second in chance.sample(at_b, len(at_b)):
-            path, end = colouring.path(b, first, second)
-            if end != a:
-                colouring.swap(path, first, second)
-                colouring.set(pair, first)
-                return None
-    if not at_a and not at_b:
-        return pair
-    free, other = (at_b, a) if at_b and (not at_a or chance.random() < 0.5) else (at_a, b)
-    colour = chance.choice(free)
-    loose = colouring.at[other][colour]
-    colouring.unset(loose, colour)
-    colouring.set(pair, colour)
-    return loose
+def _greedy(left):
+    while left:
+        tests = Counter(region for pair in left for region in pair)
+        left = sorted(left, key=lambda pair: sorted((tests[pair[0]], tests[pair[1]]), reverse=True), reverse=True)
+        busy, taken, later = set(), [], []
+        for pair in left:
+            if busy.isdisjoint(pair):
+                taken.append(pair)
+                busy.update(pair)
+            else:
+                later.append(pair)
+        yield sorted(taken)
+        left = later
 
 
 def _levelled(colours, batch):

@@ -213,8 +213,7 @@ def make_plan(
         Expected round-trip times; one direction of a pair is enough. By default, they are the round-trip times of light
         in fibre along the geodesic, times `path_inflation`.
     rate_bps : float, optional
-        Expected throughput. For transfers of a given duration it is needed to estimate their volume; for transfers of a
-        given number of bytes, to estimate their duration.
+        Expected throughput, from which the volume of transfers is estimated.
 
     Raises
     ------

@@ -288,7 +288,7 @@ class Audit(Result):
     def sentence(self) -> str:
         settings = sum(claim.tested_by == SETTING for claim in self.claims.values())
         cannot = sum(row["own"] == CANNOT for row in self.rows.values())
-        parts = [f"{settings} {'is a setting' if settings == 1 else 'are settings'}"] if settings else []
+        parts = [f"{settings} {'states a setting' if settings == 1 else 'state settings'}"] if settings else []
         parts += [f"{cannot} {CANNOT}"] if cannot else []
         counts = [
             f" By {words}: {', '.join(f'{n} {verdict}' for verdict, n in of_kind.items())}."

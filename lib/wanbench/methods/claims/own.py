@@ -20,7 +20,8 @@ from wanbench.errors import ParameterError
 from wanbench.methods.claims.ledger import NOT_HERE, SETTING, Article, Audit, Claim
 from wanbench.plain_yaml import read_yaml
 
-PRINTED = re.compile(r"([-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(.*)")
+PRINTED = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\d,.-])\s*(.*)")
+WORDS = {"x": 1, "times": 1, "thousand": 1e3, "million": 1e6, "billion": 1e9}  # words for numbers, as articles use them
 KEYS = {"article": Article.__dataclass_fields__, "claim": ("says", "section", "value", "formula", "name", "is", "why")}
 COMPARISONS = ("equal", "at least", "at most")
 FUNCTIONS = {"min": min, "max": max}
@@ -44,6 +45,8 @@ def check_claims(path: Path | str) -> Audit:
     units = pint.UnitRegistry(on_redefinition="ignore")
     units.define("bit = [information]")  # pint treats bits as plain numbers, and would add them to anything
     units.define("USD = [currency]")
+    for word, number in WORDS.items():
+        units.define(f"{word} = {number}")
     for word in content.get("units", ()):
         units.define(f"{word} = [{word}]")
     rows = _inputs(content.get("inputs", {}), f"{path}: inputs") + _claims(content.get("claims"), f"{path}: claims")
@@ -107,7 +110,7 @@ def _formula(text: str, quantities: Mapping, place: str):
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ParameterError(f"{place}: {text!r} is not a formula.") from None
+        raise ParameterError(f"{place}: {text!r} is not a formula, such as 'window / rtt_avg'.") from None
     names = []
     for node in ast.walk(tree):
         power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
@@ -115,7 +118,7 @@ def _formula(text: str, quantities: Mapping, place: str):
         called = isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS)
         strange = isinstance(node, ast.Constant) and not isinstance(node.value, int | float)
         if not isinstance(node, NODES + OPERATORS) or large or called or strange:
-            allowed = f"names, numbers, + - * /, powers up to {LARGEST_POWER}, {', '.join(FUNCTIONS)}"
+            allowed = f"names, numbers, + - * /, ** (powers up to {LARGEST_POWER}), {', '.join(FUNCTIONS)}"
             raise ParameterError(f"{place}: formula {text!r} has more than arithmetic; allowed: {allowed}.")
         if isinstance(node, ast.Name) and node.id not in FUNCTIONS:
             if node.id not in quantities:
@@ -135,14 +138,17 @@ def _formula(text: str, quantities: Mapping, place: str):
 def _mapping(value: object, place: str, allowed) -> dict:
     if not isinstance(value, dict) or (strange := [key for key in value if key not in allowed]):
         given = value if not isinstance(value, dict) else strange[0]
-        hint = " Within braces, quote a number that has commas." if str(given)[:1].isdigit() else ""
-        raise ParameterError(f"{place}: {given!r} is not allowed; allowed are the keys {', '.join(allowed)}.{hint}")
+        hint = "" if re.fullmatch("[A-Za-z]*", str(given)) else " Within braces, quote a value that has commas."
+        wrong = "it is missing" if given is None else f"{given!r} is not allowed"
+        raise ParameterError(f"{place}: {wrong}; allowed are the keys {', '.join(allowed)}.{hint}")
     return value
 
 
 def _inputs(inputs: object, place: str) -> list[_Row]:
     if not isinstance(inputs, dict):
         raise ParameterError(f"{place}: {inputs!r} is not a mapping of names to numbers with units.")
+    if strange := next((name for name in map(str, inputs) if not name.isidentifier()), None):
+        raise ParameterError(f"{place}: {strange!r} is not a name; allowed: letters, digits and _, a letter first.")
     return [
         _row({"says": name, "value": value}, f"{place}: {name}", str(name), SETTING) for name, value in inputs.items()
     ]
@@ -160,7 +166,7 @@ def _claims(claims: object, place: str) -> list[_Row]:
                 f"{where}: a claim has 'says', and either 'value' and 'formula', or 'why' it is not tested."
             )
         if given.get("is", "equal") not in COMPARISONS:
-            raise ParameterError(f"{where}: is {given['is']!r}; allowed: {', '.join(COMPARISONS)}.")
+            raise ParameterError(f"{where}: key 'is' has {given['is']!r}; allowed: {', '.join(COMPARISONS)}.")
         rows.append(_row(given, where, f"claim_{number}", "own numbers" if "formula" in given else NOT_HERE))
     return rows
 
@@ -169,7 +175,8 @@ def _row(given: dict, place: str, name: str, tested_by: str) -> _Row:
     printed = PRINTED.fullmatch(str(given.get("value", "")).strip())
     value, unit = (printed[1].replace(",", ""), printed[2].strip()) if printed else ("", "")
     if "value" in given and not (value and isfinite(float(value))):
-        raise ParameterError(f'{place}: value {given["value"]!r} is not a number with a unit, such as "66 Mbit/s".')
+        allowed = '"66 Mbit/s", "1,450,000 record/s", "1.5x" or "5 USD"'
+        raise ParameterError(f"{place}: value {given['value']!r} is not a number with a unit, such as {allowed}.")
     texts = {key: str(given.get(key, "")) for key in ("section", "says", "why")}
     claim = Claim(
         str(given.get("name", name)), texts["section"], texts["says"], value, unit, "", tested_by, texts["why"]

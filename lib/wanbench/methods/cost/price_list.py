@@ -4,8 +4,6 @@ Dated list prices: one row per price and source. An item's range is from the low
 Prices are not samples: the range is not a confidence interval, and prices are not interpolated.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

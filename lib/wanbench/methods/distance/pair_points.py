@@ -1,7 +1,5 @@
 """Traces shared by figures of pairs: points by pair of clouds, a line with its band, and the limit set by light."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go

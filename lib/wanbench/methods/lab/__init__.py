@@ -1,7 +1,5 @@
 """Checks of a lab: which network it was, whether emulated links delivered what was requested, how full links were."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from wanbench.checks import check_kind

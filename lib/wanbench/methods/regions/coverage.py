@@ -4,8 +4,6 @@ Cautions about how often intervals cover the true value, from simulated surveys.
 `make validity` computes these numbers and writes them to data/validity; a test checks that both agree.
 """
 
-from __future__ import annotations
-
 from math import log
 
 from wanbench.formatting import count, number, span

@@ -10,8 +10,6 @@ In all functions `first` and `second` are the indices of each pair's two units: 
 (`places`). A pair within one unit has `first` equal to `second`, and counts once in sums over units.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from wanbench.checks import check_resamples

@@ -159,9 +159,9 @@ class Moran:
         if not self.significant:
             return ()
         return (
-            f"effects of nearby places are correlated (Moran's I {number(self.i, 2)}, {number(self.expected, 2)} "
-            f"expected without a pattern, {p_value(self.p)}), so intervals may be too narrow; wider clusters, such as "
-            f"those of cluster={NEIGHBOURS_KM:g} (km), treat neighbours as one unit",
+            f"effects of nearby places are correlated (Moran's I {number(self.i, 2)}, where {number(self.expected, 2)} "
+            f"is expected without correlation; {p_value(self.p)}), so intervals may be too narrow. "
+            f"cluster={NEIGHBOURS_KM:g} would count places within {NEIGHBOURS_KM:,g} km as one",
         )
 
 

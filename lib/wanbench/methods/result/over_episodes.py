@@ -1,4 +1,4 @@
-"""Base class of results with one row per episode, such as outages or restarts: medians with intervals."""
+"""Base class of results with one row per episode, such as outages or restarts: medians, intervals and their table."""
 
 from __future__ import annotations
 

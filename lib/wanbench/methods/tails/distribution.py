@@ -198,7 +198,7 @@ EFFECTIVE = (
 NAIVE = "order statistics of independent values"
 BOOTSTRAP = "stationary bootstrap (Politis & Romano 1994), percentiles"
 ASSUMPTIONS = {
-    "runs": "The runs are independent of each other and represent further ones",
+    "runs": "The runs are independent of each other and represent further runs",
     "stretches of time": "The run is stationary, and long enough to contain every kind of burst; "
     "differences from run to run are not in the interval",
     "": "The values are independent of each other",
@@ -360,13 +360,13 @@ class Tail:
             largest = f", the largest of {number(bursts.max(), 0)}" if len(bursts) > 1 else ""
             return (
                 f"{number(bursts.sum(), 0)} of the {beyond} beyond it came in {count(len(bursts), 'burst')}{largest}; "
-                f"it needs {MIN_BURSTS} of equal size, so measure longer"
+                f"a limit needs the equivalent of {MIN_BURSTS} bursts of equal size, so measure longer"
             )
         needed = order.min_values(q, level)
         if effective_n < needed:
             dependent = effective_n <= NEARLY_ALL * self.n
             worth = f", worth {number(effective_n, 0)} independent ones" if dependent else ""
-            return f"{count(self.n, 'record')}{worth} are too few, it needs {needed:,}"
+            return f"{count(self.n, 'record')}{worth} are too few; a limit needs {needed:,}"
         return self._lost if self.n_lost else "the records above it cluster, so they count as too few"
 
 

@@ -6,8 +6,6 @@ quantile. For dependent values the effective number replaces n. It need not be a
 function replaces the binomial sum, and the ranks are scaled to the size of the sample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from math import ceil, floor, isnan, log, nan, sqrt

@@ -1,7 +1,5 @@
 """Measurements made during the load of a trial: pings, background traffic, packets on the link."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

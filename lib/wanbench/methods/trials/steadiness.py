@@ -4,8 +4,6 @@ Test whether trials keep their rate: compare the later half of the counted secon
 If the warm-up is too short, the rate still rises. The trial is the unit of replication.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """Test the claims of source 005: KIP-390, which made compression levels configurable, and its benchmark."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from wanbench.formatting import number

@@ -4,8 +4,6 @@ Test source 001: throughput and cost of a strongly consistent Kafka cluster acro
 Every number is read from the claims, so correcting a digit there corrects the verdict here.
 """
 
-from __future__ import annotations
-
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import ALWAYS, DIFFERS, NEVER, SOME, Rule, apply_rules, over, under

@@ -1,7 +1,5 @@
 """Plan the trials of page 06: one factor varied at a time around a baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from math import ceil

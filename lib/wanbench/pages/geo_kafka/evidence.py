@@ -1,7 +1,5 @@
 """Collect the estimates that claims of the source refer to, under the names that `claims.geo_kafka` takes."""
 
-from __future__ import annotations
-
 from math import nan
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Tell which columns of a trial are settings, which factor they belong to, and how levels are written."""
 
-from __future__ import annotations
-
 import json
 from numbers import Real
 

@@ -10,8 +10,6 @@ Compute upper limits of the throughput of a cluster with replicas and clients in
 Nothing is fitted. `wanbench.methods.trials.limits` is for producers in one region and brokers in another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import inf
 

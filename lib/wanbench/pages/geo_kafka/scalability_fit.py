@@ -7,8 +7,6 @@ are linear in logarithms and are solved for. Blocks differ in mean throughput, s
 include the t interval of the mean over blocks, too; both widths are added in quadrature.
 """
 
-from __future__ import annotations
-
 from math import inf, isfinite, nan, sqrt
 
 import numpy as np

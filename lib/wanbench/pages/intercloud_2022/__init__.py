@@ -4,7 +4,6 @@ from . import claims
 from .charts import charts
 from .clouds import compare_clouds
 from .compare_models import compare_models
-from .geolocation import misplaced
 from .matched_cities import matched_cities
 from .nearest_region import nearest_region
 from .readings import correlations, row_selections, unit_readings
@@ -17,7 +16,6 @@ __all__ = [
     "compare_models",
     "correlations",
     "matched_cities",
-    "misplaced",
     "nearest_region",
     "repeats",
     "row_selections",

@@ -1,7 +1,5 @@
 """Test the claims of source 002, on latency and throughput between regions of two clouds, on its published rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import pi
 

@@ -1,18 +1,15 @@
-"""Analysis of covariance over pairs of regions: do pairs at equal distance differ by their clouds?"""
+"""Analysis of covariance over pairs of regions: does throughput at equal distance differ by the clouds of a pair?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf, isnan
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.errors import ParameterError
-from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
@@ -35,11 +32,7 @@ PERMUTED = (
 LARGEST_LOG10 = 308.0  # The largest power of 10 that a float holds
 # With fewer places of a cloud, its part of the variance comes from the working model rather than from the data
 FEWEST_OF_A_CLOUD = 5
-BY_CHANCE = "Regions of one cloud differ only by chance. " + ASSUMPTION
-EQUAL = "Distance has the same effect in all groups. " + BY_CHANCE
-MAX_TWO_LINE_ROWS = 8  # More rows than this would overlap in a file 450 pixels high if their labels had two lines
-TWO_LINE_ROW_PX = 48
-ONE_LINE_ROW_PX = 26
+EQUAL = "Distance has the same effect in all groups. Regions of one cloud differ only by chance. " + ASSUMPTION
 
 
 def clouds_of(names: list[str]) -> np.ndarray:
@@ -53,65 +46,24 @@ def cross_cloud(names: list[str]) -> np.ndarray:
     return (clouds[:, None] != clouds).astype(float)
 
 
-@dataclass(frozen=True)
-class DifferenceScale:
-    """
-    How differences between groups are computed and worded.
-
-    ratio: Whether values are log10(bit/s), whose differences are shown as ratios; else they are milliseconds.
-    no_difference: The value of a difference that means "equal": 0 ms or ratio 1.
-    join: The word between two groups in a name: "less" or "over".
-    equal, greater, smaller: Claims about `one` and `other` for each outcome. A difference is stated for the larger
-        group, so that it is positive or a ratio above 1.
-    """
-
-    ratio: bool
-    unit: str
-    no_difference: float
-    join: str
-    equal: str
-    greater: str
-    smaller: str
-
-    def estimate(self, value: float) -> float:
-        if not self.ratio:
-            return value
-        return inf if value > LARGEST_LOG10 else 10**value
-
-    def opposite(self, value: float) -> float:
-        """Return the same difference with the two groups exchanged."""
-        if not self.ratio:
-            return -value
-        return 1 / value if value > 0 else inf
+BETWEEN, WITHIN = "between clouds", "within one cloud"
+NO_DIFFERENCE = "At equal distance, throughput {one} is {{}} that {other}: no difference is shown"
+FASTER = "At equal distance, transfers {one} are faster, {{}} the throughput of those {other}"
+SLOWER = "At equal distance, transfers {one} are slower: those {other} reach {{}} their throughput"
 
 
-MILLISECONDS = DifferenceScale(
-    False,
-    "ms",
-    0.0,
-    "less",
-    "At equal distance, RTT {one} minus that {other} is {{}}: no difference is shown",
-    "At equal distance, round trips {one} are {{}} slower than {other}",
-    "At equal distance, round trips {one} are {{}} faster than {other}",
-)
-RATIOS = DifferenceScale(
-    True,
-    "times",
-    1.0,
-    "over",
-    "At equal distance, throughput {one} is {{}} that {other}: no difference is shown",
-    "At equal distance, transfers {one} are faster, {{}} the throughput of those {other}",
-    "At equal distance, transfers {one} are slower: those {other} reach {{}} their throughput",
-)
+def _ratio(log: float) -> float:
+    """Return the ratio that a difference of log10(bit/s) means."""
+    return inf if log > LARGEST_LOG10 else 10**log
 
 
 @dataclass(frozen=True, repr=False)
 class GroupContrast(Result):
     """
-    The difference between two groups of pairs at equal distance.
+    The ratio of the throughputs of two groups of pairs at equal distance.
 
     one, other: Labels of the groups.
-    estimate: `one` less `other` in ms, or `one` over `other` as a ratio.
+    estimate: Throughput of `one` over that of `other`.
     p: The p-value of the difference, by permutation of regions (MRQAP).
     """
 
@@ -119,7 +71,6 @@ class GroupContrast(Result):
     other: str
     estimate: Estimate
     p: Estimate
-    scale: DifferenceScale
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -131,263 +82,61 @@ class GroupContrast(Result):
 
     @property
     def reported(self) -> Estimate:
-        """The estimate as a sentence states it: its claim says which group is larger, so it is positive or above 1."""
-        estimate, scale, labels = self.estimate, self.scale, {"one": self.one, "other": self.other}
-        if estimate.low <= scale.no_difference <= estimate.high:
-            return replace(estimate, claim=scale.equal.format(**labels))
-        if estimate.estimate >= scale.no_difference:
-            return replace(estimate, claim=scale.greater.format(**labels))
-        claim = scale.smaller.format(**labels)
-        return estimate.transformed(scale.opposite, quantity=estimate.quantity, claim=claim, unit=estimate.unit)
-
-    def row(self) -> dict:
-        """Return the contrast as a table row: the groups, `Estimate.row`, and the p-value with its interval."""
-        ends = {"p": self.p.estimate, "p_low": self.p.low, "p_high": self.p.high}
-        return {"one": self.one, "other": self.other} | self.estimate.row() | ends
-
-
-@dataclass(frozen=True)
-class Groups:
-    """
-    A regression of pairs on distance and on groups of pairs, from which contrasts between groups are computed.
-
-    members: Per group, an array (regions, regions) of 0 and 1: whether a pair belongs to the group.
-    y, distance: The values, and the distances in 1,000 km: arrays (regions, regions).
-    cells: The pairs in use, as two arrays of indices.
-    fit: The coefficients: one per group in the order of `members`, then the slope on distance.
-    names: The regions.
-    of_region: The index of each region's place.
-    """
-
-    members: dict[str, np.ndarray]
-    y: np.ndarray
-    distance: np.ndarray
-    cells: permutation.Cells
-    fit: Coefficients
-    names: list[str]
-    of_region: np.ndarray
-
-    def contrast(self, weights: dict[str, float], labels, scale: DifferenceScale, orders, warnings) -> GroupContrast:
-        """
-        Estimate a weighted sum of the groups' offsets, with its p-value.
-
-        For directions ("aws>gcp"), the t quantile has n - 1 degrees of freedom, where n is the number of places of the
-        smallest cloud involved: the conservative end of Welch's range.
-
-        weights: By group; they add to 0.
-        labels: Names of the two sides.
-        orders: Permutations of the regions (`permutation.relabellings`).
-        warnings: Cautions for both estimates.
-        """
-        group_weights = np.array([weights.get(name, 0.0) for name in self.members])
-        vector = np.append(group_weights, 0.0)
-        involved = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}
-        clouds = clouds_of(self.names)
-        smallest = min(len({*self.of_region[clouds == cloud]}) for cloud in involved)
-        freedom = max(smallest - 1, 1) if any(">" in name for name in weights) else None
-        part = self.fit.combination(vector, freedom=freedom)
-        if isnan(part.interval.low) and self.fit.n_regions >= FEWEST_FOR_INTERVAL:
-            warnings = (*warnings, "no interval: the contrast is not determined without one of the places")
-        if smallest < FEWEST_OF_A_CLOUD:
-            warnings = (*warnings, f"one of the clouds has only {count(smallest, 'place')} here")
-        degrees = self.fit.freedom(vector) if freedom is None else freedom
-        one, other = labels
-        # Rotate the groups' columns so that one coefficient is the contrast. The sum of the columns is the constant,
-        # which `t_statistics` adds itself, so the other columns are orthogonal to both.
-        stack = np.stack([*self.members.values()])
-        covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
-        rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
-        others = [self.distance, *(np.tensordot(row, stack, axes=1) for row in rest)]
-        p = mrqap_p(f"permutation p, {one} against {other}", self.y, covariate, others, self.cells, orders, warnings)
-        quantity = f"{one} {scale.join} {other}, at equal distance"
-        method = METHOD if freedom is None else OF_DIRECTIONS
-        estimate = part.estimate(
-            scale.estimate,
-            quantity=quantity,
-            claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}",
-            unit=scale.unit,
-            n=len(self.cells[0]),
-            n_regions=len(self.names),
-            n_places=self.fit.n_regions,
-            method=f"{method}, t with {number(degrees, 1)} degrees of freedom; common slope",
-            assumption=EQUAL,
-            warnings=warnings,
-        )
-        return GroupContrast(one, other, estimate, p, scale)
-
-
-def mrqap_p(quantity: str, y, covariate, others: list, cells, orders: np.ndarray, warnings) -> Estimate:
-    """Compute the permutation p-value of a covariate, given the others (MRQAP, `permutation.t_statistics`)."""
-    observed, drawn = permutation.t_statistics(y, covariate, others, cells, orders)
-    claim = "relabelled, as strong a t statistic arises with probability {}"
-    extreme, basis = permutation.as_extreme(drawn, observed), (len(cells[0]), len(y))
-    return p_estimate(quantity, claim, extreme, len(orders), basis, warnings, PERMUTED)
-
-
-def ends(group: str) -> tuple[str, str]:
-    """Return the two clouds in the name of a group: "aws-gcp" (both directions) or "aws>gcp" (one direction)."""
-    one, _, other = group.partition(">" if ">" in group else "-")
-    return one, other
-
-
-def group_label(group: str) -> str:
-    """
-    Return the label of a group of pairs.
-
-    >>> group_label("aws-aws"), group_label("aws-gcp"), group_label("gcp>aws")
-    ('within AWS', 'between AWS and Google Cloud', 'from Google Cloud to AWS')
-    """
-    one, other = map(cloud_title, ends(group))
-    if one == other:
-        return f"within {one}"
-    return f"from {one} to {other}" if ">" in group else f"between {one} and {other}"
-
-
-def pairwise(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
-    """Return the weights and labels that contrast each group with each other group."""
-    return [({a: 1.0, b: -1.0}, (group_label(a), group_label(b))) for a, b in combinations(groups, 2)]
-
-
-def crossings(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
-    """
-    Return the weights and labels that contrast pairs between two clouds with the mean of pairs within each cloud.
-
-    This is the cost of crossing: effects that all regions of a cloud share cancel, as each cloud has the same weight on
-    both sides.
-    """
-    contrasts = []
-    for name in groups:
-        one, other = ends(name)
-        within = f"{one}-{one}", f"{other}-{other}"
-        if one != other and set(within) <= set(groups):
-            weights = {name: 1.0, within[0]: -0.5, within[1]: -0.5}
-            contrasts.append((weights, (group_label(name), "within either cloud (mean of the two)")))
-    return contrasts
-
-
-BETWEEN, WITHIN = "between clouds", "within one cloud"
+        """The estimate as a sentence states it: its claim says which group is faster, so the ratio is above 1."""
+        estimate, labels = self.estimate, {"one": self.one, "other": self.other}
+        if estimate.low <= 1 <= estimate.high:
+            return replace(estimate, claim=NO_DIFFERENCE.format(**labels))
+        if estimate.estimate >= 1:
+            return replace(estimate, claim=FASTER.format(**labels))
+        about = {"quantity": estimate.quantity, "claim": SLOWER.format(**labels), "unit": estimate.unit}
+        return estimate.transformed(lambda value: 1 / value if value > 0 else inf, **about)
 
 
 @dataclass(frozen=True, repr=False)
 class CloudComparison(Result):
     """
-    Pairs between clouds compared with pairs within one cloud, at equal distance.
+    Throughput of pairs of regions compared by their clouds, at equal distance.
 
-    Differences are in ms; for throughput they are ratios.
-
-    difference: Pairs between clouds against pairs within one, with one slope for both and a separate offset for the
-        regions of each cloud.
-    difference_at_mean: The same at the mean distance, with a separate slope for pairs between and within clouds.
-    slope_difference, slope_p: Slope of pairs between clouds less slope of pairs within one, per 1,000 km; its p-value.
-    contrasts: Each pair of clouds against each other pair of clouds, with one slope.
-    crossing: Pairs between two clouds against the mean of the pairs within each of the two.
-    directions: For throughput only: from one cloud to another against the opposite direction, over ordered pairs.
+    difference: Pairs between clouds against pairs within one, with a separate offset for the regions of each cloud.
+    directions: From one cloud to another against the opposite direction, over ordered pairs.
     """
 
     difference: GroupContrast
-    difference_at_mean: GroupContrast
-    slope_difference: Estimate
-    slope_p: Estimate
-    contrasts: tuple[GroupContrast, ...]
-    crossing: tuple[GroupContrast, ...]
     directions: tuple[GroupContrast, ...]
 
-    TITLE = "Groups of pairs at equal distance"
+    TITLE = "Throughput by the clouds of a pair, at equal distance"
 
     @property
-    def all_contrasts(self) -> tuple[GroupContrast, ...]:
-        return (self.difference, self.difference_at_mean, *self.crossing, *self.contrasts, *self.directions)
+    def contrasts(self) -> tuple[GroupContrast, ...]:
+        return (self.difference, *self.directions)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        pairs = [estimate for contrast in self.all_contrasts for estimate in (contrast.estimate, contrast.p)]
-        return (*pairs, self.slope_difference, self.slope_p)
+        return tuple(estimate for contrast in self.contrasts for estimate in (contrast.estimate, contrast.p))
 
     @property
     def sentence(self) -> str:
-        parts = [(contrast.reported, contrast.p) for contrast in (self.difference, *self.crossing, *self.directions)]
-        parts.insert(1, (self.slope_difference, self.slope_p))
-        apart = self.slope_difference.low > 0 or self.slope_difference.high < 0
-        disagree = apart != (self.slope_p.estimate < 1 - self.slope_difference.level)
-        sentences = [f"{estimate.sentence} MRQAP p = {p.formatted}." for estimate, p in parts]
-        sentences[1] += " The interval and the permutation test disagree about the slopes." if disagree else ""
-        return " ".join(sentences)
-
-    def table(self) -> pd.DataFrame:
-        return pd.DataFrame([contrast.row() for contrast in self.all_contrasts])
+        return " ".join(contrast.sentence for contrast in self.contrasts)
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = []
-        for contrast in self.all_contrasts:
-            slopes = ", separate slopes" if contrast is self.difference_at_mean else ""
-            one = contrast.estimate
-            numbers = (one.formatted, one.formatted_interval, one.formatted_naive, contrast.p.formatted)
-            rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
-        heads = ["At equal distance", "Estimate", f"{percent(LEVEL)} interval", "Naive interval", "MRQAP p"]
+        heads = ["At equal distance", "Ratio", f"{percent(LEVEL)} interval", "Naive interval", "MRQAP p"]
+        rows = [
+            (
+                f"{each.one} over {each.other}",
+                one.formatted,
+                one.formatted_interval,
+                one.formatted_naive,
+                each.p.formatted,
+            )
+            for each in self.contrasts
+            for one in [each.estimate]
+        ]
         return pd.DataFrame(rows, columns=heads)
 
-    def figure(self) -> go.Figure:
-        """Draw every contrast with its interval over places and its naive interval; a line marks "no difference"."""
-        scale, contrasts = self.difference.scale, self.all_contrasts
-        estimates = [contrast.estimate for contrast in contrasts]
-        dense = len(contrasts) > MAX_TWO_LINE_ROWS
-        join = f"{' ' if dense else '<br>'}{scale.join} "
-        labels = []
-        for contrast in contrasts:
-            names = [theme.plain(_short(name) if dense else name) for name in (contrast.one, contrast.other)]
-            slopes = ", own slopes" if contrast is self.difference_at_mean else ""
-            labels.append(join.join(names) + slopes)
-        rows = np.arange(len(contrasts))
-        level = percent(estimates[0].level)
-        figure = go.Figure()
-        _add_bars(figure, rows + 0.2, [estimate.naive for estimate in estimates], "naive", theme.LIGHT, 6)
-        _add_bars(figure, rows, estimates, f"{level} interval, places as units", theme.FIT, 3)
-        figure.add_scatter(
-            x=[estimate.estimate for estimate in estimates],
-            y=rows,
-            mode="markers",
-            marker={"color": theme.FIT, "size": 9},
-            name="estimate",
-            text=[
-                f"{theme.plain(one.estimate.formatted)} {one.estimate.formatted_interval}<br>p = {one.p.formatted}"
-                for one in contrasts
-            ],
-            hovertemplate="%{text}<extra></extra>",
-        )
-        primitives.reference_line(figure, x=scale.no_difference)
-        figure.update_yaxes(tickvals=rows, ticktext=labels, autorange="reversed", showgrid=False, zeroline=False)
-        figure.update_xaxes(title="difference of round-trip time (ms)")
-        if scale.ratio:
-            shown = [end for estimate in estimates for end in (estimate.low, estimate.high, estimate.estimate)]
-            figure.update_xaxes(title="ratio of throughput (log axis)", **theme.log_axis(shown, ""))
-        if dense:
-            figure.update_yaxes(tickfont={"size": 10})
-            figure.update_layout(legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0})
-        row_px = ONE_LINE_ROW_PX if dense else TWO_LINE_ROW_PX
-        figure.update_layout(height=max(theme.HEIGHT_PX, 170 + row_px * len(contrasts)))
-        what = "Throughput" if scale.ratio else "Round-trip time"
-        found, _, none = self.difference.reported.sentence.removeprefix("At equal distance, ").partition(
-            ": no difference"
-        )
-        found = f"{what} between and within clouds: no difference is shown" if none else found
-        return theme.finish(
-            figure,
-            name=f"{'throughput' if scale.ratio else 'rtt'}-by-clouds-at-equal-distance",
-            title=theme.headline(found, f"{what} by pair of clouds, at equal distance"),
-            subtitle="Points: estimates; dark bars: intervals by place; grey bars: intervals that take pairs as "
-            "independent. Dashed: no difference.",
-            alt=f"Differences between groups of cloud pairs at equal distance. {self.sentence}",
-            caption=self.sentence,
-            table=self.table(),
-            headroom_px=24 if dense else 0,
-        )
 
-
-def compare_clouds(
-    pairs: pd.DataFrame, *, column: str = "rtt_ms", permutations: int = PERMUTATIONS, seed: int = 0
-) -> CloudComparison:
+def compare_clouds(pairs: pd.DataFrame, *, permutations: int = PERMUTATIONS, seed: int = 0) -> CloudComparison:
     """
-    Compare pairs between clouds with pairs within one cloud, at equal distance, from one value per unordered pair.
+    Compare the throughput of pairs by their clouds, at equal distance.
 
     The regression on distance has a separate offset for the regions of each cloud, so that a slow cloud does not count
     as a cost of crossing, however many regions it has. Intervals come from the jackknife over places, scaled by
@@ -396,28 +145,24 @@ def compare_clouds(
     pairs.
 
     pairs: Table `pairs`.
-    column: "rtt_ms", or "throughput_bps": then differences are ratios, and both directions are compared as well.
     permutations, seed: Number of permutations of the regions, and the seed of their draw.
 
     Raises ParameterError: there are fewer than 4 regions, or not both kinds of pairs.
     """
-    scale = RATIOS if column == "throughput_bps" else MILLISECONDS
-    sample = unordered(pairs, column, combine="geometric mean" if scale.ratio else "median")
+    sample = unordered(pairs, "throughput_bps", combine="geometric mean")
     require_regions(sample, FEWEST, "a comparison of clouds")
-    value = sample.frame.value.to_numpy()
-    value = np.log10(value) if scale.ratio else value
+    value = np.log10(sample.frame.value.to_numpy())
     names, n_regions, cells = sample.regions, sample.n_regions, (sample.first, sample.second)
     grouped = units(sample)
     crosses = cross_cloud(names)
     if len(set(crosses[cells])) < 2:
         kind = WITHIN if crosses[cells][0] else BETWEEN
-        raise ParameterError(f"no pair {kind} has {column}: there is nothing to compare")
+        raise ParameterError(f"no pair {kind} has throughput_bps: there is nothing to compare")
     if np.ptp(sample.frame.distance_km) <= 0:
         raise ParameterError("a comparison of clouds needs pairs of different distance; all have the same")
     far = permutation.distances(pairs, names)
     far[cells] = far[cells[::-1]] = sample.frame.distance_km.to_numpy()
     far /= THOUSAND_KM
-    mean_far = float(far[cells].mean())
     y = permutation.square(value, *cells, n_regions, symmetric=True)
     orders = permutation.relabellings(n_regions, permutations, seed)
     notes = (*sample.warnings(), *grouped.warnings(), *permutation.gaps(sample.n_pairs, n_regions))
@@ -429,60 +174,27 @@ def compare_clouds(
             f"too few pairs to separate the level of {listed} from the cost of crossing: it counts "
             "as part of that cost",
         )
-
-    def tested(model: list[np.ndarray], k: int, quantity: str) -> Estimate:
-        return mrqap_p(quantity, y, model[k], [*model[:k], *model[k + 1 :]], cells, orders, notes)
-
-    def between_clouds(model: list[np.ndarray], how: str, assumption: str) -> tuple[GroupContrast, Coefficients]:
-        """Contrast pairs between clouds with pairs within one cloud, by the first column of the model."""
-        fit = fit_pairs(value, cells, grouped, model)
-        estimate = fit.combination(np.eye(len(fit.values))[1]).estimate(
-            scale.estimate,
-            quantity=f"{BETWEEN} {scale.join} {WITHIN}, at equal distance ({how})",
-            claim=f"{BETWEEN.capitalize()} {scale.join} {WITHIN}, at equal distance: {{}}",
-            unit=scale.unit,
-            **sample.counted(grouped),
-            method=f"{METHOD}; {how}, and a constant for the regions of each cloud",
-            assumption=assumption,
-            warnings=notes,
-        )
-        p = tested(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
-        return GroupContrast(BETWEEN, WITHIN, estimate, p, scale), fit
-
-    difference, _ = between_clouds([crosses, far, *levels], "one slope for both", EQUAL)
-    model = [crosses, far - mean_far, crosses * (far - mean_far), *levels]
-    at_mean = f"a slope for each, at the mean distance of {number(mean_far * THOUSAND_KM, 0)} km"
-    difference_at_mean, fit = between_clouds(model, at_mean, BY_CHANCE)
-    slopes = fit.combination(np.eye(len(fit.values))[3])
-    of_y, unit = ("log10(bit/s)", "per 1,000 km") if scale.ratio else ("RTT", "ms per 1,000 km")
-    chance = ", which may be chance" if slopes.interval.low <= 0 <= slopes.interval.high else ""
-    slope_difference = slopes.estimate(
-        quantity=f"slope {BETWEEN} less {WITHIN}",
-        claim=f"The slope of {of_y} {BETWEEN} minus the slope {WITHIN} is {{}} of distance{chance}",
-        unit=unit,
+    fit = fit_pairs(value, cells, grouped, [crosses, far, *levels])
+    estimate = fit.combination(np.eye(len(fit.values))[1]).estimate(
+        _ratio,
+        quantity=f"{BETWEEN} over {WITHIN}, at equal distance",
+        claim=f"{BETWEEN.capitalize()} over {WITHIN}, at equal distance: {{}}",
+        unit="times",
         **sample.counted(grouped),
-        method=METHOD,
-        assumption=BY_CHANCE,
+        method=f"{METHOD}; one slope for both, and a constant for the regions of each cloud",
+        assumption=EQUAL,
         warnings=notes,
     )
+    p = mrqap_p(f"permutation p, {BETWEEN} against {WITHIN}", y, crosses, [far, *levels], cells, orders, notes)
+    return CloudComparison(GroupContrast(BETWEEN, WITHIN, estimate, p), _directions(pairs, far, names, orders))
 
-    clouds_of_pairs = sorted(sample.frame.cloud_pair.unique())
-    groups = fit_groups(
-        {name: membership(names, name) for name in clouds_of_pairs}, y, far, cells, value, names, grouped, grouped.both
-    )
 
-    def contrasted(wanted: list) -> tuple[GroupContrast, ...]:
-        return tuple(groups.contrast(*one, scale, orders, notes) for one in wanted)
-
-    return CloudComparison(
-        difference=difference,
-        difference_at_mean=difference_at_mean,
-        slope_difference=slope_difference,
-        slope_p=tested(model, 2, f"permutation p, {slope_difference.quantity}"),
-        contrasts=contrasted(pairwise(clouds_of_pairs)),
-        crossing=contrasted(crossings(clouds_of_pairs)),
-        directions=_directions(pairs, column, far, names, orders, scale) if scale.ratio else (),
-    )
+def mrqap_p(quantity: str, y, covariate, others: list, cells, orders: np.ndarray, warnings) -> Estimate:
+    """Compute the permutation p-value of a covariate, given the others (MRQAP, `permutation.t_statistics`)."""
+    observed, drawn = permutation.t_statistics(y, covariate, others, cells, orders)
+    claim = "relabelled, as strong a t statistic arises with probability {}"
+    extreme, basis = permutation.as_extreme(drawn, observed), (len(cells[0]), len(y))
+    return p_estimate(quantity, claim, extreme, len(orders), basis, warnings, PERMUTED)
 
 
 def _design(cells, columns: list[np.ndarray]) -> np.ndarray:
@@ -525,71 +237,73 @@ def cloud_levels(
     return kept, unclear
 
 
-def membership(names: list[str], group: str) -> np.ndarray:
-    """Return an array (regions, regions): 1 for pairs of regions that belong to a group, else 0."""
-    clouds = clouds_of(names)
-    one, other = ends(group)
-    forth = (clouds[:, None] == one) & (clouds == other)
-    return (forth if ">" in group else forth | forth.T).astype(float)
+def membership(names: list[str], way: str) -> np.ndarray:
+    """Return an array (regions, regions): 1 for pairs of regions in a direction such as "aws>gcp", else 0."""
+    clouds, (one, other) = clouds_of(names), way.split(">")
+    return ((clouds[:, None] == one) & (clouds == other)).astype(float)
 
 
-def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grouped: Units, both) -> Groups:
-    """
-    Fit values on groups and distance.
-
-    In the working model every unit has its own effect on the offset, on the slope, and on pairs between clouds.
-    """
-    crosses = np.array([*(ends(name)[0] != ends(name)[1] for name in members), False], dtype=float)
-    design = np.column_stack([*(group[cells] for group in members.values()), far[cells]])
-    shifted = [np.eye(design.shape[1])[-1]]
-    if 0 < crosses.sum() < len(members):
-        shifted.append(crosses)
-    fit = least_squares(design, value, grouped.first, grouped.second, both, grouped.n, shifted=shifted)
-    return Groups(members, y, far, cells, fit, names, grouped.of_region)
-
-
-def _directions(pairs, column, far, names, orders, scale) -> tuple[GroupContrast, ...]:
+def _directions(pairs: pd.DataFrame, far: np.ndarray, names: list[str], orders) -> tuple[GroupContrast, ...]:
     """Contrast each direction between two clouds with the opposite one, over ordered pairs with one slope."""
-    sample = directed(pairs, column)
-    cells, n_regions = (sample.first, sample.second), len(names)
+    sample = directed(pairs, "throughput_bps")
+    cells = sample.first, sample.second
     value = np.log10(sample.frame.value.to_numpy())
     ways = sorted((sample.frame.from_cloud + ">" + sample.frame.to_cloud).unique())
-    members = {name: membership(names, name) for name in ways}
-    wanted = []
-    for one, other in combinations(sorted({cloud for name in ways for cloud in ends(name)}), 2):
-        forth, back = f"{one}>{other}", f"{other}>{one}"
-        if forth in members and back in members:
-            wanted.append(({forth: 1.0, back: -1.0}, (group_label(forth), group_label(back))))
-    if not wanted:
-        return ()
     grouped = units(sample)
-    y = permutation.square(value, *cells, n_regions, symmetric=False)
-    groups = fit_groups(members, y, far, cells, value, names, grouped, sample.both)
     notes = sample.warnings() + grouped.warnings()
-    lone = 2 * sample.n_pairs - len(value)
-    if lone:
+    if lone := 2 * sample.n_pairs - len(value):
         notes += (f"{count(lone, 'pair')} with one direction only",)
-    return tuple(groups.contrast(*one, scale, orders, notes) for one in wanted)
+    members = {name: membership(names, name) for name in ways}
+    design = np.column_stack([*(group[cells] for group in members.values()), far[cells]])
+    # In the working model every unit has its own effect on the offset, on the slope, and on pairs between clouds.
+    shifted = [np.eye(design.shape[1])[-1]]
+    crosses = np.array([*(len({*name.split(">")}) > 1 for name in ways), False], dtype=float)
+    if 0 < crosses.sum() < len(ways):
+        shifted.append(crosses)
+    fit = least_squares(design, value, grouped.first, grouped.second, sample.both, grouped.n, shifted=shifted)
+    y = permutation.square(value, *cells, len(names), symmetric=False)
+    clouds, contrasts = clouds_of(names), []
+    for clouds_here in combinations(sorted({*clouds}), 2):
+        forth, back = ">".join(clouds_here), ">".join(clouds_here[::-1])
+        if {forth, back} <= members.keys():
+            smallest = min(len({*grouped.of_region[clouds == cloud]}) for cloud in clouds_here)
+            contrasts.append(_direction(forth, back, smallest, fit, members, y, far, cells, orders, notes))
+    return tuple(contrasts)
 
 
-def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour: str, width: int) -> None:
-    """Draw a bar per interval as one trace; a NaN after each interval breaks the line."""
-    figure.add_scatter(
-        x=np.array([(bar.low, bar.high, np.nan) for bar in intervals]).ravel(),
-        y=np.repeat(rows, 3),
-        mode="lines",
-        line={"color": colour, "width": width},
-        name=name,
-        hoverinfo="skip",
+def _direction(forth, back, smallest, fit: Coefficients, members, y, far, cells, orders, notes) -> GroupContrast:
+    """
+    Estimate the throughput in one direction over that in the other, with its p-value.
+
+    The t quantile has n - 1 degrees of freedom, where n is the number of places of the smaller cloud (`smallest`): the
+    conservative end of Welch's range.
+    """
+    weights = np.array([(name == forth) - float(name == back) for name in members])
+    freedom = max(smallest - 1, 1)
+    part = fit.combination(np.append(weights, 0.0), freedom=freedom)
+    if isnan(part.interval.low) and fit.n_regions >= FEWEST_FOR_INTERVAL:
+        notes = (*notes, "no interval: the contrast is not determined without one of the places")
+    if smallest < FEWEST_OF_A_CLOUD:
+        notes = (*notes, f"one of the clouds has only {count(smallest, 'place')} here")
+    one, other = (f"from {cloud_title(a)} to {cloud_title(b)}" for a, b in (forth.split(">"), back.split(">")))
+    # Rotate the groups' columns so that one coefficient is the contrast. The sum of the columns is the constant,
+    # which `t_statistics` adds itself, so the other columns are orthogonal to both.
+    stack = np.stack([*members.values()])
+    covariate = np.tensordot(weights / (weights @ weights), stack, axes=1)
+    rest = np.linalg.svd(np.stack([weights, np.ones_like(weights)]))[2][2:]
+    others = [far, *(np.tensordot(row, stack, axes=1) for row in rest)]
+    p = mrqap_p(f"permutation p, {one} against {other}", y, covariate, others, cells, orders, notes)
+    quantity = f"{one} over {other}, at equal distance"
+    estimate = part.estimate(
+        _ratio,
+        quantity=quantity,
+        claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}",
+        unit="times",
+        n=len(cells[0]),
+        n_regions=len(y),
+        n_places=fit.n_regions,
+        method=f"{OF_DIRECTIONS}, t with {number(freedom, 1)} degrees of freedom; common slope",
+        assumption=EQUAL,
+        warnings=notes,
     )
-
-
-def _short(group: str) -> str:
-    """
-    Return a short label of a group of pairs.
-
-    >>> _short("between AWS and Google Cloud"), _short("between clouds"), _short("from Azure to AWS")
-    ('AWS – Google Cloud', 'between clouds', 'from Azure to AWS')
-    """
-    one, both, other = group.removeprefix("between ").partition(" and ")
-    return f"{one} – {other}" if both else group
+    return GroupContrast(one, other, estimate, p)

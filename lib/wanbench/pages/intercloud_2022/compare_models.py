@@ -8,12 +8,9 @@ from math import exp, log, nan
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.errors import ParameterError
-from wanbench.figures import theme
-from wanbench.figures.primitives import interval_points
-from wanbench.formatting import count, decimals, number, percent, quantity
+from wanbench.formatting import count, decimals, number, quantity
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, REFERENCES
@@ -38,10 +35,6 @@ METHOD = (
     "Huber's loss on log throughput; every pair of a region predicted by the fit to all pairs without that region; "
     f"interval from the dyadic-robust variance of the errors, leave-one-region-out form ({REFERENCES})"
 )
-TONES = {BEST: theme.WITHIN, TIED: theme.FIT, WORSE: theme.OUTSIDE}
-ROW_PX = 44  # Height of a model's row
-TOP_PX = 150  # Height of title, subtitle and legend
-MIN_ROWS = 5  # Minimum height of the figure, in models
 
 
 @dataclass(frozen=True)
@@ -254,51 +247,6 @@ class ModelComparison(Result):
             for row, estimate in zip(self.scores.itertuples(index=False), self.estimates, strict=True)
         ]
         return pd.DataFrame(rows)
-
-    def figure(self) -> go.Figure:
-        """Draw the error of each model on left-out regions with its interval, and its error in sample, best on top."""
-        scores = self.scores
-        worst = float(np.nanmax(scores[["error_factor", "high", "in_sample_factor"]].to_numpy()))
-        figure = go.Figure()
-        figure.add_scatter(
-            x=scores.in_sample_factor,
-            y=scores.model,
-            mode="markers",
-            name="in sample",
-            marker={"symbol": "circle-open", "size": 9, "color": theme.LIGHT},
-            hovertemplate="%{y}, in sample: factor %{x:.3f}<extra></extra>",
-        )
-        for verdict, tone in TONES.items():
-            part = scores[scores.verdict == verdict]
-            if part.empty:
-                continue
-            interval_points(
-                figure,
-                *(part.model, part.error_factor, part.low, part.high),
-                name=verdict,
-                marker={"size": 9, "color": tone},
-                bar={"width": 4},
-                customdata=[theme.plain(text) for text in part.fitted],
-                hovertemplate="%{y}: factor %{x:.3f}<br>%{customdata}<extra></extra>",
-            )
-        figure.update_yaxes(categoryorder="array", categoryarray=list(scores.model)[::-1])
-        title = "error of the predicted throughput (factor, log axis)"
-        figure.update_xaxes(title=title, type="log", range=[-0.01, np.log10(worst * 1.05)])
-        best = f"{scores.model.iloc[0]} predicts throughput best"
-        figure.update_layout(height=TOP_PX + ROW_PX * max(len(scores), MIN_ROWS))
-        return theme.finish(
-            figure,
-            name="throughput-models",
-            title=theme.headline(
-                f"{best}, to a factor of {self.estimates[0].formatted}", f"{best} on left-out regions"
-            ),
-            subtitle="Exponential of the mean absolute log error when a pair's region is left out of the fit; bars: "
-            f"{percent(LEVEL)} interval, with regions as the units. {self.counted} of "
-            f"{count(self.n_regions, 'region')}.",
-            alt=f"Points with intervals for {count(len(scores), 'model')}. {self.sentence}",
-            caption=f"{self.sentence} Verdicts compare errors pair by pair, not by whether these bars overlap.",
-            table=scores,
-        )
 
 
 def compare_models(

@@ -9,8 +9,6 @@ association with them.
 Matrices are arrays (regions, regions), NaN where unknown. `cells` are the pairs in use, as two arrays of indices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import factorial
 

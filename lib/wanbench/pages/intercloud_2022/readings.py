@@ -8,12 +8,9 @@ from math import nan
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.checks import FEWEST_RESAMPLES, check_choice
 from wanbench.errors import ParameterError
-from wanbench.figures import theme
-from wanbench.figures.primitives import interval_points, reference_line
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.distance.straight_lines import fit_rtt, fit_throughput
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
@@ -32,8 +29,6 @@ CHART_KM = 17_000.0  # End of the distance axis of the published charts
 CHART_MS = 300.0  # End of the RTT axis of the published charts
 QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
 R_DECIMALS = 3  # One digit more than published correlations have, so that a reader can check the rounding
-ROW_PX = 30  # Height of a row: one line of text with room to the next
-DOT = {"color": theme.FIT, "size": 9}
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,32 +201,6 @@ class Correlations(Result):
 
     def table(self) -> pd.DataFrame:
         return self.rows.iloc[(self.rows.r_rows - self.claimed).abs().argsort(kind="stable")]
-
-    def figure(self) -> go.Figure:
-        """Draw the correlation of each selection with its interval, and the claimed correlation."""
-        rows = self.table()
-        figure, at = go.Figure(), list(range(len(rows)))
-        style = {"marker": DOT, "bar": {"width": 5}, "name": "over unordered pairs"}
-        interval_points(figure, at, rows.r_pairs, rows.low, rows.high, **style)
-        ticks = {"tickvals": at, "ticktext": [theme.plain(label) for label in rows.selection]}
-        figure.update_yaxes(**ticks, autorange="reversed", showgrid=False, zeroline=False)
-        figure.update_layout(height=max(theme.HEIGHT_PX - 160, 200 + ROW_PX * len(rows)))
-        marker = {"color": theme.OUTSIDE, "size": 10, "symbol": "diamond-open", "line": {"width": 2}}
-        figure.add_scatter(x=rows.r_rows, y=np.arange(len(rows)), mode="markers", marker=marker, name="over rows")
-        claimed = theme.plain(f"claimed: {self.claimed:g}")
-        reference_line(figure, x=self.claimed, annotation_text=claimed, annotation_position="top")
-        name = QUANTITIES[self.column]
-        figure.update_xaxes(title=f"correlation of {name} with distance (Pearson r)")
-        return theme.finish(
-            figure,
-            name=f"correlation-by-reading-{self.column.partition('_')[0]}",
-            title=f"{name}: {rows.reproduces.sum()} of {count(len(rows), 'selection')} give r = {self.claimed:g}",
-            subtitle="Filled markers: unordered pairs; bars: 95 % interval, with places as the units. Open markers: "
-            "published rows.",
-            alt=f"Correlations with distance over {count(len(rows), 'selection')} of the same rows. {self}",
-            caption=self.sentence,
-            table=rows,
-        )
 
 
 def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms") -> Correlations:

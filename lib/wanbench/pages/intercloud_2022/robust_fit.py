@@ -6,8 +6,6 @@ reweighting, from the best points of a coarse grid. A leave-one-out analysis nee
 `least_squares` fits one weighting at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import product
 

@@ -36,20 +36,17 @@ class Repeats(Result):
     The difference between two tests of one ordered pair.
 
     factor: The largest over the smallest value of an ordered pair, as the median over pairs.
-    share: The share of the variance of the logarithm that lies between pairs, not between tests of one pair: the
-        intraclass correlation of a one-way analysis of variance.
     pairs: The ordered pairs with two tests or more: from_region, to_region, n_tests, smallest, largest, factor.
     """
 
     TITLE = "Repeated tests of one ordered pair"
 
     factor: Estimate
-    share: Estimate
     pairs: pd.DataFrame
 
     @property
     def sentence(self) -> str:
-        return f"{self.factor.sentence} {self.share.sentence}"
+        return self.factor.sentence
 
 
 def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: int = 0) -> Repeats:
@@ -63,71 +60,32 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
     rows = rows[rows.value > 0]
     n_without = len(tests) - len(rows)
     warnings = (f"{count(n_without, 'test')} without {column} left out",) if n_without else ()
-    logs = rows.assign(value=np.log(rows.value)).groupby(ENDS).value.agg(mean="mean", variance="var")
     values = rows.groupby(ENDS).value.agg(n_tests="size", smallest="min", largest="max")
-    pairs = values.join(logs)[values.n_tests > 1].reset_index()
+    pairs = values[values.n_tests > 1].reset_index()
     if pairs.empty:
         raise ParameterError(f"no ordered pair has two tests with {column}")
     pairs["factor"] = pairs.largest / pairs.smallest
     regions = sorted({*pairs.from_region, *pairs.to_region})
     first, second = (np.searchsorted(regions, pairs[end].to_numpy()) for end in ENDS)
-    sums = _anova_sums(pairs)
-    ends = np.full((2, 2), nan)
+    ends = nan, nan
     if len(regions) < FEWEST_FOR_INTERVAL:
         warnings += (f"no interval from {len(regions)} regions; it needs {FEWEST_FOR_INTERVAL}",)
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)
-        factors = dyadic.weighted_median(pairs.factor.to_numpy(), weights, first, second)
-        shares = _share_between(dyadic.weighted_sums(weights, sums, first, second))
-        ends = np.nanquantile([factors, shares], tails(), axis=1).T
-    common = {
-        "n": len({frozenset(ends) for ends in zip(first, second, strict=True)}),
-        "n_regions": len(regions),
-        "assumption": REPEATED,
-        "warnings": warnings,
-    }
+        ends = np.nanquantile(dyadic.weighted_median(pairs.factor.to_numpy(), weights, first, second), tails())
     name = {"rtt_ms": "RTT", "throughput_bps": "throughput"}.get(column, column)
-    basis = f"over the {len(pairs):,} ordered pairs that were repeated; {METHOD}"
-    return Repeats(
-        factor=Estimate(
-            f"factor between repeated tests, {name}",
-            f"Two tests of one ordered pair differ in {name} by a factor of {{}} in the median",
-            *(float(pairs.factor.median()), *ends[0]),
-            unit="",
-            method=f"median {basis}",
-            **common,
-        ),
-        share=Estimate(
-            f"variance between pairs, {name}",
-            f"{{}} of the variance of log {name} lies between pairs, the rest between tests of one pair",
-            *(float(_share_between(sums.sum(axis=0))), *ends[1]),
-            unit="fraction",
-            method=f"one-way analysis of variance {basis}",
-            **common,
-        ),
-        pairs=pairs.drop(columns=["mean", "variance"]),
+    factor = Estimate(
+        f"factor between repeated tests, {name}",
+        f"Two tests of one ordered pair differ in {name} by a factor of {{}} in the median",
+        *(float(pairs.factor.median()), *ends),
+        unit="",
+        n=len({frozenset(ends) for ends in zip(first, second, strict=True)}),
+        n_regions=len(regions),
+        method=f"median over the {len(pairs):,} ordered pairs that were repeated; {METHOD}",
+        assumption=REPEATED,
+        warnings=warnings,
     )
-
-
-def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
-    """
-    Return, for each pair, the seven sums of an analysis of variance; a resample is a weighted sum over pairs.
-
-    The columns are n, degrees of freedom within, squares within, n x mean, n x mean^2, n^2 and 1.
-    """
-    n, mean = pairs.n_tests.to_numpy(dtype=float), pairs["mean"].to_numpy()
-    within = (n - 1) * pairs.variance.to_numpy()
-    return np.column_stack([n, n - 1, within, n * mean, n * mean**2, n**2, np.ones(len(n))])
-
-
-def _share_between(sums: np.ndarray) -> np.ndarray:
-    """Return the intraclass correlation from sums along the last axis (unbalanced one-way ANOVA; Donner 1986)."""
-    n, freedom, within, first, second, squares, groups = np.moveaxis(sums, -1, 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ms_within = within / freedom
-        ms_between = (second - first**2 / n) / (groups - 1)
-        size = (n - squares / n) / (groups - 1)
-        return (ms_between - ms_within) / (ms_between + (size - 1) * ms_within)
+    return Repeats(factor, pairs)
 
 
 @dataclass(frozen=True, repr=False)

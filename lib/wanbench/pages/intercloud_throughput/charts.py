@@ -1,7 +1,5 @@
 """A run as it happened: its rounds over time, and its pairs as great circles on a world map."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go

@@ -7,8 +7,6 @@ fixed point of Linux's rules with fast convergence. Both subtract the round trip
 grow. They lack timeouts, which dominate beyond a loss of about 3 %. `MODEL_SD` is their error on real Linux senders.
 """
 
-from __future__ import annotations
-
 from math import exp, log, nan, sqrt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compare the window, capacity and loss that TCP throughput implies with the settings of the links."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import isfinite, isnan
 
@@ -82,7 +80,7 @@ def loss(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     The verdict is "within" if the requested loss lies inside the interval, and "unknown" for a link without loss, where
     something else limits the sender. There is one row per direction and congestion control.
     """
-    limit, rows = f"request inside the {percent(LEVEL)} interval", []
+    limit, rows = f"requested loss inside the {percent(LEVEL)} interval", []
     for key, group in groups("transfers", by_sender(transfers[transfers.protocol == "TCP"])):
         request = link_of(links, key)
         for name, part in group.groupby("congestion_control", dropna=False):

@@ -1,7 +1,5 @@
 """A figure of the echoes that cross a link before, during and after a cut."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go

@@ -1,7 +1,5 @@
 """Count the packets that links dropped, and how late packets were delivered, to see if the lab distorted a test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ to a factor that all instances share (number of priced brokers, stored copies). 
 factor. All numbers of the source are read from its claims file.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from math import nan

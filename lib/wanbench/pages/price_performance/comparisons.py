@@ -28,9 +28,9 @@ ASSUMPTION = (
 )
 MEANS = "geometric mean; interval from Student's t on the logarithms of the setting's trials, blocks included"
 METHOD = (
-    "least squares of the logarithm on setting and block; studentized range over all pairs; the wider of two "
-    "intervals, from the scatter of each setting (Games & Howell 1976) and from the pooled scatter (Tukey), as three "
-    "trials may agree by chance"
+    "least squares of the logarithm on setting and block; studentized range over all pairs. The interval is the wider "
+    "of two: from the scatter of each setting (Games & Howell 1976), and from the pooled scatter (Tukey), because "
+    "three trials may agree by chance"
 )
 
 

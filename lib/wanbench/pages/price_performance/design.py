@@ -1,7 +1,5 @@
 """Plan trials of one load on brokers of several sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -78,9 +78,9 @@ class OverTime(Result):
             figure,
             name="metrics-over-time",
             title="Every metric over time",
-            subtitle=f"One line per trial, in steps of {self.step_s:g} s from the end of the warm-up. Processors and "
-            "disks are those of the machine, which clients share; messages and requests are sums over brokers; latency "
-            "is that of producers.",
+            subtitle=f"One line per trial, in steps of {self.step_s:g} s from the end of the warm-up. Use of "
+            "processors and disks includes the clients, which run on the same machine. Messages and requests are sums "
+            "over brokers. Latency is measured by the producers.",
             alt=f"Small charts of metrics over time. {self}",
             caption=str(self),
             table=rows,

@@ -5,8 +5,6 @@ Settings of the re-run (the RTTs of its paths, its background and batches) canno
 are tested on the source's own numbers only. All numbers of the source are read from its claims file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import inf, sqrt
 

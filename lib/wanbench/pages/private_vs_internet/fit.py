@@ -215,10 +215,10 @@ def _main_effects(sums: _Combinations, factors: Sequence[Factor], response: str)
             claim = f"With {factor_word} {high}, {response_word} is {{}} the value with {factor_word} {low}"
             effects[name] = sums.estimate(unit, factor.step, claim, exp, "times")
             continue
-        between = f"On average between its levels, {factor.span},"
+        between = f"On average from {factor.span},"
         claim = f"{between} the elasticity of {response_word} to {factor_word} is {{}}"
         elasticities[name] = sums.estimate(unit, f"elasticity to {factor_word}", claim)
-        claim = f"{between} doubling {factor_word} multiplies {response_word} by {{}}"
+        claim = f"{between} each doubling of {factor_word} multiplies {response_word} by {{}}"
         doublings[name] = sums.estimate(unit, f"doubling {factor_word}", claim, _doubled)
     return elasticities, doublings, effects
 

@@ -1,7 +1,5 @@
 """Map where in the factor space halving the delay gains more than doubling the rate, with simultaneous intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from math import inf

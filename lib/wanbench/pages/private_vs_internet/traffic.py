@@ -1,7 +1,5 @@
 """Estimate the traffic of Kafka and the background traffic on a link, scaled up to the full rate."""
 
-from __future__ import annotations
-
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
 from wanbench.methods.result import LEVEL, Estimate

@@ -106,7 +106,7 @@ class AllClaims(RowsResult):
 
 
 LEFT = {
-    ledger.A_SETTING: "are settings",
+    ledger.A_SETTING: "state the authors' settings",
     ledger.CANNOT: "need what is not available here",
     ledger.UNTESTED: "were not tested",
 }

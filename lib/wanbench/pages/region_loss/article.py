@@ -1,7 +1,5 @@
 """Estimate what the article claims about its disaster, from episodes with the same fault."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

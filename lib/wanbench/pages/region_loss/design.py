@@ -1,7 +1,5 @@
 """Plan fault episodes: several faults, and one setting varied at a time, repeated in random order."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace

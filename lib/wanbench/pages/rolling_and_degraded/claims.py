@@ -5,8 +5,6 @@ Its figures have no numbers, so few claims can be decided by the source itself. 
 Kafka.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import inf, isfinite
 

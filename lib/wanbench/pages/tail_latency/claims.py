@@ -6,8 +6,6 @@ advantages in two ways: as the ratio of latencies, and in its column of improvem
 which is 1 less. A re-run tests only claims about Apache Kafka.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

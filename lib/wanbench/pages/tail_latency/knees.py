@@ -42,7 +42,7 @@ METHOD = (
     "level line and rising line on logarithmic axes, least squares (Hudson 1966); t on the jackknife over blocks "
     "(Shao & Tu 1995)"
 )
-ASSUMPTION = "Blocks are independent and represent further ones; the curve is level and then rises"
+ASSUMPTION = "Blocks are independent and represent further blocks; the curve is level and then rises"
 
 
 @dataclass(frozen=True)

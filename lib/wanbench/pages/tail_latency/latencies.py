@@ -1,7 +1,5 @@
 """Compute latency distributions from values, open-loop loads, and results of the OpenMessaging Benchmark."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .json_values import Members
-from .programs import LATEST_S, Program, is_count, is_text, is_us, open_document, programs, text
+from .json_values import Members, is_count, is_text, is_us, text
+from .programs import LATEST_S, Program, open_document, programs
 from .rows import fitting
 
 _EXPECTED = "partition, time and latency of a record"

@@ -19,6 +19,9 @@ LARGEST = 10**18
 LATEST_S = 1e11
 """Largest allowed Unix time in seconds; larger numbers may be milliseconds."""
 
+LONGEST_US = 10**13
+"""Maximum run time of a program: four months."""
+
 LARGEST_BYTES = 256 << 20
 """Size of the largest allowed file; the largest files, with the batch counts of a long load, have a few MB."""
 
@@ -43,6 +46,33 @@ def is_time(value) -> bool:
     """Return whether the value is a Unix time in seconds."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and abs(value) < LATEST_S and math.isfinite(value)
+
+
+def fits(value, *shape) -> bool:
+    """Return whether a value is a list of this shape: of a value for each element, or a function that accepts it."""
+    return (
+        isinstance(value, list)
+        and len(value) == len(shape)
+        and all(part(one) if callable(part) else part == one for one, part in zip(value, shape, strict=True))
+    )
+
+
+def is_count(value) -> bool:
+    """Return whether a value is a whole number from 0 that fits into 64 bits."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def are_counts(value) -> bool:
+    return isinstance(value, list) and all(map(is_count, value))
+
+
+def is_text(value) -> bool:
+    return isinstance(value, str)
+
+
+def is_us(value) -> bool:
+    """Return whether a value is a time in a program's line, in microseconds since the program's origin."""
+    return is_count(value) and value < LONGEST_US
 
 
 def members_once(pairs: list[tuple]) -> dict:

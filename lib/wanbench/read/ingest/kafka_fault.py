@@ -19,23 +19,8 @@ import pandas as pd
 
 from wanbench.errors import RawDataError
 
-from .json_values import Members
-from .programs import (
-    LATEST_NS,
-    LATEST_S,
-    ROLES,
-    SAMPLED,
-    Program,
-    is_count,
-    is_number,
-    is_text,
-    is_us,
-    named_file,
-    open_document,
-    programs,
-    text,
-    whole_lines,
-)
+from .json_values import Members, are_counts, fits, is_count, is_text, is_time, is_us, text
+from .programs import LATEST_NS, LATEST_S, ROLES, SAMPLED, Program, named_file, open_document, programs, whole_lines
 from .rows import fitting
 
 MOST_RECORDS = 10_000_000
@@ -56,8 +41,12 @@ COLUMNS = {
 """Columns of the tables whose rows are built as tuples."""
 SHOWN = 300
 
-_ANSWERS = {"sent": 3, "acknowledged": 5, "failed": 4}
-"""Number of elements in a producer's line, by what happened to the record."""
+_EVENTS = {
+    "sent": (is_count, is_us),
+    "acknowledged": (is_count, is_us, is_count, lambda offset: offset == -1 or is_count(offset)),
+    "failed": (is_count, is_us, is_text),
+}
+"""What a producer's line has after the name of an event: sequence, time, and partition with offset, or a reason."""
 _CHANGES = ("assigned", "revoked", "lost")
 _LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z [A-Z]+ (.*)")
 _OF_BROKERS = {
@@ -130,9 +119,7 @@ def _fault(top: Members, settings: Members) -> dict:
 def _pairs(settings: Members, name: str) -> dict[str, str]:
     value = settings.values.get(name)
     pairs = [] if value is None else value
-    if not isinstance(pairs, list) or not all(
-        isinstance(pair, list) and list(map(type, pair)) == [str, str] for pair in pairs
-    ):
+    if not isinstance(pairs, list) or not all(fits(pair, is_text, is_text) for pair in pairs):
         settings.refuse(f"settings.{name} = {str(value)[:80]}", "a list of pairs of text")
     return dict(pairs)
 
@@ -155,7 +142,7 @@ def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> 
     """Add one producer's rows of fault_records and fault_errors."""
     origin_ns, lines = program.events("fault producer")
     start_ns = interval_ns = None
-    due, happened = 0, {what: {} for what in _ANSWERS}
+    due, happened = 0, {what: {} for what in _EVENTS}
     for number, line in lines:
         if isinstance(line, dict):
             if "start_ns" in line:
@@ -170,22 +157,12 @@ def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> 
         if _is_error(line):
             rows["fault_errors"].append(program.error(origin_ns, number, line))
             continue
-        valid = isinstance(line, list) and bool(line) and isinstance(line[0], str)
-        valid = (
-            valid
-            and len(line) == _ANSWERS.get(line[0])
-            and start_ns is not None
-            and is_count(line[1])
-            and line[1] < MOST_RECORDS
-            and is_us(line[2])
-        )
+        shapes = [(what, *shape) for what, shape in _EVENTS.items()]
+        valid = start_ns is not None and any(fits(line, *shape) for shape in shapes) and line[1] < MOST_RECORDS
         program.check(number, line, valid, "an event of a fault producer")
         what, sequence, at, *more = line
         if what == "acknowledged":
-            valid = is_count(more[0]) and more[0] < partitions and isinstance(more[1], int) and more[1] < 2**63
-            program.check(number, line, valid, "partition and offset")
-        elif what == "failed":
-            program.check(number, line, isinstance(more[0], str), "a reason in text")
+            program.check(number, line, more[0] < partitions, "partition and offset")
         happened[what].setdefault(sequence, [origin_ns / 1e9 + at / 1e6, *more])
     due = max([due, *(1 + sequence for answers in happened.values() for sequence in answers)])
     sent, acknowledged, failed = happened.values()
@@ -205,8 +182,7 @@ def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> 
         if _is_error(line):
             rows["fault_errors"].append(program.error(origin_ns, number, line))
         elif isinstance(line, list) and line and line[0] in _CHANGES:
-            valid = len(line) == 3 and is_us(line[1]) and isinstance(line[2], list)
-            valid = valid and all(is_count(partition) and partition < partitions for partition in line[2])
+            valid = fits(line, line[0], is_us, are_counts) and all(partition < partitions for partition in line[2])
             program.check(number, line, valid, "a time and partitions")
             row = {"consumer": program.number, "at_s": origin_ns / 1e9 + line[1] / 1e6, "kind": line[0]}
             rows["fault_assignments"].append(row | {"partitions": ",".join(map(str, line[2]))})
@@ -243,16 +219,14 @@ def _group_samples(program: Program, regions: dict[int, str]) -> list[dict]:
     """
     rows = []
     for number, line in program.lines():
-        valid = isinstance(line, list) and len(line) == 4 and is_number(line[0])
-        program.check(number, line, valid and all(map(is_text, line[1:3])), "a sample of a group")
+        valid = isinstance(line, list) and fits(line[:3], is_time, is_text, is_text) and len(line) == 4
+        program.check(number, line, valid, "a sample of a group")
         at_s, group, state, members = line
         row = {"region": program.region, "at_s": at_s, "group": text(group)}
         if isinstance(members, str):
             rows.append(row | {"error": text(f"{state}: {members}")})
             continue
-        valid = isinstance(members, list) and all(
-            isinstance(member, list) and len(member) == 2 and all(map(is_count, member)) for member in members
-        )
+        valid = isinstance(members, list) and all(fits(member, is_count, is_count) for member in members)
         program.check(number, line, valid, "the number and the partitions of each member")
         row |= {"state": text(state)}
         rows += [

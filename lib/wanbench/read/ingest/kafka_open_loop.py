@@ -21,8 +21,8 @@ from hdrh.histogram import HdrHistogram
 from wanbench import open_loop
 from wanbench.errors import RawDataError
 
-from .json_values import LARGEST, Members
-from .programs import json_lines, named_file, open_document, text
+from .json_values import LARGEST, Members, text
+from .programs import json_lines, named_file, open_document
 from .rows import fitting
 
 _SETTINGS = (

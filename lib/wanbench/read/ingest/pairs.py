@@ -1,4 +1,4 @@
-"""Summarise tests per ordered pair of regions or per test, and select tests by setting."""
+"""Summarise tests per ordered pair of regions or per test, select tests by setting, and warn if settings are mixed."""
 
 import warnings
 from collections.abc import Iterable, Mapping

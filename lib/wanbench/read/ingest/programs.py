@@ -15,14 +15,12 @@ from pathlib import Path
 from wanbench.errors import RawDataError
 
 from .content import unpacked
-from .json_values import Members, read_json, text
+from .json_values import Members, are_counts, fits, is_count, is_text, is_time, is_us, read_json, text
 
 LARGEST_BYTES = 2_000_000_000
 LATEST_S = 4_102_444_800
 """Latest possible time, in the year 2100."""
 LATEST_NS = LATEST_S * 10**9
-LONGEST_US = 10**13
-"""Maximum run time of a program: four months."""
 ROLES = ("producer", "consumer", "watch", "groups", "log", "probe")
 LONGEST_NAME = 255
 SAMPLED = ("region", "at_s", "took_s", "node_id", "topic", "partition", "leader", "isr", "n_isr", "error")
@@ -67,8 +65,7 @@ class Program:
 
     def error(self, origin_ns: int, number: int, line: list) -> dict:
         """Return a row of table fault_errors."""
-        valid = len(line) == 4 and is_us(line[1]) and all(map(is_text, line[2:]))
-        self.check(number, line, valid, "time, name and text of an error")
+        self.check(number, line, fits(line, "error", is_us, is_text, is_text), "time, name and text of an error")
         about = {"role": self.role, "client": self.number, "at_s": origin_ns / 1e9 + line[1] / 1e6}
         return about | {"kind": text(line[2]), "message": text(line[3])}
 
@@ -82,7 +79,7 @@ class Program:
         """
         rows, state, length = [], None, 5 if partitions is None else 4
         for number, line in self.lines():
-            valid = isinstance(line, list) and len(line) in (4, length) and all(map(is_number, line[:2]))
+            valid = isinstance(line, list) and len(line) in (4, length) and all(map(is_time, line[:2]))
             self.check(number, line, valid, "a sample of the cluster")
             at_s, took_s, node_id, *_, seen = line
             about = self.region, at_s, took_s
@@ -106,17 +103,9 @@ class Program:
 
 
 def _are_states(states, most: int | None) -> bool:
-    return (
-        isinstance(states, list)
-        and len(states) <= (len(states) if most is None else most)
-        and all(
-            isinstance(state, list)
-            and len(state) == 2
-            and isinstance(state[1], list)
-            and all(map(is_count, state[1] if state[0] is None else [state[0], *state[1]]))
-            for state in states
-        )
-    )
+    shape = (lambda leader: leader is None or is_count(leader)), are_counts
+    fitting = isinstance(states, list) and all(fits(state, *shape) for state in states)
+    return fitting and (most is None or len(states) <= most)
 
 
 def whole_lines(path: Path, sha256: str) -> list[bytes]:
@@ -173,25 +162,6 @@ def programs(top: Members, path: Path) -> list[Program]:
         ended_at_s = one.number("ended_at_s", most=LATEST_S)
         programs.append(Program(**values, ended_at_s=ended_at_s, path=file, sha256=sha256))
     return programs
-
-
-def is_count(value) -> bool:
-    """Return whether a value is a whole number from 0 that fits into 64 bits."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-
-
-def is_text(value) -> bool:
-    return isinstance(value, str)
-
-
-def is_us(value) -> bool:
-    """Return whether a value is a time in a program's line, in microseconds since the program's origin."""
-    return is_count(value) and value < LONGEST_US
-
-
-def is_number(value) -> bool:
-    """Return whether a value is a number in the range of Unix seconds."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST_S
 
 
 def _refuse_constant(name):

@@ -173,12 +173,6 @@ def cap(latitude: float, longitude: float, radius_km: float) -> tuple[np.ndarray
     return destination(np.radians(latitude), np.radians(longitude), angle, bearing)
 
 
-def circle(latitude: float, longitude: float, radius_km: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return 120 points on the edge of a disc on the sphere."""
-    angle = min(radius_km / EARTH_RADIUS_KM, np.pi)
-    return destination(np.radians(latitude), np.radians(longitude), angle, np.linspace(0, 2 * np.pi, 120))
-
-
 def _middle(points: pd.DataFrame) -> tuple[float, float]:
     latitude, longitude = np.radians(points.latitude_deg), np.radians(points.longitude_deg)
     x = (np.cos(latitude) * np.cos(longitude)).mean()

@@ -1,7 +1,5 @@
 """Convert OpenMessaging workloads and Kafka drivers to open-loop loads and back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import NamedTuple

@@ -1,8 +1,8 @@
 """
 Pin a version of Kafka, and make the class archive that makes nodes start faster.
 
-    python -m wanbench.measure.kafka.jars VERSION    pin another version of Kafka
-    python -m wanbench.measure.kafka.jars archive    make the class archive (called by scripts/kafka-jars.sh)
+    .venv/bin/python scripts/kafka_jars.py VERSION    pin another version of Kafka
+    .venv/bin/python scripts/kafka_jars.py archive    make the class archive (called by scripts/kafka-jars.sh)
 
 For the archive (Java's AppCDS), a broker is started on the loopback interface and a client uses it; Java 17 or newer
 then dumps the loaded classes in a form that can be mapped into memory. The broker communicates with its controller by
@@ -24,12 +24,11 @@ from pathlib import Path
 from wanbench.errors import ClusterError
 from wanbench.files import replace_file
 from wanbench.folders import kafka_jars
+from wanbench.measure.kafka.java_commands import ARCHIVE, PROFILES, java_command, package_file, unavailable
+from wanbench.measure.kafka.node import last_message
+from wanbench.measure.kafka.security import Tls
+from wanbench.measure.kafka.settings import defaults, properties
 from wanbench.runs.raw import sha256
-
-from .java_commands import ARCHIVE, PROFILES, java_command, package_file, unavailable
-from .node import last_message
-from .security import Tls
-from .settings import defaults, properties
 
 _ADDRESS = "127.0.0.1"
 _PATIENCE_S = 120.0  # timeout of each step; a broker starts in a few seconds
