@@ -26,6 +26,8 @@ _MODULE_OF = {
 }
 """The module of each method, imported when the method is first used: all of them together take seconds."""
 
+__all__ = list(_MODULE_OF)
+
 
 def __getattr__(name):
     if name not in _MODULE_OF:
@@ -35,4 +37,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return list(_MODULE_OF)
+    return __all__

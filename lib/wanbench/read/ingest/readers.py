@@ -32,6 +32,7 @@ from . import (
     ping,
     processors,
     ripe_atlas,
+    thinning,
 )
 from .content import plain_name
 from .rows import Rows
@@ -64,7 +65,7 @@ class Reader(NamedTuple):
 
 
 _BUILTIN = {
-    "ping": Reader(ping.read, "*.txt", loose=True, tables=("echoes",)),
+    "ping": (Reader(ping.read, "*.txt", loose=True, tables=("echoes",)), Reader(thinning.read, "*" + thinning.ENDING)),
     "iperf3": Reader(iperf3.read, "*.json", loose=True, tables=("transfers", "intervals")),
     "cut": (Reader(lab.read_cut, "*.json", tables=("cuts",)), Reader(ping.read, "*.txt")),
     "detection": Reader(detection.read, "*.detection.json"),
