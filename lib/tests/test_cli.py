@@ -104,6 +104,16 @@ def test_a_lab_elsewhere_is_not_replayed(checkout, asked, monkeypatch):
     assert asked[0].given == {"lab": "aws"} and asked[0].replay_reason is None
 
 
+def test_all_clouds_that_cannot_be_used_are_named_before_anything_runs(checkout, asked, monkeypatch, capsys):
+    monkeypatch.setattr("wanbench.measure.labs.aws.unusable", lambda: "boto3 finds no credentials")
+    monkeypatch.setattr("wanbench.measure.labs.azure.unusable", lambda: "AZURE_SUBSCRIPTION_ID is not set")
+    monkeypatch.setattr("wanbench.measure.labs.gcp.unusable", lambda: None)
+    assert cli.main(["run", "02", "-p", "lab=aws+azure+gcp"]) == 0
+    said = capsys.readouterr().err
+    assert "aws: boto3 finds no credentials. " in said and "azure: AZURE_SUBSCRIPTION_ID is not set. " in said
+    assert "gcp" not in said and len(asked) == 1
+
+
 def test_samples_can_be_asked_for(checkout, asked):
     assert cli.main(["report", "--replay", "01"]) == 0
     assert asked[0].given["lab"] == "samples" and asked[0].replay_reason == "It was asked for with --replay."

@@ -29,7 +29,7 @@ REASONS = {
     "measures for minutes", "needs a bucket", "needs a cluster of your own", "needs a page that was made",
     "needs a repository on GitHub", "needs an account of a cloud", "needs hosts of your own", "sets the machine up",
 }  # fmt: skip
-COMMANDS = "report|run|sweep|bucket|claims|list|doctor|deposit|figure"
+COMMANDS = "report|run|sweep|bucket|claims|list|doctor|deposit|figure|campaign"
 COMMAND = re.compile(rf"\.venv/bin/wanbench ((?:{COMMANDS})\b[^`#;&|\n]*)")
 IMPORTS = re.compile(r"^(?:from|import) .*$", re.M)
 

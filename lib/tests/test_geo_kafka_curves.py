@@ -113,7 +113,7 @@ def test_settings_decide_and_not_names():
     assert gain.estimate == pytest.approx(50, rel=0.1)
     with pytest.raises(MissingDataError, match="changes security alone"):
         found.of("security")
-    with pytest.raises(MissingDataError, match="0 settings"):
+    with pytest.raises(MissingDataError, match="the baseline with acks 1 was not measured"):
         found.ratio({"acks": "1"}, {}, quantity="q", claim="c")
     with pytest.raises(ParameterError, match="heap"):
         found.ratio({"heap": 1}, {}, quantity="q", claim="c")

@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 
@@ -113,6 +114,18 @@ def test_hosts_of_both_admit_each_other_under_one_consent_and_both_are_gone(clou
     spent = {(row["cloud"], row["item"]): row["amount"] for row in cost["spent"]["items"]}
     assert spent["gcp", "egress to internet"] == 2 * spent["azure", "egress to internet"] == pytest.approx(4.0)
     assert {price["cloud"] for price in cost["prices"]} == {"gcp", "azure"}
+
+
+def test_the_problems_of_all_clouds_are_named_together():
+    def part(problem):
+        def estimate(plan, campaign):
+            raise LabError(problem)
+
+        return SimpleNamespace(title=problem, path_names=(), sysctls={}, estimate=estimate)
+
+    lab = Tenancy([part("No project is known."), part("No subscription is known.")], "gcp+azure", {}, None, True)
+    with pytest.raises(LabError, match=r"No project is known\. No subscription is known\."):
+        lab.estimate(None, "test")
 
 
 def test_one_budget_over_both_refuses_before_anything_is_made(clouds):

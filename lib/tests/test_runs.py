@@ -32,6 +32,15 @@ def test_round_trip(tmp_path):
     assert not list(run.folder.rglob("*unfinished*"))
 
 
+def test_parameters_name_the_settings_that_were_swept():
+    [run] = find(folders.samples_folder(), "compression-levels")
+    swept = run.parameters["swept"]
+    assert sorted(swept["load.compression"]) == ["gzip", "lz4", "none", "zstd"]
+    assert [["compression.gzip.level", "1"]] in swept["load.producer_settings"] and "load.acks" not in swept
+    [survey] = find(folders.samples_folder(), "survey-quick")
+    assert sorted(survey.parameters) == ["loss", "path_inflation", "rate_bps"]  # its tests differ by their pairs alone
+
+
 def test_the_table_of_tests_is_valid(tmp_path):
     with claimed(tmp_path) as writer:
         writer.start({"kind": "scripted"})

@@ -16,6 +16,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 A4_PX = {"width": 673, "height": 1000}  # What the margins of site.css leave of the paper's width.
+ACROSS_PX = {"width": 1032, "height": 700}  # The ledger of claims is printed across.
 AXE = (Path(importlib.util.find_spec("axe_playwright_python").origin).parent / "axe.min.js").read_text()
 AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"], "preload": False}
 MOST_TAB_STOPS = 120
@@ -136,6 +137,8 @@ def _figures(page):
             faults.append(f"{name} has an alt text of {len(alt)} characters")
         if figure.locator("img.static:visible").count():
             faults.append(f"{name} shows its static file beside the drawing")
+        if "wanbench" not in figure.locator(".source").inner_text():  # "" if it is hidden
+            faults.append(f"{name} does not show where its numbers come from")
     return faults
 
 
@@ -201,12 +204,14 @@ def _print(page):
         if not figure.locator(shown).is_visible() or figure.locator(hidden).is_visible():
             faults.append(f"{figure.get_attribute('id')} does not print")
     before = page.viewport_size
-    page.set_viewport_size(A4_PX)
-    cut = page.evaluate(
-        "[...document.querySelectorAll('main *')].filter(one => one.checkVisibility() && !one.closest('.drawing, math')"
-        " && !one.matches('.unseen') && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.tagName)"
-    )
-    faults += [f"is cut on paper: {', '.join(dict.fromkeys(cut))}"] if cut else []
+    for paper, parts in ((A4_PX, "main *:not(table.ledger, table.ledger *)"), (ACROSS_PX, "table.ledger *")):
+        page.set_viewport_size(paper)
+        cut = page.evaluate(
+            f"[...document.querySelectorAll('{parts}')].filter(one => one.checkVisibility() && !one.matches('.unseen')"
+            " && !one.closest('.drawing, math') && one.getBoundingClientRect().right > innerWidth + 1)"
+            ".map(one => one.tagName)"
+        )
+        faults += [f"is cut on paper: {', '.join(dict.fromkeys(cut))}"] if cut else []
     page.emulate_media(media="screen")
     page.set_viewport_size(before)
     return faults

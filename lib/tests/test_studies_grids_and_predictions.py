@@ -41,5 +41,5 @@ def test_half_distances_are_those_of_each_sender_with_its_ceiling():
     assert list(result.fits) == ["aws", "azure", "gcp"]
     own = ceiling.fit_with_ceiling(pairs[pairs.from_cloud == "gcp"]).half_distance
     assert result.estimates[2].estimate == own.estimate and result.estimates[2].high == own.high
-    assert "From gcp, throughput halves every" in str(result)
+    assert "From Google Cloud, throughput halves every" in str(result)
     assert result._repr_html_().count("half-distance from") == 3

@@ -104,7 +104,7 @@ def test_a_pair_of_clouds_with_too_few_regions_is_left_out_with_its_reason():
     pairs = simulated_surveys.survey(6, seed=1, clouds=("aws", "aws", "aws", "gcp", "gcp"))
     found = charts(pairs, resamples=100, transfer_s=10)
     assert "gcp->gcp" in found.left_out and "gcp->gcp" not in found.charts
-    assert found.cautions[-1].startswith("no chart of gcp->gcp: ")
+    assert found.cautions[-1].startswith("no chart of Google Cloud to Google Cloud: ")
     assert len({caution.partition(" (")[0] for caution in found.cautions}) == len(found.cautions)
 
 

@@ -88,6 +88,14 @@ def parser() -> argparse.ArgumentParser:
     flag(run, "publish", "put its page and findings on the site, replacing the usual ones")
     run.set_defaults(command=run_command)
 
+    repeated = commands.add_parser("campaign", help="measure one repetition of a campaign, or print its schedule")
+    repeated.add_argument("file", type=Path, metavar="FILE.yml", help="campaign, notebook, every, parameters")
+    schedules = ("systemd", "cron")
+    repeated.add_argument("--schedule", choices=schedules, help="measure nothing; print what repeats the campaign")
+    flag(repeated, "now", "measure even if the last repetition began less than half a period ago")
+    flag(repeated, "yes", "accept the cost of rented hosts without being asked")
+    repeated.set_defaults(command=campaign_command, fresh=True, retry_failed=False)
+
     for measuring in (report, run):
         flag(measuring, "yes", "accept the cost of rented hosts without being asked; the plan still shows it first")
         again = measuring.add_mutually_exclusive_group()
@@ -195,6 +203,27 @@ def run_command(arguments: argparse.Namespace) -> int:
     given = _located(notebook, given, source)
     site = Site.of(root()) if arguments.publish else Site.scratch(root(), notebook, given)
     return _publish([Job(notebook, given, source, remark=remark)], arguments.replay, site=site)
+
+
+def campaign_command(arguments: argparse.Namespace) -> int:
+    """Run `wanbench campaign`: measure one repetition as a new run of the campaign, unless one has just been made."""
+    from .measure.campaign.schedule import read_schedule
+    from .publish.notebooks import find_notebook
+    from .publish.site import Job, Site
+
+    schedule = read_schedule(arguments.file)
+    notebook = find_notebook(schedule.notebook, root())
+    if lacking := {"lab", "campaign"} - set(_declared(notebook)):
+        raise ParameterError(f"{notebook.name} has no parameter {min(lacking)}; allowed: a notebook that measures.")
+    given = _located(notebook, schedule.parameters | {"campaign": schedule.campaign}, str(arguments.file))
+    if arguments.schedule:
+        print(schedule.text(arguments.schedule, root()), end="")
+        return 0
+    if not arguments.now and not schedule.is_due(data_folder() / "raw"):
+        print(f"Nothing is due: {schedule.campaign} is measured every {schedule.every}. --now measures anyway.")
+        return 0
+    _set_environment(arguments)
+    return _publish([Job(notebook, given, str(arguments.file))], False, site=Site.scratch(root(), notebook, given))
 
 
 def _declared(notebook: Path) -> dict:
@@ -337,12 +366,23 @@ def _publish(jobs, replay: bool, again: bool = True, site=None) -> int:
     from .publish.site import Site, publish
 
     site = site or Site.of(root())
-    records = publish([_measured_or_replayed(job, replay) for job in jobs], site, again=again)
+    jobs = [_measured_or_replayed(job, replay) for job in jobs]
+    for cloud, reason in _unusable(jobs).items():
+        print(f"{cloud}: {reason}. Only a finished run on {cloud} can be shown without that.", file=sys.stderr)
+    records = publish(jobs, site, again=again)
     failed = [record for record in records if record.outcome != "published"]
     front = site.folder / (f"{jobs[0].notebook.stem}.html" if site.is_scratch else "index.html")
     print(f"\n{len(records) - len(failed)} of {len(records)} pages published.{' Open' if not failed else ''} {front}")
     print(f"  {front.as_uri()}")
     return 1 if failed else 0
+
+
+def _unusable(jobs) -> dict[str, str]:
+    """Return, for each cloud that is a lab of the jobs, why it cannot be used from here."""
+    from .measure.labs import CLOUDS
+
+    wanted = {cloud for job in jobs for cloud in str(_lab(job)).split("+")} & set(CLOUDS)
+    return {cloud: reason for cloud in sorted(wanted) if (reason := CLOUDS[cloud].unusable())}
 
 
 def _lab(job) -> str | None:

@@ -83,7 +83,7 @@ def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.Da
 
     A block holds the settings in some order and then in reverse order (A B B A), so a linear drift affects all settings
     equally. Every second block mirrors the block before it (B A A B), so a quadratic drift affects them equally, too.
-    The order is drawn anew, from `seed`, for every two blocks. Raise ParameterError for fewer than two settings, a
+    The order is drawn again, from `seed`, for every two blocks. Raise ParameterError for fewer than two settings, a
     repeated setting, or fewer than one block.
 
     >>> " ".join(interleaved(["A", "B"], 4, seed=0).setting)

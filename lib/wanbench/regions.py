@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .checks import check_choice, refusal
+from .checks import check_choice, check_columns, refusal
 from .errors import ParameterError
 
 SPEED_OF_LIGHT_KM_PER_S = 299_792.458  # in vacuum, exact by definition of the metre
@@ -192,6 +192,21 @@ def distance_km(a: str, b: str) -> float:
     5475
     """
     return geodesic_km(*((end.latitude_deg, end.longitude_deg) for end in (region(a), region(b))))
+
+
+def add_distances(pairs: pd.DataFrame) -> pd.DataFrame:
+    """
+    Return a table with the column `distance_km` between the regions in its columns from_region and to_region.
+
+    Raise ParameterError if a region is not in the catalogue.
+
+    >>> add_distances(pd.DataFrame({"from_region": ["aws:eu-west-1"], "to_region": ["gcp:us-east4"]})).round()
+         from_region     to_region  distance_km
+    0  aws:eu-west-1  gcp:us-east4       5475.0
+    """
+    check_columns("pairs", pairs, ("from_region", "to_region"))
+    ends = zip(pairs.from_region, pairs.to_region, strict=True)
+    return pairs.assign(distance_km=[distance_km(*pair) for pair in ends])
 
 
 def light_rtt_ms(distance_km):

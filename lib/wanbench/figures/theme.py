@@ -171,7 +171,7 @@ def numbers(table: pd.DataFrame) -> str:
     """
     Write a table as CSV text: floats with six significant digits, missing values as empty fields.
 
-    Put an apostrophe before texts that a spreadsheet would read as a formula, such as "=1+1".
+    Put an apostrophe before strings that a spreadsheet would read as a formula, such as "=1+1".
     """
     texts = table.apply(lambda column: column if is_numeric_dtype(column) else column.map(_no_formula))
     return texts.rename(columns=_no_formula).to_csv(index=False, float_format="%.6g", lineterminator="\n")

@@ -35,7 +35,8 @@ class Page:
     `lead` is the first paragraph, `answers` are the findings that answer its question, `where` and `days` say where and
     on which days its data were measured, and `basis` says so in a sentence. `sources` are the articles whose claims it
     tests. `appendix` has sections to fold. `drawn` has the names of the figures with SVG and PNG files, and `cover` the
-    name of that for the front page. `static_note` says why such files are missing. `commit` is that of the checkout.
+    name of that for the front page. `static_note` says why such files are missing. `source_line` stands below every
+    drawing. `commit` is that of the checkout.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Page:
     replay_reason: str | None
     remark: str | None
     static_note: str | None
+    source_line: str
     versions: tuple[tuple[str, str], ...]
     commit: str | None
     local_changes: bool
@@ -131,6 +133,7 @@ def make_page(
         replay_reason=replay_reason,
         remark=remark,
         static_note=note,
+        source_line=source.line,
         versions=versions(),
         commit=made_from["git_commit"],
         local_changes=bool(made_from["git_dirty"]),

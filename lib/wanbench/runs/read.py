@@ -93,7 +93,7 @@ class Run:
             "started_at_utc": first["at_utc"],
             "ended_at_utc": last["at_utc"],
             "sessions": 1 + sum(event["event"] == "resumed" for event in self._events),
-            "parameters": self.parameters,
+            "parameters": self._start().get("parameters", {}),
             "plan": self.plan,
             "lab": self.lab,
             "tools": self.lab.get("tools", {}),
@@ -114,7 +114,17 @@ class Run:
 
     @property
     def parameters(self) -> dict:
-        return self._start().get("parameters", {})
+        """
+        Return the parameters that were recorded with the run and, if the experiments of its tests differ, "swept": the
+        settings that differ, such as "load.acks", each with its values in the order of the plan (None: not set).
+        """
+        tests = [test for test in self.plan.get("tests", ()) if isinstance(test, dict)]
+        experiments = [each for test in tests for each in test.get("experiments", ())]
+        table = pd.json_normalize(experiments)
+        table = table.astype("object").where(table.notna(), None)
+        distinct = {name: {json.dumps(value): value for value in table[name]} for name in table}
+        swept = {name: list(values.values()) for name, values in distinct.items() if len(values) > 1}
+        return self._start().get("parameters", {}) | ({"swept": swept} if swept else {})
 
     @property
     def plan(self) -> dict:

@@ -242,7 +242,7 @@ class KafkaTrial:
 
 
 def _decide(sending: Future, answer: bool) -> None:
-    """Tell waiting threads whether the load sends, unless they have been told already."""
+    """Notify waiting threads whether the load sends, once."""
     if not sending.done():
         sending.set_result(answer)
 

@@ -290,12 +290,13 @@ class ClusterCost(Result):
         rate = self.deployment.messages_per_s.value
         hour = {part: self.by[part, "hour"] for part in PARTS}
         million, worst = self.by[TOTAL, PER[1]], self.by[TOTAL, PER[1]].others[0]
-        ranges = f"; with {worst.method} {text}" if (text := million.formatted_other(worst)) else ""
+        ends = million.formatted_other(worst)
+        ranges = f" With {worst.method}, a million messages cost {ends} USD." if ends else ""
         share = hour[VARIABLE].estimate / hour[TOTAL].estimate if hour[TOTAL].estimate else 0.0
         return (
-            f"At {number(rate)} messages/s the cluster costs {hour[TOTAL].formatted} per hour, of which "
-            f"{quantity(share, 'fraction')} is variable, and {million.formatted} per million messages "
-            f"({percent(million.level)} interval {million.formatted_interval or 'none'}{ranges}; {million.counted})."
+            f"At {number(rate)} messages/s the cluster costs {hour[TOTAL].formatted} per hour. "
+            f"{quantity(share, 'fraction')} of that is variable cost. A million messages cost {million.formatted} "
+            f"({percent(million.level)} interval {million.formatted_interval or 'none'}; {million.counted}).{ranges}"
         )
 
     def formatted_table(self) -> pd.DataFrame:

@@ -45,10 +45,10 @@ class Curve(Result):
     levels: One row per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's level), `numeric`
         (the level as a number, NaN if it is none), `compression` (payload bytes per byte in the log), and the columns
         n, mean, ratio, low, high (simultaneous over all settings of all curves) and verdict of `AgainstBaseline.rows`.
-    range: Throughput at the best level over that at the worst.
-    last: For a numeric factor with three levels or more: throughput at the highest level over that at the best one, or
-        over that at the level before if the highest is the best. The interval is simultaneous over all settings, so it
-        holds although the level was selected. None for other factors.
+    range: Ratio of the throughput at the best level to that at the worst.
+    last: For a numeric factor with three levels or more: ratio of the throughput at the highest level to that at the
+        best one or, if the highest is the best, to that at the level before. The interval is simultaneous over all
+        settings, so it holds although the level was selected. None for other factors.
     """
 
     factor: str
@@ -180,7 +180,7 @@ class Curves(Result):
         self, of: str | Mapping, over: str | Mapping, *, quantity: str, claim: str, pooled: bool = True
     ) -> Estimate:
         """
-        Estimate the throughput of one setting over that of another, with an individual interval.
+        Estimate the ratio of one setting's throughput to another's, with an individual interval.
 
         of, over: The name of a setting, or its differences from the baseline, such as {"consumer_groups": 0}.
         pooled: Whether the interval uses the scatter pooled over all settings. Otherwise it uses that of these two
@@ -217,11 +217,15 @@ class Curves(Result):
             same = [row == goal for row in self.frame[self.columns].to_dict("records")]
             cells = self.frame.cell[same].unique()
         if len(cells) != 1:
-            raise MissingDataError(f"{wanted} names {count(len(cells), 'setting')} that were measured, not one.")
+            named = f"setting “{wanted}”"
+            if not isinstance(wanted, str):
+                named = " ".join(["the baseline with", " and ".join(f"{name} {wanted[name]}" for name in wanted)])
+            found = f"is {count(len(cells), 'setting')}" if len(cells) else "was not measured"
+            raise MissingDataError(f"{named} {found}; allowed: one that was measured.")
         return str(cells[0])
 
     def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
-        """Estimate the throughput of cell a over that of cell b, with an individual interval."""
+        """Estimate the ratio of cell a's throughput to cell b's, with an individual interval."""
         one = self.against(b).ratios[a]
         about = {"quantity": quantity, "claim": claim, "others": ()}
         methods = (SINGLE,) if pooled else (PAIRS, WELCH)

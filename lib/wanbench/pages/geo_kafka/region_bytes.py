@@ -111,7 +111,7 @@ ASSUMPTION = "Producers and replicas cause the same bytes with and without consu
 @dataclass(frozen=True, repr=False)
 class ClientRack(Result):
     """
-    Cross-region bytes that consumers cause with client.rack, over those without it.
+    The ratio of the cross-region bytes that consumers cause with client.rack to those without it.
 
     ratio: Bytes with client.rack over bytes without it.
     trials: One row per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings
@@ -146,7 +146,7 @@ def client_rack(
     trials: pd.DataFrame, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
 ) -> ClientRack:
     """
-    Estimate the cross-region bytes that consumers cause with client.rack, over those without it.
+    Estimate the ratio of the cross-region bytes that consumers cause with client.rack to those without it.
 
     trials: Rows of `TrialRates.rates` that differ only in the number of consumer groups and in where they read. Only
         trials with the most groups and trials without consumers are used.

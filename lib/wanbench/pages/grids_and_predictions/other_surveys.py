@@ -18,6 +18,7 @@ from wanbench.methods.distance.pair_points import pair_labels
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, unordered
 from wanbench.methods.result import Estimate, Result
+from wanbench.regions import cloud_title
 
 from .ceiling import CeilingFit, fit_with_ceiling
 from .prediction import fit_predictor
@@ -40,8 +41,8 @@ class HalfDistances(Result):
         return tuple(
             replace(
                 fit.half_distance,
-                quantity=f"half-distance from {cloud}",
-                claim=f"From {cloud}, throughput halves every {{}} of distance",
+                quantity=f"half-distance from {cloud_title(cloud)}",
+                claim=f"From {cloud_title(cloud)}, throughput halves every {{}} of distance",
             )
             for cloud, fit in self.fits.items()
         )

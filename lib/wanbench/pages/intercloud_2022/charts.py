@@ -61,7 +61,7 @@ class Chart(Result):
             figure.update_yaxes(panel.layout.yaxis.to_plotly_json() | {"title": None}, row=1, col=column)
         r, log_r = _cell(self.rtt.pearson), _cell(self.throughput.pearson)
         text = f"RTT r = {r}; log throughput r = {log_r} ({percent(LEVEL)} intervals, with places as the units)."
-        name = "all pairs" if self.name == ALL else " to ".join(map(theme.cloud_name, self.name.split("->")))
+        name = _title(self.name)
         found = f"r = {self.rtt.pearson.formatted} for RTT, {self.throughput.pearson.formatted} for log throughput"
         pairs, ends = basis(self.rtt.sample), ["region_a", "region_b"]
         throughput = self.throughput.sample.frame[[*ends, "value"]].rename(columns={"value": "throughput_bps"})
@@ -76,6 +76,10 @@ class Chart(Result):
             table=both.drop(columns="n_directions"),
             headroom_px=24,
         )
+
+
+def _title(name: str) -> str:
+    return "all pairs" if name == ALL else " to ".join(map(theme.cloud_name, name.split("->")))
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,8 +118,8 @@ class Charts(Result):
             for kind in dict.fromkeys(caution.partition(" (")[0] for caution in chart.cautions):
                 names.setdefault(kind, []).append(name)
         return (
-            *(f"{kind} ({', '.join(charts)})" for kind, charts in names.items()),
-            *(f"no chart of {name}: {why}" for name, why in self.left_out.items()),
+            *(f"{kind} ({', '.join(map(_title, charts))})" for kind, charts in names.items()),
+            *(f"no chart of {_title(name)}: {why}" for name, why in self.left_out.items()),
         )
 
     def formatted_table(self) -> pd.DataFrame:

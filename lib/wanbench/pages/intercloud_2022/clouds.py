@@ -63,7 +63,7 @@ class GroupContrast(Result):
     The ratio of the throughputs of two groups of pairs at equal distance.
 
     one, other: Labels of the groups.
-    estimate: Throughput of `one` over that of `other`.
+    estimate: Ratio of the throughput of `one` to that of `other`.
     p: The p-value of the difference, by permutation of regions (MRQAP).
     """
 
@@ -273,7 +273,7 @@ def _directions(pairs: pd.DataFrame, far: np.ndarray, names: list[str], orders) 
 
 def _direction(forth, back, smallest, fit: Coefficients, members, y, far, cells, orders, notes) -> GroupContrast:
     """
-    Estimate the throughput in one direction over that in the other, with its p-value.
+    Estimate the ratio of the throughput in one direction to that in the other, with its p-value.
 
     The t quantile has n - 1 degrees of freedom, where n is the number of places of the smaller cloud (`smallest`): the
     conservative end of Welch's range.

@@ -15,6 +15,7 @@ from wanbench.formatting import count, number, quantity
 from wanbench.methods.distance.straight_lines import fit_rtt, fit_throughput
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
 from wanbench.methods.result import Estimate, Result, RowsResult
+from wanbench.regions import cloud_title
 
 # Boxes of latitude (from, to) and longitude (from, to), in degrees
 CONTINENTS = {"Europe": (35.0, 72.0, -12.0, 42.0), "Asia": (-11.0, 55.0, 60.0, 150.0)}
@@ -66,7 +67,7 @@ class UnitReadings(RowsResult):
             worst = part.loc[part.share_of_limit.idxmax()]
             parts.append(
                 f"Read as {reading}, {count(int(part.n_above.sum()), 'row')} would exceed the maximum rate of the "
-                f"sender (at worst {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, "
+                f"sender (at worst {quantity(worst.max_bps, 'bit/s')} from {cloud_title(worst.sender)}, "
                 f"{number(worst.share_of_limit, 2)} times its {quantity(worst.limit_bps, 'bit/s')})"
             )
         of_blocks = f" Every value is a multiple of {self.step:,}, like a count of bytes sent in blocks."

@@ -54,8 +54,8 @@ def private_vs_internet(
 
     Claims on quantities that were not measured are tested on the source's own numbers only.
 
-    batches: Batches per second with the private link over those with the VPN.
-    packets: Packets per second that the brokers receive, with the private link over those with the VPN.
+    batches: Ratio of the batches per second with the private link to those with the VPN.
+    packets: Ratio of the packets per second that the brokers receive with the private link to those with the VPN.
     machine: The effect of busy processors (`processor_effect`). If processors were full, they may have changed both
         ratios, so these give no verdict.
     traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate (`traffic`).

@@ -82,7 +82,7 @@ def two_paths(
     scales : mapping of float to int
         Number of blocks at each scale; blocks of the scales alternate.
     background_share : float
-        Rate of the background over that of the link.
+        Ratio of the background's rate to the link's.
     are_real : bool
         Whether the hosts have both paths, under the names of the settings; otherwise paths are emulated.
     """

@@ -114,7 +114,7 @@ class Factorial(Result):
 
     def map(self) -> go.Figure:
         """
-        Draw the gain from halving the delay over that from doubling the rate, against delay and rate.
+        Draw the ratio of the gain from halving the delay to that from doubling the rate, against delay and rate.
 
         There is one panel per combination of the other factors' levels; jitter_ms and loss are at their lowest level.
         """

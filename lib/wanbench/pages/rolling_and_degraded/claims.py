@@ -100,7 +100,7 @@ def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
 
 
 def _of_clients(rows: pd.DataFrame, pair: tuple[str, str]) -> Estimate | None:
-    """Estimate p99 of a broker's restart in the first roll over that in the second roll, within a block."""
+    """Estimate the ratio of p99 while a broker restarts in the first roll to that in the second, within a block."""
     wide = rows.pivot_table(index=["block", "node_id"], columns="setting", values="p99_ms").reindex(columns=pair)
     return _ratio((wide[pair[0]] / wide[pair[1]]).dropna(), f"p99 of “{pair[0]}” divided by that of “{pair[1]}”")
 

@@ -94,7 +94,7 @@ def own_numbers(audit: Audit) -> None:
 
 
 def ratio(audit: Audit, row: str) -> float:
-    """Return p99 of Apache Kafka over that of Confluent Cloud in a row such as "f6-3"."""
+    """Return the ratio of Apache Kafka's p99 to Confluent Cloud's in a row such as "f6-3"."""
     return audit.number(f"{row}-kafka") / audit.number(f"{row}-kora")
 
 

@@ -14,9 +14,8 @@ wanbench.errors.ParameterError: no/such/folder is not a run folder: it has no jo
 """
 
 from .account import account, failures
-from .campaign import CampaignTables, tabulate_campaign
 from .pairs import MixedSettings, of_setting, per_test, summarise_pairs
-from .run import read_files, read_run, tabulate
+from .run import CampaignTables, read_files, read_run, tabulate, tabulate_campaign
 
 __all__ = [
     "CampaignTables",

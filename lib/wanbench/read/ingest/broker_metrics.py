@@ -4,7 +4,7 @@ Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prome
 - Metrics keep their names. A counter, or a metric named like one (_total, _count, _sum, _bucket), is cumulative;
   `methods.time.rates` turns it into a rate.
 - The time of a sample is the time printed with it, or else the middle between request and response of its scrape.
-- A series that occurs twice without times is left out, and each repetition is a row of table unread. A text with many
+- A series that occurs twice without times is left out, and each repetition is a row of table unread. A file with many
   repeated series is rejected, because it holds several answers that cannot be told apart.
 - Each scrape also gives the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, which a
   Prometheus server would add.

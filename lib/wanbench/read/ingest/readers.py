@@ -32,6 +32,7 @@ from . import (
     ping,
     processors,
     ripe_atlas,
+    route,
     thinning,
 )
 from .content import plain_name
@@ -97,6 +98,7 @@ _BUILTIN = {
     "globalping": Reader(globalping.read, loose=True),
     "mtr": Reader(mtr.read, loose=True),
     "ripe_atlas": Reader(ripe_atlas.read, loose=True),
+    "route": Reader(route.read, "*.json"),
 }
 READERS = extensions("wanbench.readers", _BUILTIN)
 """A `Reader`, or a tuple of readers, by experiment or tool."""

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from wanbench.formatting import count, number, quantity
-from wanbench.regions import FIBRE_INDEX, LIGHT_RTT_MS_PER_KM
+from wanbench.regions import FIBRE_INDEX, LIGHT_RTT_MS_PER_KM, cloud_title
 
 from .places import distances
 from .rule import IMPOSSIBLE, RULES, SUSPECT, tail_bound
@@ -231,14 +231,14 @@ def _of_a_sender(rtts, early, also) -> list[dict]:
         more = f"; {n_also:,} more are below 0.8 times the RTT of the opposite direction" if n_also else ""
         worst = group.loc[(group.rtt_ms / group.fibre_ms).idxmin()]
         found = (
-            f"{mine:,} of {count(theirs, 'row')} that start in {who} are faster than light in fibre, and "
+            f"{mine:,} of {count(theirs, 'row')} that start in {cloud_title(who)} are faster than light in fibre, and "
             f"{len(group) - mine:,} of {count(len(rows) - theirs, 'other')}; the worst is {worst.from_region} to "
             f"{worst.to_region} with a minimum of {quantity(worst.rtt_ms, 'ms')} and a maximum of "
             f"{quantity(worst.max_ms, 'ms')}{more}"
         )
         cause = (
-            f"the ping or the clock of the hosts of {who} timed some echoes too short: the maximum RTTs of the same "
-            f"pings are possible, so do not use {column} of these hosts"
+            f"the ping or the clock of the hosts of {cloud_title(who)} timed some echoes too short: the maximum "
+            f"RTTs of the same pings are possible, so do not use {column} of these hosts"
         )
         scope, region = ("region", who) if ":" in who else ("column", None)
         where = {"region": region, "column_name": column}

@@ -63,9 +63,19 @@ class Tenancy(Lab):
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
         """
         Check that all hosts are available, and return the cost of the plan, and notes on that cost. If `plan` is None,
-        the cost is that of hosts that run until they end themselves.
+        the cost is that of hosts that run until they end themselves. A LabError has the problems of all parts.
         """
-        estimates, notes = zip(*everywhere(lambda part: part.estimate(plan, campaign), self.parts), strict=True)
+
+        def estimate(part):
+            try:
+                return part.estimate(plan, campaign)
+            except LabError as error:
+                return error
+
+        results = everywhere(estimate, self.parts)
+        if problems := [str(result) for result in results if isinstance(result, LabError)]:
+            raise LabError(" ".join(dict.fromkeys(problems)))
+        estimates, notes = zip(*results, strict=True)
         return together(estimates), list(dict.fromkeys(chain(*notes)))
 
     def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:

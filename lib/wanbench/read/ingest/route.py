@@ -1,0 +1,27 @@
+"""Read output of the experiment `route`, which is mtr's JSON, into table routes; an empty file has no row."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pandas as pd
+
+from .json_values import read_objects
+from .mtr import WANTED
+from .rows import fitting
+
+
+def read(source) -> dict[str, pd.DataFrame]:
+    """Read table routes; raise RawDataError if the file is neither empty nor mtr's JSON with hops."""
+    if isinstance(source, Path) and not source.stat().st_size:
+        return {}
+    rows = []
+    for top in read_objects(source, WANTED):
+        hubs = top.members("report").list("hubs")
+        if not hubs:
+            top.refuse(", ".join(map(str, top.values)), f"{WANTED} with report.hubs")
+        hops = [hub.text("host") for hub in hubs]
+        rows.append({"route": sha256(" ".join(hops).encode()).hexdigest()[:12], "n_hops": len(hops)})
+        rows[-1]["hops"] = " ".join(hops)
+    return {"routes": fitting(source, "routes", rows)}
