@@ -11,7 +11,7 @@ from pandas.testing import assert_frame_equal, assert_series_equal
 from wanbench import cli
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
 from wanbench.folders import samples_folder
-from wanbench.methods import lab
+from wanbench.methods.lab.link_verdicts import jitter, rtt
 from wanbench.read.ingest import ping, read_run, tabulate_campaign, thinning
 from wanbench.runs import Run
 from wanbench.runs.deposit import deposit
@@ -66,8 +66,8 @@ def test_what_needs_the_order_says_that_the_run_was_thinned(run):
     thinning.thin(run)
     tables = read_run(run)
     with pytest.raises(MissingDataError, match=f"jitter needs the order of echoes, but run {run.name} was thinned"):
-        lab.jitter(tables["echoes"], tables["links"])
-    assert set(lab.rtt(tables["echoes"], tables["links"]).table["verdict"]) == {"within"}
+        jitter(tables["echoes"], tables["links"])
+    assert set(rtt(tables["echoes"], tables["links"]).rows.verdict) == {"within"}
 
 
 def test_a_thinned_run_is_whole_is_read_again_and_can_be_deposited(run, tmp_path):
