@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
 from wanbench.checks import check_kind
 from wanbench.errors import ParameterError
 from wanbench.methods.sizes import check_sizes, numbers
-from wanbench.methods.tails.distribution import Tail, parts_of
+from wanbench.methods.tails.distribution import SPELLS, Parts, Tail
+
+STRETCHES = 1_000
+"""Maximum number of stretches of a run; each is then short enough to separate bursts."""
+MIN_IN_STRETCH = 10
+"""Minimum number of records in a stretch; a shorter stretch could not contain a burst."""
 
 
 def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> Tail:
@@ -29,3 +35,21 @@ def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> T
     values, counts = np.unique(together[np.isfinite(together)], return_counts=True)
     n_lost = int(np.isinf(together).sum())
     return Tail(name, values, counts, n_lost, parts_of(runs), runs=runs, **more)
+
+
+def parts_of(runs: Sequence[np.ndarray]) -> Parts | None:
+    """Split runs of values, each in order of time, into stretches; None if there are no runs."""
+    if not runs:
+        return None
+    starts, run, at = [], [], 0
+    for k, values in enumerate(runs):
+        stretches = min(max(len(values) // MIN_IN_STRETCH, min(len(values), SPELLS)), STRETCHES)
+        starts.append(at + np.linspace(0, len(values), stretches + 1).astype(int)[:-1])
+        run.append(np.full(stretches, k))
+        at += len(values)
+    values, first = np.concatenate(runs), np.concatenate(starts)
+    return Parts(np.concatenate(run), np.diff([*first, at]).astype(float), partial(_below, values, first))
+
+
+def _below(values: np.ndarray, first: np.ndarray, x: float) -> np.ndarray:
+    return np.add.reduceat((values <= x).astype(float), first)

@@ -11,7 +11,7 @@ from pandas.testing import assert_frame_equal
 import wanbench
 from wanbench.errors import ParameterError
 from wanbench.folders import samples_folder
-from wanbench.read.ingest import campaign, read_run, run, tabulate_campaign
+from wanbench.read.ingest import read_run, run, tabulate_campaign
 
 RECORDING = next(iter(sorted(samples_folder().glob("raw/survey-quick/*/"))))
 
@@ -24,11 +24,13 @@ def read(tmp_path, monkeypatch):
         add(tmp_path, day)
     read = []
 
+    read_tables = run.tabulate
+
     def tabulate(folder, target=None):
         read.append(folder.name)
-        return run.tabulate(folder, target)
+        return read_tables(folder, target)
 
-    monkeypatch.setattr(campaign, "tabulate", tabulate)
+    monkeypatch.setattr(run, "tabulate", tabulate)
     return read
 
 

@@ -75,6 +75,16 @@ def test_figure_names_are_file_names_and_differ():
     assert found[2].alt == "A title"
 
 
+def test_a_caption_does_not_repeat_what_is_stated_above_it():
+    said = {"text/html": "<p>RTT grows by 2 ms (n = 3). It &lt; 5.</p><p>Caution: few pairs.</p>"}
+    folded = {"text/html": "<p>Only in a fold.</p><table>" + "<tr><td>1</td></tr>" * 20 + "</table>"}
+    caption = "RTT grows by 2 ms (n = 3). It < 5. Caution: few pairs. Bars: by place. Only in a fold."
+    page = read_cells(outputs(plotly_output(caption=caption), said, folded, plotly_output(caption=caption)))
+    first, *_, last = page.parts[1:]
+    assert first.caption == caption and last.caption == "Bars: by place. Only in a fold."
+    assert last.figure.caption == caption
+
+
 def test_long_tables_are_cut_with_their_length_known():
     csv = "n\n" + "".join(f"{number}\n" for number in range(1000))
     figure = read_figure({"data": [], "layout": {"meta": {"csv": csv}}}, 1, set())

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 
 import wanbench
 from wanbench.folders import root, samples_folder
@@ -60,6 +61,17 @@ def test_no_page_is_larger_than_a_megabyte(site):
     _, made, _ = site
     paths = [*made.folder.glob("*.html"), made.folder / "assets/search-index.js"]
     assert {path.name: path.stat().st_size for path in paths if path.stat().st_size > 1_000_000} == {}
+
+
+def test_a_page_shows_at_most_3000_words_and_8_tables_outside_folds(site):
+    found = {}
+    for record in site[2]:
+        page = BeautifulSoup((site[1].folder / f"{record.name}.html").read_text(), "html.parser")
+        for hidden in page.select("script, style, [hidden], .unseen, details:not([open]) > :not(summary)"):
+            hidden.decompose()
+        found[record.name] = len(page.body.get_text(" ").split()), len(page.select("table"))
+    ledger = found.pop("11-published-claims")  # lists every claim
+    assert ledger[1] and {name: counts for name, counts in found.items() if counts[0] > 3000 or counts[1] > 8} == {}
 
 
 def test_pages_say_that_they_are_replayed(site):

@@ -1,6 +1,4 @@
-"""How full links were, packets at the brokers, rates of counters, busy processors, and the figures of them."""
-
-import io
+"""How full links were, rates of counters, and busy processors."""
 
 import pandas as pd
 import pytest
@@ -10,7 +8,6 @@ from wanbench.errors import ParameterError
 from wanbench.methods.lab import utilisation
 from wanbench.methods.trials import processors
 from wanbench.pages.price_performance.trials import STARTED, counter_rates
-from wanbench.pages.private_vs_internet import metrics_figure as figures
 
 RATE = 8e6
 """One megabyte a second."""
@@ -96,16 +93,6 @@ def test_backlogs_are_told_in_time():
     assert utilisation.capacity(samples([0, 0])).links.longest_backlog_s[0] == 0
 
 
-def test_packets_of_a_region_are_those_of_all_its_links():
-    ways = [("a", "b"), ("c", "b"), ("b", "a"), ("a", "c")]
-    sizes = (100_000, 50_000, 20_000, 999_000)
-    frame = pd.concat([samples([0, size, 2 * size], way=way) for way, size in zip(ways, sizes, strict=True)])
-    found = utilisation.packets(frame, "b")
-    assert found.rx_packets_per_s.tolist() == [150, 150] and found.tx_packets_per_s.tolist() == [20, 20]
-    with pytest.raises(ParameterError, match="no link to or from 'd'"):
-        utilisation.packets(frame, "d")
-
-
 def intervals(omitted=(False, False)):
     context = {"run_id": "r", "test_id": "t1", "attempt": 1, "from_region": "a", "to_region": "b"}
     context |= {"source_file": "i.json", "direction": "forward"}
@@ -177,22 +164,3 @@ def cpu(*rows, names=("usr", "sys"), host="a/0", test_id="t1"):
 def test_busy_is_neither_idle_nor_waiting_for_a_disk(names):
     row = processors.processor_use(cpu((20, 10, 30, 2), (30, 10, 0, 0), names=names)).iloc[0]
     assert (row.busy_percent, row.iowait_percent) == (36, 15)
-
-
-def csv(figure):
-    return pd.read_csv(io.StringIO(figure.layout.meta["csv"]))
-
-
-def test_the_figure_of_a_link_has_its_rate_and_its_background():
-    frame = pd.concat([samples([0, 500_000, 1_450_000]), samples([0, 9000, 9000], way=("b", "a"))])
-    figure = figures.link_utilisation(utilisation.windows(frame), background=utilisation.background(*intervals()))
-    assert [trace.name for trace in figure.data] == ["background (payload)", "a to b", "b to a"]
-    assert list(figure.data[1].x) == [0, 1, 1, 2] and list(figure.data[1].y) == [4, 4, 7.6, 7.6]
-    assert list(figure.data[0].y) == [4, 4, 4, 4]
-    assert figure.layout.shapes[0].y0 == 8 and "8 Mbit/s" in figure.layout.annotations[0].text
-    assert "95.0 % of the rate, from a to b" in figure.layout.meta["caption"] and len(csv(figure)) == 4
-    plain = figures.link_utilisation(utilisation.windows(samples([0, 1000], rate_bps=None)))
-    assert "No link has a rate" in plain.layout.meta["alt"] and not plain.layout.shapes
-    two = utilisation.windows(pd.concat([samples([0, 1]), samples([0, 1], test_id="t2")]))
-    with pytest.raises(ParameterError, match="windows has 2 tests"):
-        figures.link_utilisation(two)

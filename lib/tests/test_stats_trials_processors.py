@@ -1,7 +1,5 @@
 """The share of their limit that trials reached, against how busy the processors were."""
 
-import io
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,9 +83,3 @@ def test_single_trials_say_nothing():
 
 def test_processors_that_are_equally_busy_say_nothing_and_that_is_the_reason():
     assert "equally busy in all trials" in str(processor_effect(*trials([100, 100, 100, 100])))
-
-
-def test_the_figure_has_a_point_per_trial():
-    figure = processor_effect(*trials([45, 50, 80, 85])).figure()
-    assert [len(trace.x) for trace in figure.data] == [2, 2]
-    assert len(pd.read_csv(io.StringIO(figure.layout.meta["csv"]))) == 4

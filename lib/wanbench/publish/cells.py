@@ -160,6 +160,7 @@ def clean(html: str) -> str:
 BARE_TABLE = re.compile(r"<table[^>]*>(?!\s*<caption)")
 FIRST_HEADING = re.compile(r"<h[1-6][^>]*>.*?</h[1-6]>", re.DOTALL)
 CAPTION = re.compile(r"<caption[^>]*>([^<]*)</caption>")
+SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[^a-z])")
 OPEN_ROWS, OPEN_TABLES = 12, 8  # What a reader takes in of a table, and of a page, without asking for more.
 EMPTY = Markup("")
 FORMATS = "text/html text/markdown image/svg+xml image/png image/jpeg text/latex text/plain"
@@ -168,11 +169,15 @@ PRIORITY = (MIME, provenance.MIME, *FORMATS.split())
 
 @dataclass
 class Part:
-    """One part of a page: its kind ("text", "code" or "output"), and its HTML or, for a figure, the figure."""
+    """
+    One part of a page: its kind ("text", "code" or "output"), and its HTML or, for a figure, the figure and the
+    sentences of its caption that the page does not state above it.
+    """
 
     kind: str
     html: Markup = EMPTY
     figure: Figure | None = None
+    caption: str = ""
 
 
 @dataclass
@@ -253,6 +258,8 @@ def read_cells(notebook: NotebookNode) -> Parts:
         are = f"{count(len(missing), 'section')} {'is' if len(missing) == 1 else 'are'}"
         page.parts.append(Part("output", Markup(note).format(are, listed)))
     _fold_tables(page.parts)
+    for parts in (page.parts, *(section.parts for section in page.appendix)):
+        _write_captions(parts)
     return page
 
 
@@ -266,6 +273,17 @@ def _fold_tables(parts: list[Part]) -> None:
                 title = CAPTION.search(part.html)
                 label = f"{unescape(title[1]) if title else 'Table'} ({count(rows - 1, 'row')})"
                 part.html = Markup('<details class="table"><summary>{}</summary>{}</details>').format(label, part.html)
+
+
+def _write_captions(parts: list[Part]) -> None:
+    """Give each figure its caption, without the sentences that an output above it states outside a fold."""
+    stated = ""
+    for part in parts:
+        if part.figure:
+            sentences = re.split(SENTENCE_END, part.figure.caption)
+            part.caption = " ".join(sentence for sentence in sentences if sentence not in stated)
+        elif part.kind == "output" and not part.html.startswith("<details"):
+            stated += f" {part.html.striptags()}"
 
 
 def _read_output(output: NotebookNode, page: Parts, names: set[str], heading: str) -> list[Part]:

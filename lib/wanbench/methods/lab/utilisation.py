@@ -184,30 +184,6 @@ def _backlogs(samples):
     return largest.join(longest_s.rename("longest_backlog_s")).fillna({"longest_backlog_s": 0.0})
 
 
-def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
-    """
-    Compute the packets per second delivered to (rx) and from (tx) a region over time, summed over its links.
-
-    Packets are counted on the links, as on the wire. Counters of a host's network devices are smaller, because large
-    packets are segmented later (offload).
-
-    samples: Table link_samples.
-    region: The region, such as that of the brokers.
-
-    Returns DataFrame: run_id, test_id, attempt, start_s, end_s, rx_packets_per_s, tx_packets_per_s.
-    """
-    loads = windows(samples)
-    ways = {"rx_packets_per_s": loads.link_to == region, "tx_packets_per_s": loads.link_from == region}
-    if not any(way.any() for way in ways.values()):
-        raise ParameterError(f"no link to or from {region!r} was sampled")
-    loads = loads.assign(sample=loads.groupby(LINK, dropna=False).cumcount())
-    keys = [*KEY, "sample"]
-    rates = loads.groupby(keys, dropna=False)[["start_s", "end_s"]].mean()
-    for name, way in ways.items():
-        rates[name] = loads[way].groupby(keys, dropna=False).packets_per_s.sum()
-    return rates.fillna(dict.fromkeys(ways, 0.0)).reset_index().drop(columns="sample")
-
-
 def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     """
     Compute the payload throughput of iperf3 over time during tests, summed over all streams.

@@ -30,8 +30,6 @@ from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.time import series
 
-STRETCHES = 1_000  # Maximum number of stretches of a run; each is then short enough to separate bursts.
-MIN_IN_STRETCH = 10  # Minimum number of records in a stretch; a shorter stretch could not contain a burst.
 # Number of periods of a run whose differences give the design effect: enough for t to be near the normal, and few
 # enough for a period to be longer than most bursts.
 SPELLS = 30
@@ -125,24 +123,6 @@ def _as_by_chance(standardised: np.ndarray) -> bool:
     autocorrelation = float(standardised[1:] @ standardised[:-1]) / max(squares, 1e-300)
     p = stats.chi2.sf(squares, n - 1), stats.norm.sf(autocorrelation * n**0.5)
     return 2 * min(p) > CLUSTERED_P
-
-
-def parts_of(runs: Sequence[np.ndarray]) -> Parts | None:
-    """Split runs of values, each in order of time, into stretches; None if there are no runs."""
-    if not runs:
-        return None
-    starts, run, at = [], [], 0
-    for k, values in enumerate(runs):
-        stretches = min(max(len(values) // MIN_IN_STRETCH, min(len(values), SPELLS)), STRETCHES)
-        starts.append(at + np.linspace(0, len(values), stretches + 1).astype(int)[:-1])
-        run.append(np.full(stretches, k))
-        at += len(values)
-    values, first = np.concatenate(runs), np.concatenate(starts)
-    return Parts(np.concatenate(run), np.diff([*first, at]).astype(float), partial(_below, values, first))
-
-
-def _below(values: np.ndarray, first: np.ndarray, x: float) -> np.ndarray:
-    return np.add.reduceat((values <= x).astype(float), first)
 
 
 def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:

@@ -19,18 +19,15 @@ from math import exp, inf, isfinite
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.checks import check_kind, check_level, check_number
 from wanbench.errors import ParameterError
-from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Result, text_table
 from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
 from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_bytes, mathis_bps
 from wanbench.methods.trials.rates import TrialRates
 
-STYLES = {"window": (theme.WITHIN, "circle"), "rate": (theme.OUTSIDE, "square"), "loss": ("#882288", "triangle-up")}
 BITS = 8
 PACKET_BYTES = 1500
 IN_FLIGHT = 5  # Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence.
@@ -87,32 +84,6 @@ class Limits(Result):
     def formatted_table(self) -> pd.DataFrame:
         return text_table(self.table())
 
-    def figure(self) -> go.Figure:
-        trials = self.trials
-        ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
-        figure = go.Figure()
-        figure.add_scatter(x=ends, y=ends, mode="lines", name="measured = allowed", line=line, hoverinfo="skip")
-        for name, part in trials.groupby("limit", sort=False):
-            text = [theme.plain(f"{row.setting}, RTT {row.rtt_ms:.3g} ms") for row in part.itertuples()]
-            shade, symbol = STYLES[name]
-            marker = {"size": 8, "color": shade, "symbol": symbol, "opacity": 0.8}
-            style = {"name": f"limited by the {name} ({count(len(part), 'trial')})", "marker": marker, "text": text}
-            hover = "%{text}<br>allowed %{x:.4g}, measured %{y:.4g}<extra></extra>"
-            figure.add_scatter(x=part.predicted, y=part.measured, mode="markers", hovertemplate=hover, **style)
-        x, y = theme.log_axis(trials.predicted, ""), theme.log_axis([*trials.measured, *trials.predicted], "")
-        figure.update_xaxes(title="batches/s that the lowest limit allows (log axis)", **x)
-        figure.update_yaxes(title="batches/s measured (log axis)", **y)
-        return theme.finish(
-            figure,
-            name="limits",
-            title=theme.headline(self.sentence, "What limits: window, rate or loss"),
-            subtitle="One point per trial: batches/s measured against those that its lowest limit allows (the "
-            "producers' window, their share of the rate, or loss). Nothing is fitted.",
-            alt=f"Measured against allowed rates. {self}",
-            caption=str(self),
-            table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],
-        )
-
 
 def limits(
     rates: TrialRates, *, brokers: int, connection_window_bytes: float = CONNECTION_WINDOW_BYTES, level: float = 0.95
@@ -163,9 +134,10 @@ def limits(
 
 def _basis(brokers: int, n_out: int) -> str:
     text = (
-        f"The limit by window is {IN_FLIGHT} requests in flight per producer and leading broker (at most {brokers}), "
-        "each with one batch per partition; by rate, what the background leaves of the link, less headers "
-        f"({MSS_BYTES} of {PACKET_BYTES:,} bytes are payload); by loss, that of Mathis et al. 1997 for random loss."
+        f"There are three limits. By window: each producer has {IN_FLIGHT} requests in flight to each leading broker "
+        f"(at most {brokers}), each with one batch per partition. By rate: the part of the link that the background "
+        f"leaves, less headers ({MSS_BYTES:,} of {PACKET_BYTES:,} bytes are payload). By loss: the law of Mathis et "
+        "al. 1997 for random loss."
     )
     out = f" {count(n_out, 'trial')} left out: no batch arrived, or a setting that its limits need is missing."
     return text + (out if n_out else "")

@@ -8,11 +8,9 @@ from math import inf, nan, sqrt
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.checks import check_kind
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
@@ -96,28 +94,6 @@ class ProcessorEffect(Result):
         ends = (-inf if over in self.full else ratio.low, inf if of in self.full else ratio.high)
         warnings = (*self.cautions[: len(self.full)], *ratio.warnings)
         return replace(ratio, low=ends[0], high=ends[1], ends=None, warnings=warnings)
-
-    def figure(self) -> go.Figure:
-        figure = go.Figure()
-        marks = theme.arm_marks(self.trials.setting)
-        for name, part in self.trials.groupby("setting", sort=False):
-            shade, symbol = marks[str(name)]
-            marker = {"size": 10, "color": shade, "symbol": symbol, "opacity": 0.8}
-            style = {"mode": "markers", "name": f"{theme.plain(name)} ({count(len(part), 'trial')})", "marker": marker}
-            hover = "processors %{x:.0f} % busy<br>reached %{y:.3g}<extra></extra>"
-            figure.add_scatter(x=part.busy_percent, y=part.reached, hovertemplate=hover, **style)
-        primitives.reference_line(figure, y=1)
-        figure.update_xaxes(title="processor utilisation in the counted seconds (%)")
-        figure.update_yaxes(title="measured rate as a share of the limit", rangemode="tozero")
-        return theme.finish(
-            figure,
-            name="processor-effect",
-            title=f"10 points more processor use: the share of the limit is {self.slope.formatted} as large",
-            subtitle="One point per trial: its rate as a share of its lowest limit. Dashed: the limit.",
-            alt=f"Rate of each trial as a share of its limit, against processor utilisation. {self}",
-            caption=str(self),
-            table=self.trials,
-        )
 
 
 def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -251,7 +227,7 @@ class ProcessorRoles(RowsResult):
             texts.append(
                 f"the measurement itself takes more than {MAX_MEASUREMENT:g} % of the processors in "
                 f"{(share > MAX_MEASUREMENT).sum()} of {count(len(share), 'setting')}, most with "
-                f"“{self.rows.setting[at]}” ({parts}); on separate machines, brokers could use this time"
+                f"“{self.rows.setting[at]}” ({parts}). On separate machines, brokers could use this time"
             )
         if (self.rows.other > MAX_OTHER).any():
             worst = self.rows.loc[self.rows.other.idxmax()]

@@ -52,7 +52,7 @@ def region_copies(*, regions: int, replication: int, follower_fetching: bool = T
     return RegionCopies(elsewhere, replicated, without_replica if follower_fetching else elsewhere)
 
 
-MODELLED = "no interval, because how often messages cross regions is not counted but computed for evenly spread clients"
+MODELLED = "no interval, because crossings of regions are not counted but computed, for evenly spread clients"
 
 
 @dataclass(frozen=True)

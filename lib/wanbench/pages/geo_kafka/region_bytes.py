@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_columns, check_kind, check_level
+from wanbench.checks import check_columns, check_kind
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.lab.utilisation import KEY, LINK
-from wanbench.methods.result import Estimate, Result, text_table
+from wanbench.methods.result import LEVEL, Estimate, Result, text_table
 from wanbench.methods.result.means import geometric_mean, ratio_of_differences
 from wanbench.methods.trials.counted_seconds import one_replica
 from wanbench.methods.trials.rates import TrialRates
@@ -61,7 +61,7 @@ class CountedBytes(Result):
         return self.rows
 
 
-def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> CountedBytes:
+def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> CountedBytes:
     """
     Count the bytes on all links per message in the log, over whole trials of one setting.
 
@@ -71,7 +71,6 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *,
     Raises ParameterError: there is no trial, or trials have several settings.
     Raises MissingDataError: no trial has the counters of all links.
     """
-    level = check_level(level)
     trials = check_kind("rates", rates, TrialRates).rates
     settings = list(dict.fromkeys(trials.setting))
     if len(settings) != 1:
@@ -88,16 +87,16 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *,
     notes = (f"{count(dropped, 'trial')} left out, because the counters of all links are missing",) if dropped else ()
     if (trials.background_bps.fillna(0) > 0).any():
         notes += ("background traffic is included in these bytes",)
-    crossing = ("bytes between regions per message", "Each message sends {} between regions", "bytes", level, notes)
-    sent = ("messages per second", "In these trials producers sent {}", "messages/s", level, ())
+    crossing = ("bytes between regions per message", "Each message sends {} between regions", "bytes", notes)
+    sent = ("messages per second", "In these trials producers sent {}", "messages/s", ())
     means = (mean_of_trials(rows.region_bytes_per_message, *crossing), mean_of_trials(rows.messages_per_s, *sent))
     return CountedBytes(*means, rows)
 
 
-def mean_of_trials(values: pd.Series, quantity: str, claim: str, unit: str, level: float, notes: tuple) -> Estimate:
+def mean_of_trials(values: pd.Series, quantity: str, claim: str, unit: str, notes: tuple) -> Estimate:
     """Estimate the geometric mean of one value per trial."""
     about = {"unit": unit, "method": MEAN_METHOD, "assumption": MEAN_ASSUMPTION, "warnings": notes}
-    return geometric_mean(values, level, quantity=quantity, claim=claim, **about)
+    return geometric_mean(values, LEVEL, quantity=quantity, claim=claim, **about)
 
 
 NONE, LEADERS, RACK = "no consumers", "consumers reading from leaders", "consumers reading in their own region"
@@ -142,9 +141,7 @@ class ClientRack(Result):
         return rows.set_axis(heads, axis=1)
 
 
-def client_rack(
-    trials: pd.DataFrame, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
-) -> ClientRack:
+def client_rack(trials: pd.DataFrame, rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> ClientRack:
     """
     Estimate the ratio of the cross-region bytes that consumers cause with client.rack to those without it.
 
@@ -170,12 +167,12 @@ def client_rack(
     if missing:
         raise MissingDataError(f"no trial has the counters of all links with {', '.join(missing)}.")
     columns = ["reading", "setting", *KEY, "link_bytes", "payload_bytes", "crossings", "consumed"]
-    return ClientRack(_ratio(totals, level), totals[columns].reset_index(drop=True))
+    return ClientRack(_ratio(totals), totals[columns].reset_index(drop=True))
 
 
-def _ratio(totals: pd.DataFrame, level: float) -> Estimate:
+def _ratio(totals: pd.DataFrame) -> Estimate:
     sides = [totals.crossings[totals.reading == name].to_numpy() for name in (RACK, LEADERS, NONE)]
-    value, low, high = ratio_of_differences(*sides, level)
+    value, low, high = ratio_of_differences(*sides, LEVEL)
     sizes, notes = [len(side) for side in sides], ()
     if min(sizes) < 2:
         notes = ("no interval, because a setting was measured only once",)
@@ -184,5 +181,5 @@ def _ratio(totals: pd.DataFrame, level: float) -> Estimate:
     name = "cross-region bytes of consumers, with client.rack over without"
     claim = "With client.rack, consumers cause {} of the bytes across regions that they cause without it"
     basis = f"{sizes[0]} trials with it, {sizes[1]} without it, {sizes[2]} without consumers"
-    about = {"basis": basis, "level": level, "warnings": notes}
+    about = {"basis": basis, "level": LEVEL, "warnings": notes}
     return Estimate(name, claim, value, low, high, "fraction", sum(sizes), METHOD, ASSUMPTION, **about)

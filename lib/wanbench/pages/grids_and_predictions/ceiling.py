@@ -8,7 +8,7 @@ for many weightings of the rows at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, isnan, nan
 
 import numpy as np
@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.special import log_ndtr
 
 from wanbench.errors import ParameterError
-from wanbench.formatting import count, quantity
+from wanbench.formatting import count
 from wanbench.methods.distance.straight_lines import THOUSAND_KM, half_distance
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, Part
@@ -175,58 +175,20 @@ def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
 @dataclass(frozen=True, repr=False)
 class CeilingFit(Result):
     """
-    The line log10(throughput) = intercept + slope x distance, with values at a ceiling as lower limits.
+    The line of log10(throughput) on distance, with values at a ceiling as lower limits.
 
-    slope: Change of log10(bit/s) per 1,000 km.
     half_distance: Distance that halves throughput, in km.
-    intercept: Throughput at distance 0 if there were no ceiling, in bit/s.
-    spread: The factor by which throughput scatters about the line: 10 to the power of the standard deviation.
-    plain_slope, plain_half_distance: The same by least squares that ignores ceilings.
-    effect: `half_distance` over `plain_half_distance`.
+    plain_half_distance: The same by least squares that ignores ceilings.
+    slope: Change of log10(bit/s) per 1,000 km.
     ceilings: Per sending cloud: source, ceiling_bps, n (rows at the ceiling), n_rows, rule.
     rows: Per ordered pair: from_region, to_region, distance_km, value in bit/s, censored.
     """
 
-    slope: Estimate
     half_distance: Estimate
-    intercept: Estimate
-    spread: Estimate
-    plain_slope: Estimate
     plain_half_distance: Estimate
-    effect: Estimate
+    slope: Estimate
     ceilings: pd.DataFrame
     rows: pd.DataFrame
-
-    TITLE = "Throughput against distance, with a ceiling"
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        first = (self.half_distance, self.plain_half_distance, self.effect, self.slope, self.plain_slope)
-        return (*first, self.intercept, self.spread)
-
-    @property
-    def n_censored(self) -> int:
-        return int(self.rows.censored.sum())
-
-    @property
-    def listed_ceilings(self) -> str:
-        """The ceilings that values reached, such as "1.00 Gbit/s from gcp (230)"; "" if none."""
-        return ", ".join(
-            f"{quantity(row.ceiling_bps, 'bit/s')} from {row.source} ({row.n:,})"
-            for row in self.ceilings.itertuples()
-            if row.n
-        )
-
-    @property
-    def sentence(self) -> str:
-        pairs = count(len(self.rows), "ordered pair")
-        if not self.n_censored:
-            return f"None of {pairs} is at a ceiling. {self.half_distance.sentence}"
-        return (
-            f"{self.n_censored:,} of {pairs} are at a ceiling: {self.listed_ceilings}. Counted as lower limits: "
-            f"{self.half_distance.sentence} Counted as measured: {self.plain_half_distance.sentence} "
-            f"{self.effect.sentence}"
-        )
 
 
 def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
@@ -254,7 +216,9 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
     if isnan(spread[0]):
         raise ParameterError("the line with a ceiling has no best fit: the values below it have no scatter")
     grouped = units(sample)
-    parts = _parts(grouped, sample.both, design, y, held, censored, coefficients[0], spread[0])
+    with_ceiling = _slope(grouped, sample.both, design, held, censored, coefficients[0], spread[0])
+    ordinary = least_squares(design, y, grouped.first, grouped.second, sample.both, grouped.n)
+    as_it_stands = ordinary.combination([0, 1], LEVEL, max(grouped.n - 2, 1))
     common = {
         **sample.counted(grouped),
         "method": METHOD,
@@ -263,35 +227,16 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
     }
     change = common | {"claim": "log10(bit/s) changes by {} of distance", "unit": "per 1,000 km"}
     name = "log10 throughput per distance"
-    slope = parts["slope"].estimate(quantity=f"{name}, with the ceiling", **change)
-    plain = parts["plain"].estimate(quantity=f"{name}, as it stands", **change | {"method": ORDINARY})
-    logs = common | {"claim": "", "unit": ""}
-    height = parts["intercept"].estimate(quantity="log10 throughput intercept", **logs)
-    scatter = parts["spread"].estimate(quantity="spread of log10 throughput", **logs)
-    times = logs | {"unit": "times"}
-    effect = parts["effect"].estimate(quantity="half-distance with the ceiling over that without", **times)
+    slope = with_ceiling.estimate(quantity=f"{name}, with the ceiling", **change)
+    plain = as_it_stands.estimate(quantity=f"{name}, as it stands", **change | {"method": ORDINARY})
     rows = [
         (cloud, ceilings[cloud][0], int(censored[part.index].sum()), len(part), ceilings[cloud][1])
         for cloud, part in by_cloud
     ]
     return CeilingFit(
-        slope=slope,
         half_distance=half_distance(slope, "distance that halves throughput, with the ceiling"),
-        intercept=height.transformed(
-            lambda a: 10**a,
-            quantity="throughput intercept, without the ceiling",
-            claim="Without a ceiling the throughput intercept would be {}",
-            unit="bit/s",
-        ),
-        spread=scatter.transformed(
-            lambda s: 10**s,
-            quantity="factor by which throughput scatters about the line",
-            claim="Throughput scatters about the line by a factor of {} (one standard deviation)",
-            unit="",
-        ),
-        plain_slope=plain,
         plain_half_distance=half_distance(plain, "distance that halves throughput, without the ceiling"),
-        effect=_with_direction(effect),
+        slope=slope,
         ceilings=pd.DataFrame(rows, columns=["source", "ceiling_bps", "n", "n_rows", "rule"]),
         rows=frame.assign(censored=censored),
     )
@@ -309,60 +254,22 @@ def _cautions(value: pd.Series, tops: pd.Series, censored: np.ndarray) -> tuple[
     return cautions
 
 
-def _with_direction(effect: Estimate) -> Estimate:
-    """Return the ratio of half-distances with a claim that says "longer", "shorter" or "may be chance"."""
-    start = "With the ceiling the half-distance is"
-    if effect.low <= 1 <= effect.high:
-        return replace(effect, claim=f"{start} {{}} the one without, which may be chance")
-    direction = "longer" if effect.estimate >= 1 else "shorter"
-    return replace(effect, claim=f"{start} {direction}, {{}} the one without")
-
-
-def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread) -> dict:
-    """Estimate each parameter with the ceiling, the line without it ("plain"), and the ratio of half-distances."""
+def _slope(grouped: Units, both, design, held, censored, coefficients, spread) -> Part:
+    """Estimate the slope of the line with the ceiling."""
     first, second, n_places, n_pairs = grouped.first, grouped.second, grouped.n, int(both.max()) + 1
-    has_interval = n_places >= FEWEST_FOR_INTERVAL
-    ordinary = least_squares(design, y, first, second, both, n_places)
-    fitted = np.array([*coefficients, np.log(spread)])
     without_pair = _refit(design, held, censored, both != np.arange(n_pairs)[:, None], coefficients, spread)
-    without_place = np.full((1, 3), nan)
-    if has_interval:
+    half = nan
+    if n_places >= FEWEST_FOR_INTERVAL:
         places = np.arange(n_places)[:, None]
-        kept = (first != places) & (second != places)
-        without_place = _refit(design, held, censored, kept, coefficients, spread)
-    t_places = t_quantile(LEVEL, max(n_places - 2, 1))
-    t_pairs = t_quantile(LEVEL, max(n_pairs - 3, 1))
-
-    def part(value, without_place, without_pair, change=float) -> Part:
-        half = t_places * np.sqrt(dyadic.variance(without_place, without_pair)) if has_interval else nan
-        naive = t_pairs * np.sqrt(dyadic.jackknife(without_pair))
-        return Part(
-            change(value),
-            Interval(DYADIC, change(value - half), change(value + half)),
-            Interval(PAIRS_INDEPENDENT, change(value - naive), change(value + naive)),
-        )
-
-    # The half-distance is inversely proportional to the slope, so the ratio of half-distances (with over without the
-    # ceiling) is the ratio of the slopes (without over with). Its logarithm has the more symmetric interval.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        log_ratios = [
-            np.log(without / with_)
-            for without, with_ in (
-                (ordinary.values[1], fitted[1]),
-                (ordinary.without_region[:, 1], without_place[:, 1]),
-                (ordinary.without_pair[:, 1], without_pair[:, 1]),
-            )
-        ]
-    return {
-        "intercept": part(fitted[0], without_place[:, 0], without_pair[:, 0]),
-        "slope": part(fitted[1], without_place[:, 1], without_pair[:, 1]),
-        "spread": part(fitted[2], without_place[:, 2], without_pair[:, 2], np.exp),
-        "plain": ordinary.combination([0, 1], LEVEL, max(n_places - 2, 1)),
-        "effect": part(*log_ratios, np.exp),
-    }
+        without_place = _refit(design, held, censored, (first != places) & (second != places), coefficients, spread)
+        half = t_quantile(LEVEL, n_places - 2) * np.sqrt(dyadic.variance(without_place, without_pair))
+    naive = t_quantile(LEVEL, max(n_pairs - 3, 1)) * np.sqrt(dyadic.jackknife(without_pair))
+    value = float(coefficients[1])
+    return Part(
+        value, Interval(DYADIC, value - half, value + half), Interval(PAIRS_INDEPENDENT, value - naive, value + naive)
+    )
 
 
 def _refit(design, held, censored, kept, coefficients, spread) -> np.ndarray:
-    """Fit intercept, slope and log spread to each subset of rows; `kept` is (subsets, rows)."""
-    values, spreads = tobit(design, held, censored, kept.astype(float), (coefficients, spread))
-    return np.column_stack([values, np.log(spreads)])
+    """Fit the slope to each subset of rows; `kept` is (subsets, rows)."""
+    return tobit(design, held, censored, kept.astype(float), (coefficients, spread))[0][:, 1]

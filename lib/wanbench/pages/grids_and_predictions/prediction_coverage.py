@@ -8,14 +8,10 @@ from math import nan
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
-from wanbench.figures import theme
-from wanbench.figures.primitives import estimate_points, reference_line
-from wanbench.formatting import count, percent, quantity
+from wanbench.formatting import percent
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
 from wanbench.methods.result import Estimate, Result, exact_binomial
@@ -33,9 +29,6 @@ HOW = {
     "one": "each region left out in turn",
     "none": f"groups of regions left out in turn, pairs inside the group predicted, with {REPEATS} groupings",
 }
-HEADROOM_PX = 24  # Height of the panel titles
-COLOURS = {"rtt_ms": theme.WITHIN, "throughput_bps": theme.OUTSIDE}
-LABELS = {"both": "pair left out", "one": "one region left out", "none": "both regions left out"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,75 +54,6 @@ class PredictionCoverage(Result):
     @property
     def sentence(self) -> str:
         return " ".join(estimate.sentence for estimate in self.estimates)
-
-    def table(self) -> pd.DataFrame:
-        rows = []
-        for (name, situation), estimate in self.coverage.items():
-            part = self._part(name, situation)
-            closed = np.isfinite(part.low) & np.isfinite(part.high)
-            if name == "rtt_ms":
-                width, error = part.high - part.low, (part.measured - part.predicted).abs()
-            else:
-                width = part.high / part.low
-                error = np.exp(np.abs(np.log(part.measured / part.predicted)))
-            rows.append(
-                {
-                    "measured": name,
-                    "situation": situation,
-                    **estimate.row(),
-                    "n_predictions": len(part),
-                    "median_width": float(width[closed].median()),
-                    "width_unit": "ms" if name == "rtt_ms" else "times",
-                    "median_error": float(error.median()),
-                    "below": int((part.measured < part.low).sum()),
-                    "above": int((part.measured > part.high).sum()),
-                    "open": int((~closed).sum()),
-                }
-            )
-        return pd.DataFrame(rows)
-
-    def by_region(self, name: str = "rtt_ms") -> pd.DataFrame:
-        """Return the coverage of each region's pairs when it is left out: region, n_pairs, coverage; lowest first."""
-        groups = self._part(name, "one").groupby("region").covered
-        rows = groups.agg(n_pairs="size", coverage="mean").reset_index()
-        return rows.sort_values(["coverage", "region"], ignore_index=True)
-
-    def _part(self, name: str, situation: str) -> pd.DataFrame:
-        return self.left_out[(self.left_out.quantity == name) & (self.left_out.situation == situation)]
-
-    def figure(self) -> go.Figure:
-        """Draw the coverage of each quantity and situation, and of each left-out region, against the stated level."""
-        titles = ["all left-out pairs", "each left-out region"]
-        figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=titles)
-        labels = []
-        for row, ((name, situation), share) in enumerate(self.coverage.items()):
-            labels.append(f"{NAMES[name]}, {LABELS[situation]}<br>n = {count(share.n, 'pair')}")
-            style = {"marker": {"size": 11, "color": COLOURS[name]}, "bar": {"thickness": 2.5}}
-            estimate_points(figure, [row], [share], **style, showlegend=False, row=1, col=1)
-        figure.update_yaxes(tickvals=list(range(len(labels))), ticktext=labels, autorange="reversed", row=1, col=1)
-        by_region = _add_regions(figure, self)
-        figure.update_xaxes(tickformat=".0%", title="share of measured values inside")
-        lowest = min(0.6, *(share.estimate for share in self.estimates)) - 0.02
-        figure.update_xaxes(range=[lowest, 1.02], row=1, col=1)
-        reference_line(figure, x=self.level)
-        shares = sorted(one.estimate for one in self.estimates)
-        least, most = (quantity(share, "fraction") for share in (shares[0], shares[-1]))
-        worst = ""
-        if len(by_region):
-            row = by_region.iloc[0]
-            worst = f" Lowest coverage: {row.region} ({quantity(float(row.coverage), 'fraction')})."
-        return theme.finish(
-            figure,
-            name="prediction-calibration",
-            title=f"{percent(self.level)} prediction intervals hold {least} to {most} of left-out values",
-            subtitle=f"Dashed: the stated level, {percent(self.level)}. Left, point: share of left-out values inside "
-            "their intervals; bar: its 95 % interval, with regions as the units. Right: one point per left-out region.",
-            alt=f"Coverage of prediction intervals on left-out values. {self.sentence}",
-            caption="Pairs and regions were left out, predicted from the others, and compared with their measured "
-            f"values.{worst}",
-            table=self.table(),
-            headroom_px=HEADROOM_PX,
-        )
 
 
 def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 0) -> PredictionCoverage:
@@ -267,23 +191,3 @@ def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float
     if share in (0.0, 1.0):
         return share, *exact_binomial(int(share) * n_regions, n_regions, 0.95), n_regions
     return float(share), float(max(share - half, 0.0)), float(min(share + half, 1.0)), n_regions
-
-
-def _add_regions(figure: go.Figure, result: PredictionCoverage) -> pd.DataFrame:
-    """Draw a row of regions per quantity in the right panel; return the first row's coverage by region."""
-    frames = {name: result.by_region(name) for name, situation in result.coverage if situation == "one"}
-    for row, (name, frame) in enumerate(frames.items()):
-        figure.add_scatter(
-            x=frame.coverage,
-            y=row + theme.spread(len(frame)),
-            mode="markers",
-            marker={"size": 7, "opacity": 0.7, "color": COLOURS[name]},
-            text=[theme.plain(region) for region in frame.region],
-            hovertemplate="%{text}<br>%{x:.0%}<extra></extra>",
-            showlegend=False,
-            row=1,
-            col=2,
-        )
-    ticks = {"tickvals": list(range(len(frames))), "ticktext": [NAMES[name] for name in frames]}
-    figure.update_yaxes(**ticks, autorange="reversed", zeroline=False, row=1, col=2)
-    return next(iter(frames.values()), pd.DataFrame())

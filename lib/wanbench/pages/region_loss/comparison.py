@@ -125,7 +125,7 @@ class Comparison(Result):
             rows.append(row | {"outage of all writes": writes, "outage of the worst partition": partition})
         return self.abouts.merge(pd.DataFrame(rows), on="setting").astype(str)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw the median outage of each setting, with its interval, against the records lost per episode."""
         figure = go.Figure()
         keys = ["run_id", "test_id", "attempt", "setting"]
@@ -157,7 +157,6 @@ class Comparison(Result):
             alt=f"Outage against loss per setting. {self}",
             caption=str(self),
             table=self.table(),
-            note=note,
         )
 
 

@@ -7,11 +7,9 @@ from math import nan
 from typing import ClassVar
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from wanbench.errors import MissingDataError
-from wanbench.figures import primitives, theme
-from wanbench.formatting import count, quantity
+from wanbench.formatting import count
 from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import Episode, Episodes
@@ -44,37 +42,6 @@ class Phases(OverEpisodes):
         worst = self.rows.resolution_s.max()
         coarse = f"changes of leaders were sampled, so they are seen up to {worst:.2f} s after they happened"
         return (*super().cautions, coarse) if worst > 0 else super().cautions
-
-    def figure(self, *, note: str = "") -> go.Figure:
-        """Draw a stacked bar of the phases for every episode."""
-        rows = self.rows.reset_index(drop=True)
-        figure = go.Figure()
-        for (phase, title), shade in zip(self.QUANTITIES.items(), theme.SERIES_COLOURS, strict=False):
-            cut_short = rows.get(f"{phase}_censored", pd.Series(False, rows.index))
-            patterns = {"shape": ["/" if each else "" for each in cut_short]}
-            style = {"orientation": "h", "name": title, "hovertemplate": "%{x:.2f} s<extra></extra>"}
-            figure.add_bar(x=rows[phase], y=rows.index, marker={"color": shade, "pattern": patterns}, **style)
-        names = zip(rows.setting, [None, *rows.setting], strict=False)
-        primitives.label_rows(figure, [theme.plain(name) if name != before else "" for name, before in names])
-        worst = rows.resolution_s.max()
-        figure.update_xaxes(title="time since the fault (s)")
-        legend = {"orientation": "h", "y": -0.25, "traceorder": "normal"}
-        figure.update_layout(barmode="stack", height=max(340, 170 + 26 * len(rows)), legend=legend, bargap=0.25)
-        medians = rows[list(self.QUANTITIES)].median().fillna(0.0)
-        longest = self.QUANTITIES[medians.idxmax()].partition(":")[0]
-        late = f"Sampled times may be up to {worst:.2f} s late."
-        times = late if worst else "Times of changes are from the nodes' logs."
-        return theme.finish(
-            figure,
-            name="phases",
-            title=f"{longest.capitalize()} takes longest: {quantity(medians.max(), 's')} in the median",
-            subtitle="One bar per episode, up to the end of the worst partition's outage. Hatched: healing ended "
-            "the outage. " + times,
-            alt=f"Phases of outages. {self}",
-            caption=str(self),
-            table=rows,
-            note=note,
-        )
 
 
 def phases(episodes: Episodes, recovered: Recovery) -> Phases:

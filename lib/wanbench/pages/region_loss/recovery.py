@@ -57,7 +57,7 @@ class Recovery(OverEpisodes):
             )
         return " ".join(parts)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw the outages of every episode and their medians: a row per setting, a colour per quantity."""
         figure, settings, rows = go.Figure(), self.settings, self.rows
         for k, name in enumerate(SHOWN):
@@ -90,7 +90,6 @@ class Recovery(OverEpisodes):
             alt=f"Outages per setting. {self}",
             caption=str(self),
             table=rows,
-            note=note,
         )
 
 

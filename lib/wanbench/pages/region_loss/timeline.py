@@ -78,7 +78,7 @@ class Timeline(Result):
         ]
         return pd.concat([part[["panel", "at_s", "of", "value"]] for part in parts], ignore_index=True)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw leaders, replicas in sync, assignment of consumers and rates of clients on one time axis."""
         figure = make_subplots(5, 1, shared_xaxes=True, vertical_spacing=0.05, subplot_titles=TITLES)
         regions = sorted(set(self.rates.region) | set(self.group.region))
@@ -111,7 +111,6 @@ class Timeline(Result):
             alt=f"Five timelines around a fault. {self}",
             caption=str(self),
             table=self.table(),
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 

@@ -199,7 +199,7 @@ class DisturbedTrials(RowsResult):
             raise MissingDataError(f"no trial with {' or '.join(kinds)} counts.")
         return trials
 
-    def figure(self, *, settings: Sequence[str], note: str = "") -> go.Figure:
+    def figure(self, *, settings: Sequence[str]) -> go.Figure:
         """Draw latency over time of the first counted trial of each setting; MissingDataError if none counts."""
         firsts = {each.about.setting: each for each in reversed(self.items)}
         shown = [firsts[name] for name in dict.fromkeys(settings) if name in firsts]
@@ -237,7 +237,6 @@ class DisturbedTrials(RowsResult):
             alt=f"Latency over time of {', '.join(titles)}. {caption}",
             caption=caption,
             table=pd.concat(tables, ignore_index=True),
-            note=note,
             headroom_px=theme.PANEL_TITLES_PX,
         )
 

@@ -210,7 +210,7 @@ class Knees(Result):
             rows.append(row | {"links allow": self.links[name].formatted if name in self.links else ""})
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw a typical trial's percentile against the rate, the knees, and the rates that links allow."""
         figure, tables = go.Figure(), []
         for k, (name, one) in enumerate(self.knees.items()):
@@ -243,7 +243,6 @@ class Knees(Result):
             alt=f"{p} against the rate for each system. {self.sentence}",
             caption=str(self),
             table=pd.concat(tables, ignore_index=True),
-            note=note,
         )
 
 

@@ -95,9 +95,9 @@ class TailComparison(Result):
         parts += [f"cannot be compared at {count(unknown, 'quantile')}"] if unknown else []
         return f"“{self.b.tail.name}” and “{self.a.tail.name}” {' and '.join(parts)}."
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw the percentile plot of both."""
-        return percentile_plot([self.a, self.b], note=note or self.sentence)
+        return percentile_plot([self.a, self.b], note=self.sentence)
 
 
 def compare_tails(
@@ -218,9 +218,9 @@ class Percentiles(Result):
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw the percentile plot of both systems."""
-        return self.compared.figure(note=note)
+        return self.compared.figure()
 
 
 def percentiles(a: TailTrials, b: TailTrials) -> Percentiles:

@@ -150,7 +150,7 @@ class SideBySide(Result):
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = "") -> go.Figure:
+    def figure(self) -> go.Figure:
         """Draw the percentile of each system and of its single trials against the step."""
         figure, ends, along_rate = go.Figure(), [], self.along == RATE
         for k, name in enumerate(self.names):
@@ -194,7 +194,6 @@ class SideBySide(Result):
             alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
             caption=str(self),
             table=self.table(),
-            note=note,
         )
 
 

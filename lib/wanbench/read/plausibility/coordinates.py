@@ -249,7 +249,7 @@ def _verdict(region: _Region, n: int, area: Area, places, verdict, score: float)
     fast = f"{count(n, 'pair')} {'is' if n == 1 else 'are'} faster than light in fibre; " if n else ""
     found = (
         f"{region.name} is stated at {position(region.latitude, region.longitude)}; {fast}its RTTs to "
-        f"{count(len(area.discs), 'region')} allow only an area of {number(area.area_km2, -3)} km2 within "
+        f"{count(len(area.discs), 'region')} allow only an area of {number(area.area_km2, -3)} km² within "
         f"{area.radius_km:,.0f} km of {position(area.latitude_deg, area.longitude_deg)}, which is {away:,.0f} km from "
         f"the stated place{_cities_inside(area)}"
     )

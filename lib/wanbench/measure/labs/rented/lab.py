@@ -17,19 +17,8 @@ from wanbench.measure.labs.ssh import Login, SshHost
 from wanbench.measure.plan.plan import Plan
 from wanbench.regions import cloud_title
 
-from .hosts import (
-    PATHS,
-    Instance,
-    Order,
-    Wanted,
-    close,
-    key_pair,
-    make_ready,
-    not_launched,
-    operator,
-    own_public_address,
-    user_data,
-)
+from . import hosts as machines
+from .hosts import PATHS, Instance, Order, Wanted
 from .leases import Lease
 from .resources import SETTLE_S, Resources, Tags, everywhere, take_down, tell
 from .tenancy import Tenancy
@@ -171,7 +160,7 @@ class RentedLab(Tenancy):
         }
         self.sends_to = regions[0] if private_addresses and len(regions) == 1 else f"{self.kind}:"
         self.sysctls = dict(sysctls or {})
-        self.operator = operator(operator_address)
+        self.operator = machines.operator(operator_address)
         self.owner = check_name("owner", owner or getpass.getuser())
         self.ttl_s = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
         self.price_overrides = dict(price_overrides or {})
@@ -260,14 +249,14 @@ class RentedLab(Tenancy):
     def rent(self) -> None:
         self._leaving, self._meter = Event(), Meter()
         self._lease = Lease(self.kind, self.resources_class(self.client).account())
-        operator_key, operator_public = key_pair()
-        host_key, self._host_public = key_pair()
+        operator_key, operator_public = machines.key_pair()
+        host_key, self._host_public = machines.key_pair()
         key_file = self._lease.folder / "operator"
         key_file.touch(mode=0o600)
         key_file.write_text(operator_key)
         expires_at = datetime.now(UTC) + timedelta(seconds=self.ttl_s)
         tags = Tags(self._lease.run, self._campaign, self.owner, expires_at)
-        document = user_data(
+        document = machines.user_data(
             expires_at=expires_at,
             host_key=host_key,
             host_key_public=self._host_public,
@@ -297,7 +286,7 @@ class RentedLab(Tenancy):
         """Stop waiting for hosts that are starting, because the user interrupted."""
         tell(f"wanbench: requests to {self.title} that have begun are completed, then everything is deleted.")
         self._leaving.set()
-        everywhere(close, self.all_hosts())
+        everywhere(machines.close, self.all_hosts())
 
     def pairs(self) -> list[tuple[Host, Instance]]:
         return list(zip(self.all_hosts(), self._launched(), strict=True))
@@ -307,7 +296,7 @@ class RentedLab(Tenancy):
 
     def number_from(self, first: int) -> None:
         """Number the hosts of each region from `first`, because the hosts with smaller numbers belong to other labs."""
-        self._first, self.own_hosts = first, not_launched(self.wanted, first)
+        self._first, self.own_hosts = first, machines.not_launched(self.wanted, first)
 
     def _host(self, region: str, number: int, instance: Instance) -> Host:
         keys = self._lease.folder
@@ -321,17 +310,17 @@ class RentedLab(Tenancy):
     def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:
         """Wait until a host is ready, and assign its public address."""
         host, instance = host_and_instance
-        make_ready(host, sysctls=self.sysctls, has_volume=self.has_volume, leaving=self._leaving)
+        machines.make_ready(host, sysctls=self.sysctls, has_volume=self.has_volume, leaving=self._leaving)
         if not self.private_addresses:
-            own_public_address(host, instance.private_address, instance.public_address)
+            machines.own_public_address(host, instance.private_address, instance.public_address)
 
     def give_back(self) -> list[str]:
         lease, self._lease = self._lease, None
         return [] if lease is None else lease.end(self._take_down)
 
     def _take_down(self, run: str) -> list[str]:
-        everywhere(close, self.all_hosts())
-        self.own_hosts, self.instances = not_launched(self.wanted, self._first), {}
+        everywhere(machines.close, self.all_hosts())
+        self.own_hosts, self.instances = machines.not_launched(self.wanted, self._first), {}
         resources = self.resources_class(self.client)
         places = [resources.place] if resources.place else [hosts.region for hosts in self.wanted.values()]
         left = take_down(resources, places, run=run, settle_s=self._settle_s)

@@ -74,6 +74,12 @@ class Resource:
         """The id of the run that made the resource."""
         return self.tags.get(RUN, "")
 
+    @property
+    def about(self) -> str:
+        """Whom to ask about the resource, and until when it is needed, according to its tags."""
+        campaign, owner, expires = (self.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES))
+        return f"campaign {campaign}, owner {owner}, expires {expires}"
+
     def __str__(self) -> str:
         return f"{self.kind} {self.id} in {self.region}{f' ({self.state})' if self.state else ''}"
 

@@ -10,18 +10,7 @@ from wanbench.formatting import count
 from wanbench.measure.labs import CLOUDS
 
 from .leases import FREE, UNKNOWN, forget, free_leases, is_of, lease_state
-from .resources import (
-    CAMPAIGN,
-    EXPIRES,
-    OWNER,
-    SETTLE_S,
-    Resource,
-    Resources,
-    everywhere,
-    expiry,
-    is_expired,
-    take_down,
-)
+from .resources import SETTLE_S, Resource, Resources, everywhere, expiry, is_expired, take_down
 
 TO_GO = ("orphaned", "expired", "asked for")
 CLOCKS_DIFFER = timedelta(minutes=5)  # A larger difference between clocks is reported.
@@ -71,8 +60,7 @@ def sweep(
         number = count(unclear, "resource")
         others.append(f"{number} without a readable expiry: `wanbench sweep --all` deletes them.")
     for resource in sorted(there, key=lambda it: (it.run, it.region, it.kind, it.id)):
-        campaign, owner, expires = (resource.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES))
-        print(f"{state_of(resource):<9} {resource}, campaign {campaign}, owner {owner}, expires {expires}")
+        print(f"{state_of(resource):<9} {resource}, {resource.about}")
     for text in (*unknown, *others):
         print(text)
     to_go = [resource for resource in there if state_of(resource) in TO_GO]

@@ -22,24 +22,8 @@ from wanbench.errors import RawDataError
 from wanbench.read.ingest.content import plain_name, read_text
 from wanbench.read.ingest.rows import fitting
 
-from . import consumer, producer
+from . import consumer, lines, producer
 from .files import NAME, LoadTimes, read_batches, read_times, sibling, times_of_lines
-from .lines import (
-    LARGEST_BYTES,
-    MORE,
-    NOTHING,
-    OTHERWISE,
-    UNKNOWN,
-    Line,
-    formatted,
-    is_prefix,
-    is_spoken,
-    kind_of_line,
-    lines_of,
-    must_search,
-    real,
-    tool_of_line,
-)
 
 __all__ = ["read", "read_batches", "read_times"]
 
@@ -67,10 +51,10 @@ def read(source) -> dict[str, pd.DataFrame]:
     path, text = _text(source)
     named = NAME.search(plain_name(path))
     reader = OutputReader(path, len(text), named and named["tool"], may_be_silent=bool(named))
-    for line in lines_of(path, text, times_of_lines(source)):
+    for line in lines.lines_of(path, text, times_of_lines(source)):
         reader.feed(line)
     if stderr := sibling(source, ".stderr.txt"):
-        for line in lines_of(*_text(stderr)):
+        for line in lines.lines_of(*_text(stderr)):
             reader.feed(line)
     reader.end()
     times = LoadTimes.of_log(source)
@@ -89,7 +73,7 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 
 def _text(source) -> tuple[object, str]:
-    return read_text(source, most_bytes=LARGEST_BYTES, otherwise=OTHERWISE)
+    return read_text(source, most_bytes=lines.LARGEST_BYTES, otherwise=lines.OTHERWISE)
 
 
 def _rows(reader: OutputReader, first: int) -> dict[str, list[dict]]:
@@ -164,9 +148,9 @@ class OutputReader:
         self._spoke: str | None = None
         self._header: tuple[str, ...] | None = None
         self._after: str | None = None
-        self._first: Line | None = None
+        self._first: lines.Line | None = None
 
-    def feed(self, line: Line) -> None:
+    def feed(self, line: lines.Line) -> None:
         """Process a line, which may have figures, a message, or both, if two outputs were written at the same time."""
         self._first = self._first or (line if line.text.strip() else None)
         if event := producer.alone(line.text, line.whole):
@@ -177,7 +161,7 @@ class OutputReader:
         while (at == 0 or at < len(line.text)) and (match := self._find(line, at, matches)):
             start, end, tool, event = match
             before = line.text[at:start]
-            if before.strip() and not (at == 0 and is_prefix(before)):
+            if before.strip() and not (at == 0 and lines.is_prefix(before)):
                 self._message(line.printed[at:start], torn=False)
             self._take(tool, event, line)
             if event["kind"] in SIGNS:
@@ -216,15 +200,15 @@ class OutputReader:
         figures.
         """
         text = line.text
-        if must_search(matches, "producer", at):
+        if lines.must_search(matches, "producer", at):
             matches["producer"] = producer.find_output(text, at, line.whole)
         if matches["producer"] and matches["producer"][0] == at:  # nothing can come before it
             start, end, event = matches["producer"]
             return start, end, "producer", event
         by_tool = {"producer": matches["producer"], "consumer": consumer.find_output(text, at, self._header, matches)}
-        if must_search(matches, "round trip", at):
+        if lines.must_search(matches, "round trip", at):
             matches["round trip"] = producer.find_round_trip(text, at, line.whole)
-        if must_search(matches, "metric", at):
+        if lines.must_search(matches, "metric", at):
             matches["metric"] = self._metric(text, at)
         by_tool |= {tool: matches[tool] for tool in ("round trip", "metric")}
         present = [(match[0], match[1], tool, match[2]) for tool, match in by_tool.items() if match]
@@ -258,7 +242,7 @@ class OutputReader:
         output.complaints.other = None  # a line before figures does not explain why later figures are missing
         self._latest = output
 
-    def _count(self, n: int, line: Line) -> None:
+    def _count(self, n: int, line: lines.Line) -> None:
         """Reject a file with more rows than its size allows."""
         self._rows_left -= n
         if self._rows_left < 0:
@@ -279,24 +263,24 @@ class OutputReader:
 
     def _message(self, text, *, torn):
         if not text or text.isspace():
-            self._after = NOTHING
+            self._after = lines.NOTHING
             return
-        kind = kind_of_line(text, self._after)
+        kind = lines.kind_of_line(text, self._after)
         self._after = kind
-        if kind in (NOTHING, MORE):
+        if kind in (lines.NOTHING, lines.MORE):
             return
         if not self._has_figures:
-            self._weigh(tool_of_line(text), spoken=is_spoken(text))
+            self._weigh(lines.tool_of_line(text), spoken=lines.is_spoken(text))
         output = self._whose(text)
-        if torn and kind == UNKNOWN and output is not None:
-            output.complaints.torn = formatted(text)[-60:]
+        if torn and kind == lines.UNKNOWN and output is not None:
+            output.complaints.torn = lines.formatted(text)[-60:]
         elif output is None:
             self._waiting.append((text, kind))
         else:
             self._note(text, kind)
 
     def _whose(self, text):
-        return self._of_tool.get(tool_of_line(text)) or self._latest
+        return self._of_tool.get(lines.tool_of_line(text)) or self._latest
 
     def _note(self, text, kind):
         self._whose(text).complaints.add(text, kind)
@@ -334,7 +318,7 @@ def metric_row(line: re.Match, source: str) -> dict | None:
     if metric in NO_NUMBERS or not _METRIC_VALUE.fullmatch(text):
         return None
     try:
-        value = float(text) if "E" in text else real(text, METRIC_DECIMALS)
+        value = float(text) if "E" in text else lines.real(text, METRIC_DECIMALS)
     except ValueError:
         return None
     if value is None or not isfinite(value):
