@@ -107,7 +107,7 @@ def test_an_interrupted_thinning_can_be_repeated(run, monkeypatch):
         (["jitter", "--older-than", "1d"], "n", 1, False),
         (["jitter", "--older-than", "1d"], "y", 0, True),
         (["jitter", "--older-than", "1d", "--yes"], None, 0, True),
-        (["jitter", "--older-than", "365000d", "--yes"], None, 0, False),
+        (["jitter", "--older-than", "36500d", "--yes"], None, 0, False),
         (["jitter", "--older-than", "month", "--yes"], None, 2, False),
         (["nowhere", "--yes"], None, 2, False),
     ],

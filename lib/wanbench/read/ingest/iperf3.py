@@ -23,7 +23,7 @@ from wanbench.errors import RawDataError
 from .content import read_text
 from .iperf3_document import NOTHING, Document, Figures
 from .iperf3_output import BEGINNING, LARGEST_BYTES, WANTED, has_json, is_text, json_documents, text_documents
-from .json_values import Members, typed
+from .json_values import Members, text, typed
 
 TOLERANCE = 0.01
 """Allowed relative error of a rate: iperf3 reads the clock at slightly different times for rate and bytes."""
@@ -42,19 +42,19 @@ def read(source) -> dict[str, list[dict]]:
     >>> transfer["tool_version"], transfer["throughput_bps"], transfer["error"]
     ('3.12', None, 'Connection refused')
     """
-    path, text = read_text(source, most_bytes=LARGEST_BYTES, otherwise="utf-8")
+    path, printed = read_text(source, most_bytes=LARGEST_BYTES, otherwise="utf-8")
     transfers: list[dict] = []
     intervals: list[dict] = []
     first_stream = 0
-    printed_as_text = not has_json(text) and is_text(text)
-    for line_number, document in (text_documents if printed_as_text else json_documents)(path, text):
-        test = _Test(Members(path, line_number, document), printed_as_text)
+    as_text = not has_json(printed) and is_text(printed)
+    for line_number, document in (text_documents if as_text else json_documents)(path, printed):
+        test = _Test(Members(path, line_number, document), as_text)
         more = test.intervals(first_stream)
         transfers += [test.transfer(direction, more) for direction in test.directions]
         intervals += more
         first_stream = max((row["stream"] + 1 for row in more), default=first_stream)
     if not transfers:
-        raise RawDataError(path, None, text.strip()[:80], BEGINNING)
+        raise RawDataError(path, None, printed.strip()[:80], BEGINNING)
     return {"transfers": transfers, "intervals": intervals}
 
 
@@ -70,7 +70,7 @@ class _Test:
         if "accepted_connection" in start:
             top.refuse("start.accepted_connection", "output of the client (this is the server's)")
         self.document = typed(top, Document)
-        self.start, self.end, self.error = self.document.start, self.document.end, self.document.error
+        self.start, self.end, self.error = self.document.start, self.document.end, _utf8(self.document.error)
         self.test, self.cpu = self.start.test_start, self.end.cpu_utilization_percent
         self.protocol = self.test.protocol
         if self.error is None and not sums:
@@ -147,11 +147,11 @@ class _Test:
         return row | (self._path(intervals) if direction == "forward" else {})
 
     def _about(self):
-        start, test, version = self.start, self.test, self.start.version
+        start, test, version = self.start, self.test, _utf8(self.start.version)
         return {
             "protocol": self.protocol,
             "streams": test.num_streams,
-            "congestion_control": self.end.sender_tcp_congestion,
+            "congestion_control": _utf8(self.end.sender_tcp_congestion),
             "mss_bytes": start.tcp_mss or start.tcp_mss_default or None,
             "window_bytes": start.sock_bufsize or None,
             "block_bytes": test.blksize or None,
@@ -227,3 +227,7 @@ def _length(figures):
 
 def _known(number):
     return number if number is None or number >= 0 else None
+
+
+def _utf8(value):
+    return None if value is None else text(value)
