@@ -26,10 +26,11 @@ PAGES = sorted(
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>.*?) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
 WHOLE_PAGE = re.compile(r"^<!-- on this page (not run: .*) -->$", re.M)
 REASONS = {
-    "measures for minutes", "needs a bucket", "needs a cluster of your own", "needs a page that was made",
+    "measures for minutes", "needs a Dask cluster", "needs a bucket", "needs a cluster of your own",
+    "needs a page that was made",
     "needs a repository on GitHub", "needs an account of a cloud", "needs hosts of your own", "sets the machine up",
 }  # fmt: skip
-COMMANDS = "report|run|sweep|bucket|claims|list|doctor|deposit|figure|campaign"
+COMMANDS = "report|run|batch|sweep|bucket|claims|list|doctor|deposit|figure|campaign|compare"
 COMMAND = re.compile(rf"\.venv/bin/wanbench ((?:{COMMANDS})\b[^`#;&|\n]*)")
 IMPORTS = re.compile(r"^(?:from|import) .*$", re.M)
 

@@ -4,6 +4,8 @@ Check parameters. Every error has the same form: name, given value, allowed valu
 Every check returns the value, or raises ParameterError.
 """
 
+import ast
+import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from math import inf
 from numbers import Integral, Real
@@ -152,3 +154,22 @@ def _range(low: float, high: float, above: bool) -> str:
     if low == -inf:
         return f" up to {high:.15g}"
     return f"{lower} and up to {high:.15g}" if above else f"{lower} to {high:.15g}"
+
+
+def check_injected() -> None:
+    """
+    Check, in the kernel of a notebook that papermill runs, that its cell of parameters has every name that was given.
+
+    Papermill itself only warns. It puts its own cell, which begins with "# Parameters", after that of the notebook,
+    which must be the first one and hold nothing but assignments; otherwise nothing is checked.
+    """
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    cells = shell.user_ns.get("In", ())[1:3] if shell else ()
+    if len(cells) < 2 or not cells[1].startswith("# Parameters\n"):
+        return
+    known, given = (ast.parse(cell).body for cell in cells)
+    if all(isinstance(one, ast.Assign | ast.AnnAssign) for one in known):
+        names = [ast.unparse(getattr(one, "target", None) or one.targets[0]) for one in known]
+        for name in (ast.unparse(one.targets[0]) for one in given):
+            if name not in names:
+                raise ParameterError(f"unknown parameter {name!r}; this notebook has {', '.join(names) or 'none'}.")

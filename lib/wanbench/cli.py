@@ -6,12 +6,14 @@ them inside the commands that need them, so that other commands start fast.
 """
 
 import argparse
+import hashlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from . import __version__
@@ -21,6 +23,7 @@ from .folders import data_folder, root, scratch_folder
 
 LOCAL, SAMPLES = "local", "samples"  # values of a notebook's parameter `lab`
 DEFAULT_PRESET = "quick"
+SHOWN_COMPARISONS = 30  # Comparisons that `compare` prints; its files have all.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,12 +84,24 @@ def parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run one notebook with your own parameters; its page goes to data/scratch")
     run.add_argument("notebook", help="name, any unambiguous part of a name, or path")
-    run.add_argument(
-        "-f", "--file", type=Path, action="append", default=[], metavar="PRESET.yml", help="YAML file with parameters"
-    )
-    run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set one parameter")
     flag(run, "publish", "put its page and findings on the site, replacing the usual ones")
     run.set_defaults(command=run_command)
+
+    batch = commands.add_parser("batch", help="run notebooks with many sets of parameters; the same command resumes")
+    many = {"action": "append", "default": []}
+    batch.add_argument("what", nargs="+", metavar="NOTEBOOK|FILE.yml", help="notebooks, or one batch file")
+    batch.add_argument("--sweep", **many, metavar="NAME=VALUES", help="such as seed=1..5 or loss=0,0.01")
+    batch.add_argument("-j", "--processes", type=int, metavar="N", help="how many analysing jobs at a time")
+    batch.add_argument("--name", help="of the batch's folder (default: of the file, or of notebooks and parameters)")
+    batch.add_argument("--cluster", metavar="ADDRESS", help="run on this Dask scheduler, such as tcp://10.0.0.1:8786")
+    flag(batch, "retry", "also run jobs again that have failed three times")
+    flag(batch, "replay", "use the committed recordings instead of measuring")
+    flag(batch, "yes", "accept the cost of rented hosts without being asked")
+    batch.set_defaults(command=batch_command, fresh=False, retry_failed=False)
+
+    for one in (run, batch):
+        one.add_argument("-f", "--file", type=Path, **many, metavar="PRESET.yml", help="YAML file with parameters")
+        one.add_argument("-p", "--parameter", **many, metavar="NAME=VALUE", help="set one parameter")
 
     repeated = commands.add_parser("campaign", help="measure one repetition of a campaign, or print its schedule")
     repeated.add_argument("file", type=Path, metavar="FILE.yml", help="campaign, notebook, every, parameters")
@@ -140,6 +155,20 @@ def parser() -> argparse.ArgumentParser:
     )
     claims.set_defaults(command=claims_command)
 
+    compare = commands.add_parser("compare", help="tell what changed beyond noise between two runs")
+    compare.description = (
+        "Compare B with A. Each is a run folder, a folder of findings, a run id, a campaign, or CAMPAIGN@DATE. The "
+        "exit status is 0 if nothing changed, 1 if something changed beyond noise and margin, 2 if nothing could be "
+        "compared, and with --strict 3 if nothing changed but something is undecided. See docs/compare.md."
+    )
+    compare.add_argument("a", metavar="A")
+    compare.add_argument("b", metavar="B")
+    compare.add_argument("--margin", type=float, default=0.05, help="share of change that does not matter (0.05)")
+    flag(compare, "strict", "exit with 3 if nothing changed but something is undecided")
+    for name, what in (("json", "all numbers"), ("junit", "a test per comparison"), ("page", "a page with a figure")):
+        compare.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"write {what}")
+    compare.set_defaults(command=compare_command)
+
     figure = commands.add_parser("figure", help="draw a figure of a page for a blog, an article or a talk")
     figure.description = (
         "Draw a figure from the page's executed notebook, with a line that says where its numbers come from. HTML is a "
@@ -188,21 +217,68 @@ def report_command(arguments: argparse.Namespace) -> int:
 def run_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench run`: publish one notebook; parameters of the command line override those of the file."""
     from .publish.notebooks import find_notebook
-    from .publish.parameters import parse_assignment, read_parameters
     from .publish.site import Job, Site
 
     _set_environment(arguments)
     notebook = find_notebook(arguments.notebook, root())
-    given = {name: value for file in arguments.file for name, value in read_parameters(file).items()}
-    typed = [parse_assignment(text, _declared(notebook)) for text in arguments.parameter]
-    names = [name for name, _ in typed]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
-    given |= dict(typed)
+    given = _given(arguments, notebook)
     source, remark = ", ".join(map(str, arguments.file)), _own_parameters(notebook, given)
     given = _located(notebook, given, source)
     site = Site.of(root()) if arguments.publish else Site.scratch(root(), notebook, given)
     return _publish([Job(notebook, given, source, remark=remark)], arguments.replay, site=site)
+
+
+def _given(arguments: argparse.Namespace, notebook: Path, sweeps: Sequence[tuple[str, list]] = ()) -> dict:
+    from .publish.parameters import parse_assignment, read_parameters
+
+    given = {name: value for file in arguments.file for name, value in read_parameters(file).items()}
+    typed = [parse_assignment(text, _declared(notebook)) for text in arguments.parameter]
+    names = [name for name, _ in (*typed, *sweeps)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
+    return given | dict(typed)
+
+
+def batch_command(arguments: argparse.Namespace) -> int:
+    """Run `wanbench batch`: run the jobs of a batch that are not done; return 1 if a job failed."""
+    from .publish.batch import BatchJob, batch_folder, parse_sweep, read_batch, run_batch
+    from .publish.notebooks import find_notebook
+    from .publish.parameters import check_notebook
+    from .publish.site import Job
+
+    _set_environment(arguments)
+    first = Path(arguments.what[0])
+    if is_file := first.suffix in (".yml", ".yaml"):
+        if len(arguments.what) > 1 or arguments.sweep or arguments.file or arguments.parameter:
+            raise ParameterError(f"a batch file, such as {first}, names notebooks and parameters itself.")
+        entries = [(find_notebook(name, root()), given, sweep) for name, given, sweep in read_batch(first)]
+    else:
+        entries = []
+        for notebook in [find_notebook(name, root()) for name in arguments.what]:
+            sweeps = [parse_sweep(text, _declared(notebook)) for text in arguments.sweep]
+            entries.append((notebook, _given(arguments, notebook, sweeps), dict(sweeps)))
+    source = str(first) if is_file else ", ".join(map(str, arguments.file))
+    jobs, folder = [], batch_folder(arguments.name or (first.stem if is_file else _batch_name(entries)))
+    for notebook, fixed, sweep in entries:
+        for values in product(*sweep.values()):
+            swept = dict(zip(sweep, values, strict=True))
+            given = _located(notebook, fixed | swept, source)
+            check_notebook(notebook, given, source)
+            job = Job(notebook, given, source, remark=_own_parameters(notebook, given))
+            if arguments.replay or not arguments.cluster or _lab(job) == SAMPLES:
+                job = _measured_or_replayed(job, arguments.replay)
+            jobs.append(BatchJob(job, folder, root(), measures=_lab(job) not in (None, SAMPLES), varied=swept))
+    states = run_batch(jobs, arguments.processes, arguments.cluster, arguments.retry)
+    failed = sum(state.state == "failed" for state in states)
+    print(f"\n{len(states) - failed} of {len(states)} jobs done, {failed} failed. Open {folder / 'index.html'}")
+    return 1 if failed else 0
+
+
+def _batch_name(entries: list) -> str:
+    """Name a batch after its notebooks, swept parameters and a hash of those that are fixed."""
+    fixed = repr([(notebook.stem, sorted(given.items())) for notebook, given, _ in entries])
+    numbers = [notebook.stem.partition("-")[0] for notebook, *_ in entries]
+    return "-".join([*numbers, *entries[0][2], hashlib.sha256(fixed.encode()).hexdigest()[:8]])
 
 
 def campaign_command(arguments: argparse.Namespace) -> int:
@@ -313,6 +389,28 @@ def claims_command(arguments: argparse.Namespace) -> int:
         print(f"{verdict:24}{says}{f' [{claimed}]' if claimed else ''}\n{'':24}{working}")
     print(f"\n{audit.sentence} {page}")
     return 0
+
+
+def compare_command(arguments: argparse.Namespace) -> int:
+    """Run `wanbench compare`: print how the set-ups differ and what changed, and write the files asked for."""
+    from .methods.comparison.sides import side
+    from .methods.comparison.verdicts import UNDECIDED, compare, text
+    from .publish.comparison import WRITERS
+
+    found = compare(side(arguments.a), side(arguments.b), arguments.margin)
+    for row in found.differs.itertuples():
+        print(f"differs     {row.what}: {row.a} | {row.b}")
+    for row in found.rows.head(SHOWN_COMPARISONS).itertuples():
+        why = f"; {row.reason}" if row.verdict == UNDECIDED else ""
+        print(f"{row.verdict:12}{row.quantity}, {row.key}: {text(row)}; {row.basis}{why}")
+    if (more := len(found.rows) - SHOWN_COMPARISONS) > 0:
+        print(f"{'':12}and {more} more")
+    print(f"\n{found}")
+    for name, write in WRITERS.items():
+        if path := getattr(arguments, name):
+            write(found, path)
+            print(f"Wrote {path}")
+    return found.exit_code(arguments.strict)
 
 
 def figure_command(arguments: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .checks import check_kind, check_number, refusal
+from .checks import check_injected, check_kind, check_number, refusal
 from .errors import RawDataError
 from .files import replace_file
 from .folders import FINDINGS_VARIABLE, scratch_folder
@@ -189,6 +189,7 @@ class Page:
     """
 
     def __init__(self, name: str, folder=None):
+        check_injected()
         self.name = name
         self.folder = Path(folder or os.environ.get(FINDINGS_VARIABLE) or scratch_folder() / "findings" / name)
         self.findings: list[Finding] = []

@@ -21,7 +21,7 @@ from .cells import Heading, Part, Parts, Section, clean, read_cells
 from .execute import Executed
 from .figures import Figure
 from .notebooks import DEMONSTRATION, kind, title_tags
-from .pictures import Renderer, StaticFilesError, static_names
+from .pictures import Renderer, StaticFilesError, browser, static_names
 from .provenance import source_of
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "scipy", "plotly", "papermill", "nbconvert")
@@ -99,10 +99,8 @@ def make_page(
     made_from, drawn, note = origin(), set(), None
     source = source_of(executed.name, executed.notebook, cells.runs, made_from)
     if cells.figures and renderer is None:
-        note = (
-            "The figures on this page have no SVG and PNG files, because the machine that made the page has "
-            "no Chromium."
-        )
+        why = "a batch draws none: wanbench run does" if browser() else "the machine that made the page has no Chromium"
+        note = f"The figures on this page have no SVG and PNG files, because {why}."
     with replaced_folder(site / "figures" / executed.name) as folder:
         for figure in cells.figures:
             if figure.csv:
@@ -145,9 +143,14 @@ def make_page(
 
 def write_claims_page(audit: Audit, path: Path) -> Path:
     """Write a page of its own for the claims of an article, with the style inside, and return its path."""
+    return write_alone("claims.html", path, title=audit.article.title, claims=Markup(clean(audit._repr_html_())))
+
+
+def write_alone(template: str, path: Path, **shown) -> Path:
+    """Write a page that belongs to no site, with the style inside, and return its path."""
     style = Markup(files(__package__).joinpath("assets/site.css").read_text("utf-8"))
-    shown = {"title": audit.article.title, "claims": Markup(clean(audit._repr_html_())), "version": __version__}
-    replace_file(path, templates().get_template("claims.html").render(style=style, **shown).encode())
+    html = templates().get_template(template).render(style=style, version=__version__, **shown)
+    replace_file(path, html.encode())
     return path
 
 

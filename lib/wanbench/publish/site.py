@@ -34,34 +34,37 @@ from .search import write_search_index
 PACKAGE = Path(__file__).parents[1]
 
 
-def sources_hash(notebook: Path, given: dict, remarks: list, top: Path) -> str:
+def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, strict: bool = True) -> str:
     """
     Return a hash of everything that a page is made from; `remarks` are the texts at the top of the page.
 
     The hash covers the notebook, its parameters and the files they name, the library, the installed packages, and all
     data that the page may read, including runs of its campaign. It also covers the page's findings, so that deleted
     findings are computed again. Data files enter with path, size and modification time only: reading them would take as
-    long as making the page.
+    long as making the page. Unless `strict`, it leaves out the commit, the browser that draws pictures, and what pages
+    and measurements add to the data folder.
     """
+    campaign = _campaign(notebook, given)
+    own = "" if kind(read_notebook(notebook)) == LEDGER else notebook.stem
     content = [
         hashlib.sha256(notebook.read_bytes()).hexdigest(),
         json.dumps([given, remarks], sort_keys=True, default=repr),
         *file_hashes(given, notebook),
-        _library(),
-        *_data(top, "" if kind(read_notebook(notebook)) == LEDGER else notebook.stem, _campaign(notebook, given)),
+        _library(strict),
+        *_data(*_results(top, own, campaign) if strict else ()),
     ]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()
 
 
 @cache
-def _library() -> str:
+def _library(strict: bool) -> str:
     hashed = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*")):
         if path.is_file() and path.suffix != ".pyc":
             hashed.update(f"{path.relative_to(PACKAGE)} {path.stat().st_size}\n".encode())
             hashed.update(path.read_bytes())
     installed = sorted(f"{one.name} {one.version}" for one in distributions())
-    hashed.update(json.dumps([installed, origin(), browser()]).encode())
+    hashed.update(json.dumps([installed, origin() if strict else "", browser() if strict else ""]).encode())
     return hashed.hexdigest()
 
 
@@ -70,11 +73,13 @@ def _campaign(notebook: Path, given: dict) -> str | None:
     return given.get("campaign", declared.default) if declared else None
 
 
-def _data(top: Path, page: str, campaign: str | None) -> Iterator[str]:
+def _results(top: Path, page: str, campaign: str | None) -> list[Path]:
     runs = (data_folder(top) / "raw").glob(f"{campaign}*") if campaign else ()
-    own = (*sorted(runs), data_folder(top) / "findings" / page)
-    committed = (samples_folder(), published_folder(), root() / "data" / "validity")
-    for folder in (*own, *committed, downloads_folder()):
+    return [*sorted(runs), data_folder(top) / "findings" / page, downloads_folder()]
+
+
+def _data(*results: Path) -> Iterator[str]:
+    for folder in (samples_folder(), published_folder(), root() / "data" / "validity", *results):
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 found = path.stat()
@@ -282,6 +287,7 @@ class Job:
 
     `given` holds values by parameter name; error messages call their origin `source`. `replay_reason` is the reason why
     the page shows the committed recording; None if it does not. `remark` is a sentence for the top of the page.
+    `made_from` is the hash of the page's sources; "" if it is to be computed once the page is made.
     """
 
     notebook: Path
@@ -289,6 +295,7 @@ class Job:
     source: str = ""
     replay_reason: str | None = None
     remark: str | None = None
+    made_from: str = ""
 
 
 def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True) -> list[Record]:
@@ -309,7 +316,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
             if not again and record.outcome == "published" and record.made_from == _made_from(job, site):
                 print(f"{job.notebook.stem}: the page is up to date", file=stream, flush=True)
                 continue
-            reason = _publish(job, site, renderer, stream)
+            reason = publish_page(job, site, renderer, stream)
             if reason:
                 reason += f" Nothing was measured. {job.replay_reason}" if job.replay_reason else ""
                 site.record_failed(job.notebook.stem, reason)
@@ -321,7 +328,8 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
     return [site.record(job.notebook.stem) for job in jobs]
 
 
-def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
+def publish_page(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
+    """Run a notebook and write its page, findings and record; return None, or why it failed."""
     try:
         name = job.notebook.stem
         before = findings.read_all(site.findings / name)
@@ -336,7 +344,7 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
         return f"{type(error).__name__}: {error}"
     for line in _changes(before, findings.read_all(site.findings / name)):
         print(f"{name}: {line}", file=stream, flush=True)
-    site.record_published(page, _made_from(job, site))
+    site.record_published(page, job.made_from or _made_from(job, site))
     return None
 
 

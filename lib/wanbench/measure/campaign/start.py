@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from wanbench.checks import check_choice, check_number
+from wanbench.checks import check_choice, check_injected, check_number
 from wanbench.errors import ParameterError
 from wanbench.folders import data_folder, samples_folder
 from wanbench.measure.experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaFault, KafkaTrial
@@ -86,6 +86,7 @@ def run(
     LabError
         If the lab cannot be opened, with the reason.
     """
+    check_injected()
     check_choice("lab", lab, [*LABS, SAMPLES])
     if lab == SAMPLES:
         return recording(plan, campaign, links)

@@ -1,0 +1,431 @@
+"""
+Run a batch: notebooks with many sets of parameters, each set a job that has a folder of its own.
+
+Each job is a process of its own on this machine, or on a worker of a Dask cluster that sees the same folder. A job's
+page appears complete, by a rename, and holds a hash of its sources. Whatever is killed, at any moment: the same command
+keeps the jobs with a page, and runs the others.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import pickle
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from wanbench.checks import check_number, refusal
+from wanbench.errors import ParameterError, WanbenchError
+from wanbench.files import replace_file
+from wanbench.folders import scratch_folder
+from wanbench.formatting import count
+from wanbench.plain_yaml import parse_yaml, read_yaml
+
+from .batch_page import write_batch_page
+from .execute import INJECTED
+from .parameters import Parameter, file_hashes
+from .site import Job, Site, publish_page, sources_hash
+
+POLL_S = 0.2
+PAGE_S = 60.0  # The page of a running batch is at most this old: to write it takes up to a second.
+SAYS_S = 10.0  # A measuring job's last line is repeated at most this often.
+GRACE_S = 10.0  # A notebook that analyses gets this time to stop; one that measures gets what its lab needs.
+FAILURES = 3  # A job that failed this often is run again only if asked for: the next failure would look the same.
+NAME_CHARACTERS = 120  # Longest name of a job; file systems allow 255 bytes.
+ENTRY = ("notebook", "parameters", "sweep")
+# jsonschema would build an unused grammar for a second
+CHILD = "import sys; sys.modules['rfc3987_syntax'] = None; from wanbench.publish.batch import main; sys.exit(main())"
+SESSION = "session"
+STATES = ("done", "kept", "running", "failed", "queued")
+
+
+def batch_folder(name: str) -> Path:
+    """Return the folder of a batch. Raise ParameterError if its name is no plain name of a folder."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._=+-]*", name):
+        raise refusal("name of the batch", name, "letters, digits, and any of . _ = + - after the first")
+    return scratch_folder() / "batches" / name
+
+
+def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
+    """Read a batch file: a list of mappings with `notebook`, and perhaps `parameters` and `sweep` (name: values)."""
+    entries, read = read_yaml(path, "batch"), []
+    for number, entry in enumerate(entries if isinstance(entries, list) and entries else [entries], 1):
+        place, fits = f"{path}: entry {number}", isinstance(entry, dict) and entry.keys() <= {*ENTRY}
+        notebook, parameters, sweep = (entry.get(key, {}) for key in ENTRY) if fits else ({}, {}, {})
+        if not isinstance(notebook, str | int) or not (isinstance(parameters, dict) and isinstance(sweep, dict)):
+            raise refusal(place, entry, "notebook: a name; parameters, sweep: lines of `name: value`")
+        name = f"{notebook:02}" if isinstance(notebook, int) else notebook  # YAML reads 02 as a number
+        values = {key: _values(f"{place}: sweep of {key!r}", value) for key, value in sweep.items()}
+        read.append((name, parameters, values))
+    return read
+
+
+def parse_sweep(text: str, declared: Mapping[str, Parameter]) -> tuple[str, list]:
+    """
+    Parse "name=values" from a command line: values between commas, a range of whole numbers, or a list in YAML.
+
+    >>> parse_sweep("seed=1..3", {})
+    ('seed', [1, 2, 3])
+    >>> parse_sweep("clouds=[[aws], [aws, gcp]]", {})
+    ('clouds', [['aws'], ['aws', 'gcp']])
+    """
+    name, equals, values = text.partition("=")
+    name, what = name.strip(), f"the sweep of {name.strip()!r}"
+    if not equals or not name or not values.strip():
+        raise ParameterError(f"{text!r} is no sweep; write name=value,value or name=1..5.")
+    if values.lstrip().startswith("["):
+        return name, _values(what, parse_yaml(values, what))
+    if name in declared and declared[name].kind is str:
+        return name, _values(what, values.split(","))
+    return name, _values(what, values if ".." in values else [parse_yaml(value, what) for value in values.split(",")])
+
+
+def _values(what: str, values: object) -> list:
+    bounds = re.fullmatch(r"\s*(-?\d+)\.\.(-?\d+)\s*", values) if isinstance(values, str) else None
+    found = list(range(int(bounds[1]), int(bounds[2]) + 1)) if bounds else values
+    if not isinstance(found, list) or not found:
+        raise refusal(what, values, "a list of values, or a range such as 1..5")
+    return found
+
+
+@dataclass(frozen=True)
+class State:
+    """
+    The state of a job: "queued", "running", "done", "failed" with its `reason`, or "kept" (done by an earlier command).
+
+    `failures` counts how often it failed since its sources, whose hash is `made_from`, changed last.
+    """
+
+    state: str = "queued"
+    reason: str = ""
+    failures: int = 0
+    made_from: str = ""
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """
+    A page to make as part of a batch.
+
+    `folder` is the batch's, `root` the checkout, `varied` has the parameters in which the batch's jobs with this
+    notebook differ, and `session` names the command that runs the batch.
+    """
+
+    page: Job
+    folder: Path
+    root: Path
+    measures: bool = False
+    varied: Mapping[str, object] = field(default_factory=dict)
+    name: str = ""
+    session: str = ""
+
+    @property
+    def path(self) -> Path:
+        """Return the folder of the job."""
+        return self.folder / self.name
+
+    @property
+    def site(self) -> Site:
+        """Return the place of the page, which exists only complete."""
+        return self._site(self.path / "page")
+
+    def _site(self, folder: Path) -> Site:
+        return Site(self.root, folder, folder, folder / "findings", is_scratch=True)
+
+    def is_done(self) -> bool:
+        """Say whether the page is there, and its sources are those of now."""
+        record = self.site.record(self.page.notebook.stem)
+        return record.outcome == "published" and record.made_from == self.page.made_from
+
+    def is_wanted(self) -> bool:
+        """Say whether the command that started this job still runs the batch."""
+        with suppress(OSError):
+            return (self.folder / SESSION).read_text() == self.session
+        return False
+
+    def state(self) -> State:
+        """Read the state of the job."""
+        try:
+            return State(**json.loads((self.path / "state.json").read_bytes()))
+        except (OSError, ValueError, TypeError):  # TypeError: the file of another version
+            return State()
+
+    def put(self, state: str, **more) -> State:
+        """Write the state of the job, and return it."""
+        new = replace(self.state(), **{"reason": "", "made_from": self.page.made_from} | more, state=state)
+        replace_file(self.path / "state.json", (json.dumps(asdict(new), ensure_ascii=False) + "\n").encode())
+        return new
+
+    def fail(self, reason: str) -> State:
+        """Write that the job failed, and why."""
+        return self.put("failed", reason=reason, failures=self.state().failures + 1)
+
+    def says(self) -> str:
+        """Return the last line of the job's log."""
+        log = self.path / "log.txt"
+        return log.read_text(errors="replace").strip().rpartition("\n")[2].strip() if log.exists() else ""
+
+    def make(self) -> int:
+        """Make the page in a folder of its own, put it in place, and return 0; 1 if it failed."""
+        for left in self.path.glob(".page-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        self.put("running")
+        made, kept = Path(tempfile.mkdtemp(prefix=".page-", dir=self.path)), self.path / "page"
+        try:
+            reason = publish_page(self.page, self._site(made), None, sys.stderr)
+            if not self.is_wanted():
+                raise KeyboardInterrupt
+            kept = self.path / "failed" if reason else kept
+            _tidy(self._site(made).executed_path(self.page.notebook.stem), made)
+            for earlier in {kept, self.path / "failed"}:
+                shutil.rmtree(earlier, ignore_errors=True)
+            made.rename(kept)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        self.fail(reason) if reason else self.put("done", failures=0)
+        return 1 if reason else 0
+
+
+def _tidy(notebook: Path, folder: Path) -> None:
+    """Drop times, paths and random ids from an executed notebook, so that equal results are equal files."""
+    os.chmod(folder, 0o755)
+    (folder / "assets").symlink_to("../../assets")
+    (folder / "index.html").write_text('<meta http-equiv="refresh" content="0; url=../../index.html">\n')
+    if notebook.exists():
+        content = json.loads(notebook.read_bytes())
+        for part in (content, *content["cells"]):
+            if INJECTED in part["metadata"].get("tags", ()):
+                part["id"] = INJECTED
+            for key in ("papermill", "execution"):
+                part["metadata"].pop(key, None)
+        replace_file(notebook, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
+    """
+    Run a job in a process of its own, on this machine, until it ends or its command no longer runs; return its state.
+
+    Raise WanbenchError if this machine does not see the batch's folder or the checkout.
+    """
+    for path in (job.folder / SESSION, job.page.notebook):
+        if not path.exists():
+            why = "the workers must share the folder of the batch"
+            raise WanbenchError(f"worker {platform.node()} sees no {path}: {why}.")
+    if not job.is_wanted():
+        return State()
+    options = {"stdin": subprocess.PIPE, "cwd": job.root, "env": {**os.environ, **environment}}
+    with open(job.path / "log.txt", "ab") as log:
+        command = [sys.executable, "-c", CHILD]
+        child = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **options)
+    with child:
+        with suppress(BrokenPipeError):
+            child.stdin.write(pickle.dumps(job))
+            child.stdin.flush()
+        while child.poll() is None and job.is_wanted():
+            time.sleep(POLL_S)
+        with suppress(BrokenPipeError):
+            child.stdin.close()  # it ends, if it has not
+        child.wait()
+    if child.returncode in (0, 1) and (state := job.state()).state in ("done", "failed"):
+        return state
+    return job.fail(f"its process ended with status {child.returncode}: {job.says()}") if job.is_wanted() else State()
+
+
+def main() -> int:
+    """Run the job that standard input holds, and stop it once standard input ends: its driver or worker is gone."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
+    job = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_stop_when_alone, args=[job.measures], daemon=True).start()
+    # an earlier process of the job may still be stopping
+    with suppress(KeyboardInterrupt), _locked(job.path / ".lock"):
+        if job.is_done():
+            job.put("done", failures=0)
+            return 0
+        return job.make() if job.is_wanted() else 130
+    return 130
+
+
+def _stop_when_alone(measures: bool) -> None:
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGINT)
+    if not measures:
+        time.sleep(GRACE_S)
+        os._exit(130)
+
+
+@contextmanager
+def _locked(path: Path, otherwise: str = "") -> Iterator[None]:
+    """Hold the lock of a file; if another process holds it, wait, or raise WanbenchError with the text `otherwise`."""
+    with open(path, "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if otherwise else 0))
+        except BlockingIOError:
+            raise WanbenchError(otherwise) from None
+        yield
+
+
+def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
+    """
+    Return the jobs of a batch with names and the hashes of their sources.
+
+    A name has the notebook's number, the swept values, and those in which the jobs with this notebook differ. Raise
+    ParameterError if two jobs are the same.
+    """
+    of, values = Counter(job.page.notebook for job in jobs), {}
+    for job in jobs:
+        for key, value in job.page.given.items():
+            values.setdefault((job.page.notebook, key), []).append(repr(value))
+    numbers = Counter(notebook.stem.partition("-")[0] for notebook in of)
+    sources = {one: sources_hash(one, {}, [], jobs[0].root, strict=False) for one in of}
+    made: dict[str, BatchJob] = {}
+    for job in jobs:
+        notebook, given, name = job.page.notebook, job.page.given, job.page.notebook.stem
+        found = {key: values[notebook, key] for key in given}
+        differ = [key for key in given if len({*found[key]}) > 1 or len(found[key]) < of[notebook]]
+        varied = {key: given[key] for key in dict.fromkeys([*job.varied, *differ])}
+        number = name.partition("-")[0]
+        exact = "-".join([number if numbers[number] == 1 else name, *(f"{key}={varied[key]}" for key in varied)])
+        name = re.sub(r"[^A-Za-z0-9.=+-]+", "_", exact)
+        if name != exact or len(name) > NAME_CHARACTERS:
+            name = f"{name[:NAME_CHARACTERS]}-{hashlib.sha256(exact.encode()).hexdigest()[:8]}"
+        if name in made:
+            raise ParameterError(f"{notebook.name} is in the batch twice with the parameters {dict(given)}.")
+        told = [sorted(given.items()), job.page.replay_reason, job.page.remark, file_hashes(given, notebook)]
+        made_from = hashlib.sha256(f"{sources[notebook]} {told!r}".encode()).hexdigest()
+        made[name] = replace(job, name=name, varied=varied, page=replace(job.page, made_from=made_from))
+    return [*made.values()]
+
+
+def run_batch(jobs: Sequence[BatchJob], processes: int | None, cluster: str | None, retry: bool) -> list[State]:
+    """
+    Run the jobs of a batch that have no page yet, write the page of the batch, and return the state of each job.
+
+    Analysing jobs run first, `processes` at a time (None: one for each processor) or spread over the workers of the
+    Dask scheduler at the address `cluster`; then measuring jobs one at a time, or on workers with the resource
+    `measure`. A job that failed is run again by the next command, until it has failed `FAILURES` times; with `retry`
+    always. Raise WanbenchError if another command runs the batch, or if the connection to the scheduler is lost.
+    """
+    processes = len(os.sched_getaffinity(0)) if processes is None else check_number("-j", processes, 1, whole=True)
+    jobs, folder = prepared(jobs), jobs[0].folder
+    folder.mkdir(parents=True, exist_ok=True)
+    session = os.urandom(8).hex()
+    with _locked(folder / ".lock", f"another command runs the batch {folder}; wait for its end."):
+        replace_file(folder / SESSION, session.encode())
+        Site(jobs[0].root, folder, folder, folder).write_assets()
+        driver = Driver([replace(job, session=session) for job in jobs], retry)
+        return driver.run(_cluster(cluster) if cluster else _local(processes))
+
+
+tell = partial(print, file=sys.stderr, flush=True)
+
+
+class Driver:
+    """The command that runs a batch: it submits jobs, tells changes of their states, and writes the batch's page."""
+
+    def __init__(self, jobs: Sequence[BatchJob], retry: bool):
+        self.jobs, self.states, self._page_s, self._said = jobs, {}, -PAGE_S, {}
+        for job in jobs:
+            self._show(job, _begin(job, retry))
+
+    def run(self, pools) -> list[State]:
+        """Run the queued jobs; `pools` is a context that yields a function that submits one."""
+        waiting = [job for job in self.jobs if self.states[job.name].state == "queued"]
+        environment = {name: value for name, value in os.environ.items() if name.startswith("WANBENCH_")}
+        try:
+            with ExitStack() as stack:
+                submit = stack.enter_context(pools) if waiting else None
+                stack.callback(replace_file, self.jobs[0].folder / SESSION, b"")  # first: jobs that still run then stop
+                for measures in (False, True):  # one after the other: an analysis beside a measurement distorts it
+                    self._watch({submit(job, environment): job for job in waiting if job.measures == measures})
+        finally:
+            for job in waiting:
+                if self.states[job.name].state in ("queued", "running"):
+                    self.states[job.name] = job.put("done" if job.is_done() else "queued")
+            write_batch_page(self.jobs, self.states)
+        return [self.states[job.name] for job in self.jobs]
+
+    def _watch(self, pending: dict) -> None:
+        while pending:
+            for future in [one for one in pending if one.done()]:
+                job = pending.pop(future)
+                self._show(job, self._ended(future, job))
+            for job in pending.values():
+                self._show(job, job.state())
+                if job.measures and self.states[job.name].state == "running":
+                    self._tell_what_it_says(job)
+            if time.monotonic() > self._page_s + PAGE_S:
+                write_batch_page(self.jobs, self.states)
+                self._page_s = time.monotonic()
+            time.sleep(POLL_S if pending else 0)
+
+    def _ended(self, future, job: BatchJob) -> State:
+        with suppress(CancelledError):
+            if error := future.exception():
+                return job.fail(str(error) if isinstance(error, WanbenchError) else repr(error))
+            return future.result()
+        kept = "Jobs that are done are kept; repeat the command to continue"
+        raise WanbenchError(f"the connection to the scheduler is lost. {kept}.")
+
+    def _show(self, job: BatchJob, state: State) -> None:
+        before = self.states.get(job.name)
+        self.states[job.name] = state
+        if state.state in ("queued", before and before.state):
+            return
+        counts = Counter(one.state for one in self.states.values())
+        counted = ", ".join(f"{counts[name]} {name}" for name in STATES if counts[name])
+        tell(f"[{counted}] {job.name}: {state.state}{f': {state.reason}' if state.reason else ''}")
+
+    def _tell_what_it_says(self, job: BatchJob) -> None:
+        line, (told, told_s) = job.says(), self._said.get(job.name, ("", -SAYS_S))
+        if line != told and time.monotonic() > told_s + SAYS_S:
+            self._said[job.name] = line, time.monotonic()
+            tell(f"  {job.name}: {line}")
+
+
+def _begin(job: BatchJob, retry: bool) -> State:
+    """Return the state of a job before it runs: "queued", unless its page is there or it failed too often."""
+    before = job.state()
+    if job.is_done():
+        return replace(before if before.state == "done" else job.put("done", failures=0), state="kept")
+    failures = before.failures if before.made_from == job.page.made_from and not retry else 0
+    return before if failures >= FAILURES else job.put("queued", failures=failures)
+
+
+@contextmanager
+def _local(processes: int) -> Iterator[Callable]:
+    with ThreadPoolExecutor(processes) as analysing, ThreadPoolExecutor(1) as measuring:
+        yield lambda job, *more: (measuring if job.measures else analysing).submit(run_job, job, *more)
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Callable]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise WanbenchError("--cluster needs the package distributed: install wanbench[cluster].") from None
+    with Client(address, set_as_default=False) as client:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        measuring = sum("measure" in one["resources"] for one in workers)
+        tell(f"{count(len(workers), 'worker')} at {address}, {measuring} with the resource measure")
+
+        def submit(job, *more):
+            needs = {"measure": 1} if job.measures else None
+            return client.submit(run_job, job, *more, key=f"{job.name}-{job.session}", pure=False, resources=needs)
+
+        yield submit
