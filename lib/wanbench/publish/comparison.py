@@ -22,7 +22,8 @@ def write_page(found: Changes, path: Path) -> None:
     """Write a page of its own, with the style inside and Plotly's script beside it."""
     figure = read_figure(json.loads(found.figure().to_json()), 1, set())
     drawn = Markup(snippet(figure, Source(f"From {found.a} and {found.b}"), EXPORT_PX["blog"]))
-    differs = Markup(table_html(found.differs.set_axis(["Set-up", "A", "B"], axis=1), "How the set-ups differ"))
+    table = table_html(found.differs.set_axis(["Set-up", "A", "B"], axis=1), "How the set-ups differ")
+    differs = Markup(table if len(found.differs) else "<p>The set-ups do not differ.</p>")
     shown = {"a": found.a, "b": found.b, "differs": differs, "figure": drawn}
     write_alone("comparison.html", path, changes=Markup(clean(found._repr_html_())), **shown)
     put_library(path)

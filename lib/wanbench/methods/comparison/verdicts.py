@@ -40,7 +40,7 @@ from .sides import Side, differences, measured, of_findings
 
 ALPHA = 0.05
 MARGIN = 0.05  # Runs of one set-up on a shared machine differ by a few per cent.
-CHANGED, EQUIVALENT, UNDECIDED = VERDICTS = ("changed", "equivalent", "undecided")
+CHANGED, UNDECIDED, EQUIVALENT = VERDICTS = ("changed", "undecided", "equivalent")
 SUMMARY = "all"
 SMALLEST_VARIANCE = 1e-6  # Scatter of 0.1 %: tools print three or four digits.
 SMALLEST_ERROR = 1e-4  # Standard error of a summary over equal values, for the same reason.
@@ -108,7 +108,7 @@ class Changes(RowsResult):
         heads = {"Verdict": self.rows.verdict, "Quantity": self.rows.quantity, "Of": self.rows.key}
         heads["B over A"] = [text(row) for row in self.rows.itertuples()]
         heads |= {name: self._values(name.lower()) for name in ("A", "B")}
-        return pd.DataFrame(heads | {"From": self.rows.basis, "Why undecided": self.rows.reason})
+        return pd.DataFrame(heads | {"From": self.rows.basis, "Why undecided": self.rows.reason.replace("", "–")})
 
     def _values(self, name: str) -> list[str]:
         return [quantity(value, unit) for value, unit in zip(self.rows[name], self.rows.unit, strict=True)]
@@ -118,7 +118,7 @@ class Changes(RowsResult):
         figure = go.Figure()
         grey = {"fillcolor": theme.GRID, "line_width": 0, "layer": "below"}
         figure.add_vrect(x0=1 / (1 + self.margin), x1=1 + self.margin, **grey)
-        for verdict, shade in zip(VERDICTS, (theme.OUTSIDE, theme.WITHIN, theme.UNKNOWN), strict=True):
+        for verdict, shade in zip(VERDICTS, (theme.OUTSIDE, theme.UNKNOWN, theme.WITHIN), strict=True):
             at = np.flatnonzero(rows.verdict == verdict)
             part, style = rows.iloc[at], {"size": 8, "color": shade}
             names = [theme.plain(f"{row.quantity}, {row.key}: {text(row)}") for row in part.itertuples()]
@@ -126,7 +126,9 @@ class Changes(RowsResult):
             primitives.interval_points(figure, at, *ends, marker=style, text=names, name=verdict)
         primitives.label_rows(figure, [theme.plain(f"{row.quantity}, {row.key}") for row in rows.itertuples()])
         primitives.reference_line(figure, x=1)
-        figure.update_xaxes(title="B over A (logarithmic scale)", type="log")
+        ends = rows[["ratio", "low", "high"]].clip(0.1, 10)  # intervals may be far wider
+        ends = np.log10([0.99 * ends.min().min(), 1.01 * ends.max().max()]).tolist()
+        figure.update_xaxes(title="B over A (logarithmic scale)", type="log", range=ends)
         figure.update_layout(height=160 + 22 * len(rows))
         more = f" The first {SHOWN_ROWS} of {len(self.rows)} comparisons." if len(self.rows) > len(rows) else ""
         return theme.finish(
