@@ -358,7 +358,7 @@ def thin_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench thin`: replace raw files of ping in old runs by counts, after confirmation."""
     import pandas as pd
 
-    from .read.ingest.thinning import thin
+    from .read.ingest.thinning import logs, thin
     from .runs import Run, find
 
     try:
@@ -368,11 +368,11 @@ def thin_command(arguments: argparse.Namespace) -> int:
     given = Path(arguments.run)
     runs = [Run.open(given)] if (given / "journal.jsonl").is_file() else find(data_folder(), arguments.run)
     runs = [run for run in runs if run.finished and pd.Timestamp(run.manifest["ended_at_utc"]) < before]
-    n, size, left = (sum(column) for column in zip((0, 0, 0), *(thin(run, dry=True) for run in runs), strict=True))
-    print(f"{n} raw files of ping in {len(runs)} runs: {size:,} bytes, as counts {left:,}. Their order is lost.")
-    if n and not arguments.yes and input("Replace them? [y/N] ").strip().lower() != "y":
+    sizes = [file["bytes"] for run in runs for file in logs(run)]
+    print(f"{len(sizes)} raw files of ping in {len(runs)} runs, {sum(sizes):,} bytes. Their counts keep no order.")
+    if sizes and not arguments.yes and input("Replace those that counts make smaller? [y/N] ").strip().lower() != "y":
         return 1
-    for run in runs:  # also those without new files, where an earlier command was interrupted
+    for run in runs:
         thin(run)
     return 0
 

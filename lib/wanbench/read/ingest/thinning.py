@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wanbench.errors import ParameterError, RawDataError
+from wanbench.errors import RawDataError
 from wanbench.files import replace_file
 from wanbench.runs import Run
 from wanbench.runs.journal import now_utc
@@ -27,50 +27,44 @@ ENDING = ".counts.parquet"
 ORDER = ("sequence", "received_at_s")
 
 
-def thin(folder, *, dry: bool = False) -> tuple[int, int, int]:
+def logs(run: Run) -> list[dict]:
+    """Return the outputs of experiment ping in a finished run, as its journal lists them; none if it is unfinished."""
+    files = run.raw_files() if run.finished else []
+    return [file for file in files if file["experiment"] == "ping" and file["path"].endswith(".txt")]
+
+
+def thin(run: Run) -> None:
     """
-    Replace the outputs of experiment ping in a finished run by counts, where these are smaller; return the number of
-    files, their bytes, and the bytes of the counts.
+    Replace the `logs` of a run by counts, where these are smaller.
 
     `thinned.json` in the run folder records when, and the hashes of the originals, before these are deleted; a thinning
-    that was interrupted can be repeated. With `dry`, nothing is changed. Raise ParameterError if the run is unfinished,
-    and RawDataError if a file differs from its SHA-256; a file that cannot be read as ping's output stays.
+    that was interrupted can be repeated. Raise RawDataError if a file differs from its SHA-256; a file that cannot be
+    read as ping's output stays.
     """
-    run, at_utc = Run.open(folder), now_utc()
-    if not run.finished:
-        raise ParameterError(f"{run.folder} is an unfinished run; allowed: finished runs.")
-    new = {}
-    for file in run.raw_files():
+    thinned, at_utc = dict(run.thinned), now_utc()
+    for file in logs(run):
         path = run.folder / file["path"]
-        if file["experiment"] != "ping" or not path.name.endswith(".txt"):
-            continue
         if (found := sha256(path)) != file["sha256"]:
             raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {file['sha256']}, as the journal says")
-        target = path.with_name(path.name.removesuffix(".txt") + ENDING)
+        sink, target = pa.BufferOutputStream(), path.with_name(path.name.removesuffix(".txt") + ENDING)
         try:
-            counts = _counts(ping.read(path)["echoes"])
+            pq.write_table(_counts(ping.read(path)["echoes"]), sink, compression="zstd")
         except RawDataError:
             continue
-        sink = pa.BufferOutputStream()
-        pq.write_table(counts, sink, compression="zstd")
-        if (size := sink.tell()) < file["bytes"]:
-            about = {"at_utc": at_utc, "sha256": file["sha256"], "bytes": file["bytes"]}
-            new[file["path"]] = about | {"counts": {"path": str(target.relative_to(run.folder)), "bytes": size}}
-            if not dry:
-                replace_file(target, sink.getvalue())
-                new[file["path"]]["counts"]["sha256"] = sha256(target)
-    if not dry and run.thinned | new:
-        replace_file(run.folder / THINNED, json.dumps(run.thinned | new, indent=1).encode())
-        for path in run.thinned | new:
-            (run.folder / path).unlink(missing_ok=True)
-    sizes = [(about["bytes"], about["counts"]["bytes"]) for about in new.values()]
-    return len(sizes), sum(before for before, _ in sizes), sum(after for _, after in sizes)
+        if sink.tell() < file["bytes"]:
+            replace_file(target, sink.getvalue())
+            counts = {"path": str(target.relative_to(run.folder)), "bytes": sink.tell(), "sha256": sha256(target)}
+            about = {"at_utc": at_utc, "sha256": file["sha256"], "bytes": file["bytes"], "counts": counts}
+            thinned[file["path"]] = about
+    if thinned:
+        replace_file(run.folder / THINNED, json.dumps(thinned, indent=1).encode())
+    for path in thinned:
+        (run.folder / path).unlink(missing_ok=True)
 
 
 def _counts(echoes: pa.Table) -> pa.Table:
     names = [name for name in echoes.column_names if name not in ORDER]
-    counted = echoes.select(names).group_by(names, use_threads=False).aggregate([([], "count_all")])
-    return counted.rename_columns([*names, "n"])
+    return echoes.group_by(names).aggregate([([], "count_all")]).rename_columns([*names, "n"])
 
 
 def read(source) -> dict[str, pa.Table]:
