@@ -33,7 +33,6 @@ from . import (
     processors,
     ripe_atlas,
     route,
-    thinning,
 )
 from .content import plain_name
 from .rows import Rows
@@ -66,7 +65,7 @@ class Reader(NamedTuple):
 
 
 _BUILTIN = {
-    "ping": (Reader(ping.read, "*.txt", loose=True, tables=("echoes",)), Reader(thinning.read, "*" + thinning.ENDING)),
+    "ping": Reader(ping.read, "*.txt", loose=True, tables=("echoes",)),
     "iperf3": Reader(iperf3.read, "*.json", loose=True, tables=("transfers", "intervals")),
     "cut": (Reader(lab.read_cut, "*.json", tables=("cuts",)), Reader(ping.read, "*.txt")),
     "detection": Reader(detection.read, "*.detection.json"),
