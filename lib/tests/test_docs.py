@@ -30,7 +30,7 @@ REASONS = {
     "needs a page that was made",
     "needs a repository on GitHub", "needs an account of a cloud", "needs hosts of your own", "sets the machine up",
 }  # fmt: skip
-COMMANDS = "report|run|batch|sweep|bucket|claims|list|doctor|deposit|figure|campaign"
+COMMANDS = "report|run|batch|sweep|bucket|claims|list|doctor|deposit|figure|campaign|compare"
 COMMAND = re.compile(rf"\.venv/bin/wanbench ((?:{COMMANDS})\b[^`#;&|\n]*)")
 IMPORTS = re.compile(r"^(?:from|import) .*$", re.M)
 

@@ -22,6 +22,7 @@ from .folders import data_folder, root, scratch_folder
 
 LOCAL, SAMPLES = "local", "samples"  # values of a notebook's parameter `lab`
 DEFAULT_PRESET = "quick"
+SHOWN_COMPARISONS = 30  # Comparisons that `compare` prints; its files have all.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -144,6 +145,20 @@ def parser() -> argparse.ArgumentParser:
         "file", type=Path, metavar="FILE.yml", help="file of claims and formulas; see docs/own-claims.md"
     )
     claims.set_defaults(command=claims_command)
+
+    compare = commands.add_parser("compare", help="tell what changed beyond noise between two runs")
+    compare.description = (
+        "Compare B with A. Each is a run folder, a folder of findings, a run id, a campaign, or CAMPAIGN@DATE. The "
+        "exit status is 0 if nothing changed, 1 if something changed beyond noise and margin, 2 if nothing could be "
+        "compared, and with --strict 3 if nothing changed but something is undecided. See docs/compare.md."
+    )
+    compare.add_argument("a", metavar="A")
+    compare.add_argument("b", metavar="B")
+    compare.add_argument("--margin", type=float, default=0.05, help="share of change that does not matter (0.05)")
+    flag(compare, "strict", "exit with 3 if nothing changed but something is undecided")
+    for name, what in (("json", "all numbers"), ("junit", "a test per comparison"), ("page", "a page with a figure")):
+        compare.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"write {what}")
+    compare.set_defaults(command=compare_command)
 
     figure = commands.add_parser("figure", help="draw a figure of a page for a blog, an article or a talk")
     figure.description = (
@@ -342,6 +357,28 @@ def claims_command(arguments: argparse.Namespace) -> int:
         print(f"{verdict:24}{says}{f' [{claimed}]' if claimed else ''}\n{'':24}{working}")
     print(f"\n{audit.sentence} {page}")
     return 0
+
+
+def compare_command(arguments: argparse.Namespace) -> int:
+    """Run `wanbench compare`: print how the set-ups differ and what changed, and write the files asked for."""
+    from .methods.comparison.sides import side
+    from .methods.comparison.verdicts import UNDECIDED, compare, text
+    from .publish.comparison import WRITERS
+
+    found = compare(side(arguments.a), side(arguments.b), arguments.margin)
+    for row in found.differs.itertuples():
+        print(f"differs     {row.what}: {row.a} | {row.b}")
+    for row in found.rows.head(SHOWN_COMPARISONS).itertuples():
+        why = f"; {row.reason}" if row.verdict == UNDECIDED else ""
+        print(f"{row.verdict:12}{row.quantity}, {row.key}: {text(row)}; {row.basis}{why}")
+    if (more := len(found.rows) - SHOWN_COMPARISONS) > 0:
+        print(f"{'':12}and {more} more")
+    print(f"\n{found}")
+    for name, write in WRITERS.items():
+        if path := getattr(arguments, name):
+            write(found, path)
+            print(f"Wrote {path}")
+    return found.exit_code(arguments.strict)
 
 
 def figure_command(arguments: argparse.Namespace) -> int:

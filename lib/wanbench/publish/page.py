@@ -143,9 +143,14 @@ def make_page(
 
 def write_claims_page(audit: Audit, path: Path) -> Path:
     """Write a page of its own for the claims of an article, with the style inside, and return its path."""
+    return write_alone("claims.html", path, title=audit.article.title, claims=Markup(clean(audit._repr_html_())))
+
+
+def write_alone(template: str, path: Path, **shown) -> Path:
+    """Write a page that belongs to no site, with the style inside, and return its path."""
     style = Markup(files(__package__).joinpath("assets/site.css").read_text("utf-8"))
-    shown = {"title": audit.article.title, "claims": Markup(clean(audit._repr_html_())), "version": __version__}
-    replace_file(path, templates().get_template("claims.html").render(style=style, **shown).encode())
+    html = templates().get_template(template).render(style=style, version=__version__, **shown)
+    replace_file(path, html.encode())
     return path
 
 

@@ -280,14 +280,19 @@ def find_figure(path: str, root: Path, title: str | None = None, *, dark: bool =
 def export(figure: Figure, source: Source, size: str, ending: str, path: Path) -> list[Path]:
     """Write a figure to `path` in the format `ending`, with its source line, and return the paths written."""
     if ending == "html":
-        library = path.with_name(LIBRARY)
-        replace_file(library, (Path(plotly.__file__).parent / "package_data" / LIBRARY).read_bytes())
         replace_file(path, snippet(figure, source, EXPORT_PX[size]).encode())
-        return [path, library]
+        return [path, put_library(path)]
     with Renderer() as renderer:
         picture = renderer.draw(figure, EXPORT_PX[size], (ending,), source.line)[ending]
     replace_file(path, picture if ending == "pdf" else stamped(picture, ending, figure, source))
     return [path]
+
+
+def put_library(path: Path) -> Path:
+    """Write the script `LIBRARY` beside a file that has a snippet, and return its path."""
+    library = path.with_name(LIBRARY)
+    replace_file(library, (Path(plotly.__file__).parent / "package_data" / LIBRARY).read_bytes())
+    return library
 
 
 def snippet(figure: Figure, source: Source, size: tuple[int, int]) -> str:

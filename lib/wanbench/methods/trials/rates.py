@@ -64,6 +64,7 @@ COLUMNS = [
 ]
 REQUIRED = {"tests": (*KEY, "outcome", "started_at_utc"), "trials": ("run_id", "test_id", "setting", "producers")}
 PARTS = ("rates", "seconds", "left_out")
+QUANTILES = ("p50", "p95", "p99")  # Quantiles of latency that producers print.
 
 
 @dataclass(frozen=True, repr=False)
@@ -355,6 +356,14 @@ def _with_concurrent(rates: pd.DataFrame, tables) -> pd.DataFrame:
 def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
     frames = [frame[columns] for frame in frames if len(frame)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def largest_quantiles(producers: pd.DataFrame) -> pd.DataFrame:
+    """Return, for each trial, the largest quantiles over its producers; NaN if a producer lacks them."""
+    columns = {f"{name}_latency_ms": f"{name}_ms" for name in QUANTILES}
+    totals = producers[~producers.warmup.astype(bool)].astype(dict.fromkeys(columns, float))
+    largest = totals.groupby(KEY)[list(columns)].agg(lambda values: values.max(skipna=False))
+    return largest.rename(columns=columns).reset_index()
 
 
 def points(part: pd.DataFrame, value: str, name: str, shade: str, symbol: str) -> dict:

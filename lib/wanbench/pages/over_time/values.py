@@ -29,6 +29,7 @@ WHERE outcome = 'done' AND started_at_utc IS NOT NULL
 ORDER BY started_at_utc
 """
 YEAR = "2025"
+NEAR_MS = 0.5  # Between two regions in one city.
 STEP_SD, SHARED_SD, MEMORY = 0.006, 0.003, 0.6  # Of log RTT: noise of a test, and of the day, which all pairs share.
 DAILY, WEEKLY = 0.01, -0.01  # Of log RTT: amplitude over the hours of a day, and the difference on weekends.
 BURSTS, BURST = 0.03, 0.15  # Share of tests in a burst, and its mean height in log RTT.
@@ -96,7 +97,9 @@ def simulated_year(regions: list[str], *, tests_per_day: int = 4, seed: int = 1)
         noise = lfilter([1.0], [1.0, -MEMORY], rng.normal(0, STEP_SD, len(at)))
         bursts = rng.exponential(BURST, len(at)) * (rng.random(len(at)) < BURSTS)
         change = rng.choice([-1, 1]) * rng.uniform(0.03, 0.2) * (at >= at[rng.integers(len(at))]) * (k % 3 == 0)
-        rtt_ms = 1.5 * light_rtt_ms(distance_km(start, end)) * np.exp(rhythm + shared + noise + bursts + change)
+        rtt_ms = (NEAR_MS + 1.5 * light_rtt_ms(distance_km(start, end))) * np.exp(
+            rhythm + shared + noise + bursts + change
+        )
         throughput = 1e9 / rtt_ms * np.exp(rng.normal(0, 0.05, len(at)))
         part = pd.DataFrame({"from_region": start, "to_region": end, "at_utc": at, "rtt_ms": rtt_ms})
         parts.append(part.assign(throughput_bps=throughput)[rng.random(len(at)) > 0.03])

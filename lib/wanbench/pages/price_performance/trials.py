@@ -19,14 +19,11 @@ from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result, text_table
 from wanbench.methods.trials.processors import mean_use
-from wanbench.methods.trials.rates import TrialRates
+from wanbench.methods.trials.rates import QUANTILES, TrialRates, largest_quantiles
 
 SERIES = [*KEY, "source", "host", "node_id", "subject", "metric", "statistic"]
 STARTED = "process_start_time_seconds"
 COUNTED = [*SERIES, "at_utc", "interval_s", "increase", "rate", "unit", "restarted"]
-
-
-QUANTILES = ("p50", "p95", "p99")
 COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
 
 
@@ -171,7 +168,7 @@ def size_trials(
     full = mean_use(rates, tables)
     full["machine_busy"], full["iowait"] = full.busy_percent / 100, full.iowait_percent / 100
     full = full[[*KEY, "fullest_link", "machine_busy", "iowait"]]
-    parts = (_latencies(tables["producers"]), _processors(rates, tables, brokers), full, _sent(rates, tables))
+    parts = (largest_quantiles(tables["producers"]), _processors(rates, tables, brokers), full, _sent(rates, tables))
     for part in parts:
         frame = frame.merge(part, on=KEY, how="left")
     about = ["setting", "reason"]
@@ -190,14 +187,6 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
     windows = windows[windows.counts & (windows.link_from != windows.from_region)]
     each = windows.groupby([*KEY, "link_from", "link_to"]).carried_bps.mean()
     return each.groupby(level=KEY).sum().rename("brokers_sent_bps").reset_index()
-
-
-def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
-    """Return, for each trial, the largest quantiles over its producers; NaN if a producer lacks them."""
-    columns = {f"{name}_latency_ms": f"{name}_ms" for name in QUANTILES}
-    totals = producers[~producers.warmup.astype(bool)].astype(dict.fromkeys(columns, float))
-    largest = totals.groupby(KEY)[list(columns)].agg(lambda values: values.max(skipna=False))
-    return largest.rename(columns=columns).reset_index()
 
 
 def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:

@@ -1,0 +1,1 @@
+"""What changed between two runs, campaigns or sets of findings: `sides` are compared, and `verdicts` given."""
