@@ -10,6 +10,20 @@ Nothing here imports a lab or a page.
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for tools that read the code
+    from . import cost as cost
+    from . import lab as lab
+    from .distance.inflation import path_inflation as path_inflation
+    from .distance.inflation import physics_check as physics_check
+    from .distance.straight_lines import fit_rtt as fit_rtt
+    from .distance.straight_lines import fit_throughput as fit_throughput
+    from .regions.sensitivity import with_and_without as with_and_without
+    from .tcp.window_fit import fit_window as fit_window
+    from .trials.limits import limits as limits
+    from .trials.processors import processor_roles as processor_roles
+    from .trials.rates import trial_rates as trial_rates
 
 _MODULE_OF = {
     "cost": "cost",
