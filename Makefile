@@ -78,8 +78,9 @@ size: setup ## count the library's lines of code and docstrings, and its files, 
 	@$(BIN)/python scripts/size.py
 
 .PHONY: bench
-bench: setup ## run all benchmarks (some take half an hour)
-	@failed=0; for benchmark in benchmarks/*.py; do $(BIN)/python "$$benchmark" || failed=1; done; exit $$failed
+bench: setup ## run all benchmarks, and write their figures into docs/measured.md (some take half an hour)
+	@failed=0; for benchmark in $(filter-out benchmarks/measured.py,$(wildcard benchmarks/*.py)); do \
+		$(BIN)/python "$$benchmark" || failed=1; done; $(BIN)/python benchmarks/measured.py; exit $$failed
 
 .PHONY: validity
 validity: setup ## count how often the intervals cover, into data/validity (tens of minutes; all processors)

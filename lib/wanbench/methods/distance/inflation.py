@@ -9,7 +9,7 @@ from math import nan
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from scipy import stats
+import scipy
 
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
@@ -177,8 +177,8 @@ def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
     """
     values = np.sort(np.asarray(values, dtype=float))
     tail = (1 - level) / 2
-    below = int(stats.binom.ppf(tail, len(values), 0.5))
-    above = int(stats.binom.ppf(1 - tail, len(values), 0.5)) + 1
+    below = int(scipy.stats.binom.ppf(tail, len(values), 0.5))
+    above = int(scipy.stats.binom.ppf(1 - tail, len(values), 0.5)) + 1
     if below < 1 or above > len(values):
         return nan, nan
     return float(values[below - 1]), float(values[above - 1])

@@ -7,7 +7,7 @@ from math import ceil, hypot, nan, sqrt
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from wanbench.checks import check_choice
 from wanbench.formatting import percent, quantity
@@ -73,7 +73,7 @@ def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     def judge(values, there, back):
         requested = hypot(float(there.jitter_ms), float(back.jitter_ms))
         n, delivered, tail = effective_n(values), float(values.std(ddof=1)), (1 - LEVEL) / 2
-        low, high = (delivered * sqrt((n - 1) / stats.chi2.ppf(q, n - 1)) for q in (1 - tail, tail))
+        low, high = (delivered * sqrt((n - 1) / scipy.stats.chi2.ppf(q, n - 1)) for q in (1 - tail, tail))
         return _if_clear(judged(requested, delivered, low, high, JITTER_MS + JITTER_SHARE * requested), n)
 
     limit = f"{JITTER_MS:g} ms + {percent(JITTER_SHARE)}"

@@ -17,7 +17,7 @@ from math import nan
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from wanbench.checks import check_level
 from wanbench.errors import ParameterError
@@ -106,7 +106,7 @@ def spearman_interval(rho: float, without: np.ndarray, left: LeaveOut, level: fl
 
 def spearman(x: np.ndarray, y: np.ndarray) -> float:
     """Compute Spearman's rho; NaN (without scipy's warning) if x or y is constant or empty."""
-    a, b = (stats.rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
+    a, b = (scipy.stats.rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
     with np.errstate(invalid="ignore"):
         return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
@@ -376,7 +376,7 @@ def _naive(x, y, values, level) -> list[Interval]:
     for value, variance in ((intercept, sigma2 / n + of_slope * x.mean() ** 2), (slope, of_slope)):
         half = t * np.sqrt(variance)
         intervals.append(Interval(PAIRS_INDEPENDENT, value - half, value + half))
-    normal = stats.norm.ppf((1 + level) / 2)
+    normal = scipy.special.ndtri((1 + level) / 2)
     for value, factor in ((r, 1.0), (rho, 1 + rho**2 / 2)):
         half = normal * np.sqrt(factor / (n - 3)) if n > 3 else nan
         z = fisher_z(value)

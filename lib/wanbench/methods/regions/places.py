@@ -15,9 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
+import scipy
 
 from wanbench.checks import refusal
 from wanbench.formatting import count, number, p_value
@@ -138,8 +136,9 @@ def _nearby(far: np.ndarray, km: float) -> np.ndarray:
     """Label groups of regions that are all within `km` of each other (complete linkage)."""
     if len(far) < 2:
         return np.arange(len(far))
-    apart = squareform(np.minimum(far, UNKNOWN_KM), checks=False)
-    return fcluster(linkage(apart, "complete"), km, "distance")
+    apart = scipy.spatial.distance.squareform(np.minimum(far, UNKNOWN_KM), checks=False)
+    hierarchy = scipy.cluster.hierarchy
+    return hierarchy.fcluster(hierarchy.linkage(apart, "complete"), km, "distance")
 
 
 @dataclass(frozen=True)
@@ -237,5 +236,5 @@ def skew_of_effects(residual: np.ndarray, x: np.ndarray, grouped) -> Skew | None
     for of, size, sums in (("height", total[:, 0], total[:, 1]), ("slope", total[:, 2], total[:, 3])):
         effects = sums[size > 0] / size[size > 0]
         if len(effects) >= FEWEST_FOR_SKEW and np.ptp(effects) > 1e-9 * np.abs(effects).max():
-            tested.append(Skew(of, float(stats.skew(effects)), float(stats.skewtest(effects).pvalue)))
+            tested.append(Skew(of, float(scipy.stats.skew(effects)), float(scipy.stats.skewtest(effects).pvalue)))
     return min(tested, key=lambda skew: skew.p, default=None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from math import inf, isnan, nan
 
-from scipy import stats
+import scipy
 
 from wanbench.checks import check_level
 from wanbench.errors import ParameterError
@@ -246,7 +246,7 @@ def t_quantile(level: float, freedom: float) -> float:
     >>> round(float(t_quantile(0.95, 10)), 3)
     2.228
     """
-    return stats.t.ppf((1 + level) / 2, freedom)
+    return scipy.special.stdtrit(freedom, (1 + level) / 2)
 
 
 def t_interval(value: float, error: float, freedom: float, level: float = 0.95) -> tuple[float, float]:
@@ -272,5 +272,5 @@ def exact_binomial(successes: int, n: int, level: float = 0.95) -> tuple[float, 
     """
     if not n:
         return nan, nan
-    ends = stats.binomtest(int(successes), int(n)).proportion_ci(level, method="exact")
+    ends = scipy.stats.binomtest(int(successes), int(n)).proportion_ci(level, method="exact")
     return float(ends.low), float(ends.high)

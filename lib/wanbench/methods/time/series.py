@@ -16,9 +16,7 @@ from dataclasses import dataclass, field
 from math import ceil, isfinite, nan, sqrt
 
 import numpy as np
-from arch.bootstrap import StationaryBootstrap, optimal_block_length
-from scipy import optimize, stats
-from scipy.signal import lfilter
+import scipy
 
 from wanbench.methods.result.estimate import t_quantile
 
@@ -48,7 +46,7 @@ def fit_autoregression(values: np.ndarray, rng: np.random.Generator) -> np.ndarr
     fitted = stable(least_squares(centred[None, :], order)[0], LARGEST_FITTED_ROOT)
     residuals = whitened(centred, fitted)
     drawn = rng.choice(residuals - residuals.mean(), size=(SIMULATED, n + BURN_IN))
-    rows = lfilter([1.0], np.concatenate([[1.0], -fitted]), drawn, axis=1)[:, BURN_IN:]
+    rows = scipy.signal.lfilter([1.0], np.concatenate([[1.0], -fitted]), drawn, axis=1)[:, BURN_IN:]
     return stable(2 * fitted - least_squares(rows, order).mean(axis=0))
 
 
@@ -68,7 +66,7 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
 
 def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     """Return the residuals of the autoregression: fewer than the values of the series, by its order."""
-    return lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
+    return scipy.signal.lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
 
 
 def filtered_back(residuals: np.ndarray, start: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -86,7 +84,7 @@ def filtered_back(residuals: np.ndarray, start: np.ndarray, coefficients: np.nda
     # The state of the filter after `start`, in the order that lfilter expects.
     last_first = start[:, ::-1]
     state = np.stack([last_first[:, : order - m] @ coefficients[m:] for m in range(order)], axis=1)
-    back, _ = lfilter([1.0], np.concatenate([[1.0], -coefficients]), residuals, axis=1, zi=state)
+    back, _ = scipy.signal.lfilter([1.0], np.concatenate([[1.0], -coefficients]), residuals, axis=1, zi=state)
     return np.concatenate([start, back], axis=1)
 
 
@@ -130,7 +128,7 @@ def variances(coefficients: np.ndarray) -> tuple[float, float]:
         return 1.0, 1.0
     impulse = np.zeros(RESPONSE)
     impulse[0] = 1.0
-    response = lfilter([1.0], np.concatenate([[1.0], -coefficients]), impulse)
+    response = scipy.signal.lfilter([1.0], np.concatenate([[1.0], -coefficients]), impulse)
     return float(response @ response), float((1 - coefficients.sum()) ** -2)
 
 
@@ -180,7 +178,7 @@ def memory(values: np.ndarray, power: float = LOWEST) -> float:
     def contrast(d: float) -> float:
         return float(np.log((frequency ** (2 * d) * spectrum).mean()) - d * slope)
 
-    return float(optimize.minimize_scalar(contrast, bounds=BOUNDS, method="bounded").x)
+    return float(scipy.optimize.minimize_scalar(contrast, bounds=BOUNDS, method="bounded").x)
 
 
 def is_long(arms: Sequence[np.ndarray]) -> bool:
@@ -241,6 +239,8 @@ def block_length(values: np.ndarray) -> float:
     """Choose the mean block length of the stationary bootstrap: from 1 to a third of the series."""
     if len(values) < MIN_VALUES or np.ptp(values) <= 1e-12 * max(np.abs(values).max(), 1e-300):
         return 1.0
+    from arch.bootstrap import optimal_block_length  # imports statsmodels, which takes half a second
+
     length = float(optimal_block_length(values).stationary.iloc[0])
     return min(max(length, 1.0), len(values) / MIN_BLOCKS) if isfinite(length) else 1.0
 
@@ -278,7 +278,7 @@ def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units)
     units: The effective numbers n of the samples.
     """
     shrunk = float(np.mean([n / max(n - 1.0, 0.5) for n in units]))
-    tail = stats.norm.cdf(-t_quantile(level, max(freedom, 1.0)) * sqrt(shrunk))
+    tail = scipy.special.ndtr(-t_quantile(level, max(freedom, 1.0)) * sqrt(shrunk))
     known = drawn[~np.isnan(drawn)]
     if not len(known):
         return nan, nan
@@ -305,6 +305,8 @@ def welch_freedom(variances, units) -> float:
 
 def bootstrap_indices(n: int, length: int, block: float, rows: int, rng: np.random.Generator) -> np.ndarray:
     """Draw stationary-bootstrap indices (rows, length) into n values, with the sampler of package `arch`."""
+    from arch.bootstrap import StationaryBootstrap
+
     sampler = StationaryBootstrap(block, np.empty(n), seed=rng)
     # The sampler always returns n indices at a time.
     times = ceil(length / n)

@@ -182,7 +182,9 @@ class Content:
 
     def _more(self, size):
         try:
-            part = self._file.read(size if self._most is None else min(size, self._most + 1 - self._n))
+            # A plain file is not asked for much more than it has, because Python allocates what is asked for.
+            most = max(self.size, 1 << 16) + 1 if self._most is None else self._most + 1 - self._n
+            part = self._file.read(min(size, most))
         except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
             found = getattr(error, "strerror", None) or error
             expected = f"a complete file in {self.format} format" if self.format else "a file that can be read"

@@ -172,7 +172,10 @@ def _as_python_writes_it(match):
 
 
 def _members(pairs):
-    members: dict = {}
+    members = dict(pairs)
+    if len(members) == len(pairs):  # as nearly always
+        return members
+    members = {}
     for name, value in pairs:
         if name.startswith("sum") and name in members:
             name += _REVERSE

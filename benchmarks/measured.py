@@ -1,0 +1,62 @@
+"""
+Keep figures of benchmarks, and write them into docs/measured.md: `python benchmarks/measured.py`.
+
+Benchmarks append their figures to build/bench.jsonl, each with its peer's from the same run. The table has the newest
+figure of each name, between two markers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDS, PAGE = ROOT / "build" / "bench.jsonl", ROOT / "docs" / "measured.md"
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+HEAD = "| what | here | bound | peer | here over peer | measured |\n|---|---|---|---|---|---|\n"
+
+
+def record(what: str, value: float, unit: str, *, bound: str = "", peer: str = "", of_peer: float | None = None):
+    """Append a figure; `bound` is in words, such as "at least 350", `of_peer` the peer's figure in the same unit."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
+    about = {"what": what, "value": value, "unit": unit, "bound": bound, "peer": peer, "of_peer": of_peer}
+    about |= {
+        "command": f"benchmarks/{Path(sys.argv[0]).name}",
+        "day": time.strftime("%Y-%m-%d"),
+        "commit": commit.strip(),
+    }
+    about |= {"processors": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0]}
+    RECORDS.parent.mkdir(exist_ok=True)
+    with RECORDS.open("a") as file:
+        file.write(json.dumps(about) + "\n")
+
+
+def table(lines: list[str]) -> str:
+    """Return the table of the newest record of each figure, in Markdown."""
+    newest = {about["what"]: about for about in map(json.loads, lines)}
+    return HEAD + "".join(map(_row, newest.values()))
+
+
+def _row(about):
+    unit, bound, peer = about["unit"], about["bound"], ""
+    ratio = ""
+    if about["of_peer"] is not None:
+        peer = f"{about['peer']}: {about['of_peer']:.3g} {unit}"
+        ratio = f"{about['value'] / about['of_peer']:.3g}"
+    machine = f"{about['day']}, {about['commit']}, {about['processors']} processors, load {about['load']:.1f}"
+    where = f"`.venv/bin/python {about['command']}`: {machine}"
+    return f"| {about['what']} | {about['value']:.3g} {unit} | {bound} | {peer} | {ratio} | {where} |\n"
+
+
+def written(page: str, lines: list[str]) -> str:
+    """Return the page with the table between its markers."""
+    before, rest = page.split(BEGIN)
+    return f"{before}{BEGIN}\n{table(lines)}{END}{rest.split(END)[1]}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text(), RECORDS.read_text().splitlines()))
