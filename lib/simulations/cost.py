@@ -59,4 +59,4 @@ def trial(seed: int, n_trials: int, spread: float, correlation: float) -> list[O
 
 
 def _mean(values: np.ndarray):
-    return mean_of_trials(pd.Series(values), "input", "It is {}", "", 0.95, ())
+    return mean_of_trials(pd.Series(values), "input", "It is {}", "", ())

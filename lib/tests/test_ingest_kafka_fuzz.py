@@ -10,6 +10,7 @@ from test_ingest_fuzz import FREE, damaged
 from wanbench import tables
 from wanbench.errors import RawDataError
 from wanbench.read.ingest import kafka_load
+from wanbench.read.ingest.kafka_load import lines
 
 SAMPLES = [
     path.read_bytes()[:3000] for path in sorted((Path(__file__).parent / "samples" / "kafka_perf").glob("*.txt"))
@@ -41,7 +42,7 @@ def rows_of(data):
     """The rows of a file, as dictionaries."""
     path, text = kafka_load._text(data)
     reader = kafka_load.OutputReader(path, len(text))
-    for line in kafka_load.lines_of(path, text):
+    for line in lines.lines_of(path, text):
         reader.feed(line)
     reader.end()
     return kafka_load._rows(reader, 0)

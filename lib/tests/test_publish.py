@@ -303,7 +303,8 @@ def test_a_record_of_another_version_counts_as_no_page(tmp_path):
 
 def test_without_a_browser_the_page_says_so(tmp_path, monkeypatch):
     top = make_checkout(tmp_path / "top", {"00-example": CELLS})
-    monkeypatch.setattr("wanbench.publish.site.browser", lambda: None)
+    for module in ("site", "page"):
+        monkeypatch.setattr(f"wanbench.publish.{module}.browser", lambda: None)
     executed = shutil.copy(built_site() / "build/notebooks/00-example.ipynb", tmp_path / "executed.ipynb")
     monkeypatch.setattr("wanbench.publish.site.execute", lambda *_: stored(executed))
     (record,) = publish([jobs(top)[1]], Site.of(top), io.StringIO())
