@@ -295,6 +295,8 @@ def test_figures_follow_the_colours_of_the_screen(context):
     ground = "getComputedStyle(document.querySelector('.main-svg')).backgroundColor"
     dark = page.evaluate(ground)
     assert dark == page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
+    picture = "getComputedStyle(document.querySelector('img[src$=svg]')).filter"
+    assert page.evaluate(picture).startswith("invert")
     page.emulate_media(color_scheme="light")
     page.wait_for_function(f"{ground} === 'rgb(255, 255, 255)'")
     page.close()
