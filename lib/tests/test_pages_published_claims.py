@@ -3,7 +3,7 @@
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.methods.claims.ledger import read_articles, read_claims
+from wanbench.methods.claims.ledger import VERDICTS, read_articles, read_claims
 from wanbench.pages import compression_levels, published_claims
 from wanbench.pages.published_claims.all_claims import OWN, RERUN
 
@@ -37,6 +37,8 @@ def test_counts_add_up_and_the_figure_has_them(folder):
     verdicts = sum(sum(trace.x) for trace in claims.figure().data if trace.name != "not tested")
     assert f"of {verdicts} published claims with a verdict" in claims.figure().layout.title.text
     assert "47 claims in 1 published source" in claims.sentence and claims.cautions
+    tested = [set(claims.rows.index[claims.rows[column].isin(VERDICTS)]) for column in (OWN, RERUN)]
+    assert f"were measured again, among them {len(set.intersection(*tested))} of those" in claims.sentence
     assert "KIP-390" in claims._repr_html_() and 'class="estimates ledger"' in claims._repr_html_()
 
 

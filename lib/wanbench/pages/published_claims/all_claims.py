@@ -46,14 +46,15 @@ class AllClaims(RowsResult):
         """How many claims hold by arithmetic and by a re-run, how many do not, and how many nothing here can decide."""
         kinds = self.rows.kind.value_counts()
         own, again = self.counts(OWN), self.counts(RERUN)
-        holds = own[ledger.REPRODUCED] + own[ledger.WITHIN]
+        holds, holds_again = (by[ledger.REPRODUCED] + by[ledger.WITHIN] for by in (own, again))
+        both = (self.rows[OWN].isin(ledger.VERDICTS) & self.rows[RERUN].isin(ledger.VERDICTS)).sum()
         left = [f"{kinds.get(kind, 0)} {words}" for kind, words in LEFT.items() if kinds.get(kind, 0)]
         return (
             f"Of {count(len(self.rows), 'claim')} in {count(self.rows.source.nunique(), 'published source')}, "
             f"{sum(own.values())} can be recomputed from the source's own numbers. Of these, {holds} hold, "
             f"{own[ledger.NOT_REPRODUCED]} do not, and {own[ledger.UNDECIDED]} are undecided. "
-            f"{sum(again.values())} claims were measured again. Of these, "
-            f"{again[ledger.REPRODUCED]} hold, {again[ledger.NOT_REPRODUCED]} do not, and "
+            f"{sum(again.values())} claims were measured again, among them {both} of those. Of these "
+            f"{sum(again.values())}, {holds_again} hold, {again[ledger.NOT_REPRODUCED]} do not, and "
             f"{again[ledger.UNDECIDED]} are undecided. Of the other claims, {', '.join(left)}."
         )
 
