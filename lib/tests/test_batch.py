@@ -20,7 +20,8 @@ from patience import comes_about
 
 from wanbench import cli
 from wanbench.errors import ParameterError, WanbenchError
-from wanbench.publish.batch import BatchJob, parse_sweep, prepared, read_batch, run_job
+from wanbench.publish.batch import BatchJob, prepared, run_job
+from wanbench.publish.batch_file import parse_sweep, read_batch
 from wanbench.publish.parameters import Parameter
 from wanbench.publish.site import Job
 

@@ -232,7 +232,8 @@ def _given(arguments: argparse.Namespace, notebook: Path, sweeps: Sequence[tuple
 
 def batch_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench batch`: run the jobs of a batch that are not done; return 1 if a job failed."""
-    from .publish.batch import BatchJob, batch_folder, parse_sweep, read_batch, run_batch
+    from .publish.batch import BatchJob, batch_folder, run_batch
+    from .publish.batch_file import parse_sweep, read_batch
     from .publish.notebooks import find_notebook
     from .publish.parameters import check_notebook
     from .publish.site import Job

@@ -35,11 +35,10 @@ from wanbench.errors import ParameterError, WanbenchError
 from wanbench.files import replace_file
 from wanbench.folders import scratch_folder
 from wanbench.formatting import count
-from wanbench.plain_yaml import parse_yaml, read_yaml
 
 from .batch_page import write_batch_page
 from .execute import INJECTED
-from .parameters import Parameter, file_hashes
+from .parameters import file_hashes
 from .site import Job, Site, publish_page, sources_hash
 
 POLL_S = 0.2
@@ -48,7 +47,6 @@ SAYS_S = 10.0  # A measuring job's last line is repeated at most this often.
 GRACE_S = 10.0  # A notebook that analyses gets this time to stop; one that measures gets what its lab needs.
 FAILURES = 3  # A job that failed this often is run again only if asked for: the next failure would look the same.
 NAME_CHARACTERS = 120  # Longest name of a job; file systems allow 255 bytes.
-ENTRY = ("notebook", "parameters", "sweep")
 # jsonschema would build an unused grammar for a second
 CHILD = "import sys; sys.modules['rfc3987_syntax'] = None; from wanbench.publish.batch import main; sys.exit(main())"
 SESSION = "session"
@@ -60,48 +58,6 @@ def batch_folder(name: str) -> Path:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._=+-]*", name):
         raise refusal("name of the batch", name, "letters, digits, and any of . _ = + - after the first")
     return scratch_folder() / "batches" / name
-
-
-def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
-    """Read a batch file: a list of mappings with `notebook`, and perhaps `parameters` and `sweep` (name: values)."""
-    entries, read = read_yaml(path, "batch"), []
-    for number, entry in enumerate(entries if isinstance(entries, list) and entries else [entries], 1):
-        place, fits = f"{path}: entry {number}", isinstance(entry, dict) and entry.keys() <= {*ENTRY}
-        notebook, parameters, sweep = (entry.get(key, {}) for key in ENTRY) if fits else ({}, {}, {})
-        if not isinstance(notebook, str | int) or not (isinstance(parameters, dict) and isinstance(sweep, dict)):
-            raise refusal(place, entry, "notebook: a name; parameters, sweep: lines of `name: value`")
-        name = f"{notebook:02}" if isinstance(notebook, int) else notebook  # YAML reads 02 as a number
-        values = {key: _values(f"{place}: sweep of {key!r}", value) for key, value in sweep.items()}
-        read.append((name, parameters, values))
-    return read
-
-
-def parse_sweep(text: str, declared: Mapping[str, Parameter]) -> tuple[str, list]:
-    """
-    Parse "name=values" from a command line: values between commas, a range of whole numbers, or a list in YAML.
-
-    >>> parse_sweep("seed=1..3", {})
-    ('seed', [1, 2, 3])
-    >>> parse_sweep("clouds=[[aws], [aws, gcp]]", {})
-    ('clouds', [['aws'], ['aws', 'gcp']])
-    """
-    name, equals, values = text.partition("=")
-    name, what = name.strip(), f"the sweep of {name.strip()!r}"
-    if not equals or not name or not values.strip():
-        raise ParameterError(f"{text!r} is no sweep; write name=value,value or name=1..5.")
-    if values.lstrip().startswith("["):
-        return name, _values(what, parse_yaml(values, what))
-    if name in declared and declared[name].kind is str:
-        return name, _values(what, values.split(","))
-    return name, _values(what, values if ".." in values else [parse_yaml(value, what) for value in values.split(",")])
-
-
-def _values(what: str, values: object) -> list:
-    bounds = re.fullmatch(r"\s*(-?\d+)\.\.(-?\d+)\s*", values) if isinstance(values, str) else None
-    found = list(range(int(bounds[1]), int(bounds[2]) + 1)) if bounds else values
-    if not isinstance(found, list) or not found:
-        raise refusal(what, values, "a list of values, or a range such as 1..5")
-    return found
 
 
 @dataclass(frozen=True)
