@@ -37,7 +37,7 @@ def test_the_grids_hosts_of_google_time_echoes_too_short():
     assert len(rows) == 243 and rows.from_region.str.startswith("gcp:").all()
     assert rows.cause.str.contains("echoes of this ping were timed too short").all()
     wide = found[found.scope == "column"]
-    assert len(wide) == 1 and "hosts of gcp" in wide.cause.iloc[0]
+    assert len(wide) == 1 and "hosts of Google Cloud" in wide.cause.iloc[0]
     more = found[(found.scope == "row") & (found.rule == "asymmetry")]
     assert more.from_region.str.startswith("gcp:").all() and set(more.cause) == set(rows.cause)
     assert "243 of 4,230 rows that start in Google Cloud" in str(plausibility.report(found))
