@@ -1,5 +1,6 @@
 """What our own and external clusters have in common: client commands, topics and administrative requests."""
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -119,6 +120,12 @@ class BaseCluster:
     """
 
     lab: Lab
+    name: str | None = None
+    """The cluster's name in `host.clusters`; None if it is `host.cluster`, the lab's only one."""
+
+    @cached_property
+    def _views(self) -> dict[str, Host]:
+        return {}
 
     @cached_property
     def original_order(self) -> leadership.Order:
@@ -182,6 +189,32 @@ class BaseCluster:
         Watch topics, leaders, in-sync replicas and groups from a host: see `wanbench.measure.kafka.base.watching`.
         """
         return watching(host, self._open_clients(), duration_s, **arguments)
+
+    def seen_from(self, host: Host) -> Host:
+        """Return a copy of a lab host whose `cluster` is this cluster; repeated calls return the same copy."""
+        if host.name not in self._views:
+            self._views[host.name] = seen = copy.copy(host)
+            seen.cluster = self
+        return self._views[host.name]
+
+    def _check_free(self) -> None:
+        if self.name is None and any(host.cluster is not None for host in self._lab_hosts()):
+            raise ClusterError("the lab already has a cluster.")
+
+    def _offer(self) -> None:
+        """Let the lab's hosts reach this cluster."""
+        for host in self._lab_hosts():
+            if self.name is None:
+                host.cluster = self
+            else:
+                host.clusters = {**host.clusters, self.name: self}
+
+    def _withdraw(self) -> None:
+        self._views.clear()
+        for host in self._lab_hosts():
+            if host.cluster is self:
+                host.cluster = None
+            host.clusters = {name: cluster for name, cluster in host.clusters.items() if cluster is not self}
 
     def _lab_hosts(self) -> list[Host]:
         return [host for hosts in self.lab.hosts.values() for host in hosts]

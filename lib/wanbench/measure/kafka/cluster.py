@@ -56,6 +56,9 @@ class Cluster(BaseCluster):
         Whether to log garbage collections and safepoints of each JVM, for table broker_pauses.
     start_timeout_s : float
         How long to wait until the cluster serves.
+    name, first_host : str, int
+        For one of several clusters of a lab: its name in `host.clusters`, and the number of the first host of each
+        region that it uses.
 
     Raises
     ------
@@ -79,6 +82,8 @@ class Cluster(BaseCluster):
         metrics: bool = True,
         pauses: bool = True,
         start_timeout_s: float = 180.0,
+        name: str | None = None,
+        first_host: int = 0,
     ):
         self.lab, self.metrics, self.pauses = lab, bool(metrics), bool(pauses)
         self.profile = check_choice("profile", profile, PROFILES)
@@ -86,7 +91,7 @@ class Cluster(BaseCluster):
         self.security = chosen_security(security)
         self.heap_mb, self.jvm = checked_heap(heap_mb), checked_flags(jvm)
         self.start_timeout_s = check_number("start_timeout_s", start_timeout_s, 0, 3600, above=True)
-        self._regions = (brokers, controllers)
+        self._regions, self.name = (brokers, controllers, first_host), name
         self._place()
         self.started_in_s: float | None = None
         self._jars, self._clients, self._nodes = None, None, {}
@@ -96,8 +101,7 @@ class Cluster(BaseCluster):
         if self._nodes:
             raise ClusterError("the cluster is already started.")
         began = time.monotonic()
-        if any(host.cluster is not None for host in self._lab_hosts()):
-            raise ClusterError("the lab already has a cluster.")
+        self._check_free()
         self._place()  # again, because rented hosts have no address before the lab is open
         try:
             self._make_nodes()
@@ -110,14 +114,11 @@ class Cluster(BaseCluster):
             self.__exit__()
             raise
         self.started_in_s = time.monotonic() - began
-        for host in self._lab_hosts():
-            host.cluster = self
+        self._offer()
         return self
 
     def __exit__(self, *exception) -> None:
-        for host in self._lab_hosts():
-            if host.cluster is self:
-                host.cluster = None
+        self._withdraw()
         try:
             self._at_each_node(Node.kill)
         finally:

@@ -1,6 +1,5 @@
 """Use Kafka clusters that already run, such as Amazon MSK, Confluent Cloud or Strimzi on OpenShift."""
 
-import copy
 import inspect
 import json
 import re
@@ -121,13 +120,11 @@ class ExternalCluster(BaseCluster):
         self.settings = checked_settings(refuse_secrets(settings or {}, secrets_by), CLIENT_OWNED)
         self.brokers: tuple[Broker, ...] = ()
         self._jars, self._clients, self._description, self._checked_s = None, None, {}, 0.0
-        self._seen_from: dict[str, Host] = {}
 
     def __enter__(self):
         if self._clients is not None:
             raise ClusterError("the cluster is already entered.")
-        if self.name is None and any(host.cluster is not None for host in self._lab_hosts()):
-            raise ClusterError("the lab already has a cluster.")
+        self._check_free()
         self._jars, self._clients = Jars(), ClientFiles(self.bootstrap, self._access, self.settings)
         try:
             self._description = self._ask_quickly()
@@ -138,30 +135,14 @@ class ExternalCluster(BaseCluster):
         except BaseException:
             self.__exit__()
             raise
-        for host in self._lab_hosts():
-            if self.name is None:
-                host.cluster = self
-            else:
-                host.clusters = {**host.clusters, self.name: self}
+        self._offer()
         return self
 
     def __exit__(self, *exception) -> None:
         clients, self._clients, self._jars = self._clients, None, None
-        self._seen_from.clear()
-        for host in self._lab_hosts():
-            if host.cluster is self:
-                host.cluster = None
-            host.clusters = {name: cluster for name, cluster in host.clusters.items() if cluster is not self}
+        self._withdraw()
         if clients is not None:
             clients.remove()
-
-    def seen_from(self, host: Host) -> Host:
-        """Return a copy of a lab host whose `cluster` is this cluster; repeated calls return the same copy."""
-        if host.name not in self._seen_from:
-            seen = copy.copy(host)
-            seen.cluster = self
-            self._seen_from[host.name] = seen
-        return self._seen_from[host.name]
 
     def check(self) -> None:
         """

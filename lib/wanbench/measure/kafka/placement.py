@@ -45,28 +45,34 @@ class NodePlacement:
         return ",".join(["broker"] * self.is_broker + ["controller"] * self.is_controller)
 
 
-def place_nodes(lab: Lab, brokers: Sequence[str], controllers: str | Sequence[str]) -> tuple[NodePlacement, ...]:
+def place_nodes(
+    lab: Lab, brokers: Sequence[str], controllers: str | Sequence[str], first_host: int = 0
+) -> tuple[NodePlacement, ...]:
     """
-    Place each node on a host: node k of a region (counted from 0) on `lab.host(region, k)`.
+    Place each node on a host: node k of a region (counted from 0) on `lab.host(region, first_host + k)`.
 
     `brokers` are the regions of the brokers, whose node.ids count from 1. `controllers` are the regions of separate
     controllers, whose node.ids follow, or "combined": up to three brokers are also controllers, in different regions if
     possible. Raise ParameterError if the lab has no such region, or a region has too few hosts.
     """
-    _check(lab, "brokers", brokers, 1, MOST_BROKERS)
+    _check(lab, "brokers", brokers, 1, MOST_BROKERS, first_host)
     if controllers == "combined":
         order = sorted((brokers[:k].count(region), k + 1) for k, region in enumerate(brokers))
         controller_ids, separate = {number for _, number in order[: 3 if len(brokers) >= 3 else 1]}, ()
     else:
-        _check(lab, "controllers", controllers, 1, MOST_CONTROLLERS)
+        _check(lab, "controllers", controllers, 1, MOST_CONTROLLERS, first_host)
         if len(controllers) % 2 == 0:
             raise ParameterError(f"there are {len(controllers)} controllers; a quorum needs 1, 3 or 5.")
         controller_ids, separate = {len(brokers) + k for k in range(1, len(controllers) + 1)}, controllers
-    hosts = [lab.host(region, some[:k].count(region)) for some in (brokers, separate) for k, region in enumerate(some)]
+    hosts = [
+        lab.host(region, first_host + some[:k].count(region))
+        for some in (brokers, separate)
+        for k, region in enumerate(some)
+    ]
     return tuple(NodePlacement(n, host, n <= len(brokers), n in controller_ids) for n, host in enumerate(hosts, 1))
 
 
-def _check(lab, name, regions, minimum, maximum):
+def _check(lab, name, regions, minimum, maximum, first_host):
     if isinstance(regions, str) or not all(isinstance(region, str) for region in regions):
         raise refusal(name, regions, "a list of regions, one for each node")
     if not minimum <= len(regions) <= maximum:
@@ -74,10 +80,10 @@ def _check(lab, name, regions, minimum, maximum):
     for region, wanted in Counter(regions).items():
         if region not in lab.hosts:
             raise ParameterError(f"{name} names the region {region!r}; the lab has {', '.join(lab.hosts)}.")
-        if wanted > (there := len(lab.hosts[region])):
+        if (needed := first_host + wanted) > (there := len(lab.hosts[region])):
             raise ParameterError(
-                f"{wanted} {name} in {region} need {wanted} hosts there, but the lab has {there}: open it with "
-                f"hosts_per_region={wanted}."
+                f"{wanted} {name} in {region} need {needed} hosts there, but the lab has {there}: open it with "
+                f"hosts_per_region={needed}."
             )
 
 
