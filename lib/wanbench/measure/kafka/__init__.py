@@ -12,6 +12,7 @@ _MODULES = {
     "Cluster": "cluster",
     "ExternalCluster": "external",
     "KafkaLab": "lab",
+    "Mirrored": "mirror",
     "unavailable": "java_commands",
 }
 __all__ = list(_MODULES)

@@ -10,6 +10,7 @@ from wanbench.runs import RawFile
 from .cluster import Cluster
 from .external import external_clusters
 from .java_commands import Jars
+from .mirror import Mirrored
 from .security import Security
 
 
@@ -19,7 +20,7 @@ def _of_lab(name: str) -> property:
 
 class KafkaLab(Lab):
     """
-    A lab with a cluster of its own, external clusters, or both.
+    A lab with a cluster of its own, a mirrored pair of clusters, external clusters, or several of these.
 
     A host's `cluster` is the lab's own cluster; if the lab has none, it is the only external cluster.
 
@@ -31,8 +32,11 @@ class KafkaLab(Lab):
         The region of each broker of the lab's own cluster, in order. If it is empty, the lab has no cluster of its own.
     external : mapping, optional
         Parameters of `wanbench.measure.kafka.ExternalCluster` for each external cluster's name.
+    mirrored : mapping, optional
+        Parameters of `wanbench.measure.kafka.Mirrored`, for a pair of clusters that is reached by the name "mirrored".
+        It uses the hosts after those of the lab's own cluster.
     **options
-        Further parameters of `wanbench.measure.kafka.Cluster`.
+        Further parameters of `wanbench.measure.kafka.Cluster`, for the own cluster and the pair.
     """
 
     hosts = _of_lab("hosts")
@@ -52,6 +56,7 @@ class KafkaLab(Lab):
         brokers: Sequence[str] = (),
         *,
         external: Mapping[str, Mapping[str, object]] | None = None,
+        mirrored: Mapping[str, object] | None = None,
         **options,
     ):
         self.lab, self.kind = lab, lab.kind
@@ -62,6 +67,10 @@ class KafkaLab(Lab):
         self.external = external_clusters(lab, external or {})
         if self.external:
             self.cluster_settings["external"] = self._external_descriptions()
+        if mirrored is not None:
+            self.cluster_settings["mirrored"] = dict(mirrored)
+            first_host = max(map(list(brokers).count, brokers), default=0)
+            self.external["mirrored"] = Mirrored(lab, **{"first_host": first_host, **options, **mirrored})
         self._stack = ExitStack()
 
     def __enter__(self):

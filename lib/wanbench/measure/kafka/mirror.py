@@ -153,9 +153,14 @@ class Mirrored:
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
         """Keep the logs of all nodes, and MirrorMaker's as <run folder>/kafka_cluster/<stem>.mirror.log.gz."""
-        files = [file for cluster in (self.source, self.target) for file in cluster.keep(folder, f"{stem}.{cluster.name}")]
+        files = [
+            file for cluster in (self.source, self.target) for file in cluster.keep(folder, f"{stem}.{cluster.name}")
+        ]
         about = {"command": self._command, "returncode": None, "started_at_utc": now_utc(), "ended_at_utc": now_utc()}
-        return [*files, write_raw(folder, EXPERIMENT, f"{stem}.mirror.log.gz", gzip.compress(self.log(), mtime=0), **about)]
+        return [
+            *files,
+            write_raw(folder, EXPERIMENT, f"{stem}.mirror.log.gz", gzip.compress(self.log(), mtime=0), **about),
+        ]
 
     def _settings(self):
         copies = {"source": len(self.source.brokers), "target": len(self.target.brokers)}
