@@ -27,14 +27,14 @@ MOST_RECORDS = 10_000_000
 """Maximum number of records per producer: more than a day at 100 records/s."""
 TIMES = (
     "started_at_s", "fault_at_s", "fault_done_at_s", "heal_at_s", "heal_done_at_s", "ended_at_s", "healthy_at_s",
-    "leaders_back_at_s",
+    "leaders_back_at_s", "failover_at_s",
 )  # fmt: skip
 COLUMNS = {
     "fault_records": (
         "producer", "sequence", "partition", "intended_at_s", "sent_at_s", "acknowledged_at_s", "offset", "error",
     ),
     "fault_receipts": ("consumer", "producer", "sequence", "partition", "offset", "received_at_s", "damaged"),
-    "fault_log": ("partition", "offset", "producer", "sequence", "damaged"),
+    "fault_log": ("log", "partition", "offset", "producer", "sequence", "damaged"),
     "cluster_samples": SAMPLED,
     "controller_events": ("at_s", "node_id", "kind", "broker", "partition", "text"),
 }  # fmt: skip
@@ -99,7 +99,7 @@ def _fault(top: Members, settings: Members) -> dict:
     unclean = topic.get("unclean.leader.election.enable")
     return {
         **{name: times.number(name, most=LATEST_S) for name in TIMES},
-        **{name: settings.text(name) for name in ("fault", "at", "acks", "damage")},
+        **{name: settings.text(name) for name in ("fault", "at", "acks", "damage", "gap")},
         **{name: settings.count(name) for name in ("replication", "partitions", "record_bytes")},
         **{name: top.text(name) for name in ("error", "incomplete")},
         "damaged_producer": planted.count("producer"),
@@ -200,14 +200,14 @@ def _is_record(place: list, source: list, damaged, partitions: int) -> bool:
     return valid and (source == [None, None] if damaged else all(map(is_count, source)))
 
 
-def _log(program: Program, partitions: int) -> list[list]:
+def _log(program: Program, partitions: int) -> list[tuple]:
     rows = []
     for number, line in program.events("log reader")[1]:
         if isinstance(line, dict):
             continue
         valid = isinstance(line, list) and len(line) == 5 and _is_record(line[:2], line[2:4], line[4], partitions)
         program.check(number, line, valid, "partition, offset, producer, sequence and whether it is damaged")
-        rows.append(line)
+        rows.append((program.number, *line))
     return rows
 
 
