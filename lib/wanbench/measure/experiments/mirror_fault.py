@@ -27,9 +27,10 @@ from .session import Program, client_command
 
 SOURCE, AT_FAILOVER, TARGET = range(3)
 """Numbers of the logs that are read: the source's, and the target's at the failover and at the end."""
-SETTLED_S = 5.0  # MirrorMaker has caught up once the target's log has not grown for this long
+LOOK_AGAIN_S = 2.0  # interval of reading the target's log until it has the last records
 GAPS = ("recreated", "expired")
-STANDBY = 100  # number of the first client that starts at the failover
+STANDBY, LAST = 100, 200
+"""Numbers of the first client that starts at the failover, and of the producer of the last records."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class MirrorFault(KafkaFault):
     """
 
     fault_s: float = bounded(20.0, 1, 3600)
+    after_s: float = bounded(90.0, 1, 3600)
     failover_s: float = bounded(8.0, 0.1, 3600)
     gap: str | None = one_of(None, GAPS)
 
@@ -85,7 +87,6 @@ class MirrorSession(FaultSession):
             raise refusal("MirrorFault gap", settings.gap, "None, or with the fault 'none'")
         self._ready: set[str] = set()
         self._logs: list[Program] = []
-        self._total, self._grew_s = -1, 0.0
 
     def _measure(self) -> None:
         use = ProcessorUse().concurrently(self.host, self.host, self.folder, self.stem)
@@ -119,7 +120,7 @@ class MirrorSession(FaultSession):
         command = client_command(host, fault_consumer, settings=self._client_settings(), **own)
         self._clients.append(Program("consumer", number, host, host.start(command)))
 
-    def _produce(self, number: int, host: Host) -> None:
+    def _produce(self, number: int, host: Host) -> Program:
         settings = self.settings
         command = client_command(
             host, fault_producer, topic=self._topic, settings=self._client_settings(), partitions=settings.partitions,
@@ -128,6 +129,7 @@ class MirrorSession(FaultSession):
             drain_s=settings.drain_s,
         )  # fmt: skip
         self._clients.append(Program("producer", number, host, host.start(command)))
+        return self._clients[-1]
 
     def _client_settings(self) -> str:
         return json.dumps({"topic.metadata.refresh.interval.ms": 1000, **dict(self.settings.client_settings)})
@@ -168,7 +170,8 @@ class MirrorSession(FaultSession):
             self._produce(STANDBY + number, self._pair.target.seen_from(host))
         number, host = survivors[0]
         self._consume(STANDBY + number, self._pair.target.seen_from(host), self._topic)
-        self._read_log(AT_FAILOVER)
+        with self._noting():
+            self._read_log(AT_FAILOVER)
 
     def _plant(self) -> None:
         """Make a gap in the source, which MirrorMaker cannot see because it is stopped."""
@@ -193,29 +196,44 @@ class MirrorSession(FaultSession):
         for client in self._clients:
             if client.role == "producer":
                 with self._noting():
-                    client.host.run(["touch", f"{self._stop_file(client.host)}.{client.number}"], timeout_s=MARGIN_S)
-                    client.wait(self.settings.drain_s + MARGIN_S)
+                    self._stop_producer(client)
+        last = self._produce(LAST, self._cluster.seen_from(self._source_host()))
         with self._noting():
-            self._await(self._growing, self.settings.after_s, "the target's log still grew after")
-        for log in (SOURCE, TARGET):
-            self._read_log(log)
+            self._until(lambda: str(last) in self._ready, READY_S)
+            self._pause(2 * self.settings.partitions / self.settings.records_per_s + 1)
+            self._stop_producer(last)
+        self._read_log(SOURCE)
+        self._read_copy()
 
-    def _growing(self) -> str:
-        rows = self._pair.target.ask(self._pair.host, "log_ends", topic=self._topic)
-        total = sum(row["end"] for row in rows)
-        if total != self._total:
-            self._total, self._grew_s = total, time.monotonic()
-        return "" if time.monotonic() - self._grew_s > SETTLED_S else f"{total:,} records"
+    def _stop_producer(self, client: Program) -> None:
+        client.host.run(["touch", f"{self._stop_file(client.host)}.{client.number}"], timeout_s=MARGIN_S)
+        client.wait(self.settings.drain_s + MARGIN_S)
 
-    def _read_log(self, number: int) -> None:
-        seen = (self._cluster if number == SOURCE else self._pair.target).seen_from(
-            self._source_host() if number == SOURCE else self._pair.host
-        )
+    def _read_copy(self) -> None:
+        """Read the target's log once it has the last record of every partition: MirrorMaker keeps their order."""
+        end_s = time.monotonic() + self.settings.after_s
+        while True:
+            lines = map(json.loads, self._read_log(TARGET).done.stdout.splitlines())
+            if (
+                len({line[0] for line in lines if isinstance(line, list) and line[2] == LAST})
+                == self.settings.partitions
+            ):
+                return
+            if time.monotonic() > end_s:
+                reason = f"MirrorMaker did not copy the last records in {self.settings.after_s:g} s"
+                self._incomplete.append(reason)
+                return
+            self._logs.pop()
+            self._pause(LOOK_AGAIN_S)
+
+    def _read_log(self, number: int) -> Program:
+        is_source = number == SOURCE
+        seen = self._source_host() if is_source else self._pair.target.seen_from(self._pair.host)
         reader = {"topic": self._topic, "partitions": self.settings.partitions, "timeout_s": LOG_S}
         log = Program("log", number, seen, seen.start(client_command(seen, log_reader, **reader)))
         self._logs.append(log)
-        with self._noting():
-            log.wait(LOG_S + MARGIN_S)
+        log.wait(LOG_S + MARGIN_S)
+        return log
 
     def _source_host(self) -> Host:
         return self._cluster.seen_from(self._cluster.brokers[0].host)
