@@ -1,0 +1,170 @@
+"""
+Account for the records of episodes that lost a region, on a stretched cluster and on a mirrored pair.
+
+A record is identified by its producer and sequence number. On a stretched cluster, a record is missing if it was
+acknowledged and is not in the log that was read after healing. On a mirrored pair, it is missing at the failover if the
+first cluster had acknowledged it by then and the second did not have it; it is missing for good if the second does not
+have it at the end either, after MirrorMaker has copied the last records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from wanbench.checks import check_table
+from wanbench.errors import MissingDataError
+from wanbench.figures import theme
+from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.result import Estimate
+from wanbench.methods.result.means import share_of
+from wanbench.methods.result.over_episodes import OverEpisodes
+
+FIRST, AT_FAILOVER, SECOND = range(3)
+"""Column `log` of table fault_log: the first cluster's log, and the second's at the failover and at the end."""
+RECORD = ["producer", "sequence"]
+COUNTS = {
+    "acknowledged": "acknowledged before the clients went to the second cluster, or before healing",
+    "missing": "of these, missing for the surviving clients",
+    "after_fault": "of the missing, acknowledged by the lost region after the fault",
+    "gone": "missing for good, after the region came back",
+    "only_second": "only in the second cluster, to be copied back by somebody",
+    "repeated": "further copies in the log that the clients use at the end",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class RegionLosses(OverEpisodes):
+    """
+    Missing records and outages: one row per episode, with the counts of `COUNTS`.
+
+    `writes_s` is the longest time without an acknowledgement to any producer outside the lost region, from the fault
+    to healing; it is censored if it lasted until healing.
+    """
+
+    QUANTITIES: ClassVar = {
+        "missing": "acknowledged records missing at the failover",
+        "writes_s": "outage of all writes",
+    }
+    UNITS: ClassVar = {"missing": "records"}
+    TITLE = "What the loss of a region cost"
+
+    def losing(self, setting: str) -> Estimate:
+        """Estimate the share of episodes in which acknowledged records were missing."""
+        own = self.rows[self.rows.setting == setting]
+        about = {"quantity": f"episodes with missing records, {setting}"}
+        about["claim"] = f"With “{setting}”, acknowledged records were missing in {{}} of the episodes"
+        return share_of(int((own.missing > 0).sum()), len(own), **about)
+
+    @property
+    def headline(self) -> str:
+        parts = []
+        for name in self.settings:
+            own = self.rows[self.rows.setting == name]
+            outage = self.of(name, "writes_s")
+            lost = f"{int(own.missing.sum()):,} of {int(own.acknowledged.sum()):,}" if own.missing.any() else "no"
+            parts.append(
+                f"“{name}” missed {lost} acknowledged records and stopped for {outage.formatted_with_interval}"
+            )
+        return f"After the loss of a region: {'; '.join(parts)}."
+
+    @property
+    def sentence(self) -> str:
+        parts = []
+        for name, own in self.rows.groupby("setting", sort=False):
+            sums, share, outage = own[list(COUNTS)].sum(), self.losing(name), self.of(name, "writes_s")
+            bound = "" if sums.missing else f", so with 95 % confidence in at most {share.high:.0%} of episodes"
+            late = f", {int(sums.after_fault):,} of them acknowledged after the fault" if sums.after_fault else ""
+            text = (
+                f"“{name}”: the surviving clients missed {int(sums.missing):,} of {int(sums.acknowledged):,} "
+                f"acknowledged records in {share.basis}{bound}{late}; {int(sums.gone):,} never came back. "
+                f"Their writes stopped for a median of {outage.formatted_with_interval}."
+            )
+            back = f" {int(sums.only_second):,} records stood only in the second cluster." if sums.only_second else ""
+            parts.append(text + back)
+        return " ".join(parts)
+
+    def table(self) -> pd.DataFrame:
+        return self.rows
+
+    def formatted_table(self) -> pd.DataFrame:
+        sums = self.rows.groupby("setting", sort=False)[list(COUNTS)].sum()
+        counted = {name: [f"{int(value):,}" for value in sums.loc[name]] for name in self.settings}
+        return pd.concat([pd.DataFrame({"": list(COUNTS.values())} | counted), super().formatted_table().iloc[1:]])
+
+    def figure(self) -> go.Figure:
+        """Draw the missing records of each episode against its outage."""
+        figure = go.Figure()
+        for k, (name, own) in enumerate(self.rows.groupby("setting", sort=False)):
+            marker = {"size": 10, "color": theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]}
+            figure.add_scatter(x=own.writes_s, y=own.missing, mode="markers", name=theme.plain(name), marker=marker)
+        figure.update_xaxes(title="outage of all writes outside the lost region (s)", rangemode="tozero")
+        figure.update_yaxes(title="acknowledged records missing", rangemode="tozero")
+        return theme.finish(
+            figure,
+            name="missing-against-outage",
+            title=theme.headline(self.headline, "What the loss of a region costs, by design"),
+            subtitle="One point per episode; further down and left is better.",
+            alt=f"Missing acknowledged records against the outage of writes, by design. {self.sentence}",
+            caption=str(self),
+            table=self.rows,
+        )
+
+
+def losses(tables) -> RegionLosses:
+    """Account for every episode with a fault; MissingDataError if there is none."""
+    return RegionLosses(pd.DataFrame([_row(*each) for each in _episodes(tables) if each[0].fault != "none"]))
+
+
+def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
+    """Count an episode's records by the kinds of `COUNTS`; `about` is its row of table faults."""
+    mirrored = pd.notna(about.failover_at_s) or (log["log"] == SECOND).any()
+    until_s = about.failover_at_s if pd.notna(about.failover_at_s) else np.inf
+    acknowledged = records[records.acknowledged_at_s < until_s]
+    at_failover = AT_FAILOVER if pd.notna(about.failover_at_s) else SECOND if mirrored else FIRST
+    missing = acknowledged[~_in(acknowledged, log, at_failover)]
+    every = records[records.acknowledged_at_s.notna()]
+    last = SECOND if mirrored else FIRST
+    kept = log[(log["log"] == last) & log.producer.notna()]
+    return {
+        "acknowledged": len(acknowledged),
+        "missing": len(missing),
+        "after_fault": int((missing.acknowledged_at_s > about.fault_at_s).sum()) if mirrored else 0,
+        "gone": int((~_in(every, log, last)).sum()),
+        "only_second": len(kept) - int(_in(kept, log, FIRST).sum()) if mirrored else 0,
+        "repeated": int(kept.duplicated(RECORD).sum()),
+    }
+
+
+def _row(about, records, log, regions) -> dict:
+    outside = records.producer.map(regions).ne(about.regions) & records.acknowledged_at_s.notna()
+    times = np.sort(records.acknowledged_at_s[outside].to_numpy(dtype=float))
+    times = np.append(times[times < about.heal_at_s], about.heal_at_s)
+    ends = times[1:] > about.fault_at_s
+    gaps = np.diff(times)[ends]
+    about_row = {name: about[name] for name in KEY} | {"setting": about.setting} | account(about, records, log)
+    return about_row | {"writes_s": float(gaps.max()), "writes_s_censored": bool(gaps.argmax() == len(gaps) - 1)}
+
+
+def _episodes(tables):
+    """Yield, for each completed episode, its row of table faults, records, log, and the region of each producer."""
+    faults, records, log, clients = (
+        check_table(f"fault{name}", tables) for name in ("s", "_records", "_log", "_clients")
+    )
+    faults = faults[faults.error.isna() & faults.incomplete.isna()]
+    if faults.empty:
+        raise MissingDataError("this run has no completed episode.")
+    for _, about in faults.sort_values("setting", kind="stable").iterrows():
+        own = [part[(part[KEY] == about[KEY].to_numpy()).all(axis=1)] for part in (records, log, clients)]
+        producers = own[2][own[2].role == "producer"]
+        yield about, own[0], own[1], dict(zip(producers.client, producers.region, strict=True))
+
+
+def _in(rows: pd.DataFrame, log: pd.DataFrame, number: int) -> np.ndarray:
+    """Tell for each row whether its record is in this log."""
+    kept = log[(log["log"] == number) & log.producer.notna()]
+    return pd.MultiIndex.from_frame(rows[RECORD].astype(int)).isin(pd.MultiIndex.from_frame(kept[RECORD].astype(int)))

@@ -1,0 +1,133 @@
+"""Compare latency and traffic between regions while nothing fails, by design."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from wanbench.checks import check_choice, check_table
+from wanbench.errors import MissingDataError
+from wanbench.figures import primitives, theme
+from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result.means import geometric_mean
+from wanbench.methods.tails.distribution import decoded, summed
+
+MEASURES = {
+    "publish_p50_ms": ("median latency to the acknowledgement", "ms"),
+    "publish_p99_ms": ("p99 latency to the acknowledgement", "ms"),
+    "far_p50_ms": ("median end-to-end latency to a consumer in another region", "ms"),
+    "far_p99_ms": ("p99 end-to-end latency to a consumer in another region", "ms"),
+    "wan_bytes": ("bytes between regions per byte of payload", "bytes"),
+}
+METHOD = "geometric mean over trials, as the quantile of each trial; interval from Student's t on the logarithms"
+ASSUMPTION = "Trials are independent"
+
+
+@dataclass(frozen=True, repr=False)
+class Steady(RowsResult):
+    """The quantities of `MEASURES` for each trial of each setting: one row per trial."""
+
+    TITLE = "Latency and traffic between regions, by design"
+
+    @property
+    def settings(self) -> list[str]:
+        """The names of the settings, in order."""
+        return list(dict.fromkeys(self.rows.setting))
+
+    def of(self, setting: str, measure: str) -> Estimate:
+        """Estimate a measure of `MEASURES` for a setting."""
+        label, unit = MEASURES[check_choice("measure", measure, MEASURES)]
+        values = self.rows[measure][self.rows.setting == check_choice("setting", setting, self.settings)]
+        about = {"quantity": f"{label}, {setting}", "claim": f"With “{setting}”, the {label} is {{}}", "unit": unit}
+        return geometric_mean(values, 0.95, method=METHOD, assumption=ASSUMPTION, **about)
+
+    def ratio(self, setting: str, over: str, measure: str) -> Estimate:
+        """Estimate the ratio of a measure in two settings, from the blocks that have both."""
+        label, _ = MEASURES[check_choice("measure", measure, MEASURES)]
+        pairs = self.rows.pivot_table(index="block", columns="setting", values=measure)[[setting, over]].dropna()
+        about = {
+            "quantity": f"{label}: {setting} over {over}",
+            "claim": f"The {label} with “{setting}” is {{}} that of “{over}”",
+        }
+        return geometric_mean(
+            pairs[setting] / pairs[over],
+            0.95,
+            method="geometric mean of the ratios within blocks",
+            assumption="Blocks are independent",
+            **about,
+        )
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return tuple(self.of(name, measure) for measure in MEASURES for name in self.settings)
+
+    @property
+    def sentence(self) -> str:
+        parts = [
+            f"“{name}” acknowledges after {_text(self.of(name, 'publish_p50_ms'))} and delivers to another "
+            f"region after {_text(self.of(name, 'far_p50_ms'))} (medians), and sends "
+            f"{_text(self.of(name, 'wan_bytes'))} between regions for each byte of payload"
+            for name in self.settings
+        ]
+        return f"{'; '.join(parts)}."
+
+    def formatted_table(self) -> pd.DataFrame:
+        columns = {name: [_text(self.of(name, key)) for key in MEASURES] for name in self.settings}
+        return pd.DataFrame({"": [label for label, _ in MEASURES.values()]} | columns)
+
+    def figure(self) -> go.Figure:
+        """Draw each design's median latency to the acknowledgement and to another region."""
+        figure = go.Figure()
+        for k, (measure, symbol) in enumerate((("publish_p50_ms", "circle"), ("far_p50_ms", "diamond"))):
+            marker = {"size": 12, "symbol": symbol, "color": theme.SERIES_COLOURS[k]}
+            own = [self.of(name, measure) for name in self.settings]
+            primitives.estimate_points(figure, self.settings, own, marker=marker, name=MEASURES[measure][0])
+        figure.update_yaxes(title="latency (ms)", rangemode="tozero")
+        figure.update_layout(legend={"orientation": "h", "y": -0.2})
+        return theme.finish(
+            figure,
+            name="latency-by-design",
+            title=theme.headline("", "Latency of a stretched cluster and of a mirrored pair"),
+            subtitle="Geometric mean of the trials' medians, with its 95 % interval.",
+            alt=f"Median latencies by design. {self.sentence}",
+            caption=str(self),
+            table=self.rows,
+        )
+
+
+def _text(one: Estimate) -> str:
+    return f"{one.formatted} ({one.formatted_interval})" if one.formatted_interval else one.formatted
+
+
+def steady(tables) -> Steady:
+    """
+    Compute the quantities of every completed trial, without its warm-up.
+
+    Bytes between regions are those that left the links from the first to the last sample of the trial's load, over the
+    payload that was acknowledged in the same time.
+    """
+    loads, histograms, samples, tests = (
+        check_table(name, tables) for name in ("open_loop_loads", "open_loop_histograms", "link_samples", "tests")
+    )
+    loads = loads[loads.error.isna()].merge(tests[[*KEY, "block"]], on=KEY, how="left", suffixes=("", "_planned"))
+    rows = []
+    for _, load in loads.sort_values("setting", kind="stable").iterrows():
+        own, sampled = (part[(part[KEY] == load[KEY].to_numpy()).all(axis=1)] for part in (histograms, samples))
+        row = {name: load[name] for name in (*KEY, "setting", "block", "fell_behind")}
+        for what, name in (("publish", "publish"), ("end to end", "far")):
+            values, counts = summed(map(decoded, own.histogram[(own.what == what) & ~own.warm_up]))
+            shares = np.cumsum(counts) / counts.sum()
+            row |= {f"{name}_p{round(100 * q)}_ms": values[np.searchsorted(shares, q)] / 1000 for q in (0.5, 0.99)}
+        start_s = load.start_s + load.warmup_s
+        within = sampled[sampled.at_s.between(start_s, start_s + load.duration_s)]
+        ends = within.sort_values("at_s").groupby(["link_from", "link_to"])
+        carried = (ends.bytes_delivered.last() - ends.bytes_delivered.first()).sum()
+        spent_s = (ends.at_s.last() - ends.at_s.first()).mean()
+        rows.append(row | {"wan_bytes": carried / (spent_s * load.acknowledged_records_per_s * load.record_bytes)})
+    if not rows:
+        raise MissingDataError("this run has no completed trial.")
+    return Steady(pd.DataFrame(rows))
