@@ -94,6 +94,8 @@ def run(
     controllers = cluster.get("controllers", "combined")
     on_hosts = (brokers, () if controllers == "combined" else controllers)  # dedicated controllers share the hosts
     n_hosts = max([1, *(n for regions in on_hosts for n in Counter(regions).values())])
+    pair = cluster.get("mirrored") or {}  # its clusters use further hosts
+    n_hosts += max((n for name in ("source", "target") for n in Counter(pair.get(name)).values()), default=0)
     own = {"hosts_per_region": n_hosts, "sysctls": sysctls, "seed": plan.seed}
     opened = _lab(lab, plan.regions, _within(links, plan), **own, **(lab_options or {}))
     again = os.environ.get(AGAIN_VARIABLE)

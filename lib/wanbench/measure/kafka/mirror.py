@@ -48,10 +48,10 @@ class Mirrored:
         The pair's name in `host.clusters`.
     first_host : int
         Number of the first host of each region to use; the lab's own cluster may use the hosts before it.
-    settings : mapping
+    mirror_settings : mapping
         Settings of MirrorMaker, which override `DEFAULTS`; see "Geo-replication" in Kafka's documentation.
     heap_mb : int
-        Heap of MirrorMaker in MiB. It runs on the target's first host, because consuming over a long path costs less
+        Heap of MirrorMaker and of each node in MiB. MirrorMaker runs on the target's first host, because consuming over a long path costs less
         throughput than producing over it.
     **options
         Parameters of both clusters: see `Cluster`.
@@ -70,14 +70,14 @@ class Mirrored:
         *,
         name: str = "mirrored",
         first_host: int = 0,
-        settings: Mapping[str, object] | None = None,
+        mirror_settings: Mapping[str, object] | None = None,
         heap_mb: int = 384,
         **options,
     ):
         self.lab, self.name, self.heap_mb = lab, name, checked_heap(heap_mb)
-        self.settings = checked_settings(settings or {})
-        self.source = _Source(lab, source, name=f"{name}-source", first_host=first_host, **options)
-        self.target = Cluster(lab, target, name=f"{name}-target", first_host=first_host, **options)
+        self.settings = checked_settings(mirror_settings or {})
+        self.source = _Source(lab, source, name=f"{name}-source", first_host=first_host, heap_mb=heap_mb, **options)
+        self.target = Cluster(lab, target, name=f"{name}-target", first_host=first_host, heap_mb=heap_mb, **options)
         self.source.target = self.target
         self.process, self._stack = None, ExitStack()
 
