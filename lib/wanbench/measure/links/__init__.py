@@ -87,8 +87,8 @@ class LinkSettings:
             )
         if self.mean_loss_burst and self.loss > self.mean_loss_burst / (self.mean_loss_burst + 1):
             raise ParameterError(
-                f"loss is {self.loss} with mean_loss_burst {self.mean_loss_burst:g}; allowed: at most mean_loss_burst / "
-                "(mean_loss_burst + 1), because at least one packet arrives between two bursts."
+                f"loss is {self.loss} with mean_loss_burst {self.mean_loss_burst:g}; allowed: at most mean_loss_burst "
+                "/ (mean_loss_burst + 1), because at least one packet arrives between two bursts."
             )
 
 
