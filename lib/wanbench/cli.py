@@ -467,8 +467,12 @@ def _recorded(job):
 
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):
         return job
+    return _replayed(job, _measure_afresh(job))
+
+
+def _measure_afresh(job) -> str:
     number = job.notebook.stem.partition("-")[0]
-    return _replayed(job, f"To measure afresh, which takes some minutes longer, run 'wanbench report {number}'.")
+    return f"To measure afresh, which takes some minutes longer, run 'wanbench report {number}'."
 
 
 def _measured_or_replayed(job, replay: bool):
@@ -478,7 +482,7 @@ def _measured_or_replayed(job, replay: bool):
         return job
     if lab == SAMPLES:
         return replace(job, replay_reason=job.replay_reason or "The parameter lab asks for it.")
-    reason = "It was asked for with --replay." if replay else None
+    reason = _measure_afresh(job) if replay else None
     if lab == LOCAL and not replay:
         reason = _why_not_here(needs_kafka=any(name.startswith("brokers") for name in declared))
     return _replayed(job, reason) if reason else job
