@@ -123,6 +123,7 @@ class _Test:
         version = self.start.text("version")
         return {
             "protocol": self.protocol,
+            "ip_version": next((_ip_version(part.text("local_host")) for part in self.start.list("connected")), None),
             "streams": self.test.count("num_streams"),
             "congestion_control": self.end.text("sender_tcp_congestion"),
             "mss_bytes": self.start.count("tcp_mss", unknown=0) or self.start.count("tcp_mss_default", unknown=0),
@@ -188,6 +189,10 @@ class _Test:
             "jitter_ms": stream.number("jitter_ms"),
             "omitted": bool(stream.flag("omitted")),
         }
+
+
+def _ip_version(address):
+    return address and (6 if ":" in address else 4)
 
 
 def _udp_counts(sent, received, both):
