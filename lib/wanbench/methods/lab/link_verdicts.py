@@ -187,7 +187,7 @@ def _wire_bps(row) -> float:
     header = TCP_HEADER_BYTES
     if udp:
         header = UDP_BYTES + IP_BYTES * ceil((payload + UDP_BYTES) / FRAGMENT_BYTES)
-    header += IPV6_MORE_BYTES if pd.notna(row.ip_version) and row.ip_version == 6 else 0
+    header += IPV6_MORE_BYTES if str(getattr(row, "ip_version", "")) == "6" else 0
     return row.throughput_bps * (payload + header) / payload
 
 

@@ -67,7 +67,7 @@ def _limits(transfers, links, pairs, run_id) -> list[Verdicts]:
         limited = limited[limited.rtt_ms * CLEAR_OF_KNEE <= fit.knee_rtt.estimate]
     ends = {frozenset(pair) for pair in limited[["region_a", "region_b"]].to_numpy()}
     if len(rates) == 1 and ends:
-        by = 6 if (transfers.ip_version == 6).any() else 4
+        by = 6 if "ip_version" in transfers and (transfers.ip_version == 6).any() else 4
         parts.append(capacity(fit.capacity, float(rates[0]), run_id=run_id, ip_version=by))
     full = [frozenset(pair) in ends for pair in transfers[["from_region", "to_region"]].to_numpy()]
     if len(rates):

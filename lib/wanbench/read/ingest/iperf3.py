@@ -192,7 +192,7 @@ class _Test:
 
 
 def _ip_version(address):
-    return address and (6 if ":" in address else 4)
+    return (6 if ":" in address else 4) if address else None
 
 
 def _udp_counts(sent, received, both):
