@@ -5,9 +5,11 @@ A reader returns a table without its context (run, test, regions, file) as a Dat
 rows. The latter two are faster for thousands of small files, because their columns are checked only once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import chain
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -74,7 +76,12 @@ def _concatenated(name: str, files: list[Rows]) -> pd.DataFrame:
 
 
 def _of_rows(name: str, rows: list[dict]) -> dict[str, pd.Series]:
-    return {c.name: pd.Series([row.get(c.name) for row in rows], dtype=object) for c in core(name)}
+    names = [column.name for column in core(name)]
+    columns: Iterable = ([row.get(name) for row in rows] for name in names)
+    if rows:
+        with suppress(KeyError):  # where each row has every column, this is faster
+            columns = list(zip(*map(itemgetter(*names), rows), strict=True))
+    return {name: pd.Series(values, dtype=object) for name, values in zip(names, columns, strict=True)}
 
 
 def _is_single(values) -> bool:
