@@ -363,7 +363,7 @@ def thin_command(arguments: argparse.Namespace) -> int:
     from .runs import Run, find
 
     try:
-        before = pd.Timestamp.now("UTC") - pd.Timedelta(arguments.older_than)
+        before = pd.Timestamp.now("UTC") - pd.Timedelta(arguments.older_than.replace("d", "D"))
     except ValueError:
         raise refusal("--older-than", arguments.older_than, "an age such as 30d or 12h") from None
     given = Path(arguments.run)

@@ -165,7 +165,7 @@ class _Test:
     def _started(self):
         stamp = self.start.timestamp
         seconds = stamp.timesecs if stamp.timemillisecs is None else stamp.timemillisecs / 1000
-        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
     def _path(self, intervals):
         senders = [stream.sender for stream in self.end.streams if stream.sender]

@@ -14,7 +14,7 @@ Signed = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | None
 Number = Annotated[float, Meta(ge=0, le=LARGEST)] | None
 
 
-class Figures(Struct, frozen=True):
+class Figures(Struct, frozen=True, gc=False):
     """Figures of a stream, in an interval or in all, or of a summary."""
 
     socket: Count = None

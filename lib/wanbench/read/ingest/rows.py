@@ -20,6 +20,7 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.tables.columns import Column
 
 Rows = pd.DataFrame | pa.Table | list[dict]
+NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
 @cache
@@ -81,7 +82,17 @@ def _of_rows(name: str, rows: list[dict]) -> dict[str, pd.Series]:
     if rows:
         with suppress(KeyError):  # where each row has every column, this is faster
             columns = list(zip(*map(itemgetter(*names), rows), strict=True))
-    return {name: pd.Series(values, dtype=object) for name, values in zip(names, columns, strict=True)}
+    return {column.name: _of_values(column, values) for column, values in zip(core(name), columns, strict=True)}
+
+
+def _of_values(column: Column, values) -> pd.Series:
+    """Convert values by Arrow, which is fast, if all have the column's type; return them as objects otherwise."""
+    wanted = column.arrow_field().type
+    with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):
+        array = pa.array(values)  # of the type of the values, because a conversion could round
+        if array.type in (wanted, pa.null()) or (array.type, wanted) == (pa.int64(), pa.float64()):
+            return array.cast(wanted).to_pandas(types_mapper=NULLABLE.get)
+    return pd.Series(values, dtype=object)
 
 
 def _is_single(values) -> bool:

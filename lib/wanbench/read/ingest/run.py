@@ -203,7 +203,7 @@ def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     files = _Files(None)
     for path in paths:
         context = {column.name: None for column in tables.CONTEXT} | {"source_file": str(path)}
-        files.read(reader, Path(path), context, tool=experiment)
+        files.read(reader, path if isinstance(path, Path) else Path(path), context, tool=experiment)
     return files.tables(reader.tables)
 
 
