@@ -240,7 +240,7 @@ def is_text(text: str) -> bool:
 def text_documents(path, text: str) -> Iterator[tuple[int, dict]]:
     """Yield the tests in text output, each with the number of its first line, as documents like `json_documents`."""
     test, about, error, is_of_server = None, {}, None, False
-    for number, line, _, is_whole, _ in lines_of(path, text):
+    for number, line, is_whole, _ in lines_of(path, text):
         if found := _ERROR.search(line):
             message = found[1].removeprefix("error - ")
             if test is None and _NOT_CONNECTED in message:
