@@ -1,10 +1,11 @@
 """
 How fast inference by region is, compared with plain loops: `python benchmarks/inference.py`.
 
-A simulated survey of 46 regions (2,070 ordered pairs, 1,035 unordered): 10,000 bootstrap resamples of the
-regions (slope, intercept and r of RTT on distance), then 10,000 permutations of the regions (MRQAP), for which no peer is
+A simulated survey of 46 regions (2,070 ordered pairs, 1,035 unordered): 10,000 bootstrap resamples of the regions
+(slope, intercept and r of RTT on distance), then 10,000 permutations of the regions (MRQAP), for which no peer is
 known. Every job does the whole of its work in each run, in this process and on one core, interleaved, so that a busy
-moment falls on all; the table gives medians. Plain loops do fewer and are extrapolated, which the table says. Before anything is timed, the results are compared.
+moment falls on all; the table gives medians. Plain loops do fewer and are extrapolated, which the table says. Before
+anything is timed, the results are compared.
 """
 
 from __future__ import annotations
