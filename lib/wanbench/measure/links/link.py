@@ -39,6 +39,7 @@ _SHORT = struct.Struct("!H")
 _LONG = struct.Struct("!I")
 _LENGTH_AND_IDENTIFICATION = struct.Struct("!HH")
 _FIN_AND_PSH, _CWR = 0x09, 0x80
+_IPV6_BYTES = 40  # IPv6's length leaves out this header
 
 
 def shape(packet: bytes) -> tuple[int, int, int]:
@@ -49,7 +50,7 @@ def shape(packet: bytes) -> tuple[int, int, int]:
     """
     if not packet[1]:
         return 1, 0, len(packet) - OFFLOAD_BYTES
-    ip_bytes = (packet[OFFLOAD_BYTES] & 15) * 4
+    ip_bytes = packet[6] | packet[7] << 8  # the checksum to complete begins with TCP's header
     header_bytes = ip_bytes + (packet[OFFLOAD_BYTES + ip_bytes + 12] >> 4) * 4
     segment_bytes = packet[4] | packet[5] << 8
     payload_bytes = len(packet) - OFFLOAD_BYTES - header_bytes
@@ -60,9 +61,9 @@ def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, coun
     """
     Return `count` consecutive segments of a super-packet, from number `first` (counted from 0), as one packet.
 
-    IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum are set as a network
-    card sets them; only the last segment has FIN and PSH, only the first CWR. As the virtio header says, the receiver
-    completes the TCP checksum.
+    IP length (in IPv4 also identification and checksum), TCP sequence number, flags and pseudo-header checksum are set
+    as a network card sets them; only the last segment has FIN and PSH, only the first CWR. As the virtio header says,
+    the receiver completes the TCP checksum.
     """
     start = OFFLOAD_BYTES + header_bytes
     begin = start + first * segment_bytes
@@ -71,14 +72,19 @@ def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, coun
     if len(payload) <= segment_bytes:
         head[1] = head[4] = head[5] = 0
 
-    ip, tcp = OFFLOAD_BYTES, OFFLOAD_BYTES + (packet[OFFLOAD_BYTES] & 15) * 4
-    old_length, old_identification = _LENGTH_AND_IDENTIFICATION.unpack_from(head, ip + 2)
-    length, identification = header_bytes + len(payload), (old_identification + first) & 0xFFFF
-    _LENGTH_AND_IDENTIFICATION.pack_into(head, ip + 2, length, identification)
-    changed = (old_length ^ 0xFFFF) + length
-    checksum = (_SHORT.unpack_from(head, ip + 10)[0] ^ 0xFFFF) + changed
-    checksum += (old_identification ^ 0xFFFF) + identification
-    _SHORT.pack_into(head, ip + 10, _folded(checksum) ^ 0xFFFF)
+    ip, tcp = OFFLOAD_BYTES, OFFLOAD_BYTES + (packet[6] | packet[7] << 8)
+    if packet[ip] >> 4 == 4:
+        old_length, old_identification = _LENGTH_AND_IDENTIFICATION.unpack_from(head, ip + 2)
+        length, identification = header_bytes + len(payload), (old_identification + first) & 0xFFFF
+        _LENGTH_AND_IDENTIFICATION.pack_into(head, ip + 2, length, identification)
+        changed = (old_length ^ 0xFFFF) + length
+        checksum = (_SHORT.unpack_from(head, ip + 10)[0] ^ 0xFFFF) + changed
+        checksum += (old_identification ^ 0xFFFF) + identification
+        _SHORT.pack_into(head, ip + 10, _folded(checksum) ^ 0xFFFF)
+    else:
+        old_length, length = _SHORT.unpack_from(head, ip + 4)[0], header_bytes - _IPV6_BYTES + len(payload)
+        _SHORT.pack_into(head, ip + 4, length)
+        changed = (old_length ^ 0xFFFF) + length
 
     sequence = _LONG.unpack_from(head, tcp + 4)[0] + first * segment_bytes
     _LONG.pack_into(head, tcp + 4, sequence & 0xFFFFFFFF)
@@ -124,7 +130,7 @@ class Link:
         self._bottleneck = self._own_bottleneck = Bottleneck()
         self._last_due = self._jitter = 0.0
         self._jitter_at = -math.inf
-        self._loss = None
+        self._loss = self._burst_ends = None
         self.set(0.0, now=0.0)
 
     def set(
@@ -135,6 +141,7 @@ class Link:
         rate_bps: float | None = None,
         queue_bytes: int | None = None,
         jitter_correlation_s: float = JITTER_CORRELATION_S,
+        mean_loss_burst: float | None = None,
         *,
         now: float,
     ) -> None:
@@ -149,9 +156,11 @@ class Link:
         self._correlation_s = jitter_correlation_s
         if (loss or jitter_ms) and self._random is None:
             self._random = random.Random(self._seed)
-        if loss != self._loss:
-            self._loss = loss
-            self._until_loss = self._draw_until_loss()
+        ends = 1 / mean_loss_burst if mean_loss_burst else 1 - loss
+        if (loss, ends) != (self._loss, self._burst_ends):
+            self._loss, self._burst_ends = loss, ends
+            self._burst_begins = ends * loss / (1 - loss) if loss < 1 else 1
+            self._until_loss = self._draw_until_loss(1 - loss)
 
     def share(self, bottleneck: Bottleneck | None) -> None:
         """Use a gateway's rate and queue from now on; with None, use the link's own again."""
@@ -210,7 +219,7 @@ class Link:
             if is_lost:
                 self.packets_lost += 1
                 self.bytes_lost += bytes_here
-                self._until_loss = self._draw_until_loss()
+                self._until_loss = self._draw_until_loss(self._burst_ends)
             else:
                 self._until_loss -= count
                 whole = count == segments
@@ -220,13 +229,19 @@ class Link:
         bottleneck.free_at = leaves_at
         return arriving
 
-    def _draw_until_loss(self):
-        """Draw the number of packets before the next loss from a geometric distribution: losses are independent."""
+    def _draw_until_loss(self, delivered):
+        """
+        Draw the number of packets before the next loss; `delivered` is the probability that the next one arrives.
+
+        Then one packet arrives, and after it a number with a geometric distribution: until the good state ends.
+        """
         if self._loss <= 0:
             return math.inf
-        if self._loss >= 1:
+        if self._loss >= 1 or self._random.random() >= delivered:
             return 0
-        return int(math.log(1.0 - self._random.random()) / math.log1p(-self._loss))
+        if self._burst_begins >= 1:
+            return 1
+        return 1 + int(math.log(1.0 - self._random.random()) / math.log1p(-self._burst_begins))
 
     def _due(self, leaves_at):
         delay = self._delay_s
