@@ -1,5 +1,5 @@
 """
-Compare the claims of a published source with recomputed and re-measured numbers.
+Hold the claims of a published source and their verdicts: from its own numbers (here), and from a re-run (`rules`).
 
 File `data/published/claims/<source>.csv` lists the claims of a source, paraphrased, with their section; `articles.csv`
 says where each source was published. Each claim gets two verdicts: one from the source's own numbers (`compare` for a

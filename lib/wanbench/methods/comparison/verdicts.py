@@ -1,8 +1,8 @@
 """
-Decide what changed between two sides, beyond noise and beyond a margin.
+Decide what changed between two sides, beyond noise and beyond a margin, and the exit code that says so.
 
 Each key (an ordered pair of regions, or a setting of Kafka trials) has one log ratio of B over A, and each quantity one
-summary over its keys. Values of one series, pair or block are not independent, so that intervals come from
+summary over its keys. Values of one series, pair or block are not independent, so intervals come from
 
 - runs, if both sides have two or more (Welch 1947);
 - blocks of trials otherwise: the n-th block of B is compared with the n-th of A, as both were measured equally long

@@ -139,7 +139,7 @@ class Members:
 
     @classmethod
     def none(cls, like: Members) -> Members:
-        """Return an empty object in the same file."""
+        """Return an empty object in the file of `like`."""
         return cls(like.path, like.line_number, {})
 
     def of(self, values: dict) -> Members:

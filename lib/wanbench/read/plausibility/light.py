@@ -1,4 +1,4 @@
-"""Compare RTTs with light over the geodesic, with the opposite direction, and with the best detour."""
+"""Compare RTTs with light, with the opposite direction, and with the fastest way over a third region."""
 
 import numpy as np
 import pandas as pd
