@@ -68,10 +68,10 @@ class Capacity(Result):
     The utilisation of links, and whether they were ever at capacity.
 
     links: Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
-        share_at_capacity (the share of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (time to send
-        the bytes queued at a sample), longest_backlog_s (longest time in which every sample had queued bytes). Unknown
-        values, such as the queues of a circuit, are NaN.
-    is_circuit: Whether the numbers come from the operator of a circuit, not from the lab's counters.
+        share_at_capacity (the share of windows at capacity), packets_sent, packets_queue_dropped, max_backlog_ms (time
+        to send the bytes queued at a sample), longest_backlog_s (longest time in which every sample had queued bytes).
+        Unknown values, such as the queues of a circuit, are NaN.
+    is_circuit: Whether the numbers come from the circuit's operator, not from the lab's counters.
     """
 
     links: pd.DataFrame
