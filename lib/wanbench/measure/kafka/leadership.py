@@ -94,7 +94,7 @@ def current_order(view: Sequence[dict], order: Order) -> Order:
 
 
 def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
-    """Add the current replicas of partitions in `order` to `first`, unless it has them; return these entries of `first`."""
+    """Add the current replicas of partitions in `order` to `first` unless it has them; return these entries."""
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}
         for topic, partitions in current_order(view, order).items()
