@@ -289,7 +289,7 @@ class LinkSamples(Sampling):
     Sample the counters of emulated links: packets and bytes sent, delivered and dropped, backlog and rate.
 
     `which` is "pair" (both directions of the pair) or "all" (all links of the lab). Each sample is a JSON object, read
-    by `wanbench.read.ingest.link_samples`.
+    by `wanbench.read.ingest.lab.read_samples`.
 
     The relay forwards no packets while it reads counters. Therefore at most six links are read at once, in 0.06 to 0.1
     ms; all 72 links of nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting

@@ -2,10 +2,10 @@
 Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prometheus exporter, into table metrics.
 
 - Metrics keep their names. A counter, or a metric named like one (_total, _count, _sum, _bucket), is cumulative;
-  `methods.time.rates` turns it into a rate.
+  `counter_rates` in `pages.price_performance.trials` turns it into a rate.
 - The time of a sample is the time printed with it, or else the middle between request and response of its scrape.
 - A series that occurs twice without times is left out, and each repetition is a row of table unread. A file with many
-  repeated series is rejected, because it holds several answers that cannot be told apart.
+  repeated series is rejected, because it holds several answers that cannot be separated.
 - Each scrape also gives the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, which a
   Prometheus server would add.
 - Values that are not finite are left out; the percentile of an empty histogram, for example, is NaN.
@@ -111,7 +111,7 @@ TYPES = (
 )  # fmt: skip
 CUMULATIVE = re.compile(r".*_(total|count|sum|bucket)")
 NO_TIME = -(2**63)
-"""Placeholder for the time of a sample without one."""
+"""Placeholder for the time of a sample that has none."""
 
 EARLIEST_S = -62_135_596_800
 """Start of year 1, the earliest time in Python."""
@@ -168,7 +168,7 @@ UNITS = {
 
 class Samples:
     """
-    Collects the samples of a file of `size` bytes, in order.
+    Collect the samples of a file of `size` bytes, in order.
 
     `repeated` has a row of table unread for each repetition of a series without times. `ambiguous` holds the indices of
     all samples of such series, because nothing says which of them is valid.

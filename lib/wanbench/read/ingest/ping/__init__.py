@@ -93,8 +93,8 @@ def convert(source, target) -> int:
 
 def _collected(collect, source, texts, fast):
     """
-    Collect the batches of a source. Collect them a second time if a footer proved, after rows were yielded, that their
-    times lack a carry.
+    Collect the batches of a source; do so again if a footer proves, after rows were yielded, that their times lack a
+    carry.
     """
     proven: dict[int, bool] = {}
     collected = collect(_batches(source, texts, fast, {}, proven))
