@@ -66,7 +66,7 @@ def predicted_ratio(limits: Limits) -> PredictedRatio:
 
 
 def _ratio(trials: pd.DataFrame, column: str, label: str, level: float) -> Estimate:
-    """Estimate the ratio of link b to link a from pairs of trials; with fewer than two pairs, from unpaired trials."""
+    """Estimate the ratio of link b to link a from pairs of trials or, with fewer than two, from unpaired trials."""
     pairs = paired_trials(trials, column)
     claim = f"The {label} ratio of {LINKS[1]} to {LINKS[0]} is {{}}"
     sides = [pairs.ratio] if len(pairs) > 1 else [trials[column][trials.link == name] for name in LINKS]
