@@ -43,7 +43,7 @@ class AllClaims(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """Say how many claims hold by arithmetic and by a re-run, how many do not, and how many are undecidable here."""
+        """Say how many claims hold by arithmetic and by a re-run, how many do not, and how many stay undecided."""
         kinds = self.rows.kind.value_counts()
         own, again = self.counts(OWN), self.counts(RERUN)
         holds, holds_again = (by[ledger.REPRODUCED] + by[ledger.WITHIN] for by in (own, again))
