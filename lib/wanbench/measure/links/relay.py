@@ -14,8 +14,9 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 
-from .link import COUNTED, OFFLOAD_BYTES, UNITS, Bottleneck, Link
+from .link import COUNTED, UNITS, Bottleneck, Link
 from .namespaces import DEVICE, device_counts, open_device
+from .queues import OFFLOAD_BYTES
 
 _READ_BYTES = OFFLOAD_BYTES + 65_535
 _READS_PER_TURN = 8
@@ -56,7 +57,8 @@ class Relay:
     def set(self, links: Iterable[tuple[tuple[int, int], dict]]) -> None:
         """Give links new settings: a sequence of (pair, fields of `LinkSettings`)."""
         for pair, settings in links:
-            self.links[pair].set(**settings, now=time.monotonic())
+            link = self.links[pair]
+            self._keep(link, link.set(**settings, now=time.monotonic()))
 
     def set_gateway(self, number: int, rate_bps: float | None, queue_bytes: int | None) -> None:
         """Make all links that leave a region share one rate and queue; if `rate_bps` is None, undo this."""
@@ -160,6 +162,11 @@ class Relay:
                 self._count += 1
                 push(heap, (due, self._count, link, segments, size, part))
 
+    def _keep(self, link, arriving):
+        for due, segments, size, part in arriving:
+            self._count += 1
+            heapq.heappush(self._heap, (due, self._count, link, segments, size, part))
+
     def _deliver(self, most):
         heap, write, pop, monotonic = self._heap, os.write, heapq.heappop, time.monotonic
         for _ in range(most):
@@ -169,6 +176,9 @@ class Relay:
             if heap[0][0] > now:
                 return
             due, _, link, segments, size, packet = pop(heap)
+            if not segments:
+                self._keep(link, link.wake(due, packet))
+                continue
             if link.is_cut:
                 link.packets_cut += segments
                 link.bytes_cut += size
@@ -194,6 +204,7 @@ def _counted(link, now):
         **{f"{unit}_{what}": getattr(link, f"{unit}_{what}") for what in COUNTED for unit in UNITS},
         "packets_in_flight": packets,
         "bytes_in_flight": size,
+        "packets_marked": link.packets_marked,
         "bytes_backlog": round(link.backlog_bytes(now)),
         "mean_late_ms": link.late_sum_s / link.writes * 1000 if link.writes else None,
         "worst_late_ms": link.late_max_s * 1000 if link.writes else None,
