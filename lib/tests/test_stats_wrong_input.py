@@ -43,14 +43,11 @@ from wanbench.tables import from_rows
 WRONG = {"None": None, "an empty table": pd.DataFrame(), "text": "text", "NaN": float("nan"), "a number": 3}
 OF_PAGES = {
     geo_kafka: (
-        "Change",
-        "Times",
         "against_baseline",
         "client_rack",
         "cost_changes",
         "count_region_bytes",
         "fit_scalability",
-        "modelled_changes",
         "placement",
         "tornado",
     ),

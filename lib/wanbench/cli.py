@@ -17,6 +17,7 @@ from itertools import product
 from pathlib import Path
 
 from . import __version__
+from .checks import refusal
 from .errors import ParameterError, WanbenchError
 from .folders import data_folder, root, scratch_folder
 
@@ -136,6 +137,14 @@ def parser() -> argparse.ArgumentParser:
     deposit.add_argument("target", type=Path, metavar="TARGET", help="a new folder")
     deposit.add_argument("--licence", metavar="ADDRESS", help="of the data (default: Apache-2.0)")
     deposit.set_defaults(command=deposit_command)
+
+    thin = commands.add_parser("thin", help="replace old raw files of ping by counts, which keep every quantile")
+    thin.add_argument("run", metavar="RUN_FOLDER|CAMPAIGN", help="a run, or all runs of a campaign in the data folder")
+    thin.add_argument(
+        "--older-than", default="30d", metavar="AGE", help="age of runs, such as 30d or 12h (default: 30d)"
+    )
+    flag(thin, "yes", "replace without asking")
+    thin.set_defaults(command=thin_command)
 
     claims = commands.add_parser(
         "claims", help="audit an article of your own by checking its claims against its numbers"
@@ -343,6 +352,29 @@ def deposit_command(arguments: argparse.Namespace) -> int:
     from .runs.deposit import LICENCE, deposit
 
     print(f"Deposit, checked by SHA-256: {deposit(arguments.run, arguments.target, arguments.licence or LICENCE)}")
+    return 0
+
+
+def thin_command(arguments: argparse.Namespace) -> int:
+    """Run `wanbench thin`: replace raw files of ping in old runs by counts, after confirmation."""
+    import pandas as pd
+
+    from .read.ingest.thinning import thin
+    from .runs import Run, find
+
+    try:
+        before = pd.Timestamp.now("UTC") - pd.Timedelta(arguments.older_than.replace("d", "D"))
+    except ValueError:
+        raise refusal("--older-than", arguments.older_than, "an age such as 30d or 12h") from None
+    given = Path(arguments.run)
+    runs = [Run.open(given)] if (given / "journal.jsonl").is_file() else find(data_folder(), arguments.run)
+    runs = [run for run in runs if run.finished and pd.Timestamp(run.manifest["ended_at_utc"]) < before]
+    n, size, left = (sum(column) for column in zip((0, 0, 0), *(thin(run, dry=True) for run in runs), strict=True))
+    print(f"{n} raw files of ping in {len(runs)} runs: {size:,} bytes, as counts {left:,}. Their order is lost.")
+    if n and not arguments.yes and input("Replace them? [y/N] ").strip().lower() != "y":
+        return 1
+    for run in runs:  # also those without new files, where an earlier command was interrupted
+        thin(run)
     return 0
 
 

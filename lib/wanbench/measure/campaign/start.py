@@ -156,6 +156,7 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
 
 # Settings that experiments had when samples were recorded, with the value that all samples have.
 FORMER = {"transfer_bytes": None, "disk_bps": None, "producers_per_region": 1, "consumers_per_region": 1}
+FORMER |= {"method": "cusum", "weight": 0.2}
 
 
 def _is_asked_for(recorded, wanted):

@@ -87,6 +87,8 @@ def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callab
     minimum: Number of answered echoes that a verdict needs.
     judge: Takes the RTTs of these echoes and the links of both directions, and returns columns of the row.
     """
+    if minimum > 1:  # the statistic depends on autocorrelation
+        verdicts.require_order(echoes, name)
     few = "no echo was answered" if minimum == 1 else "fewer than two echoes were answered"
     rows = []
     for key, group in groups("echoes", echoes):
@@ -233,6 +235,7 @@ def order(echoes: pd.DataFrame) -> Verdicts:
 
     echoes: The table of this name, with `received_at_s` (ping -D).
     """
+    verdicts.require_order(echoes, "order")
     rows = []
     for key, group in groups("echoes", echoes):
         replies = answered(group).dropna(subset="received_at_s").sort_values("sequence")

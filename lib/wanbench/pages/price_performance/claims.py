@@ -16,12 +16,10 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import Rule, apply_rules, under
-from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result
 
 from .comparisons import compare_all
 from .costs import Frontier, SizeCosts
-from .over_time import OverTime
 
 SOURCE = "004-price-performance"
 INTEL, AMD, GRAVITON = ("m5", "m6i"), ("m6a", "m5a"), ("m6g", "m7g")
@@ -50,14 +48,14 @@ SHOWN = {
 
 
 def evidence(
-    costs: SizeCosts, frontier: Frontier | None, times: OverTime, *, plain: str, more_network: str | None = None
+    costs: SizeCosts, frontier: Frontier | None, *, plain: str, more_network: str | None = None
 ) -> dict[str, Estimate]:
     """
     Collect the measured estimates for `price_performance`.
 
     `more_network` names the setting that differs from `plain` only in twice the network rate.
     """
-    trials = _with_requests(costs.trials, times)
+    trials = costs.trials
     estimates = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
     if frontier is not None:
         low, *_, high = frontier.latencies.settings
@@ -77,15 +75,6 @@ def evidence(
             ratio = compare_all(pair, column, "").ratios[setting, plain]
             estimates[name] = replace(ratio, quantity=title, claim=text)
     return estimates
-
-
-def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
-    """Add column requests_each, the mean requests per message of each trial; NaN without broker metrics."""
-    rows = times.rows[(times.rows.quantity == "requests") & (times.rows.at_s > 0)]
-    means = rows.groupby(KEY).value.mean().rename("requests").reset_index()
-    return trials.merge(means, on=KEY, how="left").assign(
-        requests_each=lambda rows: rows.requests / rows.messages_per_s
-    )
 
 
 def _spread(trials: pd.DataFrame, setting: str) -> Estimate:

@@ -168,7 +168,8 @@ def size_trials(
     full = mean_use(rates, tables)
     full["machine_busy"], full["iowait"] = full.busy_percent / 100, full.iowait_percent / 100
     full = full[[*KEY, "fullest_link", "machine_busy", "iowait"]]
-    parts = (largest_quantiles(tables["producers"]), _processors(rates, tables, brokers), full, _sent(rates, tables))
+    parts = (largest_quantiles(tables["producers"]), _processors(rates, tables, brokers), full)
+    parts += (_sent(rates, tables), _requests(rates, tables))
     for part in parts:
         frame = frame.merge(part, on=KEY, how="left")
     about = ["setting", "reason"]
@@ -187,6 +188,16 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
     windows = windows[windows.counts & (windows.link_from != windows.from_region)]
     each = windows.groupby([*KEY, "link_from", "link_to"]).carried_bps.mean()
     return each.groupby(level=KEY).sum().rename("brokers_sent_bps").reset_index()
+
+
+def _requests(rates: TrialRates, tables) -> pd.DataFrame:
+    """Return the requests per message of each trial, from the brokers' counters in its counted seconds."""
+    names, metrics = ["kafka_requests_total", "kafka_records_in_total"], tables.get("metrics")
+    if metrics is None or not metrics.metric.isin(names).any():
+        return pd.DataFrame(columns=[*KEY, "requests_each"]).astype({"attempt": "int64"})
+    counted = rates.marked(counter_rates(metrics[metrics.metric.isin(names)]))
+    sums = counted[counted.counts].groupby([*KEY, "metric"]).increase.sum().unstack().reindex(columns=names)
+    return (sums[names[0]] / sums[names[1]]).rename("requests_each").reset_index()
 
 
 def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:

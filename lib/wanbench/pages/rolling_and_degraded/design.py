@@ -186,7 +186,7 @@ class Detection(Concurrent):
 
     def __str__(self) -> str:
         then = ", with demotion of the broker that is named" if self.demote_on_alarm else ""
-        return f"detection by {self.detector.method}, from {1 / self.interval_s:g} records/s to each broker{then}"
+        return f"detection by cusum, from {1 / self.interval_s:g} records/s to each broker{then}"
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Return the expected duration without a load."""

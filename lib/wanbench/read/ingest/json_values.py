@@ -6,6 +6,9 @@ import json
 import math
 from pathlib import Path
 
+import msgspec
+from msgspec import inspect
+
 from wanbench.errors import RawDataError
 
 from .content import read_bytes, read_text
@@ -213,3 +216,39 @@ class Members:
     def _refuse(self, name, value, expected):
         shown = repr(value) if not isinstance(value, int) or abs(value) < LARGEST * 10 else "a huge number"
         self.refuse(f"{self._place(name)} = {shown[:80]}", expected)
+
+
+def typed(members: Members, kind: type[msgspec.Struct]):
+    """
+    Read an object into a Struct. A member that is missing, null or NaN keeps its default, and a negative count, where
+    the Struct allows one, becomes None. A RawDataError names the first member with a value that is not allowed.
+    """
+    try:
+        return msgspec.convert(members.values, kind)
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        return _by_members(members, inspect.type_info(kind))
+
+
+def _by_members(members, declared):
+    values = {field.name: _member(members, field.name, field.type) for field in declared.fields}
+    return declared.cls(**{name: value for name, value in values.items() if value is not None})
+
+
+def _member(members, name, declared):
+    null = isinstance(declared, inspect.UnionType)
+    declared = declared.types[0] if null else declared
+    match declared:
+        case inspect.StructType():
+            absent = null and name not in members.values
+            return None if absent else _by_members(members.members(name), declared)
+        case inspect.ListType():
+            return [_by_members(part, declared.item_type) for part in members.list(name)]
+        case inspect.IntType():
+            return members.count(name, unknown=min(declared.ge, -1), minimum=0 if declared.ge >= -1 else None)
+        case inspect.FloatType():
+            return members.number(name, most=declared.le)
+        case inspect.BoolType():
+            return members.flag(name)
+        case inspect.LiteralType():
+            return members.text(name, declared.values)
+    return members.text(name)

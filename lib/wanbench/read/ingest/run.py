@@ -17,6 +17,7 @@ from wanbench.folders import data_folder
 from wanbench.read.plausibility import check
 from wanbench.runs import Run
 from wanbench.runs.raw import sha256
+from wanbench.runs.read import THINNED
 
 from .lab import of_all_sessions
 from .other_tools import recognised_file
@@ -77,7 +78,7 @@ def _made_from(run_folder: Path, recorded: dict) -> dict:
     and time in `recorded` has the hash that is recorded there.
     """
     found = {"readers": {"sha256": _readers()}}
-    for path in (run_folder / "journal.jsonl", run_folder / "manifest.json"):
+    for path in (run_folder / name for name in ("journal.jsonl", "manifest.json", THINNED)):
         if path.is_file():
             status, known = path.stat(), recorded.get(path.name, {})
             about = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
@@ -202,7 +203,7 @@ def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     files = _Files(None)
     for path in paths:
         context = {column.name: None for column in tables.CONTEXT} | {"source_file": str(path)}
-        files.read(reader, Path(path), context, tool=experiment)
+        files.read(reader, path if isinstance(path, Path) else Path(path), context, tool=experiment)
     return files.tables(reader.tables)
 
 
