@@ -14,6 +14,7 @@ from scipy import stats
 
 from wanbench.measure.links import LinkSettings, Step, queue_in_bytes
 from wanbench.measure.links.link import Bottleneck, Link, piece, shape
+from wanbench.measure.links.mtu import too_big
 from wanbench.measure.links.queues import OFFLOAD_BYTES, marked
 from wanbench.measure.links.relay import Relay
 
@@ -468,6 +469,47 @@ def test_a_queue_by_packets_drops_small_packets_too():
     assert (len(arrived), short.packets_queue_dropped) == (6, 14), "one in transmission, and five that wait"
     apart = run(link(10, rate_bps=RATE_BPS, queue_packets=5), [(at / 1000, packet(bytes(MSS))) for at in range(50)])
     assert len(apart) == 50
+
+
+def narrow(answers, **settings):
+    made = Link(target=0, answer=answers.append)
+    made.set(**asdict(LinkSettings(10, mtu_bytes=1400, **settings)), now=0.0)
+    return made
+
+
+@pytest.mark.parametrize("segments", [1, 10])
+def test_a_packet_that_is_too_big_is_answered_with_the_mtu(segments):
+    answers = []
+    one, raw = narrow(answers), packet(bytes(MSS * segments), sequence=77)
+    assert not one.accept(raw, now=0.0)
+    assert (one.packets_too_big, one.in_flight()[0]) == (segments, 0)
+    [answer] = answers
+    ip = answer[OFFLOAD_BYTES:]
+    assert answer[:OFFLOAD_BYTES] == bytes(OFFLOAD_BYTES)
+    assert int.from_bytes(ip[2:4], "big") == len(ip) and ip[9] == 1
+    assert checksum(ip[:20]) == checksum(ip[20:]) == 0
+    assert ip[12:20] == bytes([10, 1, 255, 255, 10, 1, 0, 1]), "to the packet's sender, from no host"
+    assert (ip[20], ip[21], int.from_bytes(ip[26:28], "big")) == (3, 4, 1400)
+    assert ip[28:] == raw[OFFLOAD_BYTES : OFFLOAD_BYTES + 28], "it quotes the headers"
+
+
+def test_a_packet_that_fits_passes_and_a_black_hole_says_nothing():
+    answers = []
+    one = narrow(answers)
+    assert one.accept(packet(bytes(1400 - HEADER_BYTES)), now=0.0) and not one.accept(packet(bytes(1349)), now=0.0)
+    hole = narrow(answers, mtu_black_hole=True)
+    assert not hole.accept(packet(bytes(MSS)), now=0.0)
+    assert len(answers) == 1 and hole.packets_too_big == 1
+
+
+def test_the_answer_to_ipv6_is_packet_too_big():
+    source, target = bytes([0xFD]) + bytes(14) + b"\1", bytes([0xFD]) + bytes(14) + b"\2"
+    sent = struct.pack("!IHBB", 6 << 28, 1460, 17, 64) + source + target + bytes(1460)
+    ip = too_big(bytes(OFFLOAD_BYTES) + sent, 1300)[OFFLOAD_BYTES:]
+    assert (ip[0] >> 4, ip[6], ip[24:40], int.from_bytes(ip[4:6], "big")) == (6, 58, source, len(ip) - 40)
+    assert (ip[40], int.from_bytes(ip[44:48], "big"), len(ip)) == (2, 1300, 1280)
+    assert checksum(ip[8:40] + struct.pack("!II", len(ip) - 40, 58) + ip[40:]) == 0
+    assert ip[48:] == sent[: 1280 - 48]
 
 
 def test_a_schedule_changes_delay_loss_and_rate_at_its_times_and_begins_again():

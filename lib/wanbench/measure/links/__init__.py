@@ -26,6 +26,8 @@ MIN_QUEUE_BYTES = 65_536  # minimum default queue: one burst of a host (64 KiB)
 # that short would measure the machine.
 MIN_QUEUE_MS = 20
 
+DEVICE_MTU_BYTES = 1500
+
 _BOUNDS = {"delay_ms": (0, 10_000), "jitter_ms": (0, 5_000), "loss": (0, 1), "jitter_correlation_s": (1e-3, 3600)}
 _OPTIONAL_BOUNDS = {
     "rate_bps": (1_000, 1e12),
@@ -35,6 +37,7 @@ _OPTIONAL_BOUNDS = {
     "codel_target_ms": (0.1, 1_000),
     "codel_interval_ms": (1, 10_000),
     "repeat_s": (1e-3, 1e6),
+    "mtu_bytes": (576, DEVICE_MTU_BYTES),
 }
 CODEL_INTERVAL_MS = 100.0  # the RFC's: about the longest usual RTT
 
@@ -104,6 +107,12 @@ class LinkSettings:
         and again with each `LocalLab.set_link`. `read_schedule` reads one from a file.
     repeat_s : float or None
         Time after which the schedule begins again; None means that the last step stays.
+    mtu_bytes : int or None
+        Largest packet, 576 (with IPv6: 1,280) to 1,500, which is the default and the hosts' own limit. A larger packet
+        is dropped, and its sender gets an ICMP message with the MTU (RFC 1191, RFC 8201). Links do not split packets,
+        even if their sender permits it.
+    mtu_black_hole : bool or None
+        Whether packets that are too big vanish without a message, as behind a firewall that drops ICMP.
 
     Examples
     --------
@@ -126,6 +135,8 @@ class LinkSettings:
     ecn: bool | None = None
     schedule: Sequence[Step] | None = None
     repeat_s: float | None = None
+    mtu_bytes: int | None = None
+    mtu_black_hole: bool | None = None
 
     def __post_init__(self):
         for name, bounds in (_BOUNDS | _OPTIONAL_BOUNDS).items():
@@ -134,6 +145,7 @@ class LinkSettings:
         if self.schedule is not None:
             object.__setattr__(self, "schedule", tuple(self.schedule))
         check_schedule(self.schedule or (), self.repeat_s)
+        check_flag("mtu_black_hole", self.mtu_black_hole, optional=True)
         if check_flag("ecn", self.ecn, optional=True) and self.codel_target_ms is None:
             raise ParameterError("ecn is True without codel_target_ms; allowed: with it, as CoDel marks.")
         if self.jitter_ms > min((self.delay_ms, *_given("delay_ms", self.schedule))) / 2:

@@ -7,9 +7,10 @@ import math
 import random
 import struct
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from . import CODEL_INTERVAL_MS, JITTER_CORRELATION_S
+from . import CODEL_INTERVAL_MS, DEVICE_MTU_BYTES, JITTER_CORRELATION_S
+from .mtu import too_big
 from .queues import OFFLOAD_BYTES, CoDel, Waiting, marked
 
 
@@ -112,7 +113,7 @@ def _steps(schedule, repeat_s, start):
 # A super-packet is split so that no piece takes longer than this to send; otherwise slow links would be bursty.
 LONGEST_PIECE_S = 0.001
 
-COUNTED = ("sent", "delivered", "lost", "queue_dropped", "cut", "device_dropped")
+COUNTED = ("sent", "delivered", "lost", "queue_dropped", "cut", "device_dropped", "too_big")
 UNITS = ("packets", "bytes")
 
 
@@ -122,14 +123,14 @@ class Link:
 
     Times are seconds of one clock, which the caller chooses. Counters (`packets_sent`, `bytes_sent` and so on) count
     packets on the wire and their bytes with IP and TCP headers. `target` is the file descriptor of the destination
-    region's device; `seed` is the seed of loss and jitter.
+    region's device; `seed` is the seed of loss and jitter; `answer` sends a packet to the source region.
     """
 
-    def __init__(self, target: int, seed: int | str = 0):
+    def __init__(self, target: int, seed: int | str = 0, answer: Callable[[bytes], None] | None = None):
         for what in COUNTED:
             for unit in UNITS:
                 setattr(self, f"{unit}_{what}", 0)
-        self.target, self.is_cut = target, False
+        self.target, self.is_cut, self._answer = target, False, answer
         self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
         # A random generator takes much memory, and most links of a lab need none.
         self._seed, self._random = seed, None
@@ -170,7 +171,10 @@ class Link:
         codel_target_ms: float | None = None,
         codel_interval_ms: float | None = None,
         ecn: bool | None = None,
+        mtu_bytes: int | None = None,
+        mtu_black_hole: bool | None = None,
     ) -> list:
+        self._mtu_bytes, self._answers = mtu_bytes or DEVICE_MTU_BYTES, not mtu_black_hole
         self._own_bottleneck.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
         self._correlation_s = jitter_correlation_s
@@ -227,6 +231,12 @@ class Link:
         if self.is_cut:
             self.packets_cut += segments
             self.bytes_cut += size
+            return ()
+        if header_bytes + segment_bytes > self._mtu_bytes:
+            self.packets_too_big += segments
+            self.bytes_too_big += size
+            if self._answers:
+                self._answer(too_big(packet, self._mtu_bytes))
             return ()
         bottleneck = self._bottleneck
         if self._queue is not None and bottleneck is self._own_bottleneck:

@@ -13,6 +13,8 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 
 from .link import COUNTED, UNITS, Bottleneck, Link
 from .namespaces import DEVICE, device_counts, open_device
@@ -47,7 +49,10 @@ class Relay:
     def connect(self, pairs: Iterable[tuple[int, int]], seed: int) -> None:
         """Make the links of these pairs; packets of other pairs are dropped. `seed` determines loss and jitter."""
         self.links = {
-            (source, target): Link(self._devices[target], f"{seed}/{source}/{target}") for source, target in pairs
+            (source, target): Link(
+                self._devices[target], f"{seed}/{source}/{target}", partial(_answer, self._devices[source])
+            )
+            for source, target in pairs
         }
         self._rows = {
             device: [self.links.get((number, target)) for target in range(256)]
@@ -196,6 +201,11 @@ class Relay:
             link.late_sum_s += late
             if late > link.late_max_s:
                 link.late_max_s = late
+
+
+def _answer(device, packet):
+    with suppress(OSError):  # a full or closed device loses it, as a network would
+        os.write(device, packet)
 
 
 def _counted(link, now):
