@@ -20,7 +20,7 @@ from wanbench.measure.links.relay import Relay
 
 MSS = 1448
 HEADER_BYTES = 52
-NEEDS_CHECKSUM, TCP_V4 = 1, 1
+NEEDS_CHECKSUM, TCP_V4, TCP_V6 = 1, 1, 4
 
 
 def checksum(data: bytes) -> int:
@@ -32,38 +32,47 @@ def checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def packet(payload: bytes, *, sequence=0xFFFFF000, identification=0xFFFE, flags=0x99, ip_options=b"") -> bytes:
+def packet(payload: bytes, *, sequence=0xFFFFF000, identification=0xFFFE, flags=0x99, ip_options=b"", v6=False):
     """A TCP packet as a TUN device hands it over: larger than a segment, it is a super-packet."""
-    addresses = bytes([10, 1, 0, 1, 10, 2, 0, 1])
-    ip_bytes = 20 + len(ip_options)
+    addresses = bytes(range(32)) if v6 else bytes([10, 1, 0, 1, 10, 2, 0, 1])
+    ip_bytes = (40 if v6 else 20) + len(ip_options)
     tcp_bytes = HEADER_BYTES - 20
     length = ip_bytes + tcp_bytes + len(payload)
-    ip = struct.pack("!BBHHHBBH8s", 4 << 4 | ip_bytes // 4, 0, length, identification, 0x4000, 64, 6, 0, addresses)
-    ip += ip_options
-    ip = ip[:10] + checksum(ip).to_bytes(2, "big") + ip[12:]
-    pseudo = ~checksum(addresses + struct.pack("!HH", 6, length - ip_bytes)) & 0xFFFF
+    following = 43 if ip_options else 6  # RFC 8200: a routing header, or TCP
+    ip = struct.pack("!IHBB32s", 6 << 28, length - 40, following, 64, addresses) + ip_options
+    if not v6:
+        ip = ipv4_header(addresses, ip_bytes, length, identification, ip_options)
+    pseudo = ~checksum(addresses + struct.pack("!II", length - ip_bytes, 6)) & 0xFFFF
     options = bytes(range(tcp_bytes - 20))
     tcp = struct.pack("!HHIIBBHHH", 5201, 40000, sequence, 7, tcp_bytes // 4 << 4, flags, 500, pseudo, 0)
     is_super = len(payload) > MSS
-    offload = struct.pack("<BBHHHH", NEEDS_CHECKSUM, is_super and TCP_V4, 0, MSS if is_super else 0, ip_bytes, 16)
+    kind = is_super and (TCP_V6 if v6 else TCP_V4)
+    offload = struct.pack("<BBHHHH", NEEDS_CHECKSUM, kind, 0, MSS if is_super else 0, ip_bytes, 16)
     return offload + ip + tcp + options + payload
+
+
+def ipv4_header(addresses, ip_bytes, length, identification, ip_options) -> bytes:
+    ip = struct.pack("!BBHHHBBH8s", 4 << 4 | ip_bytes // 4, 0, length, identification, 0x4000, 64, 6, 0, addresses)
+    ip += ip_options
+    return ip[:10] + checksum(ip).to_bytes(2, "big") + ip[12:]
 
 
 def read(raw: bytes) -> dict:
     """The fields that matter, read independently of the code under test."""
     offload, ip = struct.unpack("<BBHHHH", raw[:OFFLOAD_BYTES]), raw[OFFLOAD_BYTES:]
-    ip_bytes = (ip[0] & 15) * 4
-    tcp = ip[ip_bytes:]
+    v6 = ip[0] >> 4 == 6
+    ip_bytes = 40 + 8 * (ip[6] == 43) if v6 else (ip[0] & 15) * 4
+    tcp, addresses = ip[ip_bytes:], ip[8:40] if v6 else ip[12:20]
     start = (tcp[12] >> 4) * 4
     return {
         "type": offload[1],
         "segment_bytes": offload[3],
-        "length": int.from_bytes(ip[2:4], "big"),
+        "length": 40 + int.from_bytes(ip[4:6], "big") if v6 else int.from_bytes(ip[2:4], "big"),
         "true_length": len(ip),
         "identification": int.from_bytes(ip[4:6], "big"),
-        "ip_checksum_left": checksum(ip[:ip_bytes]),
+        "ip_checksum_left": 0 if v6 else checksum(ip[:ip_bytes]),
         "pseudo": int.from_bytes(tcp[16:18], "big"),
-        "expected_pseudo": ~checksum(ip[12:20] + struct.pack("!HH", 6, len(tcp))) & 0xFFFF,
+        "expected_pseudo": ~checksum(addresses + struct.pack("!II", len(tcp), 6)) & 0xFFFF,
         "sequence": int.from_bytes(tcp[4:8], "big"),
         "flags": tcp[13],
         "payload": tcp[start:],
@@ -71,14 +80,16 @@ def read(raw: bytes) -> dict:
     }
 
 
-@pytest.mark.parametrize("ip_options", [b"", b"\x94\x04\x00\x00"])
+@pytest.mark.parametrize(
+    ("v6", "ip_options"), [(False, b""), (False, b"\x94\x04\x00\x00"), (True, b""), (True, b"\x06" + bytes(7))]
+)
 @pytest.mark.parametrize("count", [1, 2, 5, 7])
-def test_pieces_are_the_segments_a_network_card_would_send(count, ip_options):
+def test_pieces_are_the_segments_a_network_card_would_send(count, v6, ip_options):
     payload = random.Random(1).randbytes(MSS * 6 + 100)
-    whole = packet(payload, ip_options=ip_options)
+    whole = packet(payload, ip_options=ip_options, v6=v6)
     segments, header_bytes, segment_bytes = shape(whole)
     assert (segments, segment_bytes) == (7, MSS)
-    assert header_bytes == HEADER_BYTES + len(ip_options)
+    assert header_bytes == HEADER_BYTES + 20 * v6 + len(ip_options)
     received = b""
     for first in range(0, segments, count):
         part = read(piece(whole, header_bytes, segment_bytes, first, count))
@@ -86,14 +97,14 @@ def test_pieces_are_the_segments_a_network_card_would_send(count, ip_options):
         assert part["length"] == part["true_length"]
         assert part["ip_checksum_left"] == 0
         assert part["pseudo"] == part["expected_pseudo"]
-        assert part["identification"] == (0xFFFE + first) & 0xFFFF
+        assert v6 or part["identification"] == (0xFFFE + first) & 0xFFFF
         assert part["sequence"] == (0xFFFFF000 + first * MSS) & 0xFFFFFFFF
         assert part["flags"] & 0x10, "ACK stays on all"
         assert bool(part["flags"] & 0x09) == is_last, "FIN and PSH only on the last"
         assert bool(part["flags"] & 0x80) == (first == 0), "CWR only on the first"
         assert part["options"] == read(whole)["options"]
         is_super = len(part["payload"]) > MSS
-        assert (part["type"], part["segment_bytes"]) == ((TCP_V4, MSS) if is_super else (0, 0))
+        assert (part["type"], part["segment_bytes"]) == ((TCP_V6 if v6 else TCP_V4, MSS) if is_super else (0, 0))
         received += part["payload"]
     assert received == payload
 

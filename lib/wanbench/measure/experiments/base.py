@@ -167,6 +167,14 @@ def check_declared(settings: object) -> None:
             check_flag(label, value, optional=is_optional)
 
 
+def address_of(host: Host, ip_version: int) -> str:
+    """Return the host's address of an IP version, 4 or 6; raise ExperimentError if it has none."""
+    address = host.address if ip_version == 4 else host.address_ipv6
+    if not address:
+        raise ExperimentError(f"{host.name} has no IPv{ip_version} address; its address is {host.address}")
+    return address
+
+
 def links_of(host: Host):
     """Return the emulated links of the host's lab; raise ExperimentError if the network is real."""
     if host.links is None:

@@ -100,6 +100,8 @@ class Host(ABC):
 
     Attributes
     ----------
+    address, address_ipv6
+        The addresses at which other hosts of the lab reach it, by IPv4 and by IPv6 (None: it has none).
     links
         An object with `cut(a, b)`, `heal(a, b)` and `set_link(a, b, ...)`, which change the links between regions; None
         where the network is real.
@@ -117,6 +119,7 @@ class Host(ABC):
     name: str
     region: str
     address: str
+    address_ipv6: str | None = None
     links = None
     paths = None
     cluster = None

@@ -19,14 +19,15 @@ from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.links import LinkSettings, gateway_queue_in_bytes, queue_in_bytes
 from wanbench.measure.links.launch import SupervisorProcess, is_rootless, why_not
-from wanbench.measure.links.namespaces import address, checked_sysctls
+from wanbench.measure.links.namespaces import IPV6_OFF, address, address_ipv6, checked_sysctls
 
 from .base import Completed, Host, Lab
 from .processes import GRACE_S, EnteredProcess, result_of
 from .ssh.programs.facts import machine, version
 
 MAX_COUNT = 254  # Maximum number of regions, and of hosts in a region: each number is one byte of an address.
-# Sysctls of every region's namespace: a known congestion control, buffers for long fat paths, only IPv4.
+# Sysctls of every region's namespace: a known congestion control, buffers for long fat paths, IPv6 with the
+# lab's own addresses only, so that nothing but tests sends packets.
 SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_no_metrics_save": "1",
@@ -35,10 +36,12 @@ SYSCTLS = {
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
     "net.ipv4.conf.wan0.rp_filter": "0",
-    "net.ipv6.conf.wan0.disable_ipv6": "1",
+    IPV6_OFF: "0",
+    "net.ipv6.conf.wan0.addr_gen_mode": "1",
 }
 
 _PAIRS_PER_REQUEST = 100
+_OF_HOST = ("name", "region", "address", "address_ipv6")
 EMULATOR = "relay"  # The link emulator's name in manifests. Older runs may have another: "netem".
 
 _TOOLS = {"iperf3": "--version", "ping": "-V", "ip": "-V", "nsenter": "--version"}
@@ -58,7 +61,13 @@ class LocalHost(Host):
     def __init__(self, lab: LocalLab, region: str, number: int):
         self.name, self.region = f"{region}/{number}", region
         self.address = address(lab.regions.index(region) + 1, number)
+        self._address_ipv6 = address_ipv6(lab.regions.index(region) + 1, number)
         self._lab = self.links = lab
+
+    @property
+    def address_ipv6(self) -> str | None:
+        """The host's IPv6 address; None if the lab is open and its kernel has no IPv6."""
+        return None if IPV6_OFF in self._lab.refused else self._address_ipv6
 
     @property
     def scratch(self) -> str:
@@ -84,7 +93,8 @@ class LocalLab(Lab):
     Parameters
     ----------
     regions : sequence of str
-        1 to 254 names. The hosts of region number i (counted from 1) have the addresses 10.i.0.1, 10.i.0.2 and so on.
+        1 to 254 names. The hosts of region number i (counted from 1) have the addresses 10.i.0.1, 10.i.0.2 and so on,
+        and fd77:616e:62:i::1, fd77:616e:62:i::2 and so on with i in hexadecimal.
     links : mapping
         Settings of the link of each ordered pair. Regions without a link cannot reach each other.
     hosts_per_region : int
@@ -149,7 +159,7 @@ class LocalLab(Lab):
             sizes = {"regions": len(self.regions), "hosts_per_region": self.hosts_per_region}
             links = {"pairs": self._numbered(self.links), "seed": self.seed}
             self._opened = self._supervisor.ask("open", sysctls=self.sysctls, **sizes, **links)
-            for name, why in self._opened["refused"].items():
+            for name, why in self.refused.items():
                 if name in self.wanted_sysctls:
                     raise LabError(f"the kernel refuses {name} = {self.sysctls[name]!r}: {why}.")
             self._send_settings(self.links, self.links)
@@ -176,6 +186,11 @@ class LocalLab(Lab):
             if self._scratch:  # a supervisor that was killed could not remove it
                 shutil.rmtree(self._scratch, ignore_errors=True)
                 self._scratch = None
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """The sysctls that the kernel refused while the lab is open, with the reasons."""
+        return self._opened.get("refused", {})
 
     def start_in(self, region: str, command: Sequence[str]) -> EnteredProcess:
         """Start a command in a region's namespace."""
@@ -310,9 +325,9 @@ class LocalLab(Lab):
             "congestion_control": self.sysctls[_CONGESTION_CONTROL],
             "congestion_control_by": self._opened.get("congestion_control_by"),
             "sysctls": {**self.sysctls, **_global_sysctls()},
-            "sysctls_refused": self._opened.get("refused", {}),
+            "sysctls_refused": self.refused,
             "tools": tools(),
-            "hosts": [{"name": host.name, "region": host.region, "address": host.address} for host in self.all_hosts()],
+            "hosts": [{name: getattr(host, name) for name in _OF_HOST} for host in self.all_hosts()],
             "links": [{"from_region": a, "to_region": b, **_settings(self.links, a, b)} for a, b in self.links],
             "clock_offset_ms": 0,
             "clock_offset_from": "one machine, one clock",

@@ -41,6 +41,7 @@ _SHORT = struct.Struct("!H")
 _LONG = struct.Struct("!I")
 _LENGTH_AND_IDENTIFICATION = struct.Struct("!HH")
 _FIN_AND_PSH, _CWR = 0x09, 0x80
+_IPV6_BYTES = 40  # IPv6's length leaves out this header
 
 
 def shape(packet: bytes) -> tuple[int, int, int]:
@@ -51,7 +52,7 @@ def shape(packet: bytes) -> tuple[int, int, int]:
     """
     if not packet[1]:
         return 1, 0, len(packet) - OFFLOAD_BYTES
-    ip_bytes = (packet[OFFLOAD_BYTES] & 15) * 4
+    ip_bytes = packet[6] | packet[7] << 8  # the checksum to complete begins with TCP's header
     header_bytes = ip_bytes + (packet[OFFLOAD_BYTES + ip_bytes + 12] >> 4) * 4
     segment_bytes = packet[4] | packet[5] << 8
     payload_bytes = len(packet) - OFFLOAD_BYTES - header_bytes
@@ -62,9 +63,9 @@ def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, coun
     """
     Return `count` consecutive segments of a super-packet, from number `first` (counted from 0), as one packet.
 
-    IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum are set as a network
-    card sets them; only the last segment has FIN and PSH, only the first CWR. As the virtio header says, the receiver
-    completes the TCP checksum.
+    IP length (in IPv4 also identification and checksum), TCP sequence number, flags and pseudo-header checksum are set
+    as a network card sets them; only the last segment has FIN and PSH, only the first CWR. As the virtio header says,
+    the receiver completes the TCP checksum.
     """
     start = OFFLOAD_BYTES + header_bytes
     begin = start + first * segment_bytes
@@ -73,14 +74,19 @@ def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, coun
     if len(payload) <= segment_bytes:
         head[1] = head[4] = head[5] = 0
 
-    ip, tcp = OFFLOAD_BYTES, OFFLOAD_BYTES + (packet[OFFLOAD_BYTES] & 15) * 4
-    old_length, old_identification = _LENGTH_AND_IDENTIFICATION.unpack_from(head, ip + 2)
-    length, identification = header_bytes + len(payload), (old_identification + first) & 0xFFFF
-    _LENGTH_AND_IDENTIFICATION.pack_into(head, ip + 2, length, identification)
-    changed = (old_length ^ 0xFFFF) + length
-    checksum = (_SHORT.unpack_from(head, ip + 10)[0] ^ 0xFFFF) + changed
-    checksum += (old_identification ^ 0xFFFF) + identification
-    _SHORT.pack_into(head, ip + 10, _folded(checksum) ^ 0xFFFF)
+    ip, tcp = OFFLOAD_BYTES, OFFLOAD_BYTES + (packet[6] | packet[7] << 8)
+    if packet[ip] >> 4 == 4:
+        old_length, old_identification = _LENGTH_AND_IDENTIFICATION.unpack_from(head, ip + 2)
+        length, identification = header_bytes + len(payload), (old_identification + first) & 0xFFFF
+        _LENGTH_AND_IDENTIFICATION.pack_into(head, ip + 2, length, identification)
+        changed = (old_length ^ 0xFFFF) + length
+        checksum = (_SHORT.unpack_from(head, ip + 10)[0] ^ 0xFFFF) + changed
+        checksum += (old_identification ^ 0xFFFF) + identification
+        _SHORT.pack_into(head, ip + 10, _folded(checksum) ^ 0xFFFF)
+    else:
+        old_length, length = _SHORT.unpack_from(head, ip + 4)[0], header_bytes - _IPV6_BYTES + len(payload)
+        _SHORT.pack_into(head, ip + 4, length)
+        changed = (old_length ^ 0xFFFF) + length
 
     sequence = _LONG.unpack_from(head, tcp + 4)[0] + first * segment_bytes
     _LONG.pack_into(head, tcp + 4, sequence & 0xFFFFFFFF)

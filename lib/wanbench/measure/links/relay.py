@@ -11,15 +11,17 @@ import heapq
 import os
 import select
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
 from .link import COUNTED, UNITS, Bottleneck, Link
-from .namespaces import DEVICE, device_counts, open_device
+from .namespaces import DEVICE, IPV6_PREFIX, device_counts, open_device
 from .queues import OFFLOAD_BYTES
 
+_IPV6_PREFIX = socket.inet_pton(socket.AF_INET6, f"{IPV6_PREFIX}::")[:7]  # with the first byte of the subnet, always 0
 _READ_BYTES = OFFLOAD_BYTES + 65_535
 _READS_PER_TURN = 8
 _WRITES_PER_TURN = 64
@@ -158,8 +160,12 @@ class Relay:
                 packet = read(device, _READ_BYTES)
             except BlockingIOError:
                 return
-            # Only IPv4 packets for 10.<region>.0.0/16 have a link.
-            link = row[packet[27]] if len(packet) >= 30 and packet[10] >> 4 == 4 and packet[26] == 10 else None
+            # Only packets for 10.<region>.0.0/16 and for the region's subnet of `IPV6_PREFIX` have a link.
+            link = None
+            if len(packet) >= 30 and packet[10] >> 4 == 4:
+                link = row[packet[27]] if packet[26] == 10 else None
+            elif packet[34:41] == _IPV6_PREFIX and len(packet) >= 50:
+                link = row[packet[41]]
             if link is None:
                 self.packets_unroutable += 1
                 continue
