@@ -96,26 +96,6 @@ def test_a_file_that_is_too_large_is_refused_by_its_size(module, monkeypatch, tm
         module.read(path)
 
 
-def test_each_line_of_an_exporter_is_matched_once(monkeypatch, tmp_path):
-    text = "".join(f'# HELP m{n} words\nm{n}{{k="v"}} {n}\n\n' for n in range(50))
-    places = []
-
-    class Counting:
-        def __init__(self, pattern):
-            self.pattern = pattern
-
-        def match(self, text, at):
-            places.append((id(self), at))
-            return self.pattern.match(text, at)
-
-    for name in ("_SAMPLE", "_OTHER"):
-        monkeypatch.setattr(broker_metrics, name, Counting(getattr(broker_metrics, name)))
-    path = tmp_path / "a.txt"
-    path.write_text(text)
-    broker_metrics.read(path)
-    assert len(places) == len(set(places)) <= 2 * text.count("\n")
-
-
 @pytest.mark.parametrize("module", [host_metrics, openmessaging], ids=lambda m: m.__name__)
 @pytest.mark.parametrize("values", ["[],", "1.5,", "{},"])
 def test_json_is_refused_by_its_count_of_values_before_it_is_decoded(module, values, monkeypatch, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -12,7 +11,7 @@ from wanbench.formatting import count, percent
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.trials.limits import Limits, ratio_of_units
 
-from .two_links import SETTINGS, link_trials, paired_trials
+from .two_links import LINKS, VALUE, link_trials, paired_trials
 
 LABELS = {"predicted": "predicted", "measured": "measured", "reached": "measured over predicted"}
 
@@ -25,14 +24,12 @@ class PredictedRatio(Result):
     predicted: Ratio of the lowest limits of the trials.
     measured: Ratio of the measured rates.
     limits: Per link, the number of trials for which each limit is the lowest.
-    names: Names of the links.
     """
 
     predicted: Estimate
     measured: Estimate
     measured_over_predicted: Estimate
     limits: dict[str, dict[str, int]]
-    names: tuple[str, str]
 
     TITLE = "Ratios of batches per second"
 
@@ -46,32 +43,31 @@ class PredictedRatio(Result):
         verdict = "a significant difference" if off.low > 1 or off.high < 1 else "not a significant difference"
         verdict = verdict if isfinite(off.low) else "based on too few trials for an interval"
         return (
-            f"Settings and pings predict {self.predicted.formatted} as many batches per second over “{self.names[1]}” "
-            f"as over “{self.names[0]}”. The measured ratio is {measured.formatted} ({percent(measured.level)} "
+            f"Settings and pings predict {self.predicted.formatted} as many batches per second over “{LINKS[1]}” "
+            f"as over “{LINKS[0]}”. The measured ratio is {measured.formatted} ({percent(measured.level)} "
             f"interval {measured.formatted_interval or 'none'}; geometric mean of {measured.basis}), which is "
             f"{off.formatted} the prediction (interval {off.formatted_interval or 'none'}). This is {verdict}. Trials "
             f"were limited as follows: {by}."
         )
 
 
-def predicted_ratio(limits: Limits, settings: Sequence[str] = SETTINGS) -> PredictedRatio:
+def predicted_ratio(limits: Limits) -> PredictedRatio:
     """
     Predict the ratio of two links from the lowest limit of each trial, and compare it with the measured ratio.
 
-    `settings` are as in `compare_links`. Raises ParameterError: no measured trial has one of the settings, or a trial
-    matches both patterns.
+    Raises ParameterError: a link has no measured trial.
     """
-    trials, names = link_trials(limits.source, settings, "batches_per_s")
+    trials = link_trials(limits.source, VALUE)
     columns = ["run_id", "test_id", *LABELS, "limit"]
     trials = trials.merge(limits.trials[columns], on=columns[:2])
-    ratios = [_ratio(trials, column, label, names, limits.level) for column, label in LABELS.items()]
-    counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
-    return PredictedRatio(*ratios, counts, names)
+    ratios = [_ratio(trials, column, label, limits.level) for column, label in LABELS.items()]
+    counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in LINKS}
+    return PredictedRatio(*ratios, counts)
 
 
-def _ratio(trials: pd.DataFrame, column: str, label: str, names, level: float) -> Estimate:
+def _ratio(trials: pd.DataFrame, column: str, label: str, level: float) -> Estimate:
     """Estimate the ratio of link b to link a from pairs of trials; with fewer than two pairs, from unpaired trials."""
-    pairs = paired_trials(trials, column, names)
-    claim = f"The {label} ratio of {names[1]} to {names[0]} is {{}}"
-    sides = [pairs.ratio] if len(pairs) > 1 else [trials[column][trials.link == name] for name in names]
+    pairs = paired_trials(trials, column)
+    claim = f"The {label} ratio of {LINKS[1]} to {LINKS[0]} is {{}}"
+    sides = [pairs.ratio] if len(pairs) > 1 else [trials[column][trials.link == name] for name in LINKS]
     return ratio_of_units(sides, f"ratio, {label}", claim, "pair" if len(pairs) > 1 else "trial", level)
