@@ -127,7 +127,7 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def _lab(kind, *arguments, **options):
-    """Return the lab, not yet open. ParameterError if this kind of lab has no such option, or if one is missing."""
+    """Return the lab, not yet open; raise ParameterError if its kind does not have a given option, or needs another."""
     try:
         inspect.signature(LABS[kind]).bind(*arguments, **options)
     except TypeError as error:

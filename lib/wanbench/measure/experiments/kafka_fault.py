@@ -63,7 +63,7 @@ class Fault:
             self._at_each(self.nodes, self._cluster.freeze, self._cluster.thaw)
 
     def heal(self) -> None:
-        """Undo everything; raise an error only after all steps were tried."""
+        """Undo everything; raise an error only after trying all steps."""
         errors = []
         for undo in list(self._undo):
             try:
@@ -156,9 +156,9 @@ class KafkaFault:
     """
     One episode: steady traffic, a fault, healing, recovery, and reading back the log.
 
-    Producers in every region of the lab send numbered records with checksums on a schedule to a new topic; consumers in
-    every region receive them as one group. All clients use librdkafka, and log times, answers and errors; producers
-    with acks "all" are idempotent. A watcher in every region samples the cluster.
+    Producers in every region send numbered records with checksums to a new topic on a schedule; consumers in every
+    region receive them as one group. All clients use librdkafka, and log times, answers and errors; producers with acks
+    "all" are idempotent. A watcher in every region samples the cluster.
 
     Before an episode, the cluster must be healthy: all replicas in sync. Preferred leaders of Kafka's internal topics
     are then elected, so that every episode starts balanced. Traffic ends once replicas are in sync again, every member
@@ -284,7 +284,7 @@ class KafkaFault:
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Return the approximate bytes on the links of a lab with three regions, including headers.
+        Return the approximate number of bytes, with headers, on the links of a lab with three regions.
 
         Two of three records are produced outside their leader's region; every record is copied to the other replicas,
         and two of three are consumed in another region.

@@ -256,8 +256,8 @@ class LocalLab(Lab):
         Cut the links of a pair in both directions, as if a cable broke; `one_way` cuts only the direction `a` to `b`.
 
         A packet is dropped, and counted in `packets_cut`, if the link is cut when the packet is sent or when it would
-        arrive. So no packet arrives during the cut, not even those that were sent before it; packets sent before it are
-        delivered if they are due after it. Packets sent after healing arrive one delay later.
+        arrive. So no packet arrives during a cut; a packet sent before the cut is delivered if it is due after healing.
+        Packets sent after healing arrive one delay later.
         """
         self._cut(self._both_ways(a, b, one_way), True)
 

@@ -94,7 +94,7 @@ class ThroughputFit(Result):
     The line log10(throughput) = intercept + slope x distance.
 
     slope: Change of log10(bit/s) per 1,000 km.
-    factor: The factor by which another 1,000 km multiply throughput: 10 to the power of the slope.
+    factor: The factor by which throughput changes per 1,000 km: 10 to the power of the slope.
     half_distance: The distance that halves throughput, in km (`half_distance`).
     pearson, spearman: Correlations of log10(throughput) with distance.
     """
@@ -255,7 +255,7 @@ def _estimate(
 
 
 def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
-    """Compute the effective speed, 2 / slope (a round trip covers the distance twice), as a fraction of another."""
+    """Compute the effective speed, 2 / slope (a round trip covers the distance twice), as a fraction of a reference."""
     speed = slope.transformed(
         lambda b: 2 * THOUSAND_KM / b / reference_km_per_ms if b > 0 else inf,
         quantity=f"speed relative to {name}",

@@ -39,7 +39,7 @@ class Estimate:
     quantity: Short name, for tables.
     claim: The statement about the number, with `{}` in place of number and unit.
     estimate, low, high: Estimate and interval in `unit`; NaN if not computable (a warning says why), infinite where the
-        interval has no limit.
+        interval has no end.
     unit: "fraction" is shown in per cent, "bit/s" and "bytes" with a suitable prefix.
     n: Number of units of replication: unordered pairs, runs or trials.
     method: How the interval was computed, with its source.
@@ -48,7 +48,7 @@ class Estimate:
     n_regions, n_places: Number of regions in the pairs, and of the places (or other clusters) that count as
         independent.
     level: Confidence level of all intervals.
-    naive: The interval that ignores dependence, for comparison; its `method` says which values it takes as independent.
+    naive: The interval that ignores dependence, for comparison; `method` says which values it takes as independent.
     others: Intervals by other methods.
     warnings: Warnings to read before quoting the number.
     standard_error: In `unit`; NaN if the interval does not use one.
@@ -109,7 +109,7 @@ class Estimate:
 
     @property
     def kind_of_interval(self) -> str:
-        """ "95 % interval", or "range" if no value outside is possible (level 1), as for printed numbers."""
+        """ "95 % interval", or "range" if no value outside it is possible (level 1), as for printed numbers."""
         return "range" if self.level == 1 else f"{self.formatted_level} interval"
 
     @property
@@ -177,7 +177,7 @@ class Estimate:
         self, change: Callable[[float], float], *, quantity: str, claim: str, unit: str, note: str = ""
     ) -> Estimate:
         """
-        Return the estimate of a monotone function of this number, with all intervals transformed too.
+        Return the estimate of a monotone function of this number, and transform all intervals.
 
         note: Text put before the method.
         """

@@ -401,7 +401,7 @@ class Fits:
 
     @property
     def base(self) -> str:
-        """The base of the throughput fit: "window", "distance", or "" without throughput."""
+        """What throughput is fitted on: RTT ("window"), distance ("distance"), or "" if it is not fitted."""
         return "" if self.throughput is None else "distance" if self.window is None else "window"
 
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
@@ -459,9 +459,8 @@ class Fits:
 
 def fit_both(observed: ObservedPairs) -> Fits:
     """
-    Fit RTT and throughput.
-
-    The base of the throughput fit ("window" or "distance") is the one with the smaller error on left-out regions.
+    Fit RTT on distance, and throughput on RTT ("window") or distance: the base with the smaller error on left-out
+    regions.
     """
     rtt = Model(observed, _fit(observed, observed.rtt_ms, 2))
     kept = np.flatnonzero(np.isfinite(observed.log_bps))

@@ -37,7 +37,7 @@ METHODS = {
 }
 PLAIN = "plain stationary bootstrap, percentiles"
 ASSUMPTIONS = {
-    "series": "Each series is stationary, and depends on its past as an autoregression with short blocks does. "
+    "series": "Each series is stationary, and what a fitted autoregression leaves depends on short times only. "
     "Differences from run to run are not in the interval",
     "runs": "All runs are independent, and the measured runs include every kind of run: with one bad run in ten, half "
     "of all sets of six runs have none",

@@ -50,7 +50,8 @@ def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
     """
     Return a sheet with a row for each period: `time` (its end), `in_bps`, `out_bps`, and other metrics by label.
 
-    CloudWatch gives the start of each period. The length of a period is the usual time from one start to the next.
+    CloudWatch gives the start of each period. The length of a period is the most common time from one start to the
+    next.
     """
     try:
         series = [metric for output in found for metric in _series(path, output)]
@@ -76,7 +77,7 @@ def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
 
 def _series(path, output: dict) -> Iterator[tuple[str, pd.Series, str | None]]:
     """
-    Yield, for each metric, its name, its values by start of period, and its unit (None if the name implies the unit).
+    Yield the name of each metric, the values by start of period, and the unit (None if the name implies the unit).
     """
     if "NextToken" in output:
         raise RawDataError(path, None, "one page (NextToken)", EXPECTED)
@@ -156,13 +157,13 @@ def read_circuit(
         also have one or more outputs of `aws cloudwatch get-metric-data` or `get-metric-statistics` for Direct Connect
         or VPN tunnels.
     columns : mapping, optional
-        The file's names of its columns, if they differ from the names above, such as {"in_mbps": "Rx (Mbps)"}.
+        Names of columns in the file that differ from the names above, such as {"in_mbps": "Rx (Mbps)"}.
     circuit : str, optional
         The circuit's name, if no column has it. Default: the file's name.
     capacity_bps : float, optional
         The capacity, if no column has it. Without a capacity, percentages are not converted, and must be at most 100.
     time_zone : str, optional
-        Time zone of times without one, such as "Europe/Berlin".
+        Time zone of times that state none, such as "Europe/Berlin".
     decimal : "." or ",", optional
         The decimal mark in CSV with semicolons, if its numbers do not make this clear.
     about : mapping, optional
@@ -278,7 +279,7 @@ def _times(sheet, name, time_zone):
 
 
 def _first_of(sheet, there, what, decimal):
-    """Return a quantity in bit/s from the first column with one of its units; None if there is no such column."""
+    """Return a quantity in bit/s, from the first column in one of the quantity's units; None without such a column."""
     unit = next((unit for unit in RATES if f"{what}_{unit}" in there), None)
     return unit and sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
 
