@@ -98,7 +98,7 @@ class BatchJob:
 
     @property
     def site(self) -> Site:
-        """Return the place of the page, which exists only complete."""
+        """Return the site with the job's page, which appears only when it is complete."""
         return self._site(self.path / "page")
 
     def _site(self, folder: Path) -> Site:

@@ -87,7 +87,7 @@ def _lab(run) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the numbers of a page come from: the `line` in its pictures, their `date`, and the `software`."""
+    """Origin of a page's numbers: `line` is printed below its figures; `date` and `software` go in metadata."""
 
     line: str
     date: str = ""

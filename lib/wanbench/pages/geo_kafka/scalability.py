@@ -78,8 +78,7 @@ class Scalability(Result):
         one = self.efficiency
         growth = (
             f"Growth of {self.throughput} with {self.producers} {shown}. With {most} it is {one.formatted} of "
-            f"{most} times "
-            f"that with one ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
+            f"linear growth ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
         )
         return f"{growth} {self._peak_sentence(most)}"
 
@@ -116,14 +115,14 @@ class Scalability(Result):
         unit = f", {self.unit}" if self.unit else ""
         figure.update_yaxes(title=theme.plain(f"{self.throughput}{unit} (log axis)"), **axis)
         most = int(x.max())
-        growth = f"{most} {self.producers} reach {self.efficiency.formatted} of {most} times one"
+        growth = f"{most} {self.producers} reach {self.efficiency.formatted} of linear growth"
         return theme.finish(
             figure,
             name="scalability",
             title=theme.headline(growth, f"{self.throughput} against {self.producers}"),
             subtitle="Points: trials. Line: the Universal Scalability Law. Band: its "
             f"{percent(self.level)} interval for each number alone. Dashed: linear growth "
-            "from the fitted throughput of one.",
+            "from the fitted value at one.",
             alt=f"Throughput against producers. {self}",
             caption=str(self),
             table=curve,

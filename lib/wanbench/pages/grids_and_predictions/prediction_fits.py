@@ -401,7 +401,7 @@ class Fits:
 
     @property
     def base(self) -> str:
-        """The base of the throughput fit: "window", "distance", or "" without throughput."""
+        """What throughput is fitted on: RTT ("window"), distance ("distance"), or "" if it is not fitted."""
         return "" if self.throughput is None else "distance" if self.window is None else "window"
 
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
@@ -457,11 +457,9 @@ class Fits:
         return deviation, np.where(np.isfinite(deviation), centre, np.nan), value
 
 
-def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
+def fit_both(observed: ObservedPairs) -> Fits:
     """
-    Fit RTT and throughput.
-
-    The base of the throughput fit ("window" or "distance") is the one of `bases` with the smaller error on left-out
+    Fit RTT on distance, and throughput on RTT ("window") or distance: the base with the smaller error on left-out
     regions.
     """
     rtt = Model(observed, _fit(observed, observed.rtt_ms, 2))
@@ -470,14 +468,14 @@ def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
         return Fits(rtt)
     part = observed.take(kept)
     candidates = []
-    for name in bases:
+    for name in BASES:
         window = None
         if name == "window":
             order = np.argsort(part.rtt_ms, kind="stable")
             window = knee.fit(np.log(np.maximum(part.rtt_ms[order], MIN_RTT_MS)), part.log_bps[order])
         model = Model(part, _fit(part, part.log_bps - window_log_bps(window, part.rtt_ms), 2 if window is None else 1))
         candidates.append(Fits(rtt, model, window, kept))
-    return min(candidates, key=_error) if len(candidates) > 1 else candidates[0]
+    return min(candidates, key=_error)
 
 
 def _error(fits: Fits) -> float:

@@ -1,5 +1,5 @@
 """
-P-values of associations between matrices over pairs, by permuting regions (Mantel 1967; Krackhardt 1988).
+P-values of associations between matrices over pairs, by permuting regions (Krackhardt 1988).
 
 Under the null hypothesis the regions are exchangeable: relabelling the regions of one matrix keeps the dependence of
 pairs that share a region, and breaks only the association with the other matrix. With several covariates (MRQAP:
@@ -14,7 +14,6 @@ from math import factorial
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
@@ -100,29 +99,6 @@ def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator
         index += part.take(cells[1], axis=0)
         # Every index is in range; "clip" skips numpy's buffered check.
         yield slice(start, start + part.shape[1]), flat.take(index, mode="clip")
-
-
-def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: bool = False) -> np.ndarray:
-    """
-    Correlate each relabelling of x with y over the cells by Pearson's r, or with `ranks` by Spearman's rho.
-
-    x must have no NaN, so that every relabelling uses the cells that are known in y. The result is NaN for fewer than 3
-    cells or constant values.
-    """
-    measured = np.isfinite(y[cells])
-    cells = cells[0][measured], cells[1][measured]
-    value = stats.rankdata(y[cells]) if ranks else y[cells]
-    if len(value) < 3:
-        return np.full(len(orders), np.nan)
-    centred = value - value.mean()
-    r = np.empty(len(orders))
-    for rows, drawn in relabelled(x, cells, orders):
-        drawn = stats.rankdata(drawn, axis=0) if ranks else drawn
-        shifted = drawn - drawn[:, 0].mean()
-        spread = np.einsum("cb,cb->b", shifted, shifted) - shifted.sum(axis=0) ** 2 / len(value)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r[rows] = centred @ drawn / np.sqrt(spread * (centred @ centred))
-    return r
 
 
 def as_extreme(drawn: np.ndarray, observed: float) -> int:

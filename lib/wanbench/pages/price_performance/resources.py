@@ -90,7 +90,7 @@ class Machine(RowsResult):
             return (
                 f"{there}; “{most.setting}” needs the most, {number(most.needed, 1)} ({number(most.quotas, 1)} for the "
                 f"quotas of brokers, {number(most.others, 1)} for clients and other work). So a full quota limits the "
-                "brokers, and not the machine."
+                "brokers; the machine does not."
             )
         share, full = (short.used + short.others).max() / self.processors, FULL["machine_busy"][1]
         needs = ", ".join(f"“{row.setting}” {number(row.needed, 1)}" for row in short.itertuples())

@@ -215,8 +215,8 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
     in_packets, on_wire = (total * size / MSS_BYTES for size in (PACKET_BYTES, FRAME_BYTES))
     ratio = audit.number("times")
     below = (
-        "Holds if the total, as payload of full IP packets, is below the lower rate. Own numbers: with headers it is "
-        f"{number(in_packets, 0)} Mbit/s, or {number(on_wire, 0)} Mbit/s on Ethernet, of {number(lower_mbps)}. With "
+        "Holds if the total, as payload of full IP packets, is below the lower rate. Own numbers: with headers "
+        f"{number(in_packets, 0)} Mbit/s, on Ethernet {number(on_wire, 0)}, at a rate of {number(lower_mbps)}. With "
         f"the VPN the total was lower: {number(background + kafka / ratio, 0)} Mbit/s, if the private link carried "
         f"{times(ratio)} the batches."
     )

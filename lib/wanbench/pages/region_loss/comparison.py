@@ -64,9 +64,8 @@ class Comparison(Result):
             outage, worst = self._outages(name)
             parts.append(
                 f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}. Outside the affected "
-                f"region all writes stopped for a median of {outage}. Writes to the worst partition stopped for a "
-                "median "
-                f"of {worst}. The longest outage of a partition was {self._longest([name])}."
+                f"region all writes stopped for a median of {outage}. The partition blocked longest took no writes for "
+                f"a median of {worst}. The longest outage of a partition was {self._longest([name])}."
             )
         names = [name for name in self.settings if name not in named]
         others = [self.recovered.of(name, "writes") for name in names]

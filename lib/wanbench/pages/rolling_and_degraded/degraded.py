@@ -68,7 +68,7 @@ class Degraded(RowsResult):
         return [(name, on) for name in dict.fromkeys(self.rows.system) for on in (False, True) if (name, on) in present]
 
     def of(self, system: str, demotes: bool, phase: str) -> Median:
-        """Estimate the median p99 over the episodes of an arm; `phase` is "before" or one of PHASES."""
+        """Estimate the median p99 in ms over the episodes of an arm; `phase` is "before" or one of PHASES."""
         about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
         values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
         return median_of(values, level=LEVEL, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}” is {{}}")

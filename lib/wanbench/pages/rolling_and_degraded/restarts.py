@@ -97,9 +97,8 @@ class Restarts(OverEpisodes):
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
                 f"A “{name}” adds {excess} to p99. The p99 of its slowest second is {peak}. In {spikes} of "
-                f"{count(int(own.sum()), 'restart')} p99 of some second exceeded the undisturbed limit. The time "
-                "with p99 "
-                f"above that limit is {back}. Without a restart p99 exceeds it in at most "
+                f"{count(int(own.sum()), 'restart')} some second had a p99 above the undisturbed limit. The time with "
+                f"p99 above that limit is {back}. Without a restart p99 exceeds it in at most "
                 f"{number(100 * (1 - self.limit_level), 0)} % of such periods."
             )
         return " ".join(parts)

@@ -191,7 +191,7 @@ class DisturbedTrials(RowsResult):
         return pd.DataFrame(cells | {"clients' errors": rows.client_errors.fillna(""), "left out because": rows.why})
 
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
-        """Return the trials with an action of one of these kinds; MissingDataError if there is none."""
+        """Return trials with an action of these kinds (in a roll if `rolling`); MissingDataError if there are none."""
         trials = [
             each for each in self.items if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
         ]
@@ -331,10 +331,10 @@ def merged(parts: Iterable[Second]) -> Tail | None:
 
 def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
     """
-    Return how long p99 stayed above a limit from `from_s` on, and whether that is a lower limit.
+    Return for how many s from `from_s` on p99 exceeded `limit_ms`, and whether this is a lower bound.
 
-    p99 is back at the first of `BACK_S` seconds in a row within the limit, at or after its slowest second. The time is
-    0 if no second exceeds the limit, and a lower limit if p99 never came back.
+    p99 is back at the first of `BACK_S` seconds in a row within the limit, at or after the slowest second. The time is
+    0 if no second exceeds the limit, NaN without seconds, and a lower bound if p99 never came back.
 
     >>> seconds = pd.DataFrame({"start_s": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]})
     >>> back_after_s(seconds.assign(p99_ms=[20.0, 300.0, 90.0, 18.0, 19.0, 20.0]), 9.5, 25.0)

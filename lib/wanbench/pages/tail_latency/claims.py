@@ -249,8 +249,8 @@ def _growth(audit: Audit) -> None:
         "Apache "
         f"Kafka, and {_texts(kora_partitions)} for Confluent Cloud."
     )
-    worse = f"Holds if it grows by more than {CONSISTENT:g} times at the largest cluster."
-    same = f"Holds if it grows by less than {CONSISTENT:g} times everywhere, as the source gives no limit."
+    worse = f"Holds if it grows by a factor above {CONSISTENT:g} at the largest cluster."
+    same = f"Holds if it grows by a factor below {CONSISTENT:g} everywhere (the source gives no limit)."
     stable = all(kora[cku] < kafka[cku] and kora_partitions[cku] < kafka_partitions[cku] for cku in CLUSTERS)
     everywhere = max(*kora.values(), *kora_partitions.values()) < CONSISTENT
     by_load, with_more = (
@@ -258,13 +258,11 @@ def _growth(audit: Audit) -> None:
     )
     grows = all(each == sorted(each) for each in by_load.values())
     even = all(max(each) < CONSISTENT * min(each) for each in with_more.values())
-    bound = (
-        f"Holds if the ratios at one cluster differ by less than {CONSISTENT:g} times, as the source gives no limit."
-    )
+    bound = f"Holds if the ratios at one cluster differ by a factor below {CONSISTENT:g} (the source gives no limit)."
     all_partitions = f"Own numbers, with the row of figure 6 that has all partitions: {_series(with_more)}."
     every = [ratio(audit, row) for row in (*ROWS_6, *ROWS_7)]
     ends = f"{number(min(every), 2)} to {number(max(every), 2)}"
-    varies = f"Holds if the ratio differs by more than {CONSISTENT:g} times between rows. Own numbers: {ends}."
+    varies = f"Holds if the ratio differs by a factor above {CONSISTENT:g} between rows. Own numbers: {ends}."
     for claim, holds, working in (
         ("kafka-throughput", kafka["28"] > CONSISTENT, f"{worse} {own}"),
         ("kafka-partitions", kafka_partitions["28"] > CONSISTENT, f"{worse} {own}"),

@@ -53,13 +53,13 @@ def read_circuit(
         prefixes) or, except for the capacity, percent. Other columns are ignored, but an unknown unit is an error. CSV
         from European spreadsheets can have semicolons, decimal commas and times such as 31.12.2026 10:05.
     columns : mapping, optional
-        The file's names of its columns, if they differ from the names above, such as {"in_mbps": "Rx (Mbps)"}.
+        Names of columns in the file that differ from the names above, such as {"in_mbps": "Rx (Mbps)"}.
     circuit : str, optional
         The circuit's name, if no column has it. Default: the file's name.
     capacity_bps : float, optional
         The capacity, if no column has it. Without a capacity, percentages are not converted, and must be at most 100.
     time_zone : str, optional
-        Time zone of times without one, such as "Europe/Berlin".
+        Time zone of times that state none, such as "Europe/Berlin".
     decimal : "." or ",", optional
         The decimal mark in CSV with semicolons, if its numbers do not make this clear.
     about : mapping, optional
@@ -174,7 +174,7 @@ def _times(sheet, name, time_zone):
 
 
 def _first_of(sheet, there, what, decimal):
-    """Return a quantity in bit/s from the first column with one of its units; None if there is no such column."""
+    """Return a quantity in bit/s, from the first column in one of the quantity's units; None without such a column."""
     unit = next((unit for unit in RATES if f"{what}_{unit}" in there), None)
     return unit and sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
 

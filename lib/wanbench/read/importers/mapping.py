@@ -1,10 +1,10 @@
 """
 Read any table of measurements with a mapping, which states the meaning and the units of its columns.
 
-A mapping is YAML, or a dict of the same structure. `KEYS` lists all keys; any other key is an error. `columns` can be
-omitted if the names of the columns are clear: one with a word for "from" (source, src_region, ...), one with a word for
-"to" (destination, ...), and RTTs such as p50_ms or avg_latency_ms. Other columns are then ignored. The following
-mapping reads `data/samples/mapping/made_up.csv`::
+A mapping is YAML or a dict. `KEYS` lists all keys; any other key is an error. `columns` can be omitted if the names of
+the columns are clear: a word for "from" (source, src_region, ...), a word for "to" (destination, ...), and RTTs such as
+p50_ms or avg_latency_ms. Other columns are then ignored. The following mapping reads
+`data/samples/mapping/made_up.csv`::
 
     delimiter: ";"
     decimal: ","                  # 12,5 is twelve and a half
@@ -124,8 +124,8 @@ def load_mapping(mapping, path="") -> Reading:
     Load and check a mapping from a YAML file or a dict.
 
     `path` is the file of the table: its ending and the names of its columns determine `format` and `columns` if the
-    mapping omits them. Raise ParameterError for any fault; for an unknown key, column or unit, the error lists the
-    allowed ones.
+    mapping omits them. Raise ParameterError for any fault; the error for an unknown key, column or unit lists what is
+    allowed.
     """
     where = "mapping"
     mapping = {} if mapping is None else mapping

@@ -49,7 +49,7 @@ class Sheet:
         return list(self._columns)
 
     def need(self, *columns: str | tuple[str, ...]) -> None:
-        """Raise RawDataError unless each column exists; of a tuple of columns, one must exist."""
+        """Raise RawDataError unless each column exists; of a tuple of columns, one suffices."""
         groups = [(column,) if isinstance(column, str) else column for column in columns]
         missing = [group for group in groups if self.first(*group) is None]
         if missing:
@@ -59,7 +59,7 @@ class Sheet:
             raise RawDataError(self.path, self.header_line, f"columns {names}", expected)
 
     def first(self, *names: str) -> str | None:
-        """Return the first of these columns that exists; None if none does."""
+        """Return the first of these columns that exists; None if there is none."""
         return next((name for name in names if name in self._columns), None)
 
     def text(self, name: str | None) -> pd.Series:
@@ -100,8 +100,8 @@ class Sheet:
         """
         Return a column's times in UTC; NaT for empty cells.
 
-        `form` is a format for `strptime`; the default is ISO 8601. Times without a zone are in the zone `zone`; if this
-        is not given, their rows are refused.
+        `form` is a format for `strptime`; the default is ISO 8601. Times that state no zone are in `zone`; without
+        `zone`, such rows are refused.
         """
         texts = self.text(name)
         empty = texts.str.lower().isin(MISSING)

@@ -14,7 +14,7 @@ The rules do not detect:
 - rates 1,000 times too small in all rows, without other values to compare with,
 - a rate limiter whose rate is not a round number,
 - a copied day whose values have few digits,
-- an answer from a host near the sender over less than 500 km, or after 1 ms or more.
+- an answer from near the sender, if the pair is less than 500 km apart or the answer takes 1 ms or more.
 """
 
 from .rates import known_instances

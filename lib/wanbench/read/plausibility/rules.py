@@ -133,9 +133,9 @@ def suspects(pairs: pd.DataFrame, flags: pd.DataFrame, *, about: str | None = No
     Return a mask of the flagged rows of table `pairs`.
 
     A pair counts as flagged if there is a flag of a row with its two regions, in its direction, in any table; a flag of
-    the region where it starts; or a flag of either region by a rule in `AT_BOTH_ENDS`. Flags of whole columns and
-    tables are ignored, as they would mark every row. With `about` ("rtt" or "throughput"), flags that concern only the
-    other quantity are ignored.
+    the sending region; or a flag of either region by a rule in `AT_BOTH_ENDS`. Flags of whole columns and tables are
+    ignored, as they would mark every row. With `about` ("rtt" or "throughput"), flags that concern only the other
+    quantity are ignored.
     """
     check_choice("about", about, ABOUT, optional=True)
     check_columns("flags", flags, FLAGS)
