@@ -10,7 +10,6 @@ and otherwise a stretch of the arm's one series, by the stationary bootstrap (`s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from math import isnan, log, nan, sqrt
 
 import numpy as np
@@ -172,25 +171,17 @@ def compare_arms(
     for one in both:
         if not one.mean > 0:
             raise ParameterError(f"{value} of {one.name} has mean {one.mean:g}; allowed: above 0.")
-    again = partial(
-        compare_arms, observations, value, arm=arm, arms=arms, run=run, time=time, block=block, unit=unit,
-        resamples=resamples, seed=seed,
-    )  # fmt: skip
     by_kind = {"blocks": _by_block, "runs": _by_run, "series": _by_series}[kind]
     n, basis, (low, high, error), plain, notes = by_kind(both, level, resamples, np.random.default_rng(seed))
     names = (f"ratio of means, {value}", f"The mean {value} of “{b.name}” is {{}} that of “{a.name}”")
     estimate = (_exp(log(b.mean / a.mean)), _exp(low), _exp(high))
     how = (METHODS[kind].format(unit="block"), ASSUMPTIONS[kind].format(unit="block"))
-    about = {"standard_error": error * estimate[0], "ends": partial(_ends_at, again)}  # by the delta method
+    about = {"standard_error": error * estimate[0]}  # by the delta method
     about["naive"] = Interval(NAIVE, *map(_exp, welch(a.values, b.values, level)[:2]))
     about["others"] = (Interval(PLAIN, *map(_exp, plain)),) if plain is not None else ()
     about["warnings"] = (*_row_cautions(left_out, rows, time, arm, run), *cautions, *notes)
     ratio = Estimate(*names, *estimate, "times", n, *how, basis=basis, level=level, **about)
     return Comparison(ratio, a, b, value, unit, kind, left_out)
-
-
-def _ends_at(again, level: float) -> tuple[float, float]:
-    return again(level=level).ratio.conf_int()
 
 
 def _by_series(arms, level: float, resamples: int, rng: np.random.Generator) -> tuple:

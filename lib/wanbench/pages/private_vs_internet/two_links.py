@@ -167,11 +167,6 @@ def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
     return planned.groupby(block, dropna=False).test_id.rank(method="dense").iloc[: len(measured)]
 
 
-def paired_trials(trials: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Pair the n-th trials of both links in each block, in the order of the plan."""
-    return _values_of_pairs(_partners(trials), trials, value)
-
-
 def _partners(trials: pd.DataFrame) -> pd.DataFrame:
     """Return one row per pair: run_id, block, pair, order_a, order_b, and both trials' row numbers row_a and row_b."""
     places = trials[["run_id", "block", "nth", "order", "link"]].assign(row=np.arange(len(trials)))

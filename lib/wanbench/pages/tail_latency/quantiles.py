@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import floor, hypot, isfinite, log10, nan
 
 import numpy as np
@@ -124,12 +123,8 @@ def compare_tails(
         about["warnings"] = tuple(dict.fromkeys([*one.warnings, *other.warnings]))
         about["standard_error"] = hypot(one.standard_error, other.standard_error)
         about |= {"estimate": value, "low": low, "high": high}
-        differences.append(Estimate(naive=Interval(NAIVE, *naive[1:]), ends=partial(_ends, one, other), **about))
+        differences.append(Estimate(naive=Interval(NAIVE, *naive[1:]), **about))
     return TailComparison(*both, tuple(differences))
-
-
-def _ends(one: Estimate, other: Estimate, level: float) -> tuple[float, float]:
-    return difference(*((e.estimate, *e.conf_int(level)) for e in (one, other)))[1:]
 
 
 def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float, float]:
