@@ -129,7 +129,7 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def _lab(kind, *arguments, **options):
-    """Return the lab, not yet open. ParameterError if this kind of lab has no such option, or if one is missing."""
+    """Return the lab, not yet open; raise ParameterError if its kind does not have a given option, or needs another."""
     try:
         inspect.signature(LABS[kind]).bind(*arguments, **options)
     except TypeError as error:
@@ -178,7 +178,7 @@ def _has_links(run, links):
     return recorded.keys() == links.keys() and all(
         recorded[pair].get(name) == value
         for pair, settings in links.items()
-        for name, value in dataclasses.asdict(settings).items()
+        for name, value in json.loads(json.dumps(dataclasses.asdict(settings))).items()
         if (name, value) != ("queue_bytes", None)
     )
 

@@ -26,7 +26,7 @@ _SLOWEST_REPLY_S = 0.5  # timeout per echo; paths between clouds are faster
 @dataclass(frozen=True)
 class Ping:
     """
-    Round-trip time of each ICMP echo.
+    Measure the round-trip time of each ICMP echo.
 
     Parameters
     ----------
@@ -94,11 +94,11 @@ class Ping:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Return the expected duration if no echo is lost.
+        Return the expected duration in s if no echo is lost.
 
         From 10 ms on, the kernel rounds the interval up by one or two timer ticks, as measured with ``ping -q -c 30 -i
-        <interval> 127.0.0.1``. Over a link of 40 ms, echoes every 1, 2 and 5 ms took 1.09 to 1.13, 1.1 and 1.06 times
-        as long as requested.
+        <interval> 127.0.0.1``. Over a link of 40 ms, echoes every 1, 2 and 5 ms took longer than requested by factors
+        of 1.09 to 1.13, 1.1 and 1.06.
         """
         is_often = self.interval_s < _WAKES_S
         each_s = self.interval_s * _SLOWER if is_often else self.interval_s + _TICKS_S

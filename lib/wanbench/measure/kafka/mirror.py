@@ -51,8 +51,8 @@ class Mirrored:
     mirror_settings : mapping
         Settings of MirrorMaker, which override `DEFAULTS`; see "Geo-replication" in Kafka's documentation.
     heap_mb : int
-        Heap of MirrorMaker and of each node in MiB. MirrorMaker runs on the target's first host, because consuming over a long path costs less
-        throughput than producing over it.
+        Heap of MirrorMaker, and of each node, in MiB. MirrorMaker runs on the target's first host, because consuming
+        over a long path costs less throughput than producing over it.
     **options
         Parameters of both clusters: see `Cluster`.
 

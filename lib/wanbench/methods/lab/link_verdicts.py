@@ -34,7 +34,7 @@ FRAGMENT_BYTES = 1480  # IP payload of a packet of 1,500 bytes
 
 def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median") -> Verdicts:
     """
-    Judge whether the RTT is within 1 ms + 1 % of the sum of both requested one-way delays.
+    Judge whether the RTT differs from the sum of both requested one-way delays by at most 1 ms + 1 %.
 
     Lost echoes and duplicate replies do not count.
 
@@ -63,7 +63,7 @@ def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median")
 
 def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge whether the standard deviation of the RTT is within 0.5 ms + 10 % of the request.
+    Judge whether the standard deviation of the RTT differs from the requested one by at most 0.5 ms + 10 %.
 
     The requested value is the root of the sum of the squared jitters of both directions. The interval is the chi-square
     interval of a standard deviation of normal values. Jitter is autocorrelated, so n echoes count as n (1 - r^2) / (1 +
@@ -134,7 +134,7 @@ def effective_n(values: np.ndarray, of: str = "variance") -> float:
 
 def loss(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge whether the request lies inside the 99 % interval of the share of lost echoes (Clopper & Pearson 1934).
+    Judge whether the requested loss lies inside the 99 % interval of the share of lost echoes (Clopper & Pearson 1934).
 
     The requested share is 1 - (1 - loss forward)(1 - loss back). About 1 in 100 accurate links is outside by chance. A
     request of 0 allows no loss.

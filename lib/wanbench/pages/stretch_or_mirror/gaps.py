@@ -55,13 +55,11 @@ def named(missing: pd.DataFrame, log: pd.DataFrame) -> str:
     """Name the gap of an episode from the records that the second cluster lacks, and the logs."""
     if missing.empty:
         return NONE
-    first = log[log["log"] == FIRST]
-    there = missing.merge(first[[*PLACE, *RECORD]], on=PLACE, how="left", suffixes=("", "_there"))
-    other = there.producer_there.notna() & (
-        there[RECORD] != there[["producer_there", "sequence_there"]].to_numpy()
-    ).any(axis=1)
+    first = log[(log["log"] == FIRST) & log.producer.notna()][[*PLACE, *RECORD]].astype(int)
+    there = missing[[*PLACE, *RECORD]].astype(int).merge(first, on=PLACE, suffixes=("", "_there"))
+    other = (there.producer != there.producer_there) | (there.sequence != there.sequence_there)
     if other.any():
         return "recreated"
     starts = first.groupby("partition").offset.min()
-    before = missing.offset < missing.partition.map(starts)
+    before = missing.offset.astype(int) < missing.partition.astype(int).map(starts)
     return "expired" if before.any() else "not copied"

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from wanbench.checks import check_choice, check_table
 from wanbench.errors import MissingDataError
 from wanbench.figures import primitives, theme
+from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import geometric_mean
@@ -23,6 +24,7 @@ MEASURES = {
     "far_p99_ms": ("p99 end-to-end latency to a consumer in another region", "ms"),
     "wan_bytes": ("bytes between regions per byte of payload", "bytes"),
 }
+KEPT_UP = 0.97  # of records that keep up, one round trip of 8 s is missing at most
 METHOD = "geometric mean over trials, as the quantile of each trial; interval from Student's t on the logarithms"
 ASSUMPTION = "Trials are independent"
 
@@ -75,6 +77,17 @@ class Steady(RowsResult):
         ]
         return f"{'; '.join(parts)}."
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Warn about trials whose latency is that of a queue, or of the generator."""
+        late = {
+            "the load generator was late": self.rows.fell_behind.astype(bool),
+            f"fewer than {KEPT_UP:.0%} of the records due were acknowledged, so latencies are a queue's": self.rows.kept
+            < KEPT_UP,
+        }
+        notes = [f"in {count(int(which.sum()), 'trial')} {why}" for why, which in late.items() if which.any()]
+        return (*notes, *super().cautions)
+
     def formatted_table(self) -> pd.DataFrame:
         columns = {name: [_text(self.of(name, key)) for key in MEASURES] for name in self.settings}
         return pd.DataFrame({"": [label for label, _ in MEASURES.values()]} | columns)
@@ -110,14 +123,15 @@ def steady(tables) -> Steady:
     Bytes between regions are those that left the links from the first to the last sample of the trial's load, over the
     payload that was acknowledged in the same time.
     """
-    loads, histograms, samples, tests = (
-        check_table(name, tables) for name in ("open_loop_loads", "open_loop_histograms", "link_samples", "tests")
+    loads, histograms, samples, trials = (
+        check_table(name, tables) for name in ("open_loop_loads", "open_loop_histograms", "link_samples", "trials")
     )
-    loads = loads[loads.error.isna()].merge(tests[[*KEY, "block"]], on=KEY, how="left", suffixes=("", "_planned"))
+    loads = loads[loads.error.isna()].merge(trials[["run_id", "test_id", "setting", "block"]], on=["run_id", "test_id"])
     rows = []
     for _, load in loads.sort_values("setting", kind="stable").iterrows():
         own, sampled = (part[(part[KEY] == load[KEY].to_numpy()).all(axis=1)] for part in (histograms, samples))
         row = {name: load[name] for name in (*KEY, "setting", "block", "fell_behind")}
+        row["kept"] = load.acknowledged_records_per_s / load.rate_records_per_s
         for what, name in (("publish", "publish"), ("end to end", "far")):
             values, counts = summed(map(decoded, own.histogram[(own.what == what) & ~own.warm_up]))
             shares = np.cumsum(counts) / counts.sum()

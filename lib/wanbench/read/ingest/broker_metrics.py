@@ -2,7 +2,7 @@
 Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prometheus exporter, into table metrics.
 
 - Metrics keep their names. A counter, or a metric named like one (_total, _count, _sum, _bucket), is cumulative;
-  `methods.time.rates` turns it into a rate.
+  `counter_rates` in `pages.price_performance.trials` turns it into a rate.
 - The time of a sample is the time printed with it, or else the middle between request and response of its scrape.
 - If an answer has a series twice without times, the first sample counts, and each repetition is a row of table unread.
 - Each scrape also gives the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, which a
@@ -101,7 +101,7 @@ def _members(path, line_number, line, word, expected) -> Members:
 
 CUMULATIVE = re.compile(r".*_(total|count|sum|bucket)")
 NO_TIME = -(2**63)
-"""Placeholder for the time of a sample without one."""
+"""Placeholder for the time of a sample that has none."""
 
 MOST_SERIES = 1_000_000
 """Maximum number of series in a file. Each takes about 500 bytes of memory; real exporters have up to 100,000."""
@@ -138,7 +138,7 @@ UNITS = {
 
 class Samples:
     """
-    Collects the samples of a file of `size` bytes, in order.
+    Collect the samples of a file of `size` bytes, in order.
 
     `repeated` has a row of table unread for each repetition of a series without times.
     """

@@ -1,4 +1,4 @@
-"""A host that is reached by SSH."""
+"""Reach one host by SSH: run commands, copy files, reconnect."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def _fields(given, place, allowed=None) -> dict:
 
 
 def _word(place, given) -> str:
-    """Return the text if it is one word that no program can mistake for an option."""
+    """Return the text if it is one word that no program takes for an option."""
     if check_name(place, given).startswith("-") or " " in given:
         raise refusal(place, given, "one word that does not begin with a dash")
     return given

@@ -5,8 +5,8 @@ Dialects are iputils (old and new), busybox, toybox, BSD and macOS, GNU inetutil
 host with `-C`, `-c` or `-l`, which has neither header nor footer. Each is read with IPv4 and IPv6.
 
 Outside a ping (before its header, after its counts, or after the last line of a killed ping) other lines are allowed:
-prompts, dates, output of a script. A line that only ping prints is rejected there, because its header was not
-recognised. An unknown line within a ping is rejected, too, because it may be an unknown form of echo.
+prompts, dates, output of a script. A line that only ping prints is rejected there, because no header was recognised
+before it. An unknown line within a ping is rejected, too, because it may be an unknown form of echo.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class LineReader:
         return event._replace(received_at_s=at_s) if event and event.received_at_s is None else event
 
     def _without_prefix(self, text):
-        """Return the line without its indentation, or without the time before it, and that time, if it is known."""
+        """Return the line without its indentation or the time before it, and this time, if known."""
         may_begin = any(word in text for word in MAY_BE_PREFIXED)
         if not (may_begin or self._indent or self._is_timed):
             return text, None

@@ -1,0 +1,99 @@
+"""What a stretched cluster and a mirrored pair lose: accounts of records that are written down here, and a real episode."""
+
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench.measure.experiments import MirrorFault
+from wanbench.measure.kafka import KafkaLab
+from wanbench.measure.labs import LocalLab
+from wanbench.measure.links import LinkSettings
+from wanbench.pages.stretch_or_mirror.gaps import named
+from wanbench.pages.stretch_or_mirror.losses import AT_FAILOVER, FIRST, SECOND, account, losses
+from wanbench.read.ingest import kafka_fault
+
+ACKNOWLEDGED = pd.DataFrame(
+    {
+        "producer": 0,
+        "sequence": range(6),
+        "partition": 0,
+        "offset": range(6),
+        "acknowledged_at_s": [1.0, 2, 3, 4, 5, np.nan],
+    }
+)
+
+
+def about(**more):
+    return pd.Series({"fault": "cut", "fault_at_s": 2.5, "heal_at_s": 8.0, "failover_at_s": np.nan, "gap": None} | more)
+
+
+def log(**sequences):
+    """Logs by name; each lists the sequence numbers in the order of offsets, None for what was deleted."""
+    numbers = {"first": FIRST, "failover": AT_FAILOVER, "second": SECOND}
+    rows = [
+        {"log": numbers[name], "partition": 0, "offset": offset, "producer": 0, "sequence": sequence, "damaged": False}
+        for name, each in sequences.items()
+        for offset, sequence in enumerate(each)
+        if sequence is not None
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_stretched_cluster_misses_what_is_not_in_its_log():
+    counts = account(about(), ACKNOWLEDGED, log(first=[0, 1, 3, 4, 4]))
+    assert counts == {"acknowledged": 5, "missing": 1, "after_fault": 0, "gone": 1, "only_second": 0, "repeated": 1}
+
+
+def test_a_pair_misses_at_the_failover_what_comes_back_later():
+    logs = log(first=[0, 1, 2, 3, 4], failover=[0], second=[0, 1, 2, 3, 4])
+    counts = account(about(failover_at_s=4.5), ACKNOWLEDGED, logs)
+    assert counts == {"acknowledged": 4, "missing": 3, "after_fault": 2, "gone": 0, "only_second": 0, "repeated": 0}
+
+
+def test_records_that_only_the_second_cluster_has_are_counted():
+    logs = log(first=[0, 1], failover=[0, 1], second=[0, 1, 2, 3, 4])
+    counts = account(about(failover_at_s=2.5), ACKNOWLEDGED, logs)
+    assert (counts["missing"], counts["only_second"]) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "gap, logs",
+    [
+        ("none", {"first": [0, 1, 2, 3, 4], "second": [0, 1, 2, 3, 4]}),
+        ("not copied", {"first": [0, 1, 2, 3, 4], "second": [0, 1]}),
+        ("expired", {"first": [None, None, None, 3, 4], "second": [0, 3, 4]}),
+        ("recreated", {"first": [3, 4], "second": [0, 4]}),
+    ],
+)
+def test_a_gap_is_named_by_where_the_missing_records_stood(gap, logs):
+    made = log(**logs)
+    acknowledged = ACKNOWLEDGED[ACKNOWLEDGED.acknowledged_at_s.notna()]
+    missing = acknowledged[~acknowledged.sequence.isin(made.sequence[made["log"] == SECOND])]
+    assert named(missing, made) == gap
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_an_episode_on_a_real_pair_accounts_for_every_record(tmp_path):
+    """The first cluster is cut off; what it acknowledges alone reaches the second once it is back."""
+    links = dict.fromkeys(permutations(["eu", "us"], 2), LinkSettings(10))
+    pair = {"source": ["eu"], "target": ["us"]}
+    episode = MirrorFault(
+        "cut", "eu", before_s=1, fault_s=5, failover_s=2, quiet_s=1, replication=1, partitions=2, acks="1",
+        client_settings={"socket.timeout.ms": 3000},
+    )  # fmt: skip
+    with KafkaLab(
+        LocalLab(["eu", "us"], links), mirrored=pair, profile="functional", heap_mb=256, start_timeout_s=300
+    ) as lab:
+        episode.run(lab.hosts["eu"][0], lab.hosts["us"][0], tmp_path, "cut")
+        described = lab.describe()["external"]["mirrored"]
+    assert described["source"]["nodes"][0]["rack"] == "eu" and described["target"]["nodes"][0]["rack"] == "us"
+    tables = kafka_fault.read(tmp_path / "kafka_fault" / "cut.fault.json")
+    tables = {name: pd.DataFrame(rows).assign(run_id="r", test_id="t", attempt=1) for name, rows in tables.items()}
+    tables["faults"]["setting"] = "mirrored, cut"
+    [row] = losses(tables).rows.to_dict("records")
+    assert row["missing"] >= row["after_fault"] > 0 and row["gone"] == 0
+    assert row["only_second"] > 0 and row["writes_s"] > 1
+    assert "never came back" in str(losses(tables))
