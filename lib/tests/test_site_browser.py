@@ -37,7 +37,7 @@ RUN_AXE = """async ([apart, rules]) => {
     return found.violations;
 }"""
 """
-A drawing is one image to axe-core; rows of a table are made alike, so that the first 20 stand for all; and axe-core does
+A drawing is one image to axe-core; rows of a table are made alike, so the first 20 stand for all; and axe-core does
 not look at what a closed fold hides.
 """
 MOST_TAB_STOPS = 120
