@@ -347,10 +347,14 @@ def test_real_brokers_count_what_was_produced(shared_cluster, tmp_path):
     arguments = ["--topic", "bench", "--num-records", "5000", "--record-size", "200", "--throughput", "-1"]
     arguments += ["--bootstrap-server", cluster.bootstrap, "--command-config", cluster.client_file(source)]
     tool = "org.apache.kafka.tools.ProducerPerformance"
-    source.run(cluster.java(source, tool, *arguments, heap_mb=64), timeout_s=240)
+
+    def produce():
+        source.run(cluster.java(source, tool, *arguments, heap_mb=64), timeout_s=240)
+
+    produce()
     # The first scrape takes as long as it needs; the one at the end may be cut short on a busy machine.
     with BrokerMetrics(interval_s=30, timeout_s=30).concurrently(source, target, tmp_path, "s") as files:
-        pass
+        produce()
     frames = [read(tmp_path / file.path) for file in files]
     assert [set(frame.host) for frame in frames] == [{"eu/0"}, {"us/0"}, {"asia/0"}]
     assert all(file.returncode == 0 for file in files)
@@ -361,4 +365,4 @@ def test_real_brokers_count_what_was_produced(shared_cluster, tmp_path):
         assert "kafka_under_replicated_partitions" in set(frame.metric)
         of_topic = frame[(frame.metric == "kafka_topic_records_in_total") & frame.subject.str.contains("bench")]
         counted += of_topic.value.max() if len(of_topic) else 0
-    assert counted == 5000
+    assert 5000 <= counted <= 10_000
