@@ -208,7 +208,7 @@ def _joined(digits):
 
 
 CHUNK_BYTES = 2 << 20
-"""Size of a chunk, about 24,000 lines: so large that threads seldom wait for the interpreter's lock, and memory stays small."""
+"""Size of a chunk, about 24,000 lines: threads seldom wait for the interpreter's lock, and memory stays small."""
 
 WORKERS = 2
 """Number of chunks that threads process ahead; numpy releases the interpreter lock."""
