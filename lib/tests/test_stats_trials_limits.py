@@ -11,7 +11,6 @@ from wanbench.errors import ParameterError
 from wanbench.methods.tcp.models import RANDOM, mathis_bps
 from wanbench.methods.trials.limits import limits, window_batches_per_s
 from wanbench.methods.trials.rates import trial_rates
-from wanbench.pages.private_vs_internet.predicted_ratio import predicted_ratio
 
 BATCH = 15_500  # bytes of a batch in the simulated log
 
@@ -113,18 +112,6 @@ def ratio_rows(factor=1.0):
         level = 0.9 * 30 / (rtt / 1000) * (factor if setting == "private" else 1) * np.exp(rng.normal(0, 0.02))
         rows.append(by(setting, round(level), k + 1, rtt_ms=rtt, rate_bps=1e9))
     return trial_rates(together(rows))
-
-
-def test_the_predicted_ratio_is_that_of_the_round_trips():
-    found = predicted_ratio(limits(ratio_rows(), brokers=1))
-    assert found.predicted.estimate == pytest.approx(132.9 / 62.5, rel=1e-3)
-    assert found.measured_over_predicted.low < 1 < found.measured_over_predicted.high
-    assert "not a significant difference" in str(found)
-    assert found.limits == {"internet": {"window": 4}, "private": {"window": 4}}
-    off = predicted_ratio(limits(ratio_rows(factor=1.5), brokers=1))
-    assert off.measured_over_predicted.low < 1.5 < off.measured_over_predicted.high
-    assert "the prediction (interval" in str(off) and "a significant difference" in str(off)
-    assert off._repr_html_()
 
 
 @pytest.mark.parametrize("settings", [{"brokers": 0}, {"brokers": 2.5}, {"brokers": True}])

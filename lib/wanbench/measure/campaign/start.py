@@ -177,7 +177,7 @@ def _has_links(run, links):
     return recorded.keys() == links.keys() and all(
         recorded[pair].get(name) == value
         for pair, settings in links.items()
-        for name, value in dataclasses.asdict(settings).items()
+        for name, value in json.loads(json.dumps(dataclasses.asdict(settings))).items()
         if (name, value) != ("queue_bytes", None)
     )
 

@@ -225,7 +225,7 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
         return half
     caution = "throughput does not fall with distance here, so no distance halves it"
     low, high = (half.low, half.high) if slope.low < 0 else (nan, nan)
-    return replace(half, estimate=nan, low=low, high=high, ends=None, warnings=(*half.warnings, caution))
+    return replace(half, estimate=nan, low=low, high=high, warnings=(*half.warnings, caution))
 
 
 def _estimate(
@@ -266,7 +266,7 @@ def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
     if slope.estimate > 0:
         return speed
     caution = "RTT does not grow with distance here, so there is no effective speed"
-    return replace(speed, estimate=nan, low=nan, high=nan, ends=None, warnings=(*speed.warnings, caution))
+    return replace(speed, estimate=nan, low=nan, high=nan, warnings=(*speed.warnings, caution))
 
 
 def _band(line: Line, distance_km) -> pd.DataFrame:

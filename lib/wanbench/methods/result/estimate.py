@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from html import escape
 from math import inf, isnan, nan
 
 import scipy
 
-from wanbench.checks import check_level
-from wanbench.errors import ParameterError
 from wanbench.findings import Finding
 from wanbench.formatting import count, first_finite, interval, percent, places_of, scale, span
 
@@ -54,7 +52,6 @@ class Estimate:
     others: Intervals by other methods.
     warnings: Warnings to read before quoting the number.
     standard_error: In `unit`; NaN if the interval does not use one.
-    ends: Function that computes both ends of the interval at a given level, for `conf_int`.
     """
 
     quantity: str
@@ -74,29 +71,6 @@ class Estimate:
     others: tuple[Interval, ...] = ()
     warnings: tuple[str, ...] = ()
     standard_error: float = nan
-    ends: Callable[[float], tuple[float, float]] | None = field(default=None, compare=False)
-
-    def __getstate__(self) -> dict:
-        """Return the state without `ends`, as functions cannot be pickled."""
-        return self.__dict__ | {"ends": None}
-
-    def conf_int(self, level: float | None = None) -> tuple[float, float]:
-        """
-        Return both ends of the interval at another level.
-
-        level: Between 0 and 1; default: the level of the estimate.
-
-        Raises ParameterError: the interval cannot be computed at another level without a new fit.
-        """
-        if level is None or level == self.level:
-            return self.low, self.high
-        level = check_level(level)
-        if self.ends is None:
-            raise ParameterError(
-                f"level is {level:g}; allowed: {self.level:g}, the only level at which the interval of {self.quantity} "
-                f"was computed; fit again with level={level:g}."
-            )
-        return self.ends(level)
 
     @property
     def sentence(self) -> str:
@@ -225,7 +199,6 @@ class Estimate:
         names = {"quantity": quantity, "claim": claim, "unit": unit}
         names["method"] = f"{note}; {self.method}" if note else self.method
         changed_too = {"naive": naive, "others": tuple(others), "standard_error": nan}
-        changed_too["ends"] = None if self.ends is None else (lambda level: ends(*self.ends(level)))
         return replace(self, estimate=change(self.estimate), low=low, high=high, **names, **changed_too)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from math import inf, isfinite, nan
 
 import numpy as np
@@ -314,7 +314,7 @@ class Tail:
         claim = f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}"
         numbers = (value if isfinite(value) else nan, low, high)
         how = (EFFECTIVE.format(kind) if kind else METHOD, ASSUMPTIONS[kind], _basis(self, q, kind, effective_n))
-        about = {"level": level, "ends": partial(self.interval, q)}
+        about = {"level": level}
         about["naive"] = Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE)
         about["others"] = (Interval(BOOTSTRAP, *drawn),) if drawn else ()
         about["warnings"] = (*self._interval_cautions(q, level, effective_n, high), *self.cautions)

@@ -93,7 +93,7 @@ class ProcessorEffect(Result):
             return ratio
         ends = (-inf if over in self.full else ratio.low, inf if of in self.full else ratio.high)
         warnings = (*self.cautions[: len(self.full)], *ratio.warnings)
-        return replace(ratio, low=ends[0], high=ends[1], ends=None, warnings=warnings)
+        return replace(ratio, low=ends[0], high=ends[1], warnings=warnings)
 
 
 def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
