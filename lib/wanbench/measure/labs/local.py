@@ -222,7 +222,8 @@ class LocalLab(Lab):
     def set_link(self, from_region: str, to_region: str, **changes) -> None:
         """
         Change the link of one direction of a pair until the lab is closed. `changes` are fields of `LinkSettings`; the
-        other fields stay. If `queue_bytes` is None, the queue follows the new rate and RTT.
+        other fields stay. If `queue_bytes` is None, the queue follows the new rate and RTT. The schedules of both
+        directions begin again.
         """
         pair = (from_region, to_region)
         with self._link_lock:
@@ -239,9 +240,9 @@ class LocalLab(Lab):
         """
         Make all links that leave a region share one rate and one drop-tail queue, as if the region had one gateway.
 
-        The gateway replaces the links' own rates and queues; its queue has the size `gateway_queue_in_bytes`. In
-        `counters`, `bytes_backlog` of each of these links is the whole gateway queue. With `rate_bps` None the gateway
-        is removed. The attribute `gateways` holds the rates of the gateways by region.
+        The gateway replaces the links' own rates and queues, CoDel included; its queue has the size
+        `gateway_queue_in_bytes`. In `counters`, `bytes_backlog` of each of these links is the whole gateway queue. With
+        `rate_bps` None the gateway is removed. The attribute `gateways` holds the rates of the gateways by region.
         """
         self._touching(region)
         rate_bps = check_number("gateway rate_bps", rate_bps, 1000, 1e12, optional=True)
@@ -278,10 +279,10 @@ class LocalLab(Lab):
         Return counters of every link, or of the links of `pairs`, since the lab was opened.
 
         Each row has from_region, to_region, and the numbers of packets and bytes sent, delivered, lost, queue_dropped,
-        cut, device_dropped and in_flight (`packets_sent`, `bytes_sent`, ...). The number sent is the sum of the other
-        six. `bytes_backlog` is the number of queued bytes. `mean_late_ms` and `worst_late_ms` say how late the relay
-        delivered packets, measured from when they were due (None if it delivered none). Packets are counted as on the
-        wire, bytes with IP headers.
+        cut, device_dropped, too_big and in_flight (`packets_sent`, `bytes_sent`, ...). The number sent is the sum of
+        the others. `packets_marked` is the number that CoDel marked, `bytes_backlog` the number of queued bytes.
+        `mean_late_ms` and `worst_late_ms` say how late the relay delivered packets, measured from when they were due
+        (None if it delivered none). Packets are counted as on the wire, bytes with IP headers.
         """
         pairs, rows = list(self.links if pairs is None else pairs), []
         self._check_pairs(pairs)

@@ -142,8 +142,8 @@ def find_ceiling(throughput_bps, sources) -> float:
     Find the ceiling of throughputs in bit/s; NaN if there is none.
 
     A ceiling is a value with a cluster of values from several regions at most 5 % below it. Up to 2 % of the values, or
-    one value, may lie above it, so that an outlier does not hide it; the cluster must have at least 3 times as many
-    values as lie above the ceiling.
+    one value, may lie above the ceiling, so an outlier does not hide it; the cluster must have at least 3 times as many
+    values.
 
     sources: The sending region of each value.
 
@@ -167,10 +167,10 @@ def find_ceiling(throughput_bps, sources) -> float:
 @dataclass(frozen=True, repr=False)
 class CeilingFit(Result):
     """
-    The line of log10(throughput) on distance, with values at a ceiling as lower limits.
+    The line of log10(throughput) on distance, with values at a ceiling as lower bounds.
 
     half_distance: Distance that halves throughput, in km.
-    plain_half_distance: The same by least squares that ignores ceilings.
+    plain_half_distance: The same, by least squares without ceilings.
     slope: Change of log10(bit/s) per 1,000 km.
     rows: Per ordered pair: from_region, to_region, distance_km, value in bit/s, censored.
     """
@@ -186,7 +186,7 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
     Fit log10(throughput) on distance over ordered pairs, with values at the sending cloud's ceiling censored.
 
     `find_ceiling` finds at most one ceiling per sending cloud. A value of 95 % of the ceiling or more counts as "at
-    least 95 % of the ceiling": to censor from a little below the ceiling costs some precision but adds no bias.
+    least 95 % of the ceiling": censoring from slightly below the ceiling costs some precision but adds no bias.
 
     pairs: Table `pairs` with `distance_km` and `throughput_bps`.
 

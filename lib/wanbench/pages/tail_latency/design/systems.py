@@ -133,11 +133,10 @@ def systems_by_steps(
     """
     Plan trials of every system at every step of a load, once per replicate.
 
-    A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
-    comparisons are close in time. If systems need restarts of the cluster, those with equal broker settings form a
-    group instead, with all their steps adjacent; the order of groups is `alternating`, and the first block begins with
-    the cluster's own settings, if a system has them. Steps of external clusters, which need no restart, are spread over
-    the groups.
+    A replicate is a block. Steps come in random order, and so do the systems at each step, so comparisons are close in
+    time. If systems need restarts of the cluster, those with equal broker settings form a group instead, with all their
+    steps adjacent; the order of groups is `alternating`, and the first block begins with the cluster's own settings, if
+    a system has them. Steps of external clusters, which need no restart, are spread over the groups.
 
     Parameters
     ----------
@@ -147,7 +146,7 @@ def systems_by_steps(
         The load, apart from changes by systems and steps.
     steps : mapping of str to sequences
         Maps fields of the load to their levels; all other fields stay as in `load`. If the levels of two fields include
-        that of `load`, this load is measured once, under the first field's name.
+        the level of `load`, this load is measured once, under the first field's name.
     alongside : tuple
         As in `KafkaTrial`, but without `BrokerMetrics` on external clusters, whose hosts cannot be reached.
 
@@ -206,7 +205,7 @@ def _order(systems, steps, replicates, seed):
 
 
 def _levels(load, steps):
-    """Return the changes of each step to the load, by the step's name; a load that occurs twice is kept once."""
+    """Return the changes of each step to the load, by the step's name; a repeated load is kept once."""
     levels, has_own = {}, False
     for field, values in steps.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
