@@ -51,7 +51,7 @@ OF_PAGES = {
         "placement",
         "tornado",
     ),
-    grids_and_predictions: ("fit_predictor", "prediction_coverage", "what_if"),
+    grids_and_predictions: ("fit_predictor", "what_if"),
     intercloud_2022: ("compare_models",),
     intercloud_throughput: ("estimate_loss", "link_map"),
     lab_calibration: ("cut_timeline",),

@@ -173,6 +173,15 @@ def test_reading_says_what_is_wrong_with_the_file(tmp_path):
         tables.read("echoes", tmp_path)
 
 
+def test_a_file_that_is_older_than_a_column_is_read(tmp_path):
+    path = tables.write("echoes", tables.from_rows("echoes", [ECHO]), tmp_path)
+    pq.write_table(pq.read_table(path).drop_columns(["ttl"]), path)
+    assert tables.read("echoes", tmp_path).ttl.isna().all()
+    pq.write_table(pq.read_table(path).drop_columns(["lost"]), path)
+    with pytest.raises(RawDataError, match="table echoes lacks lost"):
+        tables.read("echoes", tmp_path)
+
+
 def test_the_dictionary_is_up_to_date():
     written = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
     assert written == dictionary.data_readme(), "run `.venv/bin/python scripts/data_readme.py > data/README.md`"

@@ -1,4 +1,4 @@
-"""Verdicts on links: whether each delivered what was requested, per quantity."""
+"""Collect verdicts on links: whether each link delivered what was requested, per quantity."""
 
 from __future__ import annotations
 

@@ -87,12 +87,17 @@ class TestStart(Struct, frozen=True):
     target_bitrate: Number = None
 
 
+class Connection(Struct, frozen=True):
+    socket: Count = None
+    local_host: str | None = None
+
+
 class Start(Struct, frozen=True):
     """What iperf3 prints at the start of a test."""
 
     version: str | None = None
     timestamp: Timestamp = Timestamp()
-    connected: list[Figures] = []
+    connected: list[Connection] = []
     test_start: TestStart = TestStart()
     tcp_mss: Count = None
     tcp_mss_default: Count = None

@@ -33,7 +33,7 @@ _NOT_A_NUMBER = r"-?\b(?:nan|inf)\b"
 _UP_TO_NOT_A_NUMBER = re.compile(
     rf'((?:"(?:[^"\\\n]++|\\.)*+"?+|[^"nNiI-]++|(?!{_NOT_A_NUMBER}).)*+)({_NOT_A_NUMBER}|\Z)', re.IGNORECASE | re.DOTALL
 )
-"""This pattern matches each character only once, even in an unterminated string, so that its time is linear."""
+"""This pattern matches each character only once, even in an unterminated string, so its time is linear."""
 
 _REPEATED_UNCHANGED = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")
 _REVERSE = "_bidir_reverse"
@@ -224,7 +224,7 @@ _ABOUT = re.compile(
     r"snd_tcp_congestion (?P<congestion>\w{1,40})"
 )
 _CONNECTING = re.compile(r"Connecting to host ")
-_CONNECTED = re.compile(r"\[ *([0-9]{1,9})\] local \S+ port [0-9]+ connected to ")
+_CONNECTED = re.compile(r"\[ *([0-9]{1,9})\] local (\S+) port [0-9]+ connected to ")
 _ERROR = re.compile(r"iperf3: ((?:error|interrupt) - .*)")
 _OF_SERVER = re.compile(r"Server listening on |Accepted connection from ")
 _HEADING = r"\[ ID\](?:\[Role\])? Interval {11}Transfer"  # iperf2 has fewer spaces
@@ -285,13 +285,13 @@ class _TextTest:
     def __init__(self, line_number: int, about: dict[str, str], error: str | None):
         self.line_number, self.about, self.error = line_number, about, error
         self.is_reverse = self.is_bidir = self.is_udp = self.in_summary = False
-        self.sockets: list[int] = []
+        self.sockets: list[dict] = []
         self.intervals: list[dict] = []
         self.sums: dict[str, dict] = {}
 
     def read(self, line: str) -> None:
         if connected := _CONNECTED.search(line):
-            self.sockets.append(int(connected[1]))
+            self.sockets.append({"socket": int(connected[1]), "local_host": connected[2]})
         elif "[ ID]" in line:
             self.is_udp |= "Datagrams" in line
             self.is_bidir |= "[Role]" in line
@@ -337,7 +337,7 @@ class _TextTest:
         sums = {name: row for name, row in self.sums.items() if n == 1 or row["is_sum"]}
         test = {"protocol": about.get("protocol", "UDP" if self.is_udp else "TCP"), "num_streams": n}
         test |= {"reverse": int(self.is_reverse), "bidir": int(self.is_bidir), "blksize": int(about.get("block", 0))}
-        start = {"connected": [{"socket": socket} for socket in self.sockets], "test_start": test}
+        start = {"connected": self.sockets, "test_start": test}
         start |= {"version": about.get("version"), "target_bitrate": int(about.get("target", 0))}
         start |= {"tcp_mss": int(about.get("mss", 0)), "timestamp": {"timesecs": _unix_s(about.get("time"))}}
         cpu = {f"{name}_total": float(about[name]) for name in ("host", "remote") if name in about}

@@ -38,7 +38,7 @@ def check_values(path, text: str, bytes_per_value: int) -> None:
 
 
 def text(value: str) -> str:
-    """Return the text with characters replaced that UTF-8 cannot encode."""
+    """Return the text, and replace characters that UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode()
 
 
@@ -49,7 +49,7 @@ def is_time(value) -> bool:
 
 
 def fits(value, *shape) -> bool:
-    """Return whether a value is a list of this shape: of a value for each element, or a function that accepts it."""
+    """Return whether a value is a list of this shape: per element, an equal value or a function that accepts it."""
     return (
         isinstance(value, list)
         and len(value) == len(shape)
@@ -142,11 +142,11 @@ class Members:
 
     @classmethod
     def none(cls, like: Members) -> Members:
-        """Return an empty object in the same file."""
+        """Return an empty object in the file of `like`."""
         return cls(like.path, like.line_number, {})
 
     def of(self, values: dict) -> Members:
-        """Return an object with these values at the same place in the file."""
+        """Return an object with these values, at this object's place in the file."""
         return Members(self.path, self.line_number, values, self.where)
 
     def refuse(self, found: str, expected: str):
@@ -154,12 +154,12 @@ class Members:
         raise RawDataError(self.path, self.line_number, found, expected)
 
     def members(self, name: str) -> Members:
-        """Return a member that is an object; an empty one if it is missing."""
+        """Return a member that is an object; an empty object if it is missing."""
         values = self._typed(name, dict, "an object") or {}
         return Members(self.path, self.line_number, values, self._place(name))
 
     def list(self, name: str) -> list[Members]:
-        """Return a member that is a list of objects; an empty one if it is missing."""
+        """Return a member that is a list of objects; an empty list if it is missing."""
         values = self._typed(name, list, "a list of objects") or []
         for value in values:
             if not isinstance(value, dict):
@@ -192,8 +192,8 @@ class Members:
 
     def count(self, name: str, *, unknown: int | None = None, minimum: int | None = 0) -> int | None:
         """
-        Return a member that is a whole number of at least 0, as `number` does; if `minimum` is None, a negative number
-        gives None.
+        Return, as `number` does, a member that is a whole number from 0; a negative number gives None if `minimum` is
+        None.
         """
         value = self.values.get(name)
         if value is None or value != value or value == unknown:

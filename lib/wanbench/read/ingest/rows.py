@@ -2,7 +2,7 @@
 Check the rows that readers return, and join the rows of several files into tables.
 
 A reader returns a table without its context (run, test, regions, file) as a DataFrame, an Arrow table or a list of
-rows. The latter two are faster for thousands of small files, because their columns are checked only once.
+rows. For thousands of small files, the latter two are faster, because columns are checked only once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

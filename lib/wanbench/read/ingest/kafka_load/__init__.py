@@ -8,7 +8,7 @@ Percentiles are kept as printed, one per process, and are never averaged.
 Three optional files belong to `<stem>.producer-0.txt`: `<stem>.producer-0.lines.json` has the time of each line,
 `<stem>.producer-0.stderr.txt` has further errors and warnings, and `<stem>.times.json` says when the warm-up of the
 whole load ended, and whether its producers were stopped on purpose. A file whose name identifies the tool, as in this
-example, gives a row even without figures; any other file must have some.
+example, gives a row even without figures; any other file needs figures.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def read(source) -> dict[str, pd.DataFrame]:
     """
     Read a log, given as a path or bytes, into the tables of its tool, without context columns.
 
-    The number of the producer or consumer is that in the file's name (`<stem>.producer-2.txt`), or 0. Raise
-    RawDataError if the file has no figures and another name, or those of several runs, or if it or a file that belongs
-    to it is unreadable.
+    The number of the producer or consumer comes from the file's name (`<stem>.producer-2.txt`), or is 0. Raise
+    RawDataError if the file has another name and no figures, if it has figures of several runs, or if it or a file that
+    belongs to it is unreadable.
 
     >>> log = b"500 records sent, 99.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\\n"
     >>> tables = read(log + b"java.net.ConnectException: refused\\n")
@@ -64,7 +64,7 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 
 def output_of(path, lines: list[Line], tool: str | None = None) -> Output:
-    """Return what `tool` printed; without it, what the first tool printed that has figures in these lines."""
+    """Return what `tool` printed; without `tool`, what the first tool with figures in these lines printed."""
     for kind in [OUTPUTS[tool]] if tool else OUTPUTS.values():
         output = kind(path)
         for line in lines:

@@ -1,14 +1,13 @@
 """
-The output of one run of kafka-producer-perf-test or kafka-consumer-perf-test.
+Read the output of one run of kafka-producer-perf-test or kafka-consumer-perf-test.
 
-- What the tools call MB are MiB. NaN and infinity (no records, no time) are null, and so are negative values (the clock
-  was set back).
+- The tools' MB are MiB. NaN and infinity (no records, no time) and negative values (the clock was set back) are null.
 - Without a summary (the tool was stopped, or crashed) the row has null figures, and `error` has the reason.
 - The producer tool computes percentiles from at most 500,000 latencies, in whole milliseconds. With --warmup-records it
   prints two summaries, of all records and of those after the warm-up. Both are rows; the first has `warmup` set.
-- The columns of the consumer tool are those of its header. Its duration is the time for rebalances plus that for
-  fetches. With --show-detailed-stats it prints no summary and nothing after its last interval. The row then has the
-  figures of that interval, or the number of records in the tool's metrics if it is larger; `error` says so.
+- The columns of the consumer tool are those of its header. The duration of a run is the time for rebalances plus the
+  time for fetches. With --show-detailed-stats it prints no summary and nothing after its last interval. The row then
+  has the figures of that interval, or the number of records in the tool's metrics if it is larger; `error` says so.
 """
 
 import re

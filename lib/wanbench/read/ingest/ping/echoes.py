@@ -223,7 +223,7 @@ class Echoes:
 
 
 def _first_of(mask, starts):
-    """Return, for each group, the index of its first event in the mask; the number of events if there is none."""
+    """Return the index of each group's first event in the mask; the number of events if there is none."""
     n = len(mask)
     return np.minimum.reduceat(np.where(mask, np.arange(n), n), starts)
 

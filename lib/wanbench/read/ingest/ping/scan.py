@@ -196,7 +196,7 @@ class _Text:
         power = POWERS[decimals]
         time = (whole * power + np.where(pointed, parts, 0)) / power  # at most 14 digits, so exact as above
         ends = (self.eight[at + digits + pointed + decimals] << np.uint64(32)) == LINE_END
-        ends &= (decimals < 2) | (parts * 10 != power)  # `footer_times` asks whether .10 and .100 lack a carry
+        ends &= (decimals < 2) | (parts * 10 != power)  # .10 and .100 lack a carry
         return time, ends & (digits >= 1) & (pointed == (decimals >= 1)) & (decimals <= 6) & (time > 0)
 
 
