@@ -116,7 +116,7 @@ def test_all_clouds_that_cannot_be_used_are_named_before_anything_runs(checkout,
 
 def test_samples_can_be_asked_for(checkout, asked):
     assert cli.main(["report", "--replay", "01"]) == 0
-    assert asked[0].given["lab"] == "samples" and asked[0].replay_reason == "It was asked for with --replay."
+    assert asked[0].given["lab"] == "samples" and asked[0].replay_reason.endswith("run 'wanbench report 01'.")
     assert cli.main(["run", "01", "-p", "lab=samples"]) == 0
     assert asked[1].replay_reason == "The parameter lab asks for it."
     assert cli.main(["report", "--replay", "--preset", "far", "02"]) == 0
