@@ -1,4 +1,4 @@
-"""What a stretched cluster and a mirrored pair lose: accounts of records that are written down here, and a real episode."""
+"""What a stretched cluster and a mirrored pair lose: accounts of records written down here, and a real episode."""
 
 from itertools import permutations
 
