@@ -76,7 +76,7 @@ def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> V
     rows = []
     for key, group in groups("probe_runs", runs):
         sent = matching(transfers, key)
-        if link_of(links, key).ecn is True and len(sent):
+        if _is_on(link_of(links, key).ecn) and len(sent):
             marked, again = int(group.packets_marked.sum()), float(sent.retransmits.sum())
             row = row_of(key, "ecn", "segments", np.nan, "0 retransmitted, and packets marked", marked)
             row |= judged(0.0, again, np.nan, np.nan, 0.0, f"{count(marked, 'packet')} arrived with the mark")
@@ -133,7 +133,7 @@ def mtu(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     for key, group in groups("echoes", echoes):
         link = link_of(links, key)
         told = group.error.str.extract(r"mtu ?= ?(\d+)")[0].dropna().astype(float)
-        if link.mtu_black_hole is True:
+        if _is_on(link.mtu_black_hole):
             answers = float(len(told) + (~group.lost).sum())
             row = row_of(key, "black-hole", "answers", np.nan, "0 answers", len(group))
             rows.append(row | judged(0.0, answers, np.nan, np.nan, 0.0))
@@ -145,6 +145,10 @@ def mtu(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
             )
             rows.append(row | judged(asked, told.iloc[0], np.nan, np.nan, 0.0, note) if len(told) else row)
     return Verdicts.of(rows)
+
+
+def _is_on(flag) -> bool:
+    return pd.notna(flag) and bool(flag)
 
 
 class RelayCost(RowsResult):

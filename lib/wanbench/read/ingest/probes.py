@@ -10,7 +10,7 @@ from wanbench.errors import RawDataError
 from .content import read_bytes
 from .rows import fitting
 
-MOST = 1_000_000  # packets of a test
+MOST = 1_000_000  # packets of a test; a line is shorter than 100 bytes
 _EXPECTED = (
     '"probes COUNT BYTES BEGAN_US", a line "NUMBER SENT_US RECEIVED_US" per packet, and "end" with three numbers'
 )
@@ -18,7 +18,7 @@ _EXPECTED = (
 
 def read(path) -> dict[str, pd.DataFrame]:
     """Read one file; raise RawDataError if it is not the receiver's whole output."""
-    lines = read_bytes(Path(path))[1].decode("ascii", "replace").splitlines()
+    lines = read_bytes(Path(path), most_bytes=100 * MOST)[1].decode("ascii", "replace").splitlines()
     words = [line.split() for line in lines]
     at = 0
     try:
