@@ -1,5 +1,5 @@
 """
-Summarise RTTs per setting as ping does, as min / mean / max / mdev, with intervals from repeated ping runs.
+Summarise RTTs per setting as ping does (min, mean, max, mdev), with intervals from repeated ping runs.
 
 mdev, as in Linux ping, is the standard deviation over the echoes of one run, with divisor n.
 """

@@ -78,7 +78,7 @@ COLUMNS = (*TEXTS, *RTTS, *RATES, *COUNTS, "duration", "bytes")
 MEASURED = {"rtt": RTTS, "throughput": RATES, "duration": ("duration",), "bytes": ("bytes",)}
 QUANTITIES = {name: quantity for quantity, names in MEASURED.items() for name in names}
 # Formats by the ending of a file's name.
-FORMATS = {"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "parquet": "parquet"}
+FORMATS = {"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl"}
 KEYS = (
     "columns", "units", "constants", "regions", "missing", "delimiter", "decimal", "comment", "header", "format",
     "time_format", "time_zone", "source",
@@ -262,16 +262,15 @@ PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
     """
-    Read a CSV, JSON lines or Parquet file into tables tests, pings, transfers, sources, unread and flags.
+    Read a CSV or JSON lines file into tables tests, pings, transfers, sources, unread and flags.
 
     The file has one row per measurement of an ordered pair of regions. `mapping` (a path or dict) states the meaning
     and the units of its columns: see the example above. It is not needed if the names of columns are clear, such as
     source, destination and p50_ms.
 
     A region is written as in the mapping's `regions`, as "cloud:code", or in a form that `region_from` reads. A region
-    that is not in the catalogue must be "cloud:code", or have its cloud in another column; the distances of such a
-    region are unknown. `test_id` is the file's name and line (in Parquet, its name and row). A row without any
-    measurement is a failed test.
+    that is not in the catalogue must be "cloud:code", or have its cloud in another column; its distances are unknown.
+    `test_id` is the file's name and line. A row without any measurement is a failed test.
 
     Raise ParameterError, which names the key and what is allowed, if the mapping has a fault. Raise RawDataError if a
     column of the mapping is missing, or no row can be read. Single rows that cannot be read are listed in table unread.

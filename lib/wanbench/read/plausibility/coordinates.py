@@ -106,12 +106,6 @@ def check_coordinates(
     return flags, explained
 
 
-def area_of(region: str, rtts: pd.DataFrame, places: pd.DataFrame, without=()) -> Area | None:
-    """Return the area that a region's RTTs allow, ignoring the landmarks `without`; None if no landmark is left."""
-    landmarks = _landmarks(region, _unordered(rtts), places, without)
-    return locate(region, landmarks) if len(landmarks) else None
-
-
 def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:
     """Return one row per unordered pair: region_a, region_b, and the minimum of rtt_ms, fibre_ms and light_ms."""
     ends = np.sort(rtts[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
