@@ -43,6 +43,12 @@ def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
     return links
 
 
+def codel_links(rtts_ms: Sequence[float]) -> list[LinkSettings]:
+    """Return two links of 20 Mbit/s with CoDel for each round-trip time: one drops packets, the other marks them."""
+    link = {"rate_bps": 20e6, "queue_bytes": 2_000_000, "codel_target_ms": 5}  # a queue that never overflows
+    return [LinkSettings(rtt / 2, **link, ecn=ecn) for rtt in rtts_ms for ecn in (None, True)]
+
+
 def plan_for_links(
     links: Mapping[tuple[str, str], LinkSettings], experiments: list, *, batch: int | None = None, seed: int = 0
 ) -> Plan:
