@@ -55,7 +55,7 @@ class DetectorSettings:
     false_alarms_per_h : float
         Allowed rate of false alarms per broker.
     limit_ms : float
-        A longer latency is replaced by this limit; the detector need not wait for its end.
+        Replaces any longer latency; the detector need not wait for a longer one to end.
     least_windows : int
         Minimum number of windows for an alarm: one window moves the chart by at most 1 / `least_windows` of its limit.
 
@@ -85,7 +85,7 @@ class DetectorSettings:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Return what a reader must know before trusting the alarms."""
+        """Return cautions to read before trusting the alarms."""
         if self.learn_s >= LONG_ENOUGH_S:
             return ()
         return (
@@ -105,8 +105,8 @@ class Baseline:
     """
     A broker's baseline, and the chart that follows from it.
 
-    `centre` and `spread` describe the logarithms of latency in ms, `phi` is the lag-1 autocorrelation of the window
-    values, `n` their number. The `allowance` and the `limit` of the chart are in units of `spread`.
+    `centre` and `spread` describe the logarithms of latency in ms; `phi` is the lag-1 autocorrelation of the window
+    values, `n` the number of these. The `allowance` and the `limit` of the chart are in units of `spread`.
     """
 
     centre: float

@@ -277,7 +277,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
 
 
 def _batch_name(entries: list) -> str:
-    """Name a batch after its notebooks, swept parameters and a hash of those that are fixed."""
+    """Name a batch after its notebooks, its swept parameters and a hash of its fixed parameters."""
     fixed = repr([(notebook.stem, sorted(given.items())) for notebook, given, _ in entries])
     numbers = [notebook.stem.partition("-")[0] for notebook, *_ in entries]
     return "-".join([*numbers, *entries[0][2], hashlib.sha256(fixed.encode()).hexdigest()[:8]])
@@ -319,7 +319,7 @@ def _located(notebook: Path, given: dict, source: str) -> dict:
 
 
 def _own_parameters(notebook: Path, given: dict) -> str | None:
-    """Return a sentence about the parameters that differ from the page's default preset; None if none does."""
+    """Return a sentence about parameters that differ from the page's default preset; None if there are none."""
     from .publish.parameters import preset_paths, read_parameters
 
     preset = preset_paths(notebook.stem, root()).get(DEFAULT_PRESET)
@@ -349,7 +349,7 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 
 
 def deposit_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench deposit`: copy a run with its metadata, hashes checked."""
+    """Run `wanbench deposit`: copy a run with its metadata, and check hashes."""
     from .runs.deposit import LICENCE, deposit
 
     print(f"Deposit, checked by SHA-256: {deposit(arguments.run, arguments.target, arguments.licence or LICENCE)}")
@@ -380,7 +380,7 @@ def thin_command(arguments: argparse.Namespace) -> int:
 
 
 def claims_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench claims check`: print the verdict on each claim of a file, and write a page of them."""
+    """Run `wanbench claims check`: print the verdict on each claim of a file, and write a page of verdicts."""
     from .methods.claims.own import check_claims
     from .publish.page import write_claims_page
 
@@ -394,7 +394,7 @@ def claims_command(arguments: argparse.Namespace) -> int:
 
 
 def compare_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench compare`: print how the set-ups differ and what changed, and write the files asked for."""
+    """Run `wanbench compare`: print how the set-ups differ and what changed, and write the requested files."""
     from .methods.comparison.sides import side
     from .methods.comparison.verdicts import UNDECIDED, compare, text
     from .publish.comparison import WRITERS
@@ -495,7 +495,7 @@ def _replayed(job, reason: str):
 
 
 def _recorded(job):
-    """Return the job; it replays the samples instead of the local lab if its notebook is tagged `recorded`."""
+    """Return the job; with a notebook tagged `recorded`, it replays the samples instead of using the local lab."""
     from .publish.notebooks import RECORDED, read_notebook, title_tags
 
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):

@@ -22,7 +22,7 @@ def deposit(folder: Path | str, target: Path | str, licence: str = LICENCE) -> P
     """
     Copy a finished run to a new folder, with `ro-crate-metadata.json`, and return the new folder.
 
-    Every file is described by its size and SHA-256, and compared with the run's manifest after the copy.
+    The metadata give each file's size and SHA-256; each copy is compared with the run's manifest.
 
     licence: Address of the licence under which the data may be used.
 

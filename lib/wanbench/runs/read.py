@@ -152,7 +152,7 @@ class Run:
         return self._events[0] if self._events else {}
 
     def events(self) -> list[dict]:
-        """Return the journal's events in order, each with its "line_number"."""
+        """Return the events of the journal in order, each with its "line_number"."""
         return [dict(event) for event in self._events]
 
     def attempts(self) -> tuple[Attempt, ...]:
@@ -310,7 +310,7 @@ def _manifest(folder):
 
 def overlaps(run: Run) -> pd.DataFrame:
     """
-    List pairs of tests that used the same region at the same time. There must be none, as the two tests would share the
+    List pairs of tests that used the same region at the same time. No pair is allowed, as the two tests would share the
     region's network.
 
     Start and end come from the journal; an interrupted attempt counts until the last event of its session. The columns

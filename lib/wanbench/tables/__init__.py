@@ -3,7 +3,7 @@ Declare all tables, in two CSV files, and validate, write and read them.
 
 `tables.csv` says what one row of each table is; `columns.csv` gives the type, unit and meaning of each column. Tables
 with a context begin with the columns of "context". A type that ends in "?" may be null. The minimum of a number is 0
-unless its `minimum` says otherwise. `scripts/data_readme.py` prints the text of `data/README.md`, the data
+unless column `minimum` says otherwise. `scripts/data_readme.py` prints the text of `data/README.md`, the data
 dictionary.
 """
 

@@ -66,8 +66,9 @@ def geodesic_links(
     regions : sequence of str
         Names of regions in the catalogue.
     jitter_ms : float
-        Jitter of each direction, at most half of the delay. **settings The other fields of `LinkSettings`: `rate_bps`,
-        `queue_bytes`, `loss`, `jitter_correlation_s`.
+        Jitter of each direction, at most half of the delay.
+    **settings
+        The other fields of `LinkSettings`: `rate_bps`, `queue_bytes`, `loss`, `jitter_correlation_s`.
 
     Returns
     -------

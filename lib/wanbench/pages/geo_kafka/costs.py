@@ -19,7 +19,7 @@ from wanbench.methods.result import Estimate, Result, RowsResult, text_table
 
 
 class RegionCopies(NamedTuple):
-    """How many copies of a message cross regions: to its leader, to the followers, and to each consumer group."""
+    """The numbers of copies of a message that cross regions: to its leader, to followers, to each consumer group."""
 
     produced: float
     replicated: float
@@ -143,8 +143,8 @@ class Tornado(RowsResult):
     """
     The price of a million messages with each input at both ends of its range.
 
-    `rows` has the `TORNADO_COLUMNS` of each input, the one with the largest effect first; `usd` is the price with every
-    input at its value.
+    `rows` has the `TORNADO_COLUMNS` of each input, the largest effect first; `usd` is the price with every input at its
+    value.
     """
 
     usd: float

@@ -1,5 +1,6 @@
 """
-Fit the Universal Scalability Law (Gunther 2007): does throughput grow linearly with producers, and where is its peak?
+Fit the Universal Scalability Law (Gunther 2007), which shows whether throughput grows linearly with producers, and its
+peak.
 
     X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))
 
@@ -10,7 +11,7 @@ Fit the Universal Scalability Law (Gunther 2007): does throughput grow linearly 
 The fit is least squares on logarithms, as the scatter of trials is relative. Intervals are by profile likelihood: the
 range of a quantity over all parameters whose sum of squares an F test allows. The bootstrap would do worse: with two or
 three trials per number of producers it underestimates the scatter, and it fails if a parameter is at its bound of 0
-(Andrews 2000). There the profile interval is merely wide, with an infinite end for "no peak".
+(Andrews 2000). In these cases the profile interval is merely wide, with an infinite end for "no peak".
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ ENDS = ["region_a", "region_b"]
 
 @dataclass(frozen=True, repr=False)
 class HalfDistances(Result):
-    """Throughput against distance by sending cloud (`fits`), with values at a sender's ceiling as lower limits."""
+    """Throughput against distance by sending cloud (`fits`), with values at a sender's ceiling as lower bounds."""
 
     fits: dict[str, CeilingFit]
 

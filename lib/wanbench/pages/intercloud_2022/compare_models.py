@@ -61,7 +61,7 @@ def cross_validate(
     models: Sequence[ThroughputModel], sample: Sample, paths: Paths, y: np.ndarray, groups: np.ndarray
 ) -> list[Predictions]:
     """
-    Fit each model to each group of pairs: once to all its pairs, and once per region without the pairs of that region.
+    Fit each model to each group of pairs: once to all pairs of the group, and once without the pairs of each region.
 
     y: Log throughput (pairs,).
     groups: A label per pair (pairs,); every group has its own parameters.

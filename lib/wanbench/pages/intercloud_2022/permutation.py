@@ -110,7 +110,7 @@ def p_value(extreme: int, permutations: int) -> tuple[float, float, float]:
     """
     Return the permutation p-value (k + 1) / (B + 1) and both ends of its Monte Carlo interval (Clopper & Pearson 1934).
 
-    extreme, permutations: k and B: the relabellings at least as extreme as the data, and all that were drawn.
+    extreme, permutations: k and B: the numbers of relabellings at least as extreme as the data, and of all drawn.
 
     >>> [round(number, 5) for number in p_value(0, 9999)]
     [0.0001, 0.0, 0.00037]
@@ -127,8 +127,8 @@ def t_statistics(
     A relabelling permutes the residuals of the covariate on the others.
 
     y: The values, NaN where unknown.
-    covariate, others: Matrices without NaN, so that every relabelling uses the cells that are known in y. The constant
-        need not be among the others: it is added.
+    covariate, others: Matrices without NaN, so every relabelling uses the cells that are known in y. The constant is
+        added to `others`.
     """
     stack = np.stack([np.ones_like(y), *others])
     measured = np.isfinite(y[cells])

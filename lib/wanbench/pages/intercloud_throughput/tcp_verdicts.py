@@ -109,7 +109,7 @@ def _loss_row(row: dict, requested: float, part: pd.DataFrame) -> tuple[dict, st
 
 def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verdicts:
     """
-    Compare the fitted window (`fit_window(...).window`) with the advertised one; a difference of 5 % is allowed.
+    Compare the fitted window (`fit_window(...).window`) with the advertised window, allowing a difference of 5 %.
 
     window_bytes: The receiver's window as the sender's kernel reports it (snd_wnd of `ss -ti`), or
         `advertised_window_bytes`.

@@ -70,8 +70,8 @@ class Machine(RowsResult):
     The processors that each setting needs, compared with those of the machine.
 
     rows: Per setting, in processors: `quotas` (sum over its brokers), `used` (part of the quotas in use), `others`
-        (processors used by clients, the relay and other work, as the mean over trials), `needed` (quotas and others),
-        and `enough` (whether the machine has as many as needed; None without samples).
+        (used by clients, the relay and other work, as the mean over trials), `needed` (quotas and others), and `enough`
+        (whether the machine has as many as `needed`; None without samples).
     """
 
     processors: int

@@ -90,7 +90,7 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """State the ratio of means both as "times" and as "per cent more", which are easily confused."""
+        """State the ratio of means as "times" and as "per cent more", which are easily confused."""
         ratio = self.ratio
         ends = ratio.formatted_interval
         inside = f"{ratio.formatted_level} interval {ends}; {ratio.basis}" if ends else ratio.basis
@@ -144,8 +144,8 @@ def compare_arms(
 
     In simulations (`make validity`, data/validity/compare.csv) the interval contains the true ratio in 93.4 to 96.3 of
     100 cases for autoregressive series, and Welch's interval in as few as 17.5. Under slow regimes, drift or long
-    memory the interval is far too narrow (slow.csv). A caution then advises comparing runs; under weak long memory it
-    is often missing.
+    memory the interval is far too narrow (slow.csv). A caution then advises comparing runs, but is often missing under
+    weak long memory.
 
     observations: One row per observation; rows without a finite `value` are left out and counted.
     arm, arms: The column of the arms, and its values for a and b; by default both values, in order of name.
@@ -322,6 +322,6 @@ def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, time, arm: str, ru
 
 
 def _exp(log: float) -> float:
-    """Return exp(log), or infinity beyond the largest float, which the interval of few units may reach."""
+    """Return exp(log), or infinity beyond the largest float: the interval of few units may reach it."""
     with np.errstate(over="ignore"):
         return nan if isnan(log) else float(np.exp(log))

@@ -66,7 +66,7 @@ class GainMap:
         return points.reset_index(drop=True).assign(**slopes, **gains, verdict=verdict)
 
     def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the weights that the coefficients have in the elasticities of delay and rate, and in the log2 gain."""
+        """Return the weights of the coefficients in the elasticities of delay and rate, and in the log2 gain."""
         codes = coded(self.factors, points)
         along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
         return (*along, -along[0] - along[1])

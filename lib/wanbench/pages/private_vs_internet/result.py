@@ -1,4 +1,4 @@
-"""The result of a factorial experiment, and its verdict on the thesis."""
+"""Hold the result of a factorial experiment, and decide on the thesis."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Factorial(Result):
     elasticities: By factor: the elasticity of the response, averaged over the levels of all factors.
     interactions: By tuple of factors: the change in the elasticity of one factor per e-fold of the other, or between
         the levels of a contrast.
-    doublings: By factor: by how much doubling the factor multiplies the response, averaged in the same way.
+    doublings: By factor: the factor by which doubling it multiplies the response, averaged in the same way.
     effects: By two-level factor: the ratio of the response at its high level to the response at its low level.
     thesis: The gain from halving `delay` over the gain from doubling `rate`, averaged in the same way (above 1: delay
         matters more). A gain is the factor by which the response grows.
     combinations: Per measured combination of levels: the factors, the elasticities of delay and rate, `gain` (from
-        halving the delay over that from doubling the rate) with `low` and `high`, and `verdict`: "holds", "fails" or
+        halving the delay over gain from doubling the rate) with `low` and `high`, and `verdict`: "holds", "fails" or
         "undecided". The intervals are simultaneous over all combinations and all of `grid`.
     grid: The same columns on a grid of delay and rate, at each combination of the other factors' levels.
     aliases: The effects with which each effect is confounded (`fit.alias_table`).
@@ -104,7 +104,7 @@ class Factorial(Result):
 
     def map(self) -> go.Figure:
         """
-        Draw the ratio of the gain from halving the delay to that from doubling the rate, against delay and rate.
+        Draw the gain from halving the delay over the gain from doubling the rate, against delay and rate.
 
         There is one panel per combination of the other factors' levels; jitter_ms and loss are at their lowest level.
         """

@@ -1,9 +1,9 @@
 """
 Estimate the ratio of the throughputs of two links from interleaved trials (A B B A ...).
 
-Trials are the unit. Each trial is compared with the adjacent trial of the other link, so that slow changes affect both.
-For comparison there are Welch's interval over trials, which ignores pairs,
-and an interval that treats every second as independent.
+Trials are the units. Each trial is compared with the adjacent trial of the other link, so slow changes affect both. For
+comparison there are Welch's interval over trials, which ignores pairs, and an interval that treats every second as
+independent.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TwoLinks(Result):
     """
     The private link (b) compared with the internet (a).
 
-    ratio: Ratio of the mean of b's trials to that of a's: `paired` if there are two pairs or more, else `by_trial`.
+    ratio: Mean of b's trials over mean of a's: `paired` if there are two pairs or more, else `by_trial`.
     paired: Trials compared within pairs.
     by_trial: Trials compared without pairs; its naive interval treats every counted second as independent.
     other_values: Ratios of other values, by column of `TrialRates.rates`.
@@ -62,7 +62,6 @@ class TwoLinks(Result):
     other_values: dict[str, Estimate]
     pairs: pd.DataFrame
     trials: pd.DataFrame
-    seconds: pd.DataFrame
 
     TITLE = "Ratios"
 
@@ -115,11 +114,11 @@ def compare_links(rates: TrialRates, *, seed: int = 0) -> TwoLinks:
     """
     Estimate the ratio of the values over the private link to those over the internet.
 
-    A pair is the n-th trial of each link in a block of the plan: in A B B A the first two and the last two. If one of
-    them was not measured, the other is only in `by_trial`. `make validity` counts the coverage of the paired interval
-    (data/validity/trials.csv).
+    A pair is the n-th trial of each link in a block of the plan: in A B B A the first two and the last two. If one
+    trial of a pair was not measured, the other is only in `by_trial`. `make validity` counts the coverage of the paired
+    interval (data/validity/trials.csv).
 
-    rates: The result of `trial_rates`. Of `OTHER_VALUES`, those that a trial lacks are left out.
+    rates: The result of `trial_rates`. Values of `OTHER_VALUES` that a trial lacks are left out.
     seed: Seed of the bootstrap, which is used if a link has a single trial.
 
     Raises ParameterError: a link has no measured trial.
@@ -134,10 +133,7 @@ def compare_links(rates: TrialRates, *, seed: int = 0) -> TwoLinks:
             _, in_pairs, over_all = _compare(partners, trials, rates, name, seed)
             flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
             others[name] = _cautioned((in_pairs or over_all).ratio, (FLAT_OUT,) if flat_out else ())
-    columns = ["run_id", "test_id", "at_s", "second", "link", "trial", "_value"]
-    seconds = _seconds(trials, rates, VALUE)
-    seconds = seconds[[name for name in columns if name in seconds]]
-    return TwoLinks(ratio, paired, by_trial, others, pairs, trials, seconds)
+    return TwoLinks(ratio, paired, by_trial, others, pairs, trials)
 
 
 def link_trials(rates: TrialRates, value: str) -> pd.DataFrame:
@@ -252,7 +248,7 @@ def _methods(result: TwoLinks) -> list[tuple]:
     paired = None if result.paired is None else result.ratio
     named = {"in pairs": paired, "trials, unpaired": single}
     rows = [(name, one.estimate, one.low, one.high) for name, one in named.items() if one is not None]
-    if len(result.seconds) > len(result.trials):
+    if single.naive.method == OF_SECONDS:
         rows.append((SECONDS, single.estimate, single.naive.low, single.naive.high))
     return rows
 

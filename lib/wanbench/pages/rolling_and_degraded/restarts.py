@@ -218,7 +218,7 @@ def _skew_row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> 
 
 
 def _sent_share(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
-    """Return the largest share of one zone in the bytes that all brokers' zones send in a period."""
+    """Return the largest share of a zone in the bytes that all brokers' zones send in a period."""
     if trial.links.empty:
         return nan
     seen = windows(trial.links)

@@ -2,8 +2,8 @@
 Test source 003, tests 1 to 3: the tail latency of Confluent Cloud against that of Apache Kafka.
 
 Every number is read from the claims, so correcting a digit there corrects the verdict here. The source states
-advantages in two ways: as the ratio of latencies, and in its column of improvements as the excess (old - new) / new,
-which is 1 less. A re-run tests only claims about Apache Kafka.
+advantages as the ratio of latencies and, in its column of improvements, as the excess (old - new) / new: the ratio less
+1. A re-run tests only claims about Apache Kafka.
 """
 
 from dataclasses import replace
@@ -70,7 +70,7 @@ FAR, MIDDLE = 0.999, 0.5
 
 def tail_latency(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of the first half of source 003 (tests 1 to 3), on its own numbers and on a re-run.
+    Test every claim of the first half of source 003 (tests 1 to 3), on the source's own numbers and on a re-run.
 
     `measured` has quantities of `RULES` and `SHOWN`, as `evidence` returns them. ParameterError for another name, or a
     value that is not an estimate.
@@ -109,7 +109,7 @@ def _by_partitions(cku: str) -> list[str]:
 
 
 def _rates(audit: Audit) -> list[tuple[str, float, str]]:
-    """Recompute egress (ingress times consumer groups), aggregate throughput, and limits of rates."""
+    """Recompute egress (ingress x consumer groups), aggregate throughput, and limits of rates."""
     reads, ingress = audit.number("fan-out"), audit.number("figure-1-ingress")
     low, high, full = (_mb_per_s(audit, name) for name in ("t1-low", "t1-high", "cku28-ingress"))
     most = high / 1e3 * (1 + reads)
@@ -237,7 +237,7 @@ def _headlines(audit: Audit) -> None:
 
 
 def _growth(audit: Audit) -> None:
-    """Test claims about how much each system's p99 grows from row to row of one cluster's table."""
+    """Test claims on how much each system's p99 grows from row to row of one cluster's table."""
     by_partitions = {cku: _by_partitions(cku) for cku in CLUSTERS}
     (kafka, kora), (kafka_partitions, kora_partitions) = (
         [_growths(audit, rows, system) for system in ("kafka", "kora")] for rows in (FIGURE_6, by_partitions)

@@ -78,7 +78,7 @@ class TailComparison(Result):
 
     @property
     def agree(self) -> list[bool | None]:
-        """Whether 0 is in the interval of each difference; None if this is unknown, or depends on an infinite end."""
+        """Return whether 0 is in the interval of each difference; None if unknown or dependent on an infinite end."""
         verdicts = []
         for one in self.differences:
             holds, closed = one.low <= 0 <= one.high, isfinite(one.low) and isfinite(one.high)
@@ -228,7 +228,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     Draw latency against the share of records that took longer, on a logarithmic axis.
 
     Lines show the whole distributions. Points show quantiles with their intervals; a triangle marks an interval without
-    an upper limit.
+    an upper end.
     """
     drawn = [each for each in distributions if len(each.tail.values_ms)]
     if not drawn:
