@@ -1,0 +1,203 @@
+"""Summarise transfers by congestion control and path: throughput, its fall with the RTT, and ratios within blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from wanbench.checks import check_choice
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.figures import primitives, theme
+from wanbench.formatting import number, percent
+from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result.means import geometric_mean, mean_of
+from wanbench.runs import Run
+
+PATH = ["loss", "burst", "queue"]  # What a path has besides its RTT; `burst` is 1 for independent losses.
+NAMES = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
+METHOD = "geometric mean over blocks, of the means within blocks; interval from Student's t on logarithms"
+ASSUMPTION = "Blocks are independent, and transfers at the same time do not slow each other down"
+FEWEST_RTTS = 2  # A slope needs two RTTs.
+
+
+def transfer_rows(run: Run, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """
+    Join each transfer of a run with its path and its block.
+
+    The columns are those of table transfers, `algorithm`, `block`, `rtt_ms` (nominal), `loss`, `burst` (mean packets of
+    a burst of losses), `queue` (in bandwidth-delay products), and `rate_bps`. MissingDataError if no transfer ended.
+    """
+    blocks = {test["id"]: test["block"] for test in run.plan["tests"]}
+    links = tables["links"].assign(rtt_ms=lambda row: 2 * row.delay_ms)
+    product = links.rate_bps / 8 * links.rtt_ms / 1000
+    links = links.assign(queue=(links.queue_bytes / product).round(2), burst=links.mean_loss_burst.fillna(1.0))
+    kept = tables["transfers"].dropna(subset="throughput_bps")
+    if kept.empty:
+        raise MissingDataError("No transfer ended, so there is nothing to compare.")
+    rows = kept.merge(links[["from_region", "to_region", "rtt_ms", *PATH, "rate_bps"]], on=["from_region", "to_region"])
+    return rows.assign(algorithm=rows.congestion_control, block=rows.test_id.map(blocks))
+
+
+@dataclass(frozen=True, repr=False)
+class Cells(RowsResult):
+    """
+    Throughput by congestion control and path.
+
+    `rows` has one row per cell: `algorithm`, `rtt_ms`, the columns of `PATH`, `rate_bps`, `n` (blocks), and
+    `throughput_bps` with the ends `low` and `high` of its interval. `transfers` has one row per transfer. `at` is the
+    loss and the RTT in ms for which `ratio` answers.
+    """
+
+    transfers: pd.DataFrame
+    at: tuple[float, float]
+
+    TITLE = "Throughput by congestion control and path"
+
+    @property
+    def ratio(self) -> Estimate:
+        """The throughput of BBR over that of CUBIC, with independent losses and a queue of one product."""
+        loss, rtt_ms = self.at
+        part = _plain(self.transfers, loss)
+        part = part[part.rtt_ms == rtt_ms]
+        means = part.assign(log=np.log(part.throughput_bps)).pivot_table(
+            index="block", columns="algorithm", values="log"
+        )
+        pairs = means.reindex(columns=["bbr", "cubic"]).dropna()
+        if pairs.empty:
+            raise ParameterError(f"no block has BBR and CUBIC at a loss of {loss:g} and {rtt_ms:g} ms.")
+        where = f"{rtt_ms:g} ms and {percent(loss)} loss"
+        return geometric_mean(
+            np.exp(pairs.bbr - pairs.cubic),
+            0.95,
+            unit_name="block",
+            quantity=f"BBR over CUBIC at {where}",
+            claim=f"At {where}, on a link of {part.rate_bps.iloc[0] / 1e6:.3g} Mbit/s, BBR carries {{}} what CUBIC does",
+            method=METHOD,
+            assumption=ASSUMPTION,
+        )
+
+    @property
+    def slopes(self) -> tuple[Estimate, ...]:
+        """For each algorithm, the slope of log throughput on log RTT at the loss of `at`: -1 halves it as RTT doubles."""
+        part, estimates = _plain(self.transfers, self.at[0]), []
+        for algorithm in NAMES:
+            of = part[part.algorithm == algorithm]
+            slopes = [
+                np.polyfit(np.log(block.rtt_ms), np.log(block.throughput_bps), 1)[0]
+                for _, block in of.groupby("block")
+                if block.rtt_ms.nunique() >= FEWEST_RTTS
+            ]
+            if slopes:
+                estimates.append(
+                    mean_of(
+                        slopes,
+                        0.95,
+                        unit_name="block",
+                        quantity=f"slope of {NAMES[algorithm]}",
+                        claim=f"{NAMES[algorithm]}'s throughput goes with the RTT to the power of {{}}",
+                        unit="",
+                        method="mean over blocks of the least-squares slope of log throughput on log RTT; Student's t",
+                        assumption=f"{ASSUMPTION}; and a power of the RTT describes the fall",
+                    )
+                )
+        return tuple(estimates)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.ratio, *self.slopes)
+
+    @property
+    def sentence(self) -> str:
+        falls = ", ".join(
+            f"{one.quantity.removeprefix('slope of ')} {one.formatted} ({one.formatted_interval or 'no interval'})"
+            for one in self.slopes
+        )
+        return f"{self.ratio.sentence} There, throughput goes with the RTT to the power of: {falls}."
+
+    @property
+    def headline(self) -> str:
+        where, times = self.ratio.quantity.removeprefix("BBR over CUBIC at "), number(self.ratio.estimate, 2)
+        return f"With losses, yes: at {where}, BBR carries {times} times what CUBIC does, and distance hardly slows it."
+
+    def formatted_table(self) -> pd.DataFrame:
+        rows = self.rows
+        rates = [
+            f"{mean / 1e6:.3g} ({low / 1e6:.3g} to {high / 1e6:.3g})"
+            for mean, low, high in zip(rows.throughput_bps, rows.low, rows.high, strict=True)
+        ]
+        cells = rows.assign(rate=rates, path=_panel_names(rows), n=rows.n.astype(str))
+        return cells.pivot(index=["path", "rtt_ms"], columns="algorithm", values="rate").reset_index().rename(
+            columns={"path": "Path", "rtt_ms": "RTT in ms"} | {name: f"{NAMES[name]}, Mbit/s" for name in NAMES}
+        )  # fmt: skip
+
+    def figure(self) -> go.Figure:
+        """Draw throughput against RTT, both on log axes, with a panel per kind of path and a line per algorithm."""
+        rows = self.rows.assign(panel=_panel_names(self.rows))
+        panels = list(dict.fromkeys(rows.panel))
+        figure = make_subplots(rows=1, cols=len(panels), shared_yaxes=True, subplot_titles=panels)
+        shades = dict(zip(NAMES, theme.SERIES_COLOURS, strict=False))
+        for (panel, algorithm), part in rows.groupby(["panel", "algorithm"], sort=False):
+            primitives.interval_points(
+                figure,
+                part.rtt_ms,
+                *(part[name] / 1e6 for name in ("throughput_bps", "low", "high")),
+                marker={"color": shades[algorithm], "size": 8},
+                vertical=True,
+                mode="lines+markers",
+                name=NAMES[algorithm],
+                legendgroup=algorithm,
+                showlegend=panel == panels[0],
+                row=1,
+                col=panels.index(panel) + 1,
+            )
+        figure.update_xaxes(title="RTT in ms", **theme.log_axis(rows.rtt_ms, ""))
+        figure.update_yaxes(**theme.log_axis(rows.throughput_bps / 1e6, ""))
+        figure.update_yaxes(title="throughput in Mbit/s", col=1)
+        return theme.finish(
+            figure,
+            name="throughput-against-rtt",
+            title=theme.headline(self.headline, "Throughput against RTT by congestion control"),
+            subtitle="Log axes. Means over blocks, with 95 % intervals. Queues in bandwidth-delay products (BDP).",
+            alt=f"Throughput against RTT for each congestion control and kind of path. {self.sentence}",
+            caption=str(self),
+            table=self.rows,
+            headroom_px=theme.PANEL_TITLES_PX,
+        )
+
+
+def _plain(rows: pd.DataFrame, loss: float) -> pd.DataFrame:
+    """Return the rows with this loss, independent, and a queue of one bandwidth-delay product."""
+    check_choice("loss", loss, rows.loss.unique())
+    return rows[(rows.loss == loss) & (rows.burst == 1) & (rows.queue == 1)]
+
+
+def _panel_names(rows: pd.DataFrame) -> list[str]:
+    return [
+        (f"{percent(loss)} lost" if loss else f"no loss, queue {queue:g} BDP")
+        + (f", {burst:g} in a row" if burst > 1 else "")
+        for loss, burst, queue in zip(rows.loss, rows.burst, rows.queue, strict=True)
+    ]
+
+
+def by_path(transfers: pd.DataFrame, *, loss: float, rtt_ms: float) -> Cells:
+    """
+    Summarise transfers, as `transfer_rows` returns them, by congestion control and path.
+
+    `loss` and `rtt_ms` select the path for which the ratio of BBR to CUBIC is stated, and `loss` that of the slopes.
+    """
+    check_choice("rtt_ms", rtt_ms, transfers.rtt_ms.unique())
+    rows = []
+    keys = ["algorithm", *PATH, "rtt_ms"]
+    for key, part in transfers.groupby(keys):
+        mean = geometric_mean(
+            part.throughput_bps, 0.95, units=part.block, quantity="throughput", claim="{}", method="", assumption=""
+        )
+        ends = {"throughput_bps": mean.estimate, "low": mean.low, "high": mean.high, "n": mean.n}
+        rows.append(dict(zip(keys, key, strict=True)) | ends | {"rate_bps": part.rate_bps.iloc[0]})
+    frame = pd.DataFrame(rows).sort_values([*PATH, "rtt_ms"]).reset_index(drop=True)
+    return Cells(frame, transfers, (loss, rtt_ms))

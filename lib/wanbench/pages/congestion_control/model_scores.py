@@ -1,0 +1,126 @@
+"""Score models of TCP throughput on cells that were left out of their fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from wanbench.errors import MissingDataError
+from wanbench.formatting import percent
+from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result.means import half_width, ratio_estimate
+from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, buffer_bytes, cubic_bps, mathis_bps, pftk_bps
+
+from .cells import NAMES, Cells
+
+IP_BYTES = 1500  # Size of a full packet, of which `MSS_BYTES` are payload.
+FACTORS = np.array(sorted(np.linspace(-4, 4, 1601), key=abs))
+"""Logarithms of the factors that a fit tries, in steps of 0.5 %; of equal ones, the factor nearest to 1 is taken."""
+MODELS = {
+    "window": lambda rtt_ms, loss, rate: 8 * buffer_bytes(rate, 100) * 1000 / rtt_ms,
+    "Mathis": lambda rtt_ms, loss, rate: mathis_bps(loss, rtt_ms, RANDOM),
+    "PFTK": lambda rtt_ms, loss, rate: pftk_bps(loss, rtt_ms),
+    "CUBIC": lambda rtt_ms, loss, rate: cubic_bps(loss, rtt_ms),
+    "BBR's pacing": lambda rtt_ms, loss, rate: rate * (1 - loss),
+}
+"""
+Throughput in bit/s by name, before a fitted factor and the capacity: a window that is the same at all RTTs, here 100 ms
+times the rate; Mathis et al. 1997 with the constant of Ott, Kemperman & Mathis 1996; Padhye et al. 1998, eq. 32; RFC
+9438, section 5; and a sender paced at the link's rate that a loss does not slow down (Cardwell et al. 2016).
+"""
+METHOD = (
+    "one factor per model and congestion control, which minimises the mean absolute error of log throughput on the other "
+    "cells; mean over the left-out cells, interval from Student's t"
+)
+ASSUMPTION = "Errors of cells are independent, although their fits share cells"
+BEST, TIED, WORSE = "best", "tied with the best", "worse"
+
+
+@dataclass(frozen=True, repr=False)
+class ModelScores(RowsResult):
+    """
+    Errors of models on left-out cells: `algorithm`, `model`, `error` (as a factor, 1 is perfect), `low`, `high`,
+    `n` (cells), `factor` (fitted to all cells) and `verdict`.
+    """
+
+    TITLE = "Error on left-out cells, by congestion control and model"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The errors of the best model of each congestion control."""
+        return tuple(
+            Estimate(
+                quantity=f"error of {row.model} for {NAMES[row.algorithm]}",
+                claim=f"{row.model} predicts {NAMES[row.algorithm]} best, with a typical error of {{}}",
+                estimate=row.error - 1,
+                low=row.low - 1,
+                high=row.high - 1,
+                unit="fraction",
+                n=row.n,
+                basis=f"{row.n} cells",
+                method=METHOD,
+                assumption=ASSUMPTION,
+            )
+            for row in self.rows[self.rows.verdict == BEST].itertuples()
+        )
+
+    @property
+    def sentence(self) -> str:
+        parts = []
+        for one, (_, part) in zip(self.estimates, self.rows.groupby("algorithm", sort=False), strict=True):
+            tied = part.model[part.verdict == TIED]
+            parts.append(one.sentence + (f" Tied with it: {', '.join(tied)}." if len(tied) else ""))
+        return " ".join(parts)
+
+    def formatted_table(self) -> pd.DataFrame:
+        rows = self.rows
+        ends = zip(rows.error - 1, rows.low - 1, rows.high - 1, strict=True)
+        return pd.DataFrame(
+            {
+                "Congestion control": rows.algorithm.map(NAMES),
+                "Model": rows.model,
+                "Error": [f"{percent(error)} ({percent(low)} to {percent(high)})" for error, low, high in ends],
+                "Fitted factor": [f"{factor:.2f}" for factor in rows.factor],
+                "Verdict": rows.verdict,
+            }
+        )
+
+
+def score_models(cells: Cells) -> ModelScores:
+    """
+    Score every model for every congestion control, on the cells with independent losses and a queue of one product.
+
+    A model predicts a cell from its RTT and loss: the smaller of the link's capacity and the model times one factor,
+    fitted without the cell. Cells without loss are left out, as every loss model predicts the capacity there.
+    MissingDataError if there are fewer than three cells.
+    """
+    used = cells.rows[(cells.rows.loss > 0) & (cells.rows.burst == 1) & (cells.rows.queue == 1)]
+    rows = []
+    for algorithm in [name for name in NAMES if name in set(used.algorithm)]:
+        part = used[used.algorithm == algorithm]
+        if len(part) < 3:
+            raise MissingDataError("Models need at least three cells with independent losses and a queue of one product.")
+        measured, capacity = np.log(part.throughput_bps), np.log(part.rate_bps * MSS_BYTES / IP_BYTES)
+        given = (part.rtt_ms.to_numpy(), part.loss.to_numpy(), part.rate_bps.to_numpy())
+        predicted = {name: np.minimum(np.log(model(*given)) + FACTORS[:, None], capacity.to_numpy()) for name, model in MODELS.items()}
+        misses = {name: np.abs(curves - measured.to_numpy()) for name, curves in predicted.items()}
+        totals = {name: miss.sum(axis=1, keepdims=True) for name, miss in misses.items()}
+        errors = {
+            name: np.take_along_axis(miss, (totals[name] - miss).argmin(axis=0)[None], axis=0)[0]
+            for name, miss in misses.items()
+        }
+        best = min(errors, key=lambda name: errors[name].mean())
+        for name, error in sorted(errors.items(), key=lambda item: item[1].mean()):
+            one = ratio_estimate(
+                error.mean(), half_width(error, 0.95), n=len(error), quantity="", claim="", method="", assumption=""
+            )
+            gap = error - errors[best]
+            worse = gap.mean() > half_width(gap, 0.95)
+            rows.append(
+                {"algorithm": algorithm, "model": name, "error": one.estimate, "low": max(one.low, 1.0), "high": one.high}
+                | {"n": len(error), "factor": float(np.exp(FACTORS[totals[name].argmin()]))}
+                | {"verdict": BEST if name == best else WORSE if worse else TIED}
+            )
+    return ModelScores(pd.DataFrame(rows))
