@@ -28,6 +28,8 @@ from wanbench.regions import distance_km, light_rtt_ms
         ({"delay_ms": 10, "rate_bps": 0}, "rate_bps is 0"),
         ({"delay_ms": 10, "queue_bytes": 0}, "queue_bytes is 0"),
         ({"delay_ms": 10, "jitter_correlation_s": 0}, "jitter_correlation_s is 0"),
+        ({"delay_ms": 10, "loss": 0.1, "mean_loss_burst": 0.5}, "mean_loss_burst is 0.5"),
+        ({"delay_ms": 10, "loss": 0.8, "mean_loss_burst": 2}, "loss is 0.8 with mean_loss_burst 2"),
     ],
 )
 def test_settings_out_of_range_fail(settings, named):

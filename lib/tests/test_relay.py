@@ -4,6 +4,7 @@ import os
 import random
 import struct
 import time
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -96,15 +97,7 @@ def test_pieces_are_the_segments_a_network_card_would_send(count, ip_options):
 def link(delay_ms=10.0, seed=0, **settings) -> Link:
     made = Link(target=0, seed=seed)
     settings = LinkSettings(delay_ms, **settings)
-    made.set(
-        settings.delay_ms,
-        settings.jitter_ms,
-        settings.loss,
-        settings.rate_bps,
-        queue_in_bytes(settings),
-        settings.jitter_correlation_s,
-        now=0.0,
-    )
+    made.set(**asdict(settings) | {"queue_bytes": queue_in_bytes(settings)}, now=0.0)
     return made
 
 
@@ -215,6 +208,31 @@ def test_losses_are_independent_of_each_other():
     after_a_loss = lost[1:][lost[:-1]]
     low, high = stats.binom.interval(0.99, len(after_a_loss), 0.2)
     assert low <= after_a_loss.sum() <= high
+
+
+@pytest.mark.parametrize("segments", [1, 30])
+@pytest.mark.parametrize(
+    ("loss", "mean_burst"), [(0.02, 4), (0.05, 1.5), (0.3, 10), (0.2, 1), (0.5, 1), (0.1, 1 / 0.9)]
+)
+def test_losses_come_in_bursts_of_the_mean_length_asked_for(loss, mean_burst, segments):
+    n = 60_000 // segments
+    lossy, whole = link(1, loss=loss, mean_loss_burst=mean_burst, seed=segments), packet(bytes(MSS * segments))
+    lost = np.ones((n, segments), dtype=bool)
+    for k in range(n):
+        for _, packets, _, raw in lossy.accept(whole, now=k / 100):
+            first = (read(raw)["sequence"] - 0xFFFFF000) % 2**32 // MSS
+            lost[k, first : first + packets] = False
+    lost = lost.ravel()
+    # Losses are a two-state Markov chain: its lag-1 autocorrelation widens the interval of the share of losses.
+    ends = 1 / mean_burst
+    autocorrelation = 1 - ends - ends * loss / (1 - loss)
+    error = np.sqrt(loss * (1 - loss) / len(lost) * (1 + autocorrelation) / (1 - autocorrelation))
+    assert lost.mean() == pytest.approx(loss, abs=3.5 * error)
+    followed = lost[1:][lost[:-1]]
+    low, high = stats.binom.interval(0.999, len(followed), 1 - ends)
+    assert low <= followed.sum() <= high
+    bursts = np.diff(np.flatnonzero(np.diff(np.concatenate([[0], lost, [0]]))))[::2]
+    assert (bursts == 1).mean() == pytest.approx(ends, abs=3.5 * np.sqrt(ends * (1 - ends) / len(bursts)) + 1e-9)
 
 
 def test_what_remains_of_a_super_packet_is_what_was_not_lost():

@@ -25,7 +25,7 @@ MIN_QUEUE_BYTES = 65_536  # minimum default queue: one burst of a host (64 KiB)
 MIN_QUEUE_MS = 20
 
 _BOUNDS = {"delay_ms": (0, 10_000), "jitter_ms": (0, 5_000), "loss": (0, 1), "jitter_correlation_s": (1e-3, 3600)}
-_OPTIONAL_BOUNDS = {"rate_bps": (1_000, 1e12), "queue_bytes": (1, 1e11)}
+_OPTIONAL_BOUNDS = {"rate_bps": (1_000, 1e12), "queue_bytes": (1, 1e11), "mean_loss_burst": (1, 1e6)}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class LinkSettings:
         order, a packet whose delay is much shorter than its predecessor's waits for it. This raises the mean: by 0.2 ms
         if 1,000 packets a second cross a link of 5 ms jitter.
     loss : float
-        Probability that a packet on the wire is lost, 0 to 1, independently of other packets.
+        Share of the packets on the wire that are lost, 0 to 1.
     rate_bps : float or None
         Rate in bits per second; None means no limit other than the machine's speed.
     queue_bytes : int or None
@@ -54,6 +54,11 @@ class LinkSettings:
         `queue_in_bytes`. Without a rate there is no queue.
     jitter_correlation_s : float
         Time after which the autocorrelation of the delay has fallen to 1/e.
+    mean_loss_burst : float or None
+        Mean number of packets in a row that are lost, 1 or more. With None, losses are independent, and the mean is 1 /
+        (1 - `loss`). Bursts are those of Gilbert's model (Gilbert 1960; Elliott 1963 generalises it; parameters as in
+        Hasslinger & Hohlfeld 2008): a packet is lost in the bad state only, after each packet the bad state ends with
+        probability r = 1 / `mean_loss_burst`, and the good one with p = r `loss` / (1 - `loss`), which cannot exceed 1.
 
     Examples
     --------
@@ -69,6 +74,7 @@ class LinkSettings:
     rate_bps: float | None = None
     queue_bytes: int | None = None
     jitter_correlation_s: float = JITTER_CORRELATION_S
+    mean_loss_burst: float | None = None
 
     def __post_init__(self):
         for name, bounds in (_BOUNDS | _OPTIONAL_BOUNDS).items():
@@ -78,6 +84,11 @@ class LinkSettings:
             raise ParameterError(
                 f"jitter_ms is {self.jitter_ms}; allowed: at most half of delay_ms ({self.delay_ms}), because a delay "
                 "cannot be negative and its mean must stay."
+            )
+        if self.mean_loss_burst and self.loss > self.mean_loss_burst / (self.mean_loss_burst + 1):
+            raise ParameterError(
+                f"loss is {self.loss} with mean_loss_burst {self.mean_loss_burst:g}; allowed: at most mean_loss_burst "
+                "/ (mean_loss_burst + 1), because at least one packet arrives between two bursts."
             )
 
 

@@ -124,7 +124,7 @@ class Link:
         self._bottleneck = self._own_bottleneck = Bottleneck()
         self._last_due = self._jitter = 0.0
         self._jitter_at = -math.inf
-        self._loss = None
+        self._loss = self._burst_ends = None
         self.set(0.0, now=0.0)
 
     def set(
@@ -135,6 +135,7 @@ class Link:
         rate_bps: float | None = None,
         queue_bytes: int | None = None,
         jitter_correlation_s: float = JITTER_CORRELATION_S,
+        mean_loss_burst: float | None = None,
         *,
         now: float,
     ) -> None:
@@ -149,9 +150,11 @@ class Link:
         self._correlation_s = jitter_correlation_s
         if (loss or jitter_ms) and self._random is None:
             self._random = random.Random(self._seed)
-        if loss != self._loss:
-            self._loss = loss
-            self._until_loss = self._draw_until_loss()
+        ends = 1 / mean_loss_burst if mean_loss_burst else 1 - loss
+        if (loss, ends) != (self._loss, self._burst_ends):
+            self._loss, self._burst_ends = loss, ends
+            self._burst_begins = ends * loss / (1 - loss) if loss < 1 else 1
+            self._until_loss = self._draw_until_loss(1 - loss)
 
     def share(self, bottleneck: Bottleneck | None) -> None:
         """Use a gateway's rate and queue from now on; with None, use the link's own again."""
@@ -210,7 +213,7 @@ class Link:
             if is_lost:
                 self.packets_lost += 1
                 self.bytes_lost += bytes_here
-                self._until_loss = self._draw_until_loss()
+                self._until_loss = self._draw_until_loss(self._burst_ends)
             else:
                 self._until_loss -= count
                 whole = count == segments
@@ -220,13 +223,19 @@ class Link:
         bottleneck.free_at = leaves_at
         return arriving
 
-    def _draw_until_loss(self):
-        """Draw the number of packets before the next loss from a geometric distribution: losses are independent."""
+    def _draw_until_loss(self, delivered):
+        """
+        Draw the number of packets before the next loss; `delivered` is the probability that the next one arrives.
+
+        Then one packet arrives, and after it a number with a geometric distribution: until the good state ends.
+        """
         if self._loss <= 0:
             return math.inf
-        if self._loss >= 1:
+        if self._loss >= 1 or self._random.random() >= delivered:
             return 0
-        return int(math.log(1.0 - self._random.random()) / math.log1p(-self._loss))
+        if self._burst_begins >= 1:
+            return 1
+        return 1 + int(math.log(1.0 - self._random.random()) / math.log1p(-self._burst_begins))
 
     def _due(self, leaves_at):
         delay = self._delay_s
