@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 from wanbench.checks import check_choice
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
-from wanbench.formatting import number, percent
+from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import geometric_mean, mean_of
 from wanbench.runs import Run
@@ -43,6 +43,30 @@ def transfer_rows(run: Run, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return rows.assign(algorithm=rows.congestion_control, block=rows.test_id.map(blocks))
 
 
+def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
+    """
+    Estimate the ratio of a measure with BBR to that with CUBIC, from the blocks that have both.
+
+    `rows` has the columns `block`, `measure`, and `algorithm`, or `setting` for Kafka's trials. `where` completes the
+    sentence. ParameterError if no block has both.
+    """
+    named = rows.assign(algorithm=rows.algorithm if "algorithm" in rows else rows.setting, log=np.log(rows[measure]))
+    pairs = named.pivot_table(index="block", columns="algorithm", values="log")
+    pairs = pairs.reindex(columns=["bbr", "cubic"]).dropna()
+    if pairs.empty:
+        raise ParameterError(f"rows {where} have no block with both 'bbr' and 'cubic', which a ratio needs.")
+    ratio = geometric_mean(
+        np.exp(pairs.bbr - pairs.cubic),
+        0.95,
+        unit_name="block",
+        quantity=f"BBR over CUBIC {where}",
+        claim=f"BBR carries {{}} what CUBIC does {where}",
+        method=METHOD,
+        assumption=ASSUMPTION,
+    )
+    return replace(ratio, basis=count(len(pairs), "block"))
+
+
 @dataclass(frozen=True, repr=False)
 class Cells(RowsResult):
     """
@@ -64,26 +88,12 @@ class Cells(RowsResult):
         loss, rtt_ms = self.at
         part = _plain(self.transfers, loss)
         part = part[part.rtt_ms == rtt_ms]
-        means = part.assign(log=np.log(part.throughput_bps)).pivot_table(
-            index="block", columns="algorithm", values="log"
-        )
-        pairs = means.reindex(columns=["bbr", "cubic"]).dropna()
-        if pairs.empty:
-            raise ParameterError(f"no block has BBR and CUBIC at a loss of {loss:g} and {rtt_ms:g} ms.")
-        where = f"{rtt_ms:g} ms and {percent(loss)} loss"
-        return geometric_mean(
-            np.exp(pairs.bbr - pairs.cubic),
-            0.95,
-            unit_name="block",
-            quantity=f"BBR over CUBIC at {where}",
-            claim=f"At {where}, on a link of {part.rate_bps.iloc[0] / 1e6:.3g} Mbit/s, BBR carries {{}} what CUBIC does",
-            method=METHOD,
-            assumption=ASSUMPTION,
-        )
+        rate = f"{part.rate_bps.iloc[0] / 1e6:.3g} Mbit/s" if len(part) else "none"
+        return bbr_over_cubic(part, "throughput_bps", f"at {rtt_ms:g} ms and {percent(loss)} loss on {rate}")
 
     @property
     def slopes(self) -> tuple[Estimate, ...]:
-        """For each algorithm, the slope of log throughput on log RTT at the loss of `at`: -1 halves it as RTT doubles."""
+        """Slopes of log throughput on log RTT, per algorithm, at the loss of `at`; -1 halves it as the RTT doubles."""
         part, estimates = _plain(self.transfers, self.at[0]), []
         for algorithm in NAMES:
             of = part[part.algorithm == algorithm]
@@ -121,8 +131,8 @@ class Cells(RowsResult):
 
     @property
     def headline(self) -> str:
-        where, times = self.ratio.quantity.removeprefix("BBR over CUBIC at "), number(self.ratio.estimate, 2)
-        return f"With losses, yes: at {where}, BBR carries {times} times what CUBIC does, and distance hardly slows it."
+        where, times = self.ratio.quantity.removeprefix("BBR over CUBIC at "), number(self.ratio.estimate)
+        return f"With losses, yes: at {where}, BBR carries {times} times what CUBIC does."
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
@@ -142,13 +152,13 @@ class Cells(RowsResult):
         figure = make_subplots(rows=1, cols=len(panels), shared_yaxes=True, subplot_titles=panels)
         shades = dict(zip(NAMES, theme.SERIES_COLOURS, strict=False))
         for (panel, algorithm), part in rows.groupby(["panel", "algorithm"], sort=False):
-            primitives.interval_points(
-                figure,
-                part.rtt_ms,
-                *(part[name] / 1e6 for name in ("throughput_bps", "low", "high")),
-                marker={"color": shades[algorithm], "size": 8},
-                vertical=True,
+            rate, low, high = (part[name] / 1e6 for name in ("throughput_bps", "low", "high"))
+            figure.add_scatter(
+                x=part.rtt_ms,
+                y=rate,
+                error_y=primitives.interval_bar(rate, low, high, color=shades[algorithm]),
                 mode="lines+markers",
+                marker={"color": shades[algorithm], "size": 8},
                 name=NAMES[algorithm],
                 legendgroup=algorithm,
                 showlegend=panel == panels[0],

@@ -1,4 +1,4 @@
-"""Plan transfers with several congestion controls over many emulated paths at once, and set that of Kafka's producer."""
+"""Plan transfers with several congestion controls over many paths at once, and set that of Kafka's producer."""
 
 from __future__ import annotations
 

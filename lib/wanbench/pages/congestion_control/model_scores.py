@@ -8,10 +8,17 @@ import numpy as np
 import pandas as pd
 
 from wanbench.errors import MissingDataError
-from wanbench.formatting import percent
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import half_width, ratio_estimate
-from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, buffer_bytes, cubic_bps, mathis_bps, pftk_bps
+from wanbench.methods.tcp.models import (
+    MSS_BYTES,
+    RANDOM,
+    buffer_bytes,
+    cubic_bps,
+    mathis_bps,
+    pftk_bps,
+    window_limited_bps,
+)
 
 from .cells import NAMES, Cells
 
@@ -19,7 +26,7 @@ IP_BYTES = 1500  # Size of a full packet, of which `MSS_BYTES` are payload.
 FACTORS = np.array(sorted(np.linspace(-4, 4, 1601), key=abs))
 """Logarithms of the factors that a fit tries, in steps of 0.5 %; of equal ones, the factor nearest to 1 is taken."""
 MODELS = {
-    "window": lambda rtt_ms, loss, rate: 8 * buffer_bytes(rate, 100) * 1000 / rtt_ms,
+    "window": lambda rtt_ms, loss, rate: window_limited_bps(buffer_bytes(rate, 100), rtt_ms),
     "Mathis": lambda rtt_ms, loss, rate: mathis_bps(loss, rtt_ms, RANDOM),
     "PFTK": lambda rtt_ms, loss, rate: pftk_bps(loss, rtt_ms),
     "CUBIC": lambda rtt_ms, loss, rate: cubic_bps(loss, rtt_ms),
@@ -31,8 +38,8 @@ times the rate; Mathis et al. 1997 with the constant of Ott, Kemperman & Mathis 
 9438, section 5; and a sender paced at the link's rate that a loss does not slow down (Cardwell et al. 2016).
 """
 METHOD = (
-    "one factor per model and congestion control, which minimises the mean absolute error of log throughput on the other "
-    "cells; mean over the left-out cells, interval from Student's t"
+    "one factor per model and congestion control, which minimises the mean absolute error of log throughput on the "
+    "other cells; mean over the left-out cells, interval from Student's t"
 )
 ASSUMPTION = "Errors of cells are independent, although their fits share cells"
 BEST, TIED, WORSE = "best", "tied with the best", "worse"
@@ -81,7 +88,7 @@ class ModelScores(RowsResult):
             {
                 "Congestion control": rows.algorithm.map(NAMES),
                 "Model": rows.model,
-                "Error": [f"{percent(error)} ({percent(low)} to {percent(high)})" for error, low, high in ends],
+                "Error": [f"{100 * error:.0f} % ({100 * low:.0f} to {100 * high:.0f})" for error, low, high in ends],
                 "Fitted factor": [f"{factor:.2f}" for factor in rows.factor],
                 "Verdict": rows.verdict,
             }
@@ -101,10 +108,15 @@ def score_models(cells: Cells) -> ModelScores:
     for algorithm in [name for name in NAMES if name in set(used.algorithm)]:
         part = used[used.algorithm == algorithm]
         if len(part) < 3:
-            raise MissingDataError("Models need at least three cells with independent losses and a queue of one product.")
+            raise MissingDataError(
+                "Models need at least three cells with independent losses and a queue of one product."
+            )
         measured, capacity = np.log(part.throughput_bps), np.log(part.rate_bps * MSS_BYTES / IP_BYTES)
         given = (part.rtt_ms.to_numpy(), part.loss.to_numpy(), part.rate_bps.to_numpy())
-        predicted = {name: np.minimum(np.log(model(*given)) + FACTORS[:, None], capacity.to_numpy()) for name, model in MODELS.items()}
+        predicted = {
+            name: np.minimum(np.log(model(*given)) + FACTORS[:, None], capacity.to_numpy())
+            for name, model in MODELS.items()
+        }
         misses = {name: np.abs(curves - measured.to_numpy()) for name, curves in predicted.items()}
         totals = {name: miss.sum(axis=1, keepdims=True) for name, miss in misses.items()}
         errors = {
@@ -119,7 +131,13 @@ def score_models(cells: Cells) -> ModelScores:
             gap = error - errors[best]
             worse = gap.mean() > half_width(gap, 0.95)
             rows.append(
-                {"algorithm": algorithm, "model": name, "error": one.estimate, "low": max(one.low, 1.0), "high": one.high}
+                {
+                    "algorithm": algorithm,
+                    "model": name,
+                    "error": one.estimate,
+                    "low": max(one.low, 1.0),
+                    "high": one.high,
+                }
                 | {"n": len(error), "factor": float(np.exp(FACTORS[totals[name].argmin()]))}
                 | {"verdict": BEST if name == best else WORSE if worse else TIED}
             )

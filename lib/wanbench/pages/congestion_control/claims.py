@@ -1,0 +1,154 @@
+"""Compare measured cells with those that a study of connection splitting published (source 006, Figure 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from wanbench.figures import theme
+from wanbench.figures.primitives import interval_points
+from wanbench.methods.claims.ledger import UNDECIDED, WITHIN, Audit, read_claims
+from wanbench.methods.claims.rules import as_printed
+from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result.means import geometric_mean, share_of
+from wanbench.read.ingest import tabulate
+from wanbench.runs import Run
+
+from .cells import ASSUMPTION, METHOD, NAMES, transfer_rows
+
+SOURCE = "006-connection-splitting"
+ETHERNET_SHARE = 1500 / 1514
+"""The source limits the rate of Ethernet frames, and links of the lab that of IP packets."""
+START_RTTS = 3  # Handshakes of TCP and TLS 1.3, and the request: round trips before the first byte arrives.
+RAMP_S = 2.0  # After this time, slow start is over on all paths of the source.
+HOW = "share of the link that a request uses"
+
+
+def request_shares(transfers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """
+    Compute, for each transfer, the share of the link that the source's request of a given size would have used.
+
+    The request takes `START_RTTS` round trips, the time of the transfer, and for the bytes that are still missing the
+    rate after the first `RAMP_S` seconds. `transfers` are rows of `transfer_rows` that omit no seconds. Returns them
+    with the column `share`.
+    """
+    audit = read_claims(SOURCE)
+    size, link_bps = audit.number("request"), 1e6 * audit.number("rate")
+    later = tables["intervals"][lambda row: row.start_s >= RAMP_S - 0.05]
+    sums = later.assign(seconds=later.end_s - later.start_s).groupby("test_id")[["bytes", "seconds"]].sum()
+    rate = transfers.test_id.map(8 * sums.bytes.astype(float) / sums.seconds)
+    sent = transfers.bytes.astype(float)
+    left_s = 8 * (size - sent).clip(lower=0) / rate
+    seconds = (transfers.duration_s * np.minimum(1, size / sent)) + left_s + START_RTTS * transfers.rtt_ms / 1000
+    return transfers.assign(share=8 * size / seconds / link_bps)
+
+
+def shares_of_runs(*runs: Run) -> pd.DataFrame:
+    """Return `request_shares` of several runs, in one table."""
+    read = [(run, tabulate(run.folder)) for run in runs]
+    return pd.concat([request_shares(transfer_rows(run, tables), tables) for run, tables in read], ignore_index=True)
+
+
+@dataclass(frozen=True, repr=False)
+class Agreement(RowsResult):
+    """
+    Published and measured cells: `claim`, `algorithm`, `rtt_ms`, `loss`, `burst`, `claimed`, `share`, `low`, `high`,
+    `n` (blocks), and `inside`, whether the published number, as rounded, lies in the interval.
+    """
+
+    TITLE = "Published and measured shares of the link"
+
+    def agreeing(self, burst: float = 1.0, algorithm: str | None = None) -> Estimate:
+        """Return the share of published cells inside the intervals, for losses in bursts of this mean length."""
+        rows = self.rows[(self.rows.burst == burst) & self.rows.algorithm.isin([algorithm] if algorithm else NAMES)]
+        whose = f"{NAMES[algorithm]}'s " if algorithm else ""
+        losses = "with independent losses" if burst == 1 else f"with losses of {burst:g} packets in a row"
+        about = f"of {whose}published cells, {losses}, that lie inside the measured intervals"
+        claim = f"{{}} {about}"
+        return share_of(int(rows.inside.sum()), len(rows), unit_name="cell", quantity=f"share {about}", claim=claim)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        parts = self.rows[["burst", "algorithm"]].drop_duplicates().sort_values(["burst", "algorithm"])
+        return (self.agreeing(), *(self.agreeing(*part) for part in parts.itertuples(index=False)))
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(one.sentence for one in self.estimates)
+
+    def figure(self) -> go.Figure:
+        """Draw measured against published shares, with a colour per algorithm and a symbol per length of bursts."""
+        figure = go.Figure()
+        groups = self.rows.groupby(["algorithm", "burst"])
+        for (algorithm, burst), part in groups:
+            colour = theme.SERIES_COLOURS[list(NAMES).index(algorithm)]
+            symbol = "circle" if burst == 1 else "diamond-open"
+            where = [f"{rtt / 2:g} ms, {100 * loss:g} % lost" for rtt, loss in zip(part.rtt_ms, part.loss, strict=True)]
+            name = NAMES[algorithm] + ("" if burst == 1 else f", losses {burst:g} in a row")
+            marker = {"color": colour, "symbol": symbol, "size": 8}
+            ends = (part.share, part.low, part.high)
+            interval_points(figure, part.claimed, *ends, marker=marker, text=where, vertical=True, name=name)
+        figure.add_scatter(
+            x=[0.03, 1], y=[0.03, 1], mode="lines", line={"color": theme.LIGHT, "dash": "dash"}, name="equal"
+        )
+        figure.update_xaxes(title="published share of the link", **theme.log_axis(self.rows.claimed, ""))
+        figure.update_yaxes(title="measured share of the link", **theme.log_axis(self.rows.share, ""))
+        return theme.finish(
+            figure,
+            name="published-cells",
+            title=theme.headline(self.estimates[0].sentence, "Published and measured cells"),
+            subtitle="Log axes. Points are means over blocks, with 95 % intervals.",
+            alt=f"Measured against published shares of a 10 Mbit/s link. {self.sentence}",
+            caption=str(self),
+            table=self.rows,
+        )
+
+
+def agreement(shares: pd.DataFrame) -> Agreement:
+    """Compare the cells of `request_shares` with the published ones of the same algorithm, delay and loss."""
+    claims, rows = read_claims(SOURCE).claims, []
+    keys = ["algorithm", "rtt_ms", "loss", "burst"]
+    for key, part in shares.groupby(keys):
+        algorithm, rtt_ms, loss, _ = key
+        claim = claims.get(f"{algorithm}-{rtt_ms / 2:g}-{100 * loss:g}")
+        if claim is not None:
+            mean = _share(part.share, part.block)
+            inside = mean.low - claim.half_step <= claim.number <= mean.high + claim.half_step
+            ends = {"share": mean.estimate, "low": mean.low, "high": mean.high, "n": mean.n, "inside": inside}
+            rows.append(dict(zip(keys, key, strict=True)) | {"claim": claim.claim, "claimed": claim.number} | ends)
+    return Agreement(pd.DataFrame(rows))
+
+
+def _share(values, blocks=None) -> Estimate:
+    about = {"quantity": HOW, "claim": "A request uses {} of the link", "method": METHOD, "assumption": ASSUMPTION}
+    return geometric_mean(values, 0.95, units=blocks, unit_name="block", **about, unit="")
+
+
+def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
+    """
+    Test the published cells on a re-run with independent losses.
+
+    A cell is reproduced if its interval lies within a tenth of the published number, not reproduced if it lies outside,
+    and otherwise inside the interval if the interval contains the number.
+
+    Examples
+    --------
+    >>> connection_splitting().verdicts("rerun")
+    {}
+    """
+    audit = read_claims(SOURCE)
+    if shares is None:
+        return audit
+    for row in agreement(shares).rows.query("burst == 1").itertuples():
+        of = shares[(shares.algorithm == row.algorithm) & (shares.rtt_ms == row.rtt_ms)]
+        of = of[(of.loss == row.loss) & (of.burst == 1)]
+        estimate, bound = _share(of.share, of.block), as_printed(audit.claims[row.claim])
+        verdict = bound.verdict(estimate)
+        if verdict == UNDECIDED and row.inside:
+            verdict = WITHIN
+        audit.rerun(row.claim, verdict, estimate.sentence, estimate)
+    return audit
