@@ -15,16 +15,20 @@ from wanbench.methods.claims.ledger import UNDECIDED, WITHIN, Audit, read_claims
 from wanbench.methods.claims.rules import as_printed
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import geometric_mean, share_of
+from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.read.ingest import tabulate
 from wanbench.runs import Run
 
 from .cells import ASSUMPTION, METHOD, NAMES, transfer_rows
+from .model_scores import IP_BYTES
 
 SOURCE = "006-connection-splitting"
-ETHERNET_SHARE = 1500 / 1514
+ETHERNET_SHARE = IP_BYTES / 1514
 """The source limits the rate of Ethernet frames, and links of the lab that of IP packets."""
 START_RTTS = 3  # Handshakes of TCP and TLS 1.3, and the request: round trips before the first byte arrives.
 RAMP_S = 2.0  # After this time, slow start is over on all paths of the source.
+FAST = 0.5
+"""Share of the link above which slow start, and not loss, explains a low mean. A slower sender writes too unevenly."""
 HOW = "share of the link that a request uses"
 
 
@@ -32,18 +36,21 @@ def request_shares(transfers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) 
     """
     Compute, for each transfer, the share of the link that the source's request of a given size would have used.
 
-    The request takes `START_RTTS` round trips, the time of the transfer, and for the bytes that are still missing the
-    rate after the first `RAMP_S` seconds. `transfers` are rows of `transfer_rows` that omit no seconds. Returns them
-    with the column `share`.
+    The request takes `START_RTTS` round trips, the time of the transfer, and the time of the bytes that are still
+    missing. These come at the transfer's mean rate; if that is more than `FAST` of the link, at the sender's rate after
+    the first `RAMP_S` seconds, up to the link's capacity. `transfers` are rows of `transfer_rows` that omit no seconds.
+    Returns them with the column `share`.
     """
     audit = read_claims(SOURCE)
     size, link_bps = audit.number("request"), 1e6 * audit.number("rate")
     later = tables["intervals"][lambda row: row.start_s >= RAMP_S - 0.05]
     sums = later.assign(seconds=later.end_s - later.start_s).groupby("test_id")[["bytes", "seconds"]].sum()
-    rate = transfers.test_id.map(8 * sums.bytes.astype(float) / sums.seconds)
+    steady = transfers.test_id.map(8 * sums.bytes.astype(float) / sums.seconds)
+    steady = np.minimum(steady, transfers.rate_bps * MSS_BYTES / IP_BYTES)
+    rate = steady.where(transfers.throughput_bps > FAST * link_bps, transfers.throughput_bps)
     sent = transfers.bytes.astype(float)
     left_s = 8 * (size - sent).clip(lower=0) / rate
-    seconds = (transfers.duration_s * np.minimum(1, size / sent)) + left_s + START_RTTS * transfers.rtt_ms / 1000
+    seconds = transfers.duration_s * np.minimum(1, size / sent) + left_s + START_RTTS * transfers.rtt_ms / 1000
     return transfers.assign(share=8 * size / seconds / link_bps)
 
 
