@@ -21,7 +21,7 @@ from wanbench.measure.plan import Plan
 from wanbench.measure.plan.plan import Test, shuffled
 from wanbench.runs import RawFile
 
-SYSCTL = "net.ipv4.tcp_congestion_control"
+CONGESTION = "congctl"  # The option of a route that sets the congestion control of connections along it.
 SMALLEST_QUEUE_BYTES = 12_000
 """Eight packets. On a path of a few milliseconds, one bandwidth-delay product would hold less than one burst of TCP."""
 
@@ -108,9 +108,10 @@ def transfers(
 @dataclass(frozen=True)
 class CongestionControl:
     """
-    Give the connections that start on the source during a load a congestion control; then restore the former one.
+    Give the connections from the source to the target that start during a load a congestion control.
 
-    It sets the sysctl of the source's network namespace, as an operator would on a host.
+    The source's route to the target sets it, as a namespace may not have every algorithm as its default. Afterwards the
+    former route is restored.
     """
 
     algorithm: str
@@ -122,24 +123,25 @@ class CongestionControl:
         check_declared(self)
 
     def __str__(self) -> str:
-        return f"{SYSCTL} = {self.algorithm}"
+        return f"congestion control {self.algorithm}"
 
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
-        """Set the algorithm, yield no files, and restore the former one; ExperimentError if the kernel refuses it."""
+        """Change the route, yield no files, and restore the route; ExperimentError if the kernel refuses."""
 
-        def sysctl(*words: str) -> str:
-            return source.run(["sysctl", *words], timeout_s=self.timeout_s).stdout.decode().strip()
+        def ip(*words: str) -> str:
+            return source.run(["ip", "route", *words], timeout_s=self.timeout_s).stdout.decode()
 
         try:
-            former = sysctl("-n", SYSCTL)
-            sysctl("-w", f"{SYSCTL}={self.algorithm}")
-        except CommandError as error:
+            former = ip("show", "match", target.address).splitlines()[-1].split()
+            route = former[: former.index(CONGESTION)] if CONGESTION in former else former
+            ip("replace", *route, CONGESTION, self.algorithm)
+        except (CommandError, IndexError) as error:
             raise ExperimentError(f"{source.name} cannot use {self.algorithm}: {error}", []) from error
         try:
             yield []
         finally:
-            sysctl("-w", f"{SYSCTL}={former}")
+            ip("replace", *former)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Return 0: it lasts as long as the load."""
