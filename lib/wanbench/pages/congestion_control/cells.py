@@ -20,7 +20,7 @@ from wanbench.runs import Run
 
 PATH = ["loss", "burst", "queue"]  # What a path has besides its RTT; `burst` is 1 for independent losses.
 NAMES = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
-METHOD = "geometric mean over blocks, of the means within blocks; interval from Student's t on logarithms"
+METHOD = "mean over blocks; interval from Student's t, for ratios on logarithms"
 ASSUMPTION = "Blocks are independent, and transfers at the same time do not slow each other down"
 FEWEST_RTTS = 2  # A slope needs two RTTs.
 
@@ -50,13 +50,13 @@ def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
     `rows` has the columns `block`, `measure`, and `algorithm`, or `setting` for Kafka's trials. `where` completes the
     sentence. ParameterError if no block has both.
     """
-    named = rows.assign(algorithm=rows.algorithm if "algorithm" in rows else rows.setting, log=np.log(rows[measure]))
-    pairs = named.pivot_table(index="block", columns="algorithm", values="log")
+    named = rows.assign(algorithm=rows.algorithm if "algorithm" in rows else rows.setting)
+    pairs = named.pivot_table(index="block", columns="algorithm", values=measure)
     pairs = pairs.reindex(columns=["bbr", "cubic"]).dropna()
     if pairs.empty:
         raise ParameterError(f"rows {where} have no block with both 'bbr' and 'cubic', which a ratio needs.")
     ratio = geometric_mean(
-        np.exp(pairs.bbr - pairs.cubic),
+        pairs.bbr / pairs.cubic,
         0.95,
         unit_name="block",
         quantity=f"BBR over CUBIC {where}",
@@ -88,7 +88,7 @@ class Cells(RowsResult):
         loss, rtt_ms = self.at
         part = _plain(self.transfers, loss)
         part = part[part.rtt_ms == rtt_ms]
-        rate = f"{part.rate_bps.iloc[0] / 1e6:.3g} Mbit/s" if len(part) else "none"
+        rate = f"{part.rate_bps.iloc[0] / 1e6:.3g} Mbit/s" if len(part) else "no link"
         return bbr_over_cubic(part, "throughput_bps", f"at {rtt_ms:g} ms and {percent(loss)} loss on {rate}")
 
     @property
@@ -97,12 +97,13 @@ class Cells(RowsResult):
         part, estimates = _plain(self.transfers, self.at[0]), []
         for algorithm in NAMES:
             of = part[part.algorithm == algorithm]
-            slopes = [
-                np.polyfit(np.log(block.rtt_ms), np.log(block.throughput_bps), 1)[0]
-                for _, block in of.groupby("block")
-                if block.rtt_ms.nunique() >= FEWEST_RTTS
-            ]
-            if slopes:
+            means = of.pivot_table(index="block", columns="rtt_ms", values="throughput_bps").dropna()
+            means = means[(means > 0).all(axis=1)]  # a transfer that stalled has no logarithm
+            enough = means.shape[1] >= FEWEST_RTTS
+            slopes = (
+                np.polyfit(np.log(means.columns), np.log(means.to_numpy().T), 1)[0] if len(means) and enough else []
+            )
+            if len(slopes):
                 estimates.append(
                     mean_of(
                         slopes,
@@ -137,7 +138,7 @@ class Cells(RowsResult):
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
         rates = [
-            f"{mean / 1e6:.3g} ({low / 1e6:.3g} to {high / 1e6:.3g})"
+            f"{mean / 1e6:.3g} ({max(low, 0) / 1e6:.3g} to {high / 1e6:.3g})"
             for mean, low, high in zip(rows.throughput_bps, rows.low, rows.high, strict=True)
         ]
         cells = rows.assign(rate=rates, path=_panel_names(rows), n=rows.n.astype(str))
@@ -152,7 +153,9 @@ class Cells(RowsResult):
         figure = make_subplots(rows=1, cols=len(panels), shared_yaxes=True, subplot_titles=panels)
         shades = dict(zip(NAMES, theme.SERIES_COLOURS, strict=False))
         for (panel, algorithm), part in rows.groupby(["panel", "algorithm"], sort=False):
-            rate, low, high = (part[name] / 1e6 for name in ("throughput_bps", "low", "high"))
+            part = part[part.throughput_bps > 0]
+            low_end = part.low.clip(lower=part.throughput_bps / 10)  # an interval to 0 has no end on a log axis
+            rate, low, high = part.throughput_bps / 1e6, low_end / 1e6, part.high / 1e6
             figure.add_scatter(
                 x=part.rtt_ms,
                 y=rate,
@@ -166,18 +169,24 @@ class Cells(RowsResult):
                 col=panels.index(panel) + 1,
             )
         figure.update_xaxes(title="RTT in ms", **theme.log_axis(rows.rtt_ms, ""))
-        figure.update_yaxes(**theme.log_axis(rows.throughput_bps / 1e6, ""))
+        figure.update_yaxes(**theme.log_axis(rows.throughput_bps[rows.throughput_bps > 0] / 1e6, ""))
         figure.update_yaxes(title="throughput in Mbit/s", col=1)
         return theme.finish(
             figure,
             name="throughput-against-rtt",
             title=theme.headline(self.headline, "Throughput against RTT by congestion control"),
-            subtitle="Log axes. Means over blocks, with 95 % intervals. Queues in bandwidth-delay products (BDP).",
+            subtitle="Log axes. Means over blocks, with 95 % intervals, cut at a tenth of the mean. Queues in bandwidth-delay products (BDP).",
             alt=f"Throughput against RTT for each congestion control and kind of path. {self.sentence}",
             caption=str(self),
             table=self.rows,
             headroom_px=theme.PANEL_TITLES_PX,
         )
+
+
+def block_mean(rows: pd.DataFrame, measure: str, **about) -> Estimate:
+    """Estimate the mean of a measure over blocks; stalled transfers count as 0. `about` are fields of `Estimate`."""
+    words = {"quantity": measure, "claim": "The mean is {}", "unit": "", "method": METHOD, "assumption": ASSUMPTION}
+    return mean_of(rows.groupby("block")[measure].mean(), 0.95, unit_name="block", **words | about)
 
 
 def _plain(rows: pd.DataFrame, loss: float) -> pd.DataFrame:
@@ -204,9 +213,7 @@ def by_path(transfers: pd.DataFrame, *, loss: float, rtt_ms: float) -> Cells:
     rows = []
     keys = ["algorithm", *PATH, "rtt_ms"]
     for key, part in transfers.groupby(keys):
-        mean = geometric_mean(
-            part.throughput_bps, 0.95, units=part.block, quantity="throughput", claim="{}", method="", assumption=""
-        )
+        mean = block_mean(part, "throughput_bps")
         ends = {"throughput_bps": mean.estimate, "low": mean.low, "high": mean.high, "n": mean.n}
         rows.append(dict(zip(keys, key, strict=True)) | ends | {"rate_bps": part.rate_bps.iloc[0]})
     frame = pd.DataFrame(rows).sort_values([*PATH, "rtt_ms"]).reset_index(drop=True)

@@ -14,12 +14,12 @@ from wanbench.figures.primitives import interval_points
 from wanbench.methods.claims.ledger import UNDECIDED, WITHIN, Audit, read_claims
 from wanbench.methods.claims.rules import as_printed
 from wanbench.methods.result import Estimate, RowsResult
-from wanbench.methods.result.means import geometric_mean, share_of
+from wanbench.methods.result.means import share_of
 from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.read.ingest import tabulate
 from wanbench.runs import Run
 
-from .cells import ASSUMPTION, METHOD, NAMES, transfer_rows
+from .cells import NAMES, block_mean, transfer_rows
 from .model_scores import IP_BYTES
 
 SOURCE = "006-connection-splitting"
@@ -97,7 +97,7 @@ class Agreement(RowsResult):
             where = [f"{rtt / 2:g} ms, {100 * loss:g} % lost" for rtt, loss in zip(part.rtt_ms, part.loss, strict=True)]
             name = NAMES[algorithm] + ("" if burst == 1 else f", losses {burst:g} in a row")
             marker = {"color": colour, "symbol": symbol, "size": 8}
-            ends = (part.share, part.low, part.high)
+            ends = (part.share, part.low.clip(lower=part.share / 10), part.high)
             interval_points(figure, part.claimed, *ends, marker=marker, text=where, vertical=True, name=name)
         figure.add_scatter(
             x=[0.03, 1], y=[0.03, 1], mode="lines", line={"color": theme.LIGHT, "dash": "dash"}, name="equal"
@@ -108,7 +108,7 @@ class Agreement(RowsResult):
             figure,
             name="published-cells",
             title=theme.headline(self.estimates[0].sentence, "Published and measured cells"),
-            subtitle="Log axes. Points are means over blocks, with 95 % intervals.",
+            subtitle="Log axes. Points are means over blocks, with 95 % intervals, cut at a tenth of the mean.",
             alt=f"Measured against published shares of a 10 Mbit/s link. {self.sentence}",
             caption=str(self),
             table=self.rows,
@@ -123,16 +123,11 @@ def agreement(shares: pd.DataFrame) -> Agreement:
         algorithm, rtt_ms, loss, _ = key
         claim = claims.get(f"{algorithm}-{rtt_ms / 2:g}-{100 * loss:g}")
         if claim is not None:
-            mean = _share(part.share, part.block)
+            mean = block_mean(part, "share")
             inside = mean.low - claim.half_step <= claim.number <= mean.high + claim.half_step
             ends = {"share": mean.estimate, "low": mean.low, "high": mean.high, "n": mean.n, "inside": inside}
             rows.append(dict(zip(keys, key, strict=True)) | {"claim": claim.claim, "claimed": claim.number} | ends)
     return Agreement(pd.DataFrame(rows))
-
-
-def _share(values, blocks=None) -> Estimate:
-    about = {"quantity": HOW, "claim": "A request uses {} of the link", "method": METHOD, "assumption": ASSUMPTION}
-    return geometric_mean(values, 0.95, units=blocks, unit_name="block", **about, unit="")
 
 
 def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
@@ -153,7 +148,8 @@ def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     for row in agreement(shares).rows.query("burst == 1").itertuples():
         of = shares[(shares.algorithm == row.algorithm) & (shares.rtt_ms == row.rtt_ms)]
         of = of[(of.loss == row.loss) & (of.burst == 1)]
-        estimate, bound = _share(of.share, of.block), as_printed(audit.claims[row.claim])
+        estimate = block_mean(of, "share", quantity=HOW, claim="A request uses {} of the link")
+        bound = as_printed(audit.claims[row.claim])
         verdict = bound.verdict(estimate)
         if verdict == UNDECIDED and row.inside:
             verdict = WITHIN
