@@ -16,10 +16,8 @@ from wanbench.methods.claims.rules import as_printed
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import share_of
 from wanbench.methods.tcp.models import MSS_BYTES
-from wanbench.read.ingest import tabulate
-from wanbench.runs import Run
 
-from .cells import NAMES, block_mean, transfer_rows
+from .cells import NAMES, block_mean
 from .model_scores import IP_BYTES
 
 SOURCE = "006-connection-splitting"
@@ -54,51 +52,41 @@ def request_shares(transfers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) 
     return transfers.assign(share=8 * size / seconds / link_bps)
 
 
-def shares_of_runs(*runs: Run) -> pd.DataFrame:
-    """Return `request_shares` of several runs, in one table."""
-    read = [(run, tabulate(run.folder)) for run in runs]
-    return pd.concat([request_shares(transfer_rows(run, tables), tables) for run, tables in read], ignore_index=True)
-
-
 @dataclass(frozen=True, repr=False)
 class Agreement(RowsResult):
     """
-    Published and measured cells: `claim`, `algorithm`, `rtt_ms`, `loss`, `burst`, `claimed`, `share`, `low`, `high`,
+    Published and measured cells: `claim`, `algorithm`, `rtt_ms`, `loss`, `claimed`, `share`, `low`, `high`,
     `n` (blocks), and `inside`, whether the published number, as rounded, lies in the interval.
     """
 
     TITLE = "Published and measured shares of the link"
 
-    def agreeing(self, burst: float = 1.0, algorithm: str | None = None) -> Estimate:
-        """Return the share of published cells inside the intervals, for losses in bursts of this mean length."""
-        rows = self.rows[(self.rows.burst == burst) & self.rows.algorithm.isin([algorithm] if algorithm else NAMES)]
-        whose = f"{NAMES[algorithm]}'s " if algorithm else ""
-        losses = "with independent losses" if burst == 1 else f"with losses of {burst:g} packets in a row"
-        about = f"of {whose}published cells, {losses}, that lie inside the measured intervals"
-        claim = f"{{}} {about}"
-        return share_of(int(rows.inside.sum()), len(rows), unit_name="cell", quantity=f"share {about}", claim=claim)
+    def agreeing(self, algorithm: str | None = None) -> Estimate:
+        """Return the share of the published cells, of one algorithm or of all, that lie inside the intervals."""
+        rows = self.rows[self.rows.algorithm.isin([algorithm] if algorithm else NAMES)]
+        about = (
+            f"of {f'the cells of {NAMES[algorithm]}' if algorithm else 'the published cells'} lie inside our intervals"
+        )
+        hits, claim = int(rows.inside.sum()), f"{{}} {about}"
+        return share_of(hits, len(rows), unit_name="cell", quantity=f"share {about}", claim=claim)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        parts = self.rows[["burst", "algorithm"]].drop_duplicates().sort_values(["burst", "algorithm"])
-        return (self.agreeing(), *(self.agreeing(*part) for part in parts.itertuples(index=False)))
+        return (self.agreeing(), *(self.agreeing(name) for name in self.rows.algorithm.unique()))
 
     @property
     def sentence(self) -> str:
         return " ".join(one.sentence for one in self.estimates)
 
     def figure(self) -> go.Figure:
-        """Draw measured against published shares, with a colour per algorithm and a symbol per length of bursts."""
+        """Draw measured against published shares, with a colour per algorithm."""
         figure = go.Figure()
-        groups = self.rows.groupby(["algorithm", "burst"])
-        for (algorithm, burst), part in groups:
-            colour = theme.SERIES_COLOURS[list(NAMES).index(algorithm)]
-            symbol = "circle" if burst == 1 else "diamond-open"
+        for algorithm, part in self.rows.groupby("algorithm"):
+            marker = {"color": theme.SERIES_COLOURS[list(NAMES).index(algorithm)], "size": 8}
             where = [f"{rtt / 2:g} ms, {100 * loss:g} % lost" for rtt, loss in zip(part.rtt_ms, part.loss, strict=True)]
-            name = NAMES[algorithm] + ("" if burst == 1 else f", losses {burst:g} in a row")
-            marker = {"color": colour, "symbol": symbol, "size": 8}
             ends = (part.share, part.low.clip(lower=part.share / 10), part.high)
-            interval_points(figure, part.claimed, *ends, marker=marker, text=where, vertical=True, name=name)
+            about = {"text": where, "vertical": True, "name": NAMES[algorithm]}
+            interval_points(figure, part.claimed, *ends, marker=marker, **about)
         figure.add_scatter(
             x=[0.03, 1], y=[0.03, 1], mode="lines", line={"color": theme.LIGHT, "dash": "dash"}, name="equal"
         )
@@ -118,9 +106,9 @@ class Agreement(RowsResult):
 def agreement(shares: pd.DataFrame) -> Agreement:
     """Compare the cells of `request_shares` with the published ones of the same algorithm, delay and loss."""
     claims, rows = read_claims(SOURCE).claims, []
-    keys = ["algorithm", "rtt_ms", "loss", "burst"]
+    keys = ["algorithm", "rtt_ms", "loss"]
     for key, part in shares.groupby(keys):
-        algorithm, rtt_ms, loss, _ = key
+        algorithm, rtt_ms, loss = key
         claim = claims.get(f"{algorithm}-{rtt_ms / 2:g}-{100 * loss:g}")
         if claim is not None:
             mean = block_mean(part, "share")
@@ -132,7 +120,7 @@ def agreement(shares: pd.DataFrame) -> Agreement:
 
 def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     """
-    Test the published cells on a re-run with independent losses.
+    Test the published cells on a re-run.
 
     A cell is reproduced if its interval lies within a tenth of the published number, not reproduced if it lies outside,
     and otherwise inside the interval if the interval contains the number.
@@ -145,9 +133,8 @@ def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     audit = read_claims(SOURCE)
     if shares is None:
         return audit
-    for row in agreement(shares).rows.query("burst == 1").itertuples():
-        of = shares[(shares.algorithm == row.algorithm) & (shares.rtt_ms == row.rtt_ms)]
-        of = of[(of.loss == row.loss) & (of.burst == 1)]
+    for row in agreement(shares).rows.itertuples():
+        of = shares[(shares.algorithm == row.algorithm) & (shares.rtt_ms == row.rtt_ms) & (shares.loss == row.loss)]
         estimate = block_mean(of, "share", quantity=HOW, claim="A request uses {} of the link")
         bound = as_printed(audit.claims[row.claim])
         verdict = bound.verdict(estimate)
