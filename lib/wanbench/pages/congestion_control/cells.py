@@ -175,7 +175,7 @@ class Cells(RowsResult):
             figure,
             name="throughput-against-rtt",
             title=theme.headline(self.headline, "Throughput against RTT by congestion control"),
-            subtitle="Log axes. Means over blocks, with 95 % intervals, cut at a tenth of the mean. BDP: bandwidth-delay "
+            subtitle="Log axes. Means over blocks, 95 % intervals, cut at a tenth of the mean. BDP: bandwidth-delay "
             "product.",
             alt=f"Throughput against RTT for each congestion control and kind of path. {self.sentence}",
             caption=str(self),
