@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from wanbench.figures import theme
 from wanbench.figures.primitives import interval_points
+from wanbench.formatting import count, number
 from wanbench.methods.claims.ledger import UNDECIDED, WITHIN, Audit, read_claims
 from wanbench.methods.claims.rules import as_printed
 from wanbench.methods.result import Estimate, RowsResult
@@ -76,7 +77,14 @@ class Agreement(RowsResult):
 
     @property
     def sentence(self) -> str:
-        return " ".join(one.sentence for one in self.estimates)
+        outside = self.rows[~self.rows.inside]
+        off = (outside.share - outside.claimed).abs()
+        rest = (
+            f" The other {count(len(off), 'cell')} differ by {number(off.min())} to {number(off.max())} of the link."
+            if len(off)
+            else ""
+        )
+        return " ".join(one.sentence for one in self.estimates) + rest
 
     def figure(self) -> go.Figure:
         """Draw measured against published shares, with a colour per algorithm."""
