@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,8 @@ PATH = ["loss", "burst", "queue"]  # What a path has besides its RTT; `burst` is
 NAMES = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
 METHOD = "mean over blocks; interval from Student's t, for ratios on logarithms"
 ASSUMPTION = "Blocks are independent, and transfers at the same time do not slow each other down"
-FEWEST_RTTS = 2  # A slope needs two RTTs.
+FEWEST_RTTS = 2  # A slope, and a line of the figure, needs two RTTs.
+PANELS, ROW_PX = 4, 220  # Panels side by side that leave room for their titles, and height of a further row.
 
 
 def transfer_rows(run: Run, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -149,8 +151,11 @@ class Cells(RowsResult):
     def figure(self) -> go.Figure:
         """Draw throughput against RTT, both on log axes, with a panel per kind of path and a line per algorithm."""
         rows = self.rows.assign(panel=_panel_names(self.rows))
+        rows = rows[rows.groupby("panel").rtt_ms.transform("nunique") >= FEWEST_RTTS]
         panels = list(dict.fromkeys(rows.panel))
-        figure = make_subplots(rows=1, cols=len(panels), shared_yaxes=True, subplot_titles=panels)
+        n_rows = ceil(len(panels) / PANELS)
+        titles = {"subplot_titles": panels, "vertical_spacing": 0.25, "horizontal_spacing": 0.03}
+        figure = make_subplots(n_rows, min(len(panels), PANELS), shared_yaxes="all", **titles)
         shades = dict(zip(NAMES, theme.SERIES_COLOURS, strict=False))
         for (panel, algorithm), part in rows.groupby(["panel", "algorithm"], sort=False):
             part = part[part.throughput_bps > 0]
@@ -165,18 +170,19 @@ class Cells(RowsResult):
                 name=NAMES[algorithm],
                 legendgroup=algorithm,
                 showlegend=panel == panels[0],
-                row=1,
-                col=panels.index(panel) + 1,
+                row=panels.index(panel) // PANELS + 1,
+                col=panels.index(panel) % PANELS + 1,
             )
         figure.update_xaxes(title="RTT in ms", **theme.log_axis(rows.rtt_ms, ""))
         figure.update_yaxes(**theme.log_axis(rows.throughput_bps[rows.throughput_bps > 0] / 1e6, ""))
         figure.update_yaxes(title="throughput in Mbit/s", col=1)
+        figure.update_layout(height=theme.HEIGHT_PX + ROW_PX * (n_rows - 1))
         return theme.finish(
             figure,
             name="throughput-against-rtt",
             title=theme.headline(self.headline, "Throughput against RTT by congestion control"),
-            subtitle="Log axes. Means over blocks, 95 % intervals, cut at a tenth of the mean. BDP: bandwidth-delay "
-            "product.",
+            subtitle="Log axes. Means over blocks, 95 % intervals, cut at a tenth of the mean. BDP: queue of that "
+            "many bandwidth-delay products.",
             alt=f"Throughput against RTT for each congestion control and kind of path. {self.sentence}",
             caption=str(self),
             table=self.rows,
@@ -198,7 +204,7 @@ def _plain(rows: pd.DataFrame, loss: float) -> pd.DataFrame:
 
 def _panel_names(rows: pd.DataFrame) -> list[str]:
     return [
-        (f"{percent(loss)} lost" if loss else f"no loss, queue {queue:g} BDP")
+        (f"{percent(loss)} lost" if loss else f"no loss, {queue:g} BDP")
         + (f", {burst:g} in a row" if burst > 1 else "")
         for loss, burst, queue in zip(rows.loss, rows.burst, rows.queue, strict=True)
     ]
