@@ -26,6 +26,10 @@ OWN_MB = 20
 """What pandas and pyarrow load on first use, whatever the file."""
 
 WINDOW = "9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency."
+CONSUMER = (
+    "time, threadId, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, "
+    "fetch.MB.sec, fetch.nMsg.sec"
+)
 CONSUMED = "2026-08-01 05:53:11:678, 0, 19.1500, 59.4722, 20079, 62357.1429, 203, 119, 160.9247, 168731.0924"
 WARNING = "[2026-03-01 12:00:00,000] WARN [Producer clientId=perf-producer-client] Got error response (Sender)\n"
 ECHO = "64 bytes from 203.0.113.107: icmp_seq=1 ttl=57 time=40.1 ms"
@@ -74,7 +78,7 @@ FILES = {
     "iperf3, empty documents": ("iperf3", "", "{}\n", ""),
     "Kafka, windows": ("kafka_load", "", f"{WINDOW}\n", ""),
     "Kafka, windows together": ("kafka_load", "", WINDOW, ""),
-    "Kafka, consumer's windows together": ("kafka_load", "", f"{CONSUMED} ", ""),
+    "Kafka, consumer's windows": ("kafka_load", f"{CONSUMER}\n", f"{CONSUMED}\n", ""),
     "Kafka, warnings": ("kafka_load", f"{WINDOW}\n", WARNING, ""),
     "Kafka, empty lines": ("kafka_load", f"{WINDOW}\n", "\n", ""),
     "Kafka, metrics": ("kafka_load", "", "producer-metrics:batch-size-avg:{client-id=a} : 16220.100\n", ""),

@@ -206,6 +206,7 @@ def _lab(tests, pairs, rng):
         loss=0.0,
         rate_bps=rate,
         queue_bytes=int(rate / 80),
+        mean_loss_burst=None,
     ).drop(columns="path_ms")
     return {"echoes": echoes, "transfers": transfers, "links": declared.validate("links", links)}
 

@@ -6,15 +6,12 @@ import numpy as np
 import pandas as pd
 
 from wanbench.methods.cost.deployment import TOTAL, Deployment, cluster_cost
-from wanbench.pages.geo_kafka.costs import Change, cost_changes
 from wanbench.pages.geo_kafka.region_bytes import mean_of_trials
 
 from .simulation import Outcome
 
 RATE, BYTES = 1e5, 2_700.0
 """Medians of messages per second and of bytes between regions per message."""
-OTHER_BYTES = 3_400.0
-"""Median of bytes between regions per message with another setting, in separate trials."""
 FIXED_USD = 3.8
 """Fixed cost per hour: 28 % of the price of a message at this rate."""
 REGION_USD_PER_GB = 0.01
@@ -22,7 +19,7 @@ SETTINGS = [
     *({"n_trials": n, "spread": spread, "correlation": 0.0} for n in (3, 6, 12) for spread in (0.05, 0.2)),
     *({"n_trials": 6, "spread": 0.2, "correlation": one} for one in (-0.7, 0.7)),
 ]
-PRICE, RATIO, SHARE = "price of a million messages", "price with other bytes", "variable over fixed cost"
+PRICE, SHARE = "price of a million messages", "variable over fixed cost"
 METHOD, WORST = "distances added as squares", "all inputs at the ends of their ranges"
 
 
@@ -35,22 +32,15 @@ def trial(seed: int, n_trials: int, spread: float, correlation: float) -> list[O
     rng = np.random.default_rng(seed)
     covariance = spread**2 * np.array([[1, correlation], [correlation, 1]])
     logs = rng.multivariate_normal([np.log(RATE), np.log(BYTES)], covariance, n_trials).T
-    other = np.log(OTHER_BYTES) + rng.normal(0, spread, n_trials)
-    rate, counted, others = (_mean(np.exp(values)) for values in (*logs, other))
+    rate, counted = (_mean(np.exp(values)) for values in logs)
     base = Deployment(1, FIXED_USD, rate, 1000, counted, REGION_USD_PER_GB)
     cost = cluster_cost(base)
-    change = Change("other bytes", {"region_bytes_per_message": others})
-    ratio = cost_changes(base, [change]).ratios["other bytes"]
     true = Deployment(1, FIXED_USD, RATE, 1000, BYTES, REGION_USD_PER_GB)
-    price, changed = (
-        Deployment.usd(one.values(), TOTAL, "million messages")
-        for one in (true, true.changed(region_bytes_per_message=OTHER_BYTES))
-    )
+    price = Deployment.usd(true.values(), TOTAL, "million messages")
     share = cluster_cost(true).variable_over_fixed.estimate
     rows = []
     for quantity, found, truth in (
         (PRICE, cost.by[TOTAL, "million messages"], price),
-        (RATIO, ratio, changed / price),
         (SHARE, cost.variable_over_fixed, share),
     ):
         rows.append(Outcome(quantity, METHOD, found.low, found.high, truth))

@@ -7,7 +7,7 @@ from wanbench.errors import RawDataError
 from wanbench.read.ingest import iperf3, kafka_load, ping
 from wanbench.read.ingest.rows import core, fitting
 
-TOOLS = {"producers": "producer", "consumers": "consumer", "round_trips": "round trip"}
+TOOLS = {"producers": "producer", "consumers": "consumer"}
 
 
 def read_echoes(source, **options) -> pd.DataFrame:

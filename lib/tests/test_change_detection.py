@@ -27,49 +27,42 @@ def series(rng, seconds, spread=0.25):
     return log(10) + spread * rng.normal(size=seconds * PER_S)
 
 
-@pytest.mark.parametrize(("method", "allowance", "weight", "limit", "expected"), [
-    ("cusum", 0.5, 1.0, 5.0, 938.0),  # Brook & Evans 1972, Lucas & Crosier 1982
-    ("cusum", 0.5, 1.0, 4.0, 335.4),
-])  # fmt: skip
-def test_run_lengths_are_those_of_the_literature(method, allowance, weight, limit, expected):
-    assert average_run_length(method, allowance, weight, limit) == pytest.approx(expected, rel=0.02)
+@pytest.mark.parametrize(("limit", "expected"), [(5.0, 938.0), (4.0, 335.4)])
+def test_run_lengths_are_those_of_the_literature(limit, expected):
+    """Brook & Evans 1972, Lucas & Crosier 1982."""
+    assert average_run_length(0.5, limit) == pytest.approx(expected, rel=0.02)
 
 
 def test_a_shift_shortens_the_run_as_in_the_literature():
-    assert average_run_length("cusum", 0.5, 1.0, 5.0, shift=1.0) == pytest.approx(10.4, rel=0.02)
+    assert average_run_length(0.5, 5.0, shift=1.0) == pytest.approx(10.4, rel=0.02)
 
 
-@pytest.mark.parametrize("method", ["cusum", "ewma"])
-def test_the_limit_gives_the_run_length_that_is_asked_for(method):
-    allowance = 0.5 if method == "cusum" else 0.0
-    limit = limit_for(method, allowance, 0.2, 500.0)
+def test_the_limit_gives_the_run_length_that_is_asked_for():
+    limit = limit_for(0.5, 500.0)
     rng, lengths = np.random.default_rng(1), []
     for _ in range(400):
         statistic, n = 0.0, 0
         while statistic <= limit:
-            z = rng.normal() - allowance
-            statistic = max(0.0, statistic + z if method == "cusum" else 0.8 * statistic + 0.2 * z)
+            statistic = max(0.0, statistic + rng.normal() - 0.5)
             n += 1
         lengths.append(n)
     assert np.mean(lengths) == pytest.approx(500, rel=0.2)  # four standard errors
 
 
-@pytest.mark.parametrize("method", ["cusum", "ewma"])
-def test_a_planted_shift_is_found_in_seconds_and_dated(method):
+def test_a_planted_shift_is_found_in_seconds_and_dated():
     delays = []
     for seed in range(20):
         values = series(np.random.default_rng(seed), 180)
         values[120 * PER_S :] += log(3)
-        [first, *more] = alarms(values, method=method)
+        [first, *more] = alarms(values)
         delays.append(first.at_s - 120)
         assert not more and abs(first.since_s - 120) < 10 and 1.3 < first.ratio < 4
     assert 3 <= np.median(delays) <= 6 and min(delays) > 0
 
 
-@pytest.mark.parametrize("method", ["cusum", "ewma"])
-def test_without_a_shift_there_are_no_more_false_alarms_than_promised(method):
+def test_without_a_shift_there_are_no_more_false_alarms_than_promised():
     """20 hours at 0.5 an hour: more than 18 would have a probability of 1 %."""
-    n = sum(len(alarms(series(np.random.default_rng(seed), 3660), method=method)) for seed in range(5))
+    n = sum(len(alarms(series(np.random.default_rng(seed), 3660))) for seed in range(5))
     assert n <= 5
 
 
@@ -106,9 +99,7 @@ def test_autocorrelation_widens_the_limit():
     assert learned(list(slow), settings).limit > 2 * learned(list(white), settings).limit
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"method": "shewhart"}, {"learn_s": 5}, {"shift": 1.0}, {"false_alarms_per_h": 0}, {"least_windows": 0}]
-)
+@pytest.mark.parametrize("wrong", [{"learn_s": 5}, {"shift": 1.0}, {"false_alarms_per_h": 0}, {"least_windows": 0}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ParameterError, match=next(iter(wrong))):
         DetectorSettings(**wrong)

@@ -97,6 +97,22 @@ def test_each_setting_reaches_the_command(settings, arguments):
     assert f" {arguments}" in command
 
 
+def test_the_ip_version_chooses_the_addresses(tmp_path):
+    with ScriptedLab([A, B], well) as lab:
+        lab.host(A).address_ipv6, lab.host(B).address_ipv6 = "fd77::1", "fd77::2"
+        files = [*Ping(ip_version=6).run(lab.host(A), lab.host(B), tmp_path, STEM)]
+        files += Iperf3(ip_version=6).run(lab.host(A), lab.host(B), tmp_path, STEM)
+        commands = [" ".join(file.command) for file in files]
+        assert commands[0].endswith(" fd77::2")
+        assert " -c fd77::2 -B fd77::1 " in commands[1] and " -B fd77::2 " in commands[2]
+        lab.host(B).address_ipv6 = None
+        for experiment in (Ping(ip_version=6), Iperf3(ip_version=6)):
+            with pytest.raises(ExperimentError, match=r"gcp:us-east1 has no IPv6 address; its address is 10\.0\.0\.2"):
+                experiment.run(lab.host(A), lab.host(B), tmp_path, STEM + "2")
+    assert str(Ping(ip_version=6)).startswith("ping by IPv6:") and str(Iperf3(ip_version=6)).endswith("IPv6")
+    assert Ping(count=10, ip_version=6).expected_bytes(1.0, None) == 2 * 10 * 104
+
+
 def client_says(text, returncode, stderr=b""):
     def script(host, command):
         return well(host, command) if "-s" in command else Reply(text, stderr, returncode)
@@ -195,6 +211,8 @@ def test_a_stem_stays_in_its_folder(tmp_path, stem):
         (lambda: Ping(interval_s=0), "interval_s is 0"),
         (lambda: Ping(payload_bytes=8), "payload_bytes is 8"),
         (lambda: Ping(wait_s=float("nan")), "wait_s is nan"),
+        (lambda: Ping(ip_version=5), "ip_version is 5; allowed: 4, 6"),
+        (lambda: Iperf3(ip_version="6"), "ip_version is '6'; allowed: 4, 6"),
         (lambda: Iperf3(duration_s=None), "allowed: a number from 1 to 86400"),
         (lambda: Iperf3(duration_s=0), "duration_s is 0"),
         (lambda: Iperf3(duration_s=0.5), "duration_s is 0.5"),

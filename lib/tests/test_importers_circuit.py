@@ -159,62 +159,6 @@ def test_a_european_spreadsheet_is_read_and_one_with_an_unclear_decimal_mark_ref
         read(tmp_path, SHEET.replace("Zeit", "Zeit, MEZ"), **options)
 
 
-def datapoints(label, unit, statistic, *values):
-    """As `get-metric-statistics` prints them: in no order."""
-    points = [
-        {"Timestamp": f"2026-11-01T10:{5 * n:02}:00+00:00", statistic: value, "Unit": unit}
-        for n, value in enumerate(values)
-    ]
-    return json.dumps({"Label": label, "Datapoints": points[::-1]}, indent=4)
-
-
-def results(label="ConnectionBpsIngress", **more):
-    times = [f"2026-11-01T10:{minute}:00Z" for minute in ("10", "05", "00")]
-    rates = {"dxcon-0abc ConnectionBpsEgress": [3.0, 2, 1.5], label: [1e8, 9.5e8, 8e8]}
-    told = [
-        {"Id": f"m{n}", "Label": name, "Timestamps": times, "Values": values, "StatusCode": "Complete"}
-        for n, (name, values) in enumerate(rates.items())
-    ]
-    return json.dumps({"MetricDataResults": told, "Messages": []} | more)
-
-
-def test_what_the_aws_cli_prints_is_read(tmp_path):
-    tables = read(tmp_path, results(), capacity_bps=1e9)
-    metrics = tables["metrics"]
-    assert tables["unread"].empty and set(metrics.interval_s) == {300}
-    assert metrics[metrics.metric == "in"].value.tolist() == [8e8, 9.5e8, 1e8]
-    # CloudWatch tells the start of a period.
-    assert metrics.at_utc.min() == pd.Timestamp("2026-11-01T10:05Z")
-    assert circuit_capacity(metrics).links.max_utilisation.max() == 0.95
-    named = read(tmp_path, results("Rx"), columns={"in_bps": "Rx"})["metrics"]
-    assert named[named.metric == "in"].value.tolist() == [8e8, 9.5e8, 1e8]
-    both = (
-        datapoints("TunnelDataIn", "Bytes", "Sum", 3e6, 6e6) + "\n" + datapoints("TunnelDataOut", "Bytes", "Sum", 30, 0)
-    )
-    assert read(tmp_path, both)["metrics"].value.tolist() == [80_000, 160_000, 0.8, 0]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (results(NextToken="x"), "all pages of it, found 'one page"),
-        (results("TunnelDataIn"), "--statistics Sum`, because this output does not say"),
-        (results("ConnectionBpsEgress"), "one circuit, and each direction once, found 'out_bps twice'"),
-        (results("CPUUtilization"), "one column in_ with one of bps"),
-        (results().replace("10:05", "10:10"), "a time occurs twice"),
-        (results().replace('"Values"', '"Worths"'), "KeyError"),
-        (datapoints("TunnelDataIn", "Bytes", "Average", 1, 2), "the statistic Sum"),
-        (datapoints("TunnelDataIn", "Percent", "Sum", 1, 2), "data points in Bits/Second or Bytes"),
-        (datapoints("TunnelDataIn", "Bytes", "Sum", 1), "two data points or more"),
-        (datapoints("TunnelDataIn", "Bytes", "Sum", 1, 2), "one column out_"),
-        (datapoints("TunnelDataIn", "Bytes", "Sum", 1, 2) + "{}", "prints, in JSON"),
-    ],
-)  # fmt: skip
-def test_output_of_the_aws_cli_that_does_not_say_one_thing_is_refused(tmp_path, text, message):
-    with pytest.raises(RawDataError, match=message):
-        read(tmp_path, text, "circuit.json")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

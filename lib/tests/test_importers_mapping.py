@@ -93,19 +93,13 @@ def test_every_column(tmp_path):
     assert transfer["retransmits"] == 3
 
 
-def test_json_lines_and_parquet(tmp_path):
+def test_json_lines(tmp_path):
     rows = [{"a": A, "b": B, "rtt": 20.25}, {"a": B, "b": A, "rtt": None}, {"a": "aws:x y", "b": A, "rtt": 1}]
     rows = [row | {"sd": 0.5} for row in rows]  # a spread alone is no measurement
     mapping = MAPPING | {"columns": COLUMNS | {"sd_rtt": "sd"}}
     found = read(tmp_path, "\n".join(map(json.dumps, rows)), mapping, "mine.jsonl")
-    pd.DataFrame(rows).to_parquet(tmp_path / "mine.parquet")
-    same = importers.read_table(tmp_path / "mine.parquet", mapping)
-    for each in (found, same):
-        assert each["pings"].mean_rtt_ms.tolist() == [20.25] and each["unread"].line_number.tolist() == [3]
-        assert each["tests"].outcome.tolist() == ["done", "failed"]
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(RawDataError, match="a Parquet file of plain columns"):
-        importers.read_table(tmp_path / "bad.parquet", MAPPING)
+    assert found["pings"].mean_rtt_ms.tolist() == [20.25] and found["unread"].line_number.tolist() == [3]
+    assert found["tests"].outcome.tolist() == ["done", "failed"]
 
 
 def test_regions_are_named_in_many_ways(tmp_path):
@@ -182,7 +176,7 @@ def test_more_lost_than_sent_is_refused(tmp_path):
         ({"decimal": "'"}, "decimal is .*; allowed: '.' or ','"),
         ({"missing": "-"}, "missing is '-'; allowed: a list of texts"),
         ({"header": "a,b"}, "header is 'a,b'; allowed: a list of names"),
-        ({"format": "xml"}, "format is 'xml'; allowed: 'csv', 'jsonl', 'parquet'"),
+        ({"format": "xml"}, "format is 'xml'; allowed: 'csv', 'jsonl'"),
         ({"format": "jsonl", "comment": "#"}, "comment apply to csv only"),
         ({"time_zone": "Europe/Atlantis"}, "time_zone is 'Europe/Atlantis'; allowed: UTC"),
         ({"time_zone": "../../etc/passwd"}, "time_zone is"),

@@ -19,12 +19,11 @@ from wanbench.read.ingest import (
     openmessaging,
     ping,
 )
-from wanbench.read.ingest.kafka_load import consumer, lines, producer
+from wanbench.read.ingest.kafka_load import lines
 from wanbench.read.ingest.ping.echoes import Echoes
 from wanbench.read.ingest.ping.lines import LineReader
 
 WINDOW = "9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency."
-CONSUMED = "2026-08-01 05:53:11:678, 0, 19.1500, 59.4722, 20079, 62357.1429, 203, 119, 160.9247, 168731.0924 "
 FREE = json_values.FREE_VALUES
 SADF = (Path(__file__).parent / "samples" / "host_metrics" / "sysstat-12.6.1_a.sadf.json").read_text()
 PING = """PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.
@@ -79,19 +78,6 @@ def counted(monkeypatch, module, name):
     return calls
 
 
-def test_figures_that_run_together_are_searched_once_a_line(monkeypatch):
-    of_round_trips = counted(monkeypatch, producer, "find_round_trip")
-    of_consumers = counted(monkeypatch, consumer, "find_output")
-    assert len(kafka_load.read((WINDOW * 90).encode())["producer_windows"]) == 90
-    assert len(of_round_trips) <= 1 and len(of_consumers) <= 1
-
-
-def test_windows_of_a_consumer_that_run_together_are_searched_once_each(monkeypatch):
-    searches = counted(monkeypatch, consumer, "_pattern")
-    assert len(kafka_load.read((CONSUMED * 90).encode())["consumer_windows"]) == 90
-    assert len(searches) < 90 + 4 * len(consumer.LAYOUTS)
-
-
 @pytest.mark.parametrize("line", ["", "a", "1000\t5.1", "\tat a.b(c)"])
 def test_more_short_lines_than_a_file_can_have_are_refused(line, monkeypatch):
     monkeypatch.setattr(lines, "FREE_LINES", 100)
@@ -100,43 +86,14 @@ def test_more_short_lines_than_a_file_can_have_are_refused(line, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text", ["Avg latency: 1.5 ms " * 100, "producer-metrics:a-avg:{} : 1\n" * 100], ids=["outputs", "metrics"]
-)
-def test_more_figures_than_a_file_can_have_are_refused(text, monkeypatch):
-    monkeypatch.setattr(kafka_load, "FREE_ROWS", 20)
-    with pytest.raises(RawDataError, match=r"rows of figures, or one per 80 characters"):
-        kafka_load.read(text.encode())
-
-
-@pytest.mark.parametrize(
     "module", [iperf3, kafka_load, broker_metrics, openmessaging, host_metrics], ids=lambda m: m.__name__
 )
 def test_a_file_that_is_too_large_is_refused_by_its_size(module, monkeypatch, tmp_path):
-    monkeypatch.setattr(lines if module is kafka_load else module, "LARGEST_BYTES", 100)
+    monkeypatch.setattr(module, "LARGEST_BYTES", 100)
     path = tmp_path / "large.txt"
     path.write_bytes(b"x" * 101)
     with pytest.raises(RawDataError, match="at most 100 bytes"):
         module.read(path)
-
-
-def test_each_line_of_an_exporter_is_matched_once(monkeypatch, tmp_path):
-    text = "".join(f'# HELP m{n} words\nm{n}{{k="v"}} {n}\n\n' for n in range(50))
-    places = []
-
-    class Counting:
-        def __init__(self, pattern):
-            self.pattern = pattern
-
-        def match(self, text, at):
-            places.append((id(self), at))
-            return self.pattern.match(text, at)
-
-    for name in ("_SAMPLE", "_OTHER"):
-        monkeypatch.setattr(broker_metrics, name, Counting(getattr(broker_metrics, name)))
-    path = tmp_path / "a.txt"
-    path.write_text(text)
-    broker_metrics.read(path)
-    assert len(places) == len(set(places)) <= 2 * text.count("\n")
 
 
 @pytest.mark.parametrize("module", [host_metrics, openmessaging], ids=lambda m: m.__name__)
@@ -181,10 +138,9 @@ def test_more_names_than_a_machine_has_are_refused(where, monkeypatch, tmp_path)
 
 def test_numbers_of_openmessaging_are_checked_a_list_at_a_time(monkeypatch, tmp_path):
     checked = counted(monkeypatch, openmessaging._Result, "checked")
-    whole = counted(monkeypatch, openmessaging, "_is_whole")
     (tmp_path / "a.json").write_text(of_openmessaging(1_000))
     assert len(openmessaging.read(tmp_path / "a.json")["quantiles"]) == 3_000
-    assert len(checked) < 10 and len(whole) == 1
+    assert len(checked) < 10
 
 
 def test_short_pings_that_are_in_order_are_not_sorted(monkeypatch):
@@ -203,7 +159,7 @@ def test_lines_that_say_nothing_are_not_fed_one_by_one(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "text"),
-    [(ping, "\n" * 8_000_000), (host_metrics, of_sadf(500)), (openmessaging, of_openmessaging(20_000))],
+    [(ping, "\n" * 16_000_000), (host_metrics, of_sadf(500)), (openmessaging, of_openmessaging(20_000))],
     ids=["ping", "sadf", "openmessaging"],
 )
 def test_memory_stays_under_ten_times_the_file(module, text, monkeypatch, tmp_path):

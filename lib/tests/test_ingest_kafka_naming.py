@@ -30,7 +30,7 @@ NAMING = {
 
 @pytest.mark.parametrize("text", NAMING.values(), ids=NAMING)
 def test_what_only_names_the_tools_is_refused(text):
-    with pytest.raises(RawDataError, match="expected output of kafka-producer-perf-test"):
+    with pytest.raises(RawDataError, match="expected figures of kafka-producer-perf-test"):
         kafka_load.read(text.encode())
     assert tools(text.encode()) == ()
 
@@ -41,19 +41,3 @@ def test_own_sources_are_refused():
     assert all(path.is_file() for path in sources)
     found = ingest.read_files(sources, "kafka_load")
     assert len(found["unread"]) == len(sources)
-
-
-@pytest.mark.parametrize(
-    ("text", "table"),
-    [
-        (f"{WARN}\n", "producers"),
-        (f"$ kafka-producer-perf-test --topic t\n{WARN}\n{DIED}\n", "producers"),
-        (f"{HEADER}\n", "consumers"),
-        ("Error: Could not find or load main class org.apache.kafka.tools.ProducerPerformance\n", "producers"),
-        ("WARNING: Exiting before consuming the expected number of records: timeout\n", "consumers"),
-    ],
-    ids=["log", "terminal", "header", "java", "time-out"],
-)
-def test_what_a_tool_said_without_figures_is_a_row(text, table):
-    [row] = kafka_load.read(text.encode())[table].to_dict("records")
-    assert row["error"].startswith("no summary")

@@ -39,16 +39,11 @@ def test_windows_and_summary():
     "line, records, rate, mean",
     [
         (SUMMARY.replace(".", ",").replace("99,9th,", "99.9th."), 100_000, 1999.60008, 3.22),
-        (SUMMARY.replace("100000", "100,000").replace("1999.6", "1,999.6"), 100_000, 1999.60008, 3.22),
-        (SUMMARY.replace("100000", "100.000").replace("1999.600080", "1.999,600080"), 100_000, 1999.60008, 3.22),
-        (SUMMARY.replace("100000", "100 000").replace("1999.6", "1 999,6"), 100_000, 1999.60008, 3.22),
-        (SUMMARY.replace("100000", "100\u202f000").replace("1999.6", "1\u202f999,6"), 100_000, 1999.60008, 3.22),
-        (SUMMARY.replace("100000", "1'000'000").replace("1999.6", "1'999.6"), 1_000_000, 1999.60008, 3.22),
         (SUMMARY.replace("3.22", "٣٫٢٢").replace("100000", "١٠٠٠٠٠"), 100_000, 1999.60008, 3.22),
         (SUMMARY.rstrip("."), 100_000, 1999.60008, 3.22),
         (SUMMARY.split(", 0 ms 50th")[0] + ".", 100_000, 1999.60008, 3.22),
     ],
-    ids=["comma", "thousands", "german", "french", "narrow", "swiss", "arabic", "no-stop", "no-percentiles"],
+    ids=["comma", "arabic", "no-stop", "no-percentiles"],
 )
 def test_numbers_of_any_locale_and_age(line, records, rate, mean):
     row = only(read(line)["producers"])
@@ -68,16 +63,7 @@ def test_what_could_be_read_in_two_ways_is_not_guessed(line):
     assert only(found["producers"]).error == f"no summary: {line}" and found["producers"].n_errors[0] == 1
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        SUMMARY.replace("0 ms 50th", "2 ms 50th"),
-        SUMMARY.replace("390 ms 99.9th", "433 ms 99.9th"),
-        SUMMARY.replace("3.22 ms", "433.00 ms"),
-        SUMMARY.replace("100000", "9" * 19),
-        SUMMARY.replace("100000", "-5"),
-    ],
-)
+@pytest.mark.parametrize("line", [SUMMARY.replace("100000", "9" * 19), SUMMARY.replace("100000", "-5")])
 def test_figures_that_cannot_be_are_no_summary(line):
     row = only(read(WINDOW, line)["producers"])
     assert pd.isna(row.records) and row.n_errors == 1 and row.error.startswith("no summary: ")
@@ -130,7 +116,6 @@ def test_errors_and_warnings_count_and_traces_belong_to_them():
         ("WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be ignored by the test", 0),
         ("Number of records read: 5", 0),
         ("$ kafka-topics.sh", 0),
-        ("[me@host ~]$ bin/kafka-producer-perf-test.sh --topic errors --throughput -1", 0),
         ("+ bin/kafka-producer-perf-test.sh --topic t", 0),
         ("==> Produce from east: topic async (acks=1)", 0),
         ("real\t0m12.345s", 0),
@@ -146,14 +131,6 @@ def test_which_lines_count(line, n):
     assert row.n_errors == n and (row.error == line if n else pd.isna(row.error))
 
 
-def test_words_and_figures_in_one_line():
-    glued = WARN + WINDOW + DIED
-    found = read(WINDOW + WINDOW, glued, SUMMARY + WARN)
-    assert found["producer_windows"].records.tolist() == [9998] * 3
-    row = only(found["producers"])
-    assert (row.records, row.n_errors, row.error) == (100_000, 3, WARN)
-
-
 def test_without_a_summary_the_last_error_says_why():
     row = only(read(WARN, WINDOW, DIED, WARN)["producers"])
     assert pd.isna(row.records) and pd.isna(row.p99_latency_ms)
@@ -161,7 +138,7 @@ def test_without_a_summary_the_last_error_says_why():
     assert only(read(WINDOW)["producers"]).error == "no summary: the output ends before it"
     command = "bin/kafka-producer-perf-test.sh --topic t --num-records 500000"
     for before in (command, f"$ {command}", "==> Produce from east"):
-        row = only(read(before, WINDOW, "$ exit")["producers"])
+        row = only(read(before, WINDOW)["producers"])
         assert (row.n_errors, row.error) == (0, "no summary: the output ends before it")
     assert only(read(WINDOW, "connection closed")["producers"]).error == "no summary: connection closed"
 
@@ -192,11 +169,6 @@ def test_files_from_windows(encoding, end):
     assert len(found["producer_windows"]) == 1 and only(found["producers"]).n_errors == 0
 
 
-def test_a_windows_code_page():
-    found = kafka_load.read(SUMMARY.replace("100000", "100\u00a0000").encode("cp1252") + b"\n")
-    assert only(found["producers"]).records == 100_000
-
-
 def test_nothing_sent_and_no_time():
     none = (
         "0 records sent, NaN records/sec (NaN MB/sec), NaN ms avg latency, 0.00 ms max latency, 0 ms 50th, 0 ms 95th, "
@@ -209,25 +181,9 @@ def test_nothing_sent_and_no_time():
     assert window.records == 9998 and pd.isna(window.length_s) and pd.isna(window.throughput_bps)
 
 
-def test_lines_without_ends_lose_at_most_a_figure_at_a_seam():
-    found = kafka_load.read((WINDOW * 300 + SUMMARY).encode())
-    n, row = len(found["producer_windows"]), only(found["producers"])
-    assert 300 - n == 300 * len(WINDOW) // 10_000 and row.records == 100_000
-    assert row.n_errors >= 300 - n, "what is left at a seam counts as an error"
-
-
 def test_a_clock_that_was_set_back_leaves_nulls():
     window = only(read(WINDOW.replace("28.5", "-28.5").replace("432.0", "-1.0"), SUMMARY)["producer_windows"])
     assert pd.isna(window.mean_latency_ms) and pd.isna(window.max_latency_ms) and window.records == 9998
-
-
-def test_several_outputs_one_after_the_other():
-    found = read(WINDOW, SUMMARY, WARN, WINDOW, WINDOW, SUMMARY.replace("100000", "7"), WINDOW)
-    assert found["producers"].producer.tolist() == [0, 1, 2]
-    assert found["producers"].records.fillna(-1).tolist() == [100_000, 7, -1]
-    assert found["producers"].n_errors.tolist() == [1, 0, 0]
-    assert found["producer_windows"].producer.tolist() == [0, 1, 1, 2]
-    assert "two outputs are mixed" in found["producers"].error[1]
 
 
 def test_metrics():
@@ -290,26 +246,24 @@ def test_what_none_of_the_tools_printed_is_refused(content, found):
 
 
 def test_a_tool_that_only_complained_is_a_row(tmp_path):
-    usage = "usage: kafka-producer-perf-test\n       [-h] --topic TOPIC\nkafka-producer-perf-test: error: no topic\n"
-    row = only(kafka_load.read(usage.encode())["producers"])
-    assert (row.n_errors, row.error) == (2, "no summary: kafka-producer-perf-test: error: no topic")
     path = tmp_path / "a.producer-0.txt"
-    path.write_text(f"{DIED}\n")
-    assert only(kafka_load.read(path)["producers"]).error == f"no summary: {DIED}"
-    path.write_text("")
-    assert only(kafka_load.read(path)["producers"]).error == "no summary: the tool printed nothing"
-    path.write_text("neither of these\n")
-    with pytest.raises(RawDataError, match="neither of these"):
-        kafka_load.read(path)
+    for printed, n, why in (
+        (
+            "usage: kafka-producer-perf-test\n       [-h]\nkafka-producer-perf-test: error: no topic\n",
+            1,
+            "error: no topic",
+        ),
+        (f"{DIED}\n", 1, DIED),
+        ("", 0, "the output ends before it"),
+        ("neither of these\n", 0, "neither of these"),
+    ):
+        path.write_text(printed)
+        row = only(kafka_load.read(path)["producers"])
+        assert row.n_errors == n and row.error.startswith("no summary: ") and row.error.endswith(why)
     with pytest.raises(RawDataError, match="a file that can be read"):
         kafka_load.read(tmp_path / "none.txt")
 
 
-@pytest.mark.parametrize(
-    "before", ["2026-11-23 22:22:09, ", "[2026-11-23T22:22:09.123Z] ", "Nov 23 22:22:09 ", "producer-1  | "]
-)
-def test_what_a_script_puts_before_each_line_is_no_error(before):
-    log = f"{before}50 records sent, 9.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\n"
-    tables = kafka_load.read((log + before + "something else\n").encode())
-    assert tables["producer_windows"].records.tolist() == [50]
-    assert tables["producers"].n_errors.tolist() == [0] and "something else" in tables["producers"].error[0]
+def test_a_second_run_in_a_file_is_refused():
+    with pytest.raises(RawDataError, match="one run of the tool in a file"):
+        read(WINDOW, SUMMARY, WINDOW, SUMMARY)

@@ -38,14 +38,13 @@ def test_sample(sample):
 
 def test_samples_hold_what_matters():
     names = " ".join(path.stem for path in SAMPLES)
-    for what in ("warmup", "print-metrics", "killed", "_de", "_ar", "detailed", "date-format", "end-to-end", "refused"):
+    for what in ("warmup", "print-metrics", "killed", "_de", "_ar", "detailed", "date-format", "refused"):
         assert what in names
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
 def test_the_tool_is_told_by_its_output(sample):
-    tool = {"producer": "producer", "consumer": "consumer", "end-to-end": "round trip"}
-    assert tools(sample) == (tool[sample.stem.split("_")[1]],)
+    assert tools(sample) == (sample.stem.split("_")[1],)
 
 
 def test_the_same_by_hand():
@@ -122,11 +121,9 @@ def test_shared_producer_among_errors():
 def test_shared_consumer():
     row, found = only("consumer_10col_2022-08-01.txt", "consumers")
     assert (row.records, row.records_per_s, row.duration_s) == (20_079, 62357.1429, 0.322)
-    assert (row.rebalance_ms, row.fetch_ms) == (203, 119) and row.bytes == pytest.approx(19.15 * 2**20)
+    assert row.bytes == pytest.approx(19.15 * 2**20)
     assert row.throughput_bps == pytest.approx(59.4722 * MIB_S)
-    assert row.fetch_throughput_bps == pytest.approx(160.9247 * MIB_S)
-    assert (row.started_at, row.ended_at, row.n_errors) == ("2022-08-01 05:53:11:678", "2022-08-01 05:53:12:000", 0)
-    assert found["consumer_windows"].empty
+    assert row.n_errors == 0 and found["consumer_windows"].empty
 
 
 @shared
@@ -143,7 +140,4 @@ def test_files_that_some_other_script_left(tmp_path):
     found = ingest.read_files([*SAMPLES, bad], "kafka_load")
     assert found["unread"].path.tolist() == [str(bad)] and found["unread"].line_number.tolist() == [1]
     assert found["producers"].source_file.nunique() == 10 and found["consumers"].source_file.nunique() == 6
-    assert found["producers"].run_id.isna().all() and len(found["round_trips"]) == 2
-    found = ingest.read_files([FOLDER / "v4.3.1_end-to-end_de.txt", bad], "kafka_load")
-    assert set(found) == {"round_trips", "quantiles", "unread"} and len(found["unread"]) == 1
-    assert found["quantiles"].latency_ms.tolist() == [1, 7, 15]
+    assert found["producers"].run_id.isna().all()

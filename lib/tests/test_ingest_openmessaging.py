@@ -69,8 +69,7 @@ def test_each_number_is_in_its_place(tmp_path, result):
     found = openmessaging.read(written(tmp_path, result))
     whole(found)
     [run] = found["benchmark_runs"].to_dict("records")
-    assert (run["driver"], run["n_windows"], run["mean_publish_records_per_s"]) == ("Kafka", 2, 75.0)
-    assert run["clock_limited"]
+    assert (run["driver"], run["n_windows"]) == ("Kafka", 2)
     assert found["benchmark_windows"].backlog_records.tolist() == [-3, 4]
     assert found["benchmark_windows"].max_end_to_end_ms.tolist() == [14, 13]
     assert quantile(found, "publish", 0.999, 0) == [9.125] and quantile(found, "publish", 0.999, 1) == [8.0]
@@ -112,31 +111,6 @@ def test_what_was_not_measured_is_null(tmp_path):
     found = openmessaging.read(written(tmp_path, OLDER | {"publishLatencyAvg": ["NaN", None]}))
     assert found["benchmark_windows"].mean_latency_ms.isna().all()
     assert openmessaging.read(written(tmp_path, json.dumps(OLDER).replace("2.5, 2.0]", "NaN, 2.0]", 1)))
-
-
-def test_finer_clocks_are_known(tmp_path):
-    finer = OLDER | {"endToEndLatency50pct": [3.25, 3.5]}
-    assert not openmessaging.read(written(tmp_path, finer))["benchmark_runs"].clock_limited[0]
-    below = finer | {"aggregatedEndToEndLatencyQuantiles": {"1.0": -2.0, "100.0": 14.0}}
-    assert openmessaging.read(written(tmp_path, below))["benchmark_runs"].clock_limited[0]
-
-
-@pytest.mark.parametrize(
-    ("latencies", "limited"),
-    [
-        ([101.0, 250.0], True),
-        ([302.001, 659.003, 1500.007], True),
-        ([302.001, 659.003, 1500.507], False),
-        ([150.25, 250.0], False),
-        ([2000.007, 2500.015], True),
-        ([40_000.0, 50_000.0], False),
-    ],
-    ids=["whole", "ends of buckets", "one between", "fractions", "seconds", "too coarse"],
-)
-def test_whole_milliseconds_are_known_however_long_the_latencies_are(tmp_path, latencies, limited):
-    quantiles = {str(50.0 + n): value for n, value in enumerate(latencies)}
-    other = OLDER | {"endToEndLatency50pct": [], "aggregatedEndToEndLatencyQuantiles": quantiles}
-    assert openmessaging.read(written(tmp_path, other))["benchmark_runs"].clock_limited[0] == limited
 
 
 @pytest.mark.parametrize(
@@ -184,7 +158,6 @@ def test_results_of_others(path):
             assert result[f"{name}Latency{digits}pct"] in quantile(found, what, q)
         total = quantiles[(quantiles.what == what) & quantiles.window.isna()]
         assert set(result[f"{name}LatencyQuantiles"].values()) <= set(total.latency_ms)
-    assert found["benchmark_runs"].clock_limited[0]
     assert quantiles.window.max() == len(result["publishRate"]) - 1
 
 
@@ -243,13 +216,6 @@ def test_every_latency_of_every_dialect_is_read(tmp_path, dialect):
     windows, [run] = found["benchmark_windows"], found["benchmark_runs"].to_dict("records")
     assert windows.publish_records_per_s.tolist() == result["publishRate"]
     assert windows.max_latency_ms.tolist() == result["publishLatencyMax"]
-    errors = windows.publish_errors_per_s
-    if "publishErrorRate" in lists:
-        assert errors.tolist() == result["publishErrorRate"]
-    elif "publishFailed" in lists:
-        assert errors.tolist() == [count / 2 for count in result["publishFailed"]]
-    else:
-        assert errors.isna().all()
     assert run["record_bytes"] == result.get("messageSize") or pd.isna(run["record_bytes"])
     assert run["topics"] == result.get("topics") or pd.isna(run["topics"])
 

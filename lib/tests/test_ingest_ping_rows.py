@@ -13,7 +13,7 @@ from reading import read_echoes
 
 from wanbench.read.ingest import ping
 from wanbench.read.ingest.ping import echoes, scan
-from wanbench.read.ingest.ping.footer_times import WITHOUT_CARRY
+from wanbench.read.ingest.ping.lines import WITHOUT_CARRY
 from wanbench.read.ingest.rows import core as core_columns
 
 pytestmark = pytest.mark.usefixtures("short_logs_are_recognised")

@@ -305,7 +305,7 @@ def test_loose_files(tmp_path):
     assert out["echoes"][["run_id", "from_region", "attempt"]].isna().all(axis=None)
     assert out["unread"].path.tolist() == [str(bad), str(tmp_path / "none.txt")]
     out = ingest.read_files(sorted((SAMPLES / "iperf3").glob("v3.12_tcp*.json")), "iperf3")
-    assert set(out) == {"transfers", "intervals", "unread"} and len(out["transfers"]) == 6
+    assert set(out) == {"transfers", "intervals", "unread"} and len(out["transfers"]) == 7
     with pytest.raises(ParameterError, match="experiment is 'iperf2'; allowed: 'ping', 'iperf3'"):
         ingest.read_files([good], "iperf2")
     with pytest.raises(ParameterError, match="allowed: a list of files"):

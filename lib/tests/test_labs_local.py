@@ -59,7 +59,10 @@ def test_a_lab_describes_itself_in_json(lab):
     assert described["congestion_control"] == "cubic"
     assert described["sysctls"]["net.ipv4.tcp_no_metrics_save"] == "1"
     assert len(described["hosts"]) == 2 * len(REGIONS)
-    assert described["hosts"][1] == {"name": "centre/1", "region": "centre", "address": "10.1.0.2"}
+    assert described["hosts"][1] == {
+        **{"name": "centre/1", "region": "centre"},
+        **{"address": "10.1.0.2", "address_ipv6": "fd77:616e:62:1::2"},
+    }
     assert len(described["links"]) == len(lab.links)
     assert described["tools"]["iperf3"].startswith("iperf")
     assert (described["clock_offset_ms"], described["clock_offset_from"]) == (0, "one machine, one clock")
@@ -69,7 +72,7 @@ def test_a_lab_describes_itself_in_json(lab):
 def test_a_lab_shows_how_to_enter_a_region_by_hand(lab):
     command = [*lab.entering("far"), "ip", "addr", "show", "dev", "lo"]
     shown = subprocess.run(command, capture_output=True, check=True).stdout
-    assert b"10.3.0.1/32" in shown
+    assert b"10.3.0.1/32" in shown and b"fd77:616e:62:3::1/128" in shown
 
 
 def test_hosts_of_one_region_have_addresses_of_their_own(lab):

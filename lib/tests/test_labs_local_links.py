@@ -23,8 +23,11 @@ import pytest
 from patience import comes_about, three_attempts
 from scipy import stats
 
+from wanbench.measure.experiments import Iperf3, Ping
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings, queue_in_bytes
+from wanbench.read.ingest.iperf3 import read as read_iperf3
+from wanbench.read.ingest.ping import read as read_ping
 
 pytestmark = pytest.mark.lab
 RTTS_MS = (2, 10, 40, 100, 200, 300)
@@ -173,7 +176,8 @@ def test_segments_of_super_packets_are_lost_at_the_probability_asked_for(lab):
 
 RECEIVE = """
 import hashlib, socket, sys
-server = socket.create_server((sys.argv[1], 7000))
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+server = socket.create_server((sys.argv[1], 7000), family=family)
 print("ready", flush=True)
 connection, digest = server.accept()[0], hashlib.sha256()
 while data := connection.recv(1 << 20):
@@ -183,19 +187,21 @@ print(digest.hexdigest(), flush=True)
 SEND = """
 import random, socket, sys
 connection = socket.create_connection((sys.argv[1], 7000))
-connection.sendall(random.Random(1).randbytes(20_000_000))
+connection.sendall(random.Random(1).randbytes(10_000_000))
 """
 
 
-def test_tcp_data_arrive_unchanged_through_loss_and_a_full_queue(lab):
+@pytest.mark.parametrize("address", ["address", "address_ipv6"])
+def test_tcp_data_arrive_unchanged_through_loss_and_a_full_queue(lab, address):
     lab.set_link("centre", "lossy", loss=0.001, rate_bps=100e6, queue_bytes=100_000)
     host = lab.host("lossy")
-    receiver = host.start([sys.executable, "-c", RECEIVE, host.address])
+    address = getattr(host, address)
+    receiver = host.start([sys.executable, "-c", RECEIVE, address])
     receiver.wait_for_output("ready", 60)
-    lab.host("centre").run([sys.executable, "-c", SEND, host.address], timeout_s=60)
+    lab.host("centre").run([sys.executable, "-c", SEND, address], timeout_s=60)
     digest = receiver.wait(60).stdout.decode().split()[-1]
     lab.set_link("centre", "lossy", loss=0.02, rate_bps=None, queue_bytes=None)
-    assert digest == hashlib.sha256(random.Random(1).randbytes(20_000_000)).hexdigest()
+    assert digest == hashlib.sha256(random.Random(1).randbytes(10_000_000)).hexdigest()
     errors = host.run(["cat", "/proc/net/snmp"], timeout_s=30).stdout.decode()
     names, values = (line.split() for line in errors.splitlines() if line.startswith("Tcp:"))
     assert dict(zip(names, values, strict=True))["InCsumErrors"] == "0"
@@ -296,6 +302,20 @@ def test_links_of_a_region_share_its_gateway(lab):
     assert together <= rate_bps * GOODPUT * 1.05, "not the rate for each"
     assert lab.gateways == {}
     assert iperf3(lab, "rtt2", "-t", "1")["end"]["sum_received"]["bits_per_second"] > rate_bps
+
+
+def test_ipv6_takes_the_same_links(lab, tmp_path):
+    before = counts(lab, "centre", "rtt40")
+    hosts = lab.host("centre"), lab.host("rtt40", 1)
+    ping, iperf3 = Ping(count=5, interval_s=0.05, ip_version=6), Iperf3(duration_s=1, window_bytes=65_536, ip_version=6)
+    raw = [each.run(*hosts, tmp_path, "1-centre-rtt40.1")[0] for each in (ping, iperf3)]
+    echoes = read_ping(tmp_path / raw[0].path)["echoes"].to_pandas()
+    [transfer] = read_iperf3(tmp_path / raw[1].path)["transfers"]
+    assert set(echoes.target) == {hosts[1].address_ipv6} and echoes.rtt_ms.min() >= 40 and not echoes.lost.any()
+    assert (transfer["ip_version"], transfer["mss_bytes"]) == (6, 1428) and transfer["min_rtt_ms"] >= 40
+    after = counts(lab, "centre", "rtt40")
+    assert after["bytes_sent"] - before["bytes_sent"] >= transfer["bytes"] / 1428 * 1500
+    assert lab.lateness()["packets_unroutable"] == 0, "and nobody looks for neighbours or routers"
 
 
 def test_regions_without_a_link_do_not_reach_each_other(lab):

@@ -46,6 +46,13 @@ def read(tmp_path):
     return write_and_read
 
 
+def test_a_host_may_have_an_ipv6_address_too(read, content):
+    content["hosts"][0]["address_ipv6"] = "2001:db8::1"
+    one, two = read(content).entries
+    assert (one.host.address_ipv6, two.host.address_ipv6) == ("2001:db8::1", None)
+    assert one.as_dict()["address_ipv6"] == "2001:db8::1" and "address_ipv6" not in two.as_dict()
+
+
 def test_hosts_have_their_own_fields_and_the_defaults(read, content, tmp_path):
     inventory = read(content)
     one, two = (entry.host for entry in inventory.entries)
@@ -77,6 +84,7 @@ def test_hosts_have_their_own_fields_and_the_defaults(read, content, tmp_path):
         ({"user": "-oProxyCommand=x"}, "host 'one': user is '-oProxyCommand=x'; allowed: one word"),
         ({"control_address": "-w"}, "host 'one': control_address is '-w'; allowed: a host name"),
         ({"address": "one.example.org"}, "host 'one': address is 'one.example.org'; allowed: an IPv4 address"),
+        ({"address_ipv6": "10.0.0.9"}, "host 'one': address_ipv6 is '10.0.0.9'; allowed: an IPv6 address"),
         ({"region": "own:attic"}, "host 'one': region 'own:attic' needs both latitude_deg and longitude_deg"),
         ({"latitude_deg": 1}, "host 'one': region 'aws:eu-west-1' needs both latitude_deg and longitude_deg"),
         ({"key_file": "none"}, "host 'one': key_file is .*none'; allowed: a file that exists"),

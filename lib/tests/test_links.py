@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench.errors import ParameterError
+from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.labs import MIN_RTT_MS, geodesic_links, matrix_links
-from wanbench.measure.links import MIN_QUEUE_BYTES, LinkSettings, queue_in_bytes
+from wanbench.measure.links import MIN_QUEUE_BYTES, LinkSettings, Step, queue_in_bytes, read_schedule
 from wanbench.regions import distance_km, light_rtt_ms
 
 
@@ -29,6 +29,15 @@ from wanbench.regions import distance_km, light_rtt_ms
         ({"delay_ms": 10, "queue_bytes": 0}, "queue_bytes is 0"),
         ({"delay_ms": 10, "jitter_correlation_s": 0}, "jitter_correlation_s is 0"),
         ({"delay_ms": 10, "loss": 0.1, "mean_loss_burst": 0.5}, "mean_loss_burst is 0.5"),
+        ({"delay_ms": 10, "queue_packets": 0}, "queue_packets is 0"),
+        ({"delay_ms": 10, "codel_target_ms": 0}, "codel_target_ms is 0"),
+        ({"delay_ms": 10, "ecn": True}, "ecn is True without codel_target_ms"),
+        ({"delay_ms": 10, "schedule": [5]}, "step 1 of the schedule"),
+        ({"delay_ms": 10, "schedule": [Step(1), Step(1)]}, "at_s of step 2 of the schedule is 1"),
+        ({"delay_ms": 10, "repeat_s": 1}, "repeat_s is 1"),
+        ({"delay_ms": 10, "schedule": [Step(0), Step(2)], "repeat_s": 2}, "repeat_s is 2"),
+        ({"delay_ms": 10, "jitter_ms": 4, "schedule": [Step(1, delay_ms=6)]}, "jitter_ms is 4"),
+        ({"delay_ms": 10, "mean_loss_burst": 2, "schedule": [Step(1, loss=0.8)]}, "loss is 0.8"),
         ({"delay_ms": 10, "loss": 0.8, "mean_loss_burst": 2}, "loss is 0.8 with mean_loss_burst 2"),
     ],
 )
@@ -136,3 +145,36 @@ def test_the_supervisor_loads_nothing_large():
     code = "import sys, wanbench.measure.links.lab_supervisor as _; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.split()
     assert not {b"numpy", b"pandas", b"scipy", b"plotly"} & set(loaded)
+
+
+def test_a_schedule_is_read_from_a_file(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text("at_s, rate_bps,delay_ms\n0,1e6,20\n0.5,,30\n2,2e6,\n")
+    steps = read_schedule(path)
+    assert steps == (Step(0, 20, None, 1e6), Step(0.5, 30), Step(2, rate_bps=2e6))
+    assert queue_in_bytes(LinkSettings(500, schedule=steps)) == 250_000, "at the highest rate"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "named"),
+    [
+        ("", 1, "expected at_s and"),
+        ("at_s\n1\n", 1, "expected at_s and"),
+        ("delay_ms,loss\n1,0\n", 1, "expected at_s and"),
+        ("at_s,delay_ms,delay_ms\n1,0,0\n", 1, "expected at_s and"),
+        ("at_s,delay_ms,delay\n1,0,0\n", 1, "found 'at_s,delay_ms,delay'"),
+        ("at_s,delay_ms\n", None, "no row"),
+        ("at_s,delay_ms\n0,1\n1\n", 3, "found '1'"),
+        ("at_s,delay_ms\n0,1\nnext,2\n", 3, "found 'next,2'"),
+        ("at_s,delay_ms\n,1\n", 2, "found ',1'"),
+        ("at_s,loss\n0,1.5\n", 2, "loss is 1.5"),
+        ("at_s,loss\n0,nan\n", 2, "loss is nan"),
+        ("at_s,loss\n1,0\n1,0.5\n", 3, "at_s of step 2"),
+    ],
+)
+def test_a_file_that_is_no_schedule_fails_with_its_line(tmp_path, text, line, named):
+    path = tmp_path / "trace.csv"
+    path.write_text(text)
+    with pytest.raises(RawDataError, match=named) as error:
+        read_schedule(path)
+    assert error.value.line_number == line

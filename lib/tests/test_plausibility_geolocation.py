@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from simulations import clean_tables, planted_faults
 
-from wanbench.errors import ParameterError
 from wanbench.read import plausibility
 from wanbench.read.plausibility.places import EARTH_RADIUS_KM, cap, great_circle_km, locate, position
 from wanbench.regions import LIGHT_RTT_MS_PER_KM, catalogue
@@ -52,17 +51,6 @@ def test_caps_are_filled_evenly():
     half = EARTH_RADIUS_KM * np.arccos((1 + np.cos(3000.0 / EARTH_RADIUS_KM)) / 2)
     assert (away < half).mean() == pytest.approx(0.5, abs=0.01)
     assert position(-1.0, 2.0) == "1.00 S 2.00 E"
-
-
-def test_geolocate_finds_a_moved_region():
-    planted = planted_faults.plant("coordinates exchanged", 4, n_regions=16)
-    area = plausibility.geolocate(planted.tables, planted.region)
-    places = planted.tables["regions"].set_index("name")
-    stated = tuple(places.loc[planted.region, ["latitude_deg", "longitude_deg"]])
-    assert not area.allows(*stated)[0]
-    assert area.allows(*stated[::-1], slack_km=places.precision_km[planted.region])[0]
-    with pytest.raises(ParameterError, match="region with round trips"):
-        plausibility.geolocate(planted.tables, "aws:nowhere")
 
 
 def test_two_moved_regions_are_both_named():

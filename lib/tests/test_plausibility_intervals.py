@@ -11,8 +11,8 @@ SAMPLES = Path(__file__).parent / "samples"
 OMITTED = json.loads((SAMPLES / "iperf3" / "v3.12_tcp_p3_omit1_cubic.json").read_text())
 WINDOW = "{} records sent, {} records/sec (10.00 MB/sec), 5.0 ms avg latency, {} ms max latency."
 TOTAL = (
-    "{} records sent, 9000.0 records/sec (9.00 MB/sec), 5.00 ms avg latency, {} ms max latency, 4 ms 50th, 9 ms 95th, "
-    "10 ms 99th, 11 ms 99.9th."
+    "{} records sent, 9000.000000 records/sec (9.00 MB/sec), 5.00 ms avg latency, {} ms max latency, 4 ms 50th, "
+    "9 ms 95th, 10 ms 99th, 11 ms 99.9th."
 )
 
 

@@ -35,10 +35,7 @@ def test_numbers_are_means_over_runs():
 
 def test_the_published_numbers_stand_beside():
     found = rtt_table(tables())
-    shown = found.table().set_index(["setting", "statistic"])
-    assert shown.published_ms["internet", "mdev"] == 25.1 and shown.published_ms["private", "max"] == 68.1
     assert "in the source 70.8 / 132.9 / 193.2 / 25.1" in str(found)
-    assert bool(shown.published_in_interval["private", "mean"])
     assert "132.9" in found._repr_html_()
     assert list(PUBLISHED["private"]) == list(STATISTICS)
 
@@ -52,7 +49,6 @@ def test_extremes_come_with_a_caution():
 def test_one_run_has_no_interval():
     found = rtt_table(tables(n=1))
     assert np.isnan(found.numbers["private", "mean"].low) and "single ping run" in str(found)
-    assert found.table().published_in_interval.isna().all()
 
 
 def test_other_settings_are_refused():

@@ -1,6 +1,5 @@
 """Prediction of pairs that were not measured, against simulated surveys and closed forms."""
 
-from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -12,7 +11,6 @@ from simulations import simulated_surveys
 from wanbench import regions
 from wanbench.errors import ParameterError
 from wanbench.pages.grids_and_predictions import prediction, prediction_fits
-from wanbench.pages.grids_and_predictions.prediction_coverage import prediction_coverage
 
 PAIRS = simulated_surveys.survey(18, seed=3, region_ms=6, pair_ms=3, region_log_sd=0.2)
 NAMES = sorted(set(PAIRS.from_region))
@@ -115,18 +113,6 @@ def test_each_situation_knows_what_it_knows(situation):
     assert prediction.SITUATIONS[situation] in str(found)
 
 
-@cache
-def coverage():
-    return prediction_coverage(PAIRS)
-
-
-def test_more_knowledge_makes_it_narrower():
-    rows = coverage().left_out
-    for _, part in rows.assign(width=rows.high / rows.low).groupby("quantity"):
-        wide = part.groupby("situation").width.median()
-        assert wide["both"] < wide["one"] < wide["none"]
-
-
 def test_a_measured_pair_is_left_out_of_its_own_prediction():
     one, other = NAMES[2], NAMES[5]
     spoiled = PAIRS.copy()
@@ -187,32 +173,6 @@ def test_throughput_takes_the_base_that_errs_less():
     assert prediction.fit_predictor(straight).fits.base == "distance"
 
 
-def test_coverage_counts_what_it_says():
-    found = coverage()
-    rows = found.left_out
-    one = rows[(rows.quantity == "rtt_ms") & (rows.situation == "one")]
-    assert len(one) == 18 * 17 and (one.groupby("region").size() == 17).all()
-    assert ((one.from_region == one.region) | (one.to_region == one.region)).all()
-    both = rows[(rows.quantity == "rtt_ms") & (rows.situation == "both")]
-    assert len(both) == 18 * 17 / 2
-    share = found.coverage["rtt_ms", "both"]
-    assert share.estimate == both.covered.mean() and share.low < 0.9 < share.high
-    assert {"rtt_ms", "throughput_bps"} == {name for name, _ in found.coverage}
-
-
-def test_coverage_notices_intervals_that_are_too_narrow(monkeypatch):
-    real = prediction_fits.Fits.predict
-
-    def narrow(self, quantity, situation, new, level):
-        ends = real(self, quantity, situation, new, level)
-        centre = (ends.low + ends.high) / 2
-        return prediction_fits.Predicted(ends.value, (ends.low + centre) / 2, (ends.high + centre) / 2, ends.n_units)
-
-    monkeypatch.setattr(prediction_fits.Fits, "predict", narrow)
-    found = prediction_coverage(PAIRS)
-    assert found.coverage["rtt_ms", "both"].high < 0.85
-
-
 def test_figures_carry_the_prediction():
     found = prediction.what_if(PAIRS, NAMES[0], NAMES[9])
     drawn = found.figure()
@@ -221,19 +181,6 @@ def test_figures_carry_the_prediction():
     assert points[0].y[0] == found.rtt.estimate and points[1].y[0] == found.throughput.estimate
     assert points[0].error_y.array[0] == pytest.approx(found.rtt.high - found.rtt.estimate)
     assert any(trace.name == "this pair, measured" for trace in drawn.data)
-    assert "90 %" in coverage()._repr_html_()
-
-
-def test_each_left_out_throughput_is_that_of_its_own_direction():
-    rows = coverage().left_out
-    rows = rows[rows.quantity == "throughput_bps"]
-    known = PAIRS.set_index(["from_region", "to_region"]).throughput_bps
-    ends = pd.MultiIndex.from_frame(rows[["from_region", "to_region"]])
-    np.testing.assert_allclose(rows.measured, known.reindex(ends))
-    one_way = FEW[FEW.from_region < FEW.to_region]
-    alone = prediction_coverage(pd.concat([one_way, FEW[FEW.from_region == NAMES[9]]])).left_out
-    alone = alone[(alone.quantity == "throughput_bps") & (alone.situation == "both")]
-    assert len(alone) == len(one_way) + 10 - 1
 
 
 @pytest.mark.filterwarnings("error")
@@ -242,4 +189,3 @@ def test_columns_that_do_not_vary_are_refused_or_predicted_without_a_warning():
         prediction.fit_predictor(PAIRS.assign(distance_km=1_000.0))
     found = prediction.what_if(PAIRS.assign(throughput_bps=1e8), *NAMES[:2])
     assert found.throughput.estimate == pytest.approx(1e8)
-    prediction_coverage(FEW.assign(rtt_ms=400.0))

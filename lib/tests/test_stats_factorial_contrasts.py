@@ -148,12 +148,8 @@ def test_the_thesis_holds_and_fails_where_it_should():
     assert ((found.grid.low <= truth) & (truth <= found.grid.high)).all()
     assert (found.grid.verdict[truth > 1.1] == "holds").all()
     assert (found.grid.verdict[truth < 0.9] == "fails").all() and (truth < 0.9).any()
-    regions = found.verdict_shares()
-    assert len(regions) == 4 and np.allclose(regions[["holds", "fails", "undecided"]].sum(axis=1), 1)
     failing = found.grid[found.grid.verdict == "fails"]
     assert failing.delay_ms.max() < 60 and failing.rate_bps.max() < 400e6
-    sentence = found.failing_sentence()
-    assert "It gains less with" in sentence and "delay 10.0 ms to" in sentence and "acks" in sentence
 
 
 def test_intervals_of_the_whole_space_hold_together():

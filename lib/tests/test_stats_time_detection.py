@@ -34,9 +34,9 @@ def made_up(seconds, episodes, seed=0):
     kept = latencies(seconds, episodes, seed)
     settings = DETECTOR
     run = KEY | {
-        "brokers": "1,2", "interval_s": 0.1, "record_bytes": 100, "method": settings.method,
+        "brokers": "1,2", "interval_s": 0.1, "record_bytes": 100,
         "learn_s": settings.learn_s, "window_s": settings.window_s, "shift": settings.shift,
-        "false_alarms_per_h": settings.false_alarms_per_h, "weight": settings.weight, "limit_ms": settings.limit_ms,
+        "false_alarms_per_h": settings.false_alarms_per_h, "limit_ms": settings.limit_ms,
         "least_windows": settings.least_windows, "demote_on_alarm": False, "began_at_s": BEGAN,
         "ended_at_s": BEGAN + seconds, "client": None, "n_due": len(kept), "n_late": 0, "n_failed": 0, "error": None,
     }  # fmt: skip

@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 from trial_tables import together, trial
 
-from wanbench.designs import factorial
 from wanbench.errors import ParameterError
 from wanbench.methods.tcp.models import RANDOM, mathis_bps
 from wanbench.methods.trials.limits import limits, window_batches_per_s
 from wanbench.methods.trials.rates import trial_rates
-from wanbench.pages.private_vs_internet.fit import fit_factorial
-from wanbench.pages.private_vs_internet.predicted_ratio import predicted_ratio
-from wanbench.pages.private_vs_internet.thesis_limits import explain
 
 BATCH = 15_500  # bytes of a batch in the simulated log
 
@@ -118,18 +114,6 @@ def ratio_rows(factor=1.0):
     return trial_rates(together(rows))
 
 
-def test_the_predicted_ratio_is_that_of_the_round_trips():
-    found = predicted_ratio(limits(ratio_rows(), brokers=1))
-    assert found.predicted.estimate == pytest.approx(132.9 / 62.5, rel=1e-3)
-    assert found.measured_over_predicted.low < 1 < found.measured_over_predicted.high
-    assert "not a significant difference" in str(found)
-    assert found.limits == {"internet": {"window": 4}, "private": {"window": 4}}
-    off = predicted_ratio(limits(ratio_rows(factor=1.5), brokers=1))
-    assert off.measured_over_predicted.low < 1.5 < off.measured_over_predicted.high
-    assert "the prediction (interval" in str(off) and "a significant difference" in str(off)
-    assert off._repr_html_()
-
-
 @pytest.mark.parametrize("settings", [{"brokers": 0}, {"brokers": 2.5}, {"brokers": True}])
 def test_wrong_counts_are_refused(settings):
     with pytest.raises(ParameterError):
@@ -146,33 +130,6 @@ def test_trials_without_levels_are_refused():
 def test_the_table_counts_every_trial():
     found = limits(ratio_rows(), brokers=1)
     assert found.table().n_trials.sum() == 8 and found._repr_html_()
-
-
-def test_the_limits_explain_the_thesis():
-    factors = {"delay_ms": [10, 80], "rate_bps": [2e7, 1e10], "acks": ["1", "all"]}
-    rng, rows = np.random.default_rng(0), []
-    for row in factorial(factors, replicates=2, seed=0).itertuples():
-        window = 30 / (2 * row.delay_ms / 1000)
-        rate = 0.2 * row.rate_bps / (8 * BATCH)
-        level = 0.9 * min(window, rate) * np.exp(rng.normal(0, 0.02))
-        rows.append(
-            trial(row.order, "factorial", round(level), rtt_ms=2 * row.delay_ms, rate_bps=row.rate_bps,
-                  acks=row.acks, block=row.replicate)
-        )  # fmt: skip
-    found = trial_rates(together(rows))
-    fitted = fit_factorial(found.rates, "batches_per_s", list(factors))
-    explained = explain(fitted, limits(found, brokers=1))
-    rows = explained.combinations
-    assert len(rows) == 8 and explained._repr_html_()
-    by_window = rows[rows.limit == "window"]
-    np.testing.assert_allclose(by_window.predicted_gain, 2.0, rtol=0.01)
-    np.testing.assert_allclose(rows[rows.limit == "rate"].predicted_gain, 0.5, rtol=0.01)
-    assert "the same verdict for 8 of these" in str(explained) and explained.table().n_combinations.sum() == 8
-    with pytest.raises(ParameterError, match="lacks column speed"):
-        renamed = fit_factorial(
-            found.rates.rename(columns={"acks": "speed"}), "batches_per_s", ["delay_ms", "rate_bps", "speed"]
-        )
-        explain(renamed, limits(found, brokers=1))
 
 
 def test_trials_that_are_not_in_use_are_reported():

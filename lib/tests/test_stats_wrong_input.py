@@ -43,18 +43,15 @@ from wanbench.tables import from_rows
 WRONG = {"None": None, "an empty table": pd.DataFrame(), "text": "text", "NaN": float("nan"), "a number": 3}
 OF_PAGES = {
     geo_kafka: (
-        "Change",
-        "Times",
         "against_baseline",
         "client_rack",
         "cost_changes",
         "count_region_bytes",
         "fit_scalability",
-        "modelled_changes",
         "placement",
         "tornado",
     ),
-    grids_and_predictions: ("fit_predictor", "prediction_coverage", "what_if"),
+    grids_and_predictions: ("fit_predictor", "what_if"),
     intercloud_2022: ("compare_models",),
     intercloud_throughput: ("estimate_loss", "link_map"),
     lab_calibration: ("cut_timeline",),

@@ -12,7 +12,6 @@ from wanbench.methods.trials.rates import TrialRates
 from wanbench.pages import price_performance
 from wanbench.pages import price_performance as study
 from wanbench.pages.price_performance.comparisons import compare_all
-from wanbench.pages.price_performance.over_time import PANELS, OverTime
 from wanbench.pages.price_performance.trials import SizeTrials, usd_per_hour
 
 TRUE = {
@@ -160,13 +159,8 @@ def test_a_size_without_samples_of_processors_is_not_called_enough():
 
 def test_the_evidence_tries_the_claims_it_is_about():
     trials = made()
-    rows = [
-        trials.trials[[*KEY, "setting"]].assign(quantity=name, at_s=1.0, value=value)
-        for name, value in (("requests", 50.0), ("CPU IOWait", 1.0))
-    ]
-    times = OverTime(pd.concat(rows, ignore_index=True), 5.0)
     costs = study.cost_per_billion(trials)
-    found = study.evidence(costs, study.frontier(costs), times, plain="small", more_network="wide")
+    found = study.evidence(costs, study.frontier(costs), plain="small", more_network="wide")
     assert found["network_limit"].estimate == pytest.approx(2, rel=0.1)
     assert found["producer_latency"].low > 1.5
     assert found["rate_spread"].estimate >= 1
@@ -180,13 +174,6 @@ def test_prices_are_those_of_brokers_with_a_size():
     assert usd_per_hour(one, 3, "a") == pytest.approx(0.06)
     with pytest.raises(ParameterError, match="without a price"):
         usd_per_hour('{"name": "a"}', 3, "a")
-
-
-def test_every_panel_has_a_unit_and_the_figure_a_line_per_trial():
-    trials = made(blocks=2).trials
-    rows = trials[[*KEY, "setting"]].assign(quantity="messages in", at_s=2.5, value=1.0, unit="1/s")
-    figure = OverTime(rows, 5.0).figure()
-    assert len(figure.data) == len(trials) and all(PANELS.values())
 
 
 def test_trials_have_the_largest_quantile_of_their_producers():

@@ -128,7 +128,7 @@ def test_each_restart_has_what_was_added_to_it(measured):
     assert found.rows.excess_p99_ms.tolist() == pytest.approx([480, 880], rel=0.01)
     assert found.rows.back_s.tolist() == [3.0, 2.0] and not found.rows.back_s_censored.any()
     assert found.of("restart", "excess_p99_ms").estimate == pytest.approx(680, rel=0.01)
-    assert "In 2 of 2 restarts p99 of some second exceeded the undisturbed limit" in str(found)
+    assert "In 2 of 2 restarts some second had a p99 above the undisturbed limit" in str(found)
     with pytest.raises(MissingDataError, match="no trial with restart or kill"):
         study.restarts(study.trials(tables(QUIET)))
 
@@ -143,7 +143,7 @@ def test_a_restart_is_held_against_its_own_trial_and_a_spike_of_a_second_is_seen
     row = found.rows.iloc[0]
     assert row.undisturbed_p99_ms == pytest.approx(20, rel=0.01)  # that of all trials of the block is 100
     assert row.excess_p99_ms == pytest.approx(0, abs=0.5) and row.peak_ms == pytest.approx(150, rel=0.01)
-    assert row.back_s == 0.5 and "In 1 of 1 restart p99 of some second exceeded the undisturbed limit" in str(found)
+    assert row.back_s == 0.5 and "In 1 of 1 restart some second had a p99 above the undisturbed limit" in str(found)
 
 
 def test_a_demotion_shortly_before_the_end_of_a_slowness_is_no_test_of_demotion(made):

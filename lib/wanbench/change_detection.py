@@ -1,5 +1,5 @@
 """
-Detect a rise of each broker's latency online, with a one-sided CUSUM (Page 1954) or EWMA chart (Roberts 1959).
+Detect a rise of each broker's latency online, with a one-sided CUSUM (Page 1954).
 
 Each time window gives one value per broker: the median of the logarithms of its latencies. The values are standardised
 by a baseline, which is the median and the MAD (median absolute deviation) of the values in the first `learn_s`. One
@@ -8,8 +8,8 @@ window can move the chart by no more than a fraction of its limit, so a burst wi
 The limit follows from the allowed rate of false alarms. A Markov chain (Brook & Evans 1972) gives the average run
 length for independent normal values. Autocorrelated values are divided by sqrt((1 + phi) / (1 - phi)), where phi is the
 lag-1 autocorrelation of the baseline (long-run variance, Johnson & Bagshaw 1974). The allowance of the CUSUM is half of
-the shift worth detecting (Moustakides 1986). Because the baseline is an estimate, the limit of the CUSUM is computed
-for an allowance two standard errors smaller, and the EWMA subtracts two standard errors from every value.
+the shift worth detecting (Moustakides 1986). Because the baseline is an estimate, the limit is computed for an
+allowance two standard errors smaller.
 
 Simulations (`make validity`, data/validity/detection.csv) allowed 0.5 false alarms an hour. Of all hours, 61 % should
 then have no false alarm; 95 to 100 % had none, up to an autocorrelation of 0.9 between latencies a tenth of a second
@@ -28,10 +28,9 @@ from statistics import median
 import numpy as np
 from scipy.stats import norm
 
-from .checks import check_choice, check_fields, refusal
+from .checks import check_fields, refusal
 from .formatting import number
 
-METHODS = ("cusum", "ewma")
 FEWEST = 20  # minimum number of windows in a baseline: fewer cannot tell autocorrelation from chance
 LONG_ENOUGH_S = 60.0  # a shorter baseline raised ten times the allowed false alarms in simulation
 MOST_PHI = 0.9  # a larger autocorrelation cannot be learned from a baseline of minutes
@@ -47,8 +46,6 @@ class DetectorSettings:
 
     Parameters
     ----------
-    method : "cusum" or "ewma"
-        A CUSUM finds a lasting shift of size `shift` soonest; an EWMA depends less on the size of the shift.
     learn_s : float
         Time in which the baseline is learned, from a broker's first latency; no alarm is raised in this time.
     window_s : float
@@ -57,10 +54,8 @@ class DetectorSettings:
         The smallest factor by which latency must rise to be worth an alarm.
     false_alarms_per_h : float
         Allowed rate of false alarms per broker.
-    weight : float
-        Weight of the latest value in the EWMA.
     limit_ms : float
-        A longer latency is replaced by this limit; the detector need not wait for its end.
+        Replaces any longer latency; the detector need not wait for a longer one to end.
     least_windows : int
         Minimum number of windows for an alarm: one window moves the chart by at most 1 / `least_windows` of its limit.
 
@@ -70,31 +65,27 @@ class DetectorSettings:
     7200.0
     """
 
-    method: str = "cusum"
     learn_s: float = LONG_ENOUGH_S
     window_s: float = 1.0
     shift: float = 2.0
     false_alarms_per_h: float = 0.5
-    weight: float = 0.2
     limit_ms: float = 1_000.0
     least_windows: int = 3
 
     def __post_init__(self):
-        check_choice("DetectorSettings method", self.method, METHODS)
         check_fields(
             self,
             ("window_s", 0.05, 60),
             ("learn_s", FEWEST * self.window_s, 86_400),
             ("shift", 1.05, 1_000),
             ("false_alarms_per_h", 0.001, 60),
-            ("weight", 0.01, 1),
             ("limit_ms", 1, 60_000),
         )
         check_fields(self, ("least_windows", 1, 1_000), whole=True)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Return what a reader must know before trusting the alarms."""
+        """Return cautions to read before trusting the alarms."""
         if self.learn_s >= LONG_ENOUGH_S:
             return ()
         return (
@@ -114,8 +105,8 @@ class Baseline:
     """
     A broker's baseline, and the chart that follows from it.
 
-    `centre` and `spread` describe the logarithms of latency in ms, `phi` is the lag-1 autocorrelation of the window
-    values, `n` their number. The `allowance` and the `limit` of the chart are in units of `spread`.
+    `centre` and `spread` describe the logarithms of latency in ms; `phi` is the lag-1 autocorrelation of the window
+    values, `n` the number of these. The `allowance` and the `limit` of the chart are in units of `spread`.
     """
 
     centre: float
@@ -222,11 +213,7 @@ class Detector:
         base, before = chart.baseline, chart.statistic
         step = (value - base.centre) / base.spread - base.allowance
         most = base.limit / self.settings.least_windows
-        if self.settings.method == "cusum":
-            chart.statistic = max(0.0, before + min(step, most))
-        else:
-            weight = self.settings.weight
-            chart.statistic = max(0.0, (1 - weight) * before + min(weight * step, most))
+        chart.statistic = max(0.0, before + min(step, most))
         if before == 0:
             chart.since_s = chart.first_s + chart.window * self.settings.window_s
             chart.recent.clear()
@@ -250,15 +237,9 @@ def learned(values: list[float], settings: DetectorSettings) -> Baseline:
     phi = autocorrelation(np.clip(x, centre - 3 * spread, centre + 3 * spread))
     long_run = sqrt((1 + phi) / (1 - phi))
     error = 1.2533 * long_run / sqrt(len(x))  # of a median of normal values, in spreads
-    if settings.method == "cusum":
-        allowance = max(log(settings.shift) / spread / 2, 0.25 * long_run, 2 * error)
-        scaled = (allowance - min(2 * error, allowance / 2)) / long_run
-        limit = long_run * limit_for("cusum", round(scaled, 2), 1.0, settings.windows_to_false_alarm)
-    else:
-        allowance = 2 * error
-        limit = long_run * limit_for("ewma", 0.0, settings.weight, settings.windows_to_false_alarm)
-        # However quiet the baseline is, an irrelevant shift must not raise an alarm: the EWMA tends to the shift.
-        limit = max(limit, log(settings.shift) / spread / 2)
+    allowance = max(log(settings.shift) / spread / 2, 0.25 * long_run, 2 * error)
+    scaled = (allowance - min(2 * error, allowance / 2)) / long_run
+    limit = long_run * limit_for(round(scaled, 2), settings.windows_to_false_alarm)
     return Baseline(centre, spread, phi, len(x), allowance, limit)
 
 
@@ -275,24 +256,24 @@ def autocorrelation(x: np.ndarray) -> float:
 
 
 @cache
-def limit_for(method: str, allowance: float, weight: float, run_length: float) -> float:
+def limit_for(allowance: float, run_length: float) -> float:
     """
-    Return the limit at which a chart of independent normal values has this average run length; at least 1 for a CUSUM.
+    Return the limit at which a chart of independent normal values has this average run length; at least 1.
 
-    >>> round(limit_for("cusum", 0.5, 1.0, 938), 1)  # 5: Brook & Evans 1972
+    >>> round(limit_for(0.5, 938), 1)  # 5: Brook & Evans 1972
     5.0
     """
     low, high = 0.05, 60.0
     for _ in range(40):
         middle = (low + high) / 2
-        if average_run_length(method, allowance, weight, middle) < run_length:
+        if average_run_length(allowance, middle) < run_length:
             low = middle
         else:
             high = middle
-    return max(high, 1.0) if method == "cusum" else high
+    return max(high, 1.0)
 
 
-def average_run_length(method: str, allowance: float, weight: float, limit: float, shift: float = 0.0) -> float:
+def average_run_length(allowance: float, limit: float, shift: float = 0.0) -> float:
     """
     Compute the average number of windows until a chart that starts at 0 exceeds its limit.
 
@@ -302,9 +283,7 @@ def average_run_length(method: str, allowance: float, weight: float, limit: floa
     """
     width = 2 * limit / (2 * STATES - 1)
     centres = np.arange(STATES) * width
-    keeps, gain = (1.0, 1.0) if method == "cusum" else (1 - weight, weight)
-    mean = keeps * centres + gain * (shift - allowance)
-    upper = norm.cdf((centres[None, :] + width / 2 - mean[:, None]) / gain)
+    upper = norm.cdf(centres[None, :] + width / 2 - (centres + shift - allowance)[:, None])
     moves = np.diff(upper, axis=1, prepend=0.0)
     try:
         runs = np.linalg.solve(np.eye(STATES) - moves, np.ones(STATES))

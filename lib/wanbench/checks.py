@@ -160,8 +160,8 @@ def check_injected() -> None:
     """
     Check, in the kernel of a notebook that papermill runs, that its cell of parameters has every name that was given.
 
-    Papermill itself only warns. It puts its own cell, which begins with "# Parameters", after that of the notebook,
-    which must be the first one and hold nothing but assignments; otherwise nothing is checked.
+    Papermill itself only warns. It puts its cell, which begins with "# Parameters", after the notebook's cell of
+    parameters, which must be the first cell and hold only assignments; otherwise nothing is checked.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     cells = shell.user_ns.get("In", ())[1:3] if shell else ()

@@ -17,6 +17,7 @@ from itertools import product
 from pathlib import Path
 
 from . import __version__
+from .checks import refusal
 from .errors import ParameterError, WanbenchError
 from .folders import data_folder, root, scratch_folder
 
@@ -29,8 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     Run one command and return its exit status.
 
-    The status is 0 on success, 1 if a page failed or a requirement is missing, and 2 if the command could not run; 130
-    after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP (the terminal was closed).
+    The status is 0 on success, 1 if a page failed, a requirement is missing or `compare` found a change, 2 if the
+    command could not run, 3 if `compare --strict` left something undecided; 130 after Ctrl-C, 143 after SIGTERM, 129
+    after SIGHUP (the terminal was closed).
     """
     sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for seconds
     arguments = parser().parse_args(argv)
@@ -136,6 +138,14 @@ def parser() -> argparse.ArgumentParser:
     deposit.add_argument("target", type=Path, metavar="TARGET", help="a new folder")
     deposit.add_argument("--licence", metavar="ADDRESS", help="of the data (default: Apache-2.0)")
     deposit.set_defaults(command=deposit_command)
+
+    thin = commands.add_parser("thin", help="replace old raw files of ping by counts, which keep every quantile")
+    thin.add_argument("run", metavar="RUN_FOLDER|CAMPAIGN", help="a run, or all runs of a campaign in the data folder")
+    thin.add_argument(
+        "--older-than", default="30d", metavar="AGE", help="age of runs, such as 30d or 12h (default: 30d)"
+    )
+    flag(thin, "yes", "replace without asking")
+    thin.set_defaults(command=thin_command)
 
     claims = commands.add_parser(
         "claims", help="audit an article of your own by checking its claims against its numbers"
@@ -267,7 +277,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
 
 
 def _batch_name(entries: list) -> str:
-    """Name a batch after its notebooks, swept parameters and a hash of those that are fixed."""
+    """Name a batch after its notebooks, its swept parameters and a hash of its fixed parameters."""
     fixed = repr([(notebook.stem, sorted(given.items())) for notebook, given, _ in entries])
     numbers = [notebook.stem.partition("-")[0] for notebook, *_ in entries]
     return "-".join([*numbers, *entries[0][2], hashlib.sha256(fixed.encode()).hexdigest()[:8]])
@@ -309,7 +319,7 @@ def _located(notebook: Path, given: dict, source: str) -> dict:
 
 
 def _own_parameters(notebook: Path, given: dict) -> str | None:
-    """Return a sentence about the parameters that differ from the page's default preset; None if none does."""
+    """Return a sentence about parameters that differ from the page's default preset; None if there are none."""
     from .publish.parameters import preset_paths, read_parameters
 
     preset = preset_paths(notebook.stem, root()).get(DEFAULT_PRESET)
@@ -339,15 +349,38 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 
 
 def deposit_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench deposit`: copy a run with its metadata, hashes checked."""
+    """Run `wanbench deposit`: copy a run with its metadata, and check hashes."""
     from .runs.deposit import LICENCE, deposit
 
     print(f"Deposit, checked by SHA-256: {deposit(arguments.run, arguments.target, arguments.licence or LICENCE)}")
     return 0
 
 
+def thin_command(arguments: argparse.Namespace) -> int:
+    """Run `wanbench thin`: replace raw files of ping in old runs by counts, after confirmation."""
+    import pandas as pd
+
+    from .read.ingest.thinning import thin
+    from .runs import Run, find
+
+    try:
+        before = pd.Timestamp.now("UTC") - pd.Timedelta(arguments.older_than.replace("d", "D"))
+    except ValueError:
+        raise refusal("--older-than", arguments.older_than, "an age such as 30d or 12h") from None
+    given = Path(arguments.run)
+    runs = [Run.open(given)] if (given / "journal.jsonl").is_file() else find(data_folder(), arguments.run)
+    runs = [run for run in runs if run.finished and pd.Timestamp(run.manifest["ended_at_utc"]) < before]
+    n, size, left = (sum(column) for column in zip((0, 0, 0), *(thin(run, dry=True) for run in runs), strict=True))
+    print(f"{n} raw files of ping in {len(runs)} runs: {size:,} bytes, as counts {left:,}. Their order is lost.")
+    if n and not arguments.yes and input("Replace them? [y/N] ").strip().lower() != "y":
+        return 1
+    for run in runs:  # also those without new files, where an earlier command was interrupted
+        thin(run)
+    return 0
+
+
 def claims_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench claims check`: print the verdict on each claim of a file, and write a page of them."""
+    """Run `wanbench claims check`: print the verdict on each claim of a file, and write a page of verdicts."""
     from .methods.claims.own import check_claims
     from .publish.page import write_claims_page
 
@@ -361,7 +394,7 @@ def claims_command(arguments: argparse.Namespace) -> int:
 
 
 def compare_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench compare`: print how the set-ups differ and what changed, and write the files asked for."""
+    """Run `wanbench compare`: print how the set-ups differ and what changed, and write the requested files."""
     from .methods.comparison.sides import side
     from .methods.comparison.verdicts import UNDECIDED, compare, text
     from .publish.comparison import WRITERS
@@ -462,7 +495,7 @@ def _replayed(job, reason: str):
 
 
 def _recorded(job):
-    """Return the job; it replays the samples instead of the local lab if its notebook is tagged `recorded`."""
+    """Return the job; with a notebook tagged `recorded`, it replays the samples instead of using the local lab."""
     from .publish.notebooks import RECORDED, read_notebook, title_tags
 
     if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):

@@ -1,4 +1,4 @@
-"""Find out which programs and permissions are missing for measuring and publishing, and how to get them."""
+"""Find programs and permissions that are missing for measuring and publishing, and say how to get them."""
 
 import csv
 import os
@@ -20,7 +20,7 @@ class Check:
     """
     One program or permission that measuring or publishing needs.
 
-    `present` is its path or version, None if it is missing; `remedy` says how to get it, one line per system.
+    `present` is the path or version, None if missing; `remedy` says how to get it, one line per system.
     """
 
     name: str

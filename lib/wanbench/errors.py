@@ -48,8 +48,8 @@ class CommandError(LabError):
     """
     A command on a host failed or timed out.
 
-    `completed`, a `wanbench.measure.labs.base.Completed`, holds its output and exit status; for a command that is still
-    running, the output so far and status -9. `completed` is None if the output is not known.
+    `completed`, a `wanbench.measure.labs.base.Completed`, holds output and exit status; for a command that still runs,
+    the output so far and -9. `completed` is None if the output is not known.
     """
 
     completed = None

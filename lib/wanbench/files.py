@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add `path` to any OSError that lacks a path, as errors of writes do, such as "No space left on device"."""
+    """Add `path` to any OSError without a path: errors of writes, such as "No space left on device", have none."""
     try:
         yield
     except OSError as error:

@@ -2,7 +2,7 @@
 Findings of a page: sentences and the numbers in them, each saved as a JSON file.
 
 Every page saves its findings at its end, and the front page lists them. Numbers are stored with six significant digits,
-so that two runs with the same results write the same file.
+so two runs with the same results write the same file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Finding:
     unit : str
         "" for numbers without a unit.
     n, n_regions : int or None
-        Number of units of replication, and number of regions that these units come from.
+        Numbers of units of replication, and of regions that these units come from.
     method, assumption : str
         How the numbers were computed, and what would invalidate them.
     answer : bool
@@ -112,7 +112,7 @@ class Finding:
 
 
 def read(path) -> Finding:
-    """Read one finding from its file; the RawDataError for an invalid one says what is wrong with the file."""
+    """Read one finding from its file; the RawDataError for an invalid file says what is wrong."""
     path = Path(path)
     try:
         finding = Finding(**json.loads(path.read_bytes()))
@@ -145,7 +145,7 @@ def html_table(findings: pd.DataFrame) -> str:
     """
     Return the front page's HTML table of findings: sentence, estimate, interval, n, regions and page.
 
-    Only the number of a finding's cautions is shown. The name of a page links to `<page>.html`.
+    Cautions are shown only as their number. The name of a page links to `<page>.html`.
     """
     names = ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
     head = "".join(f"<th scope='col'>{name}</th>" for name in names)

@@ -50,7 +50,7 @@ def number(value: float, places: int | None = None) -> str:
 
 def scale(unit: str, value: float) -> tuple[float, str]:
     """
-    Return the factor and the prefixed unit that keep the number short.
+    Return the factor and the prefixed unit with which a number in `unit` is short.
 
     >>> scale("bit/s", 3.2e8), scale("fraction", 0.4), scale("ms", 1e6)
     ((1000000.0, 'Mbit/s'), (0.01, '%'), (1, 'ms'))
@@ -75,8 +75,8 @@ def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str
     Format a value and its interval in the same unit and with the same number of decimal places.
 
     If the ends differ by more than a factor of `WIDE`, each has three significant digits, because the lower end would
-    otherwise be rounded to 0. If there is no interval, its text is "". If one end is infinite, only the finite end is
-    shown.
+    otherwise be rounded to 0. Without an interval, its text is ""; of an interval with an infinite end, only the other
+    end is shown.
 
     >>> interval(14.2371, 13.912, 14.553, "ms per 1,000 km")
     ('14.24 ms per 1,000 km', '13.91 to 14.55')
@@ -104,7 +104,7 @@ def first_finite(*values: float) -> float:
 
 def span(low: float, high: float, places: int | None = None) -> str:
     """
-    Format an interval; "" if an end is NaN or both are infinite.
+    Format an interval; return "" if an end is NaN or both are infinite.
 
     >>> span(1, 2.5, 1), span(1, float("inf"), 0), span(float("-inf"), 2, 0), span(float("nan"), 2, 0)
     ('1.0 to 2.5', 'at least 1', 'at most 2', '')

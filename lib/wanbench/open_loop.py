@@ -3,8 +3,8 @@ Decide from counts whether an open-loop load is valid. Rate searches use this wh
 
 The generator fell behind if it handed over more than 1 % of the records late: by more than 5 ms, and by more than 5 %
 of the median time to acknowledgement. The 99th percentile of latency may then be due to the generator. Waits for a full
-queue do not count as lateness. A shorter delay may be one time slice of a busy processor, or is too small a share of
-the latency to change a conclusion.
+queue do not count as lateness. A shorter delay may be a time slice of a busy processor, or is too small a part of the
+latency to change a conclusion.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
 """
-The common parts of figures: their look (`theme`), and functions that draw points, lines and a world map (`primitives`).
+Draw the common parts of figures: their look (`theme`), and points, lines and a world map (`primitives`).
 
 `theme.finish` stores in every figure's `layout.meta`: `name` (file name without ending), `alt`, `caption`, and `csv`,
 the numbers drawn. Figure functions read no file except the coastline.

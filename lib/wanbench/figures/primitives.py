@@ -139,7 +139,7 @@ def world() -> go.Figure:
 
 
 def draw_regions(figure: go.Figure, regions: pd.DataFrame) -> None:
-    """Draw regions as points, with a smaller size for each further cloud, so that regions of one city show as rings."""
+    """Draw regions as points, smaller for each further cloud, so regions of one city show as rings."""
     clouds = sorted(regions.cloud.unique())
     for number, cloud in enumerate(clouds):
         part = regions[regions.cloud == cloud]
@@ -163,7 +163,7 @@ def draw_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, *, 
 
 
 def label_pairs(figure: go.Figure, pairs: pd.DataFrame, places: pd.DataFrame, texts) -> None:
-    """Add an invisible point halfway along each pair, which shows the pair and its text on hover."""
+    """Add an invisible point halfway along each pair, which on hover shows the pair and its text."""
     middle = sum(unit_vectors(places.loc[pairs[end]]) for end in ENDS)
     ends = zip(pairs.region_a, pairs.region_b, texts, strict=True)
     figure.add_scattergeo(

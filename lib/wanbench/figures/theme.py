@@ -86,7 +86,7 @@ pio.templates[NAME] = _template()
 
 
 def arm_marks(names) -> dict[str, tuple[str, str]]:
-    """Return a colour and a symbol for each arm or setting: those of `ARMS`, or else the next unused ones."""
+    """Return a colour and a symbol for each arm or setting: from `ARMS`, or else the next that are unused."""
     names = dict.fromkeys(map(str, names))
     fixed = {name: ARMS[name] for name in names if name in ARMS}
     rest = [mark for mark in zip(SERIES_COLOURS, ARM_SYMBOLS, strict=True) if mark not in fixed.values()]
@@ -117,7 +117,7 @@ def plain(text: object) -> str:
 
 def headline(sentence: str, otherwise: str) -> str:
     """
-    Return what a sentence states as a title, without what is in brackets; `otherwise` if that is too long for one.
+    Return a sentence as a title, without what is in brackets; `otherwise` if it is too long.
 
     >>> headline("RTT grows by 14.7 ms per 1,000 km (95 % interval 14.6 to 14.8). It is rough.", "RTT by distance")
     'RTT grows by 14.7 ms per 1,000 km'
@@ -130,7 +130,7 @@ def headline(sentence: str, otherwise: str) -> str:
 
 def shortened(text: str, limit: int = ALT_CHARACTERS) -> str:
     """
-    Return the sentences of a string that fit a limit of characters; if these are few, add the start of the next one.
+    Return the sentences of a string that fit into `limit` characters; if these are few, add the start of the next.
 
     >>> shortened("RTT grows by 2.5 ms. It is rough.", limit=25)
     'RTT grows by 2.5 ms.'
@@ -185,8 +185,8 @@ def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
     """
     Return Plotly's settings of a logarithmic axis for `values`, with ticks at 1, 2 and 5 times powers of ten.
 
-    If this gives more than `max_ticks`, there are ticks at powers of ten only. If the largest value is less than 5
-    times the smallest, ticks are closer together.
+    If these are more than `max_ticks`, there are ticks at powers of ten only. If the largest value is less than 5 times
+    the smallest, ticks are closer together.
 
     >>> log_axis([90e6, 1.1e9], "bit/s")["ticktext"]
     ['50 Mbit/s', '100 Mbit/s', '200 Mbit/s', '500 Mbit/s', '1 Gbit/s', '2 Gbit/s']
@@ -235,7 +235,7 @@ GROUND = (20, 24, 29)  # The background of dark figures and pages.
 
 def on_dark(colour: str) -> str:
     """
-    Return a colour for a dark background: greys turn around, others get lighter up to a contrast of 3.
+    Return a colour for a dark background: greys are inverted, others lightened to a contrast of 3.
 
     >>> on_dark("white"), on_dark("#0072B2"), on_dark("rgba(0, 114, 178, 0.12)")
     ('rgb(20, 24, 29)', 'rgb(0, 114, 178)', 'rgba(0, 114, 178, 0.12)')

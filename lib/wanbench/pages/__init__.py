@@ -1,4 +1,4 @@
-"""Everything that one page alone needs: what it measures (`design`), its analyses, figures and claims."""
+"""Hold, per page, what this page alone needs: what it measures (`design`), its analyses, figures and claims."""
 
 from pkgutil import iter_modules
 

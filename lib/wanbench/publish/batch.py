@@ -1,9 +1,9 @@
 """
-Run a batch: notebooks with many sets of parameters, each set a job that has a folder of its own.
+Run a batch: notebooks with many sets of parameters; each set is a job with its own folder.
 
-Each job is a process of its own on this machine, or on a worker of a Dask cluster that sees the same folder. A job's
-page appears complete, by a rename, and holds a hash of its sources. Whatever is killed, at any moment: the same command
-keeps the jobs with a page, and runs the others.
+Each job is a process on this machine, or on a worker of a Dask cluster that sees the same folder. A job's page appears
+complete, by a rename, and holds a hash of its sources. After any kill, the same command keeps jobs with a page and runs
+the others.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ STATES = ("done", "kept", "running", "failed", "queued")
 
 
 def batch_folder(name: str) -> Path:
-    """Return the folder of a batch. Raise ParameterError if its name is no plain name of a folder."""
+    """Return the folder of a batch. Raise ParameterError if `name` is not a plain folder name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._=+-]*", name):
         raise refusal("name of the batch", name, "letters, digits, and any of . _ = + - after the first")
     return scratch_folder() / "batches" / name
@@ -65,7 +65,7 @@ class State:
     """
     The state of a job: "queued", "running", "done", "failed" with its `reason`, or "kept" (done by an earlier command).
 
-    `failures` counts how often it failed since its sources, whose hash is `made_from`, changed last.
+    `failures` counts failures since the job's sources last changed; `made_from` is the hash of these sources.
     """
 
     state: str = "queued"
@@ -79,8 +79,8 @@ class BatchJob:
     """
     A page to make as part of a batch.
 
-    `folder` is the batch's, `root` the checkout, `varied` has the parameters in which the batch's jobs with this
-    notebook differ, and `session` names the command that runs the batch.
+    `folder` is the batch's folder, `root` the checkout, `varied` holds the parameters in which the batch's jobs with
+    this notebook differ, and `session` names the command that runs the batch.
     """
 
     page: Job
@@ -98,19 +98,19 @@ class BatchJob:
 
     @property
     def site(self) -> Site:
-        """Return the place of the page, which exists only complete."""
+        """Return the site with the job's page, which appears only when it is complete."""
         return self._site(self.path / "page")
 
     def _site(self, folder: Path) -> Site:
         return Site(self.root, folder, folder, folder / "findings", is_scratch=True)
 
     def is_done(self) -> bool:
-        """Say whether the page is there, and its sources are those of now."""
+        """Return whether the page exists and was made from the present sources."""
         record = self.site.record(self.page.notebook.stem)
         return record.outcome == "published" and record.made_from == self.page.made_from
 
     def is_wanted(self) -> bool:
-        """Say whether the command that started this job still runs the batch."""
+        """Return whether the command that started this job still runs the batch."""
         with suppress(OSError):
             return (self.folder / SESSION).read_text() == self.session
         return False
@@ -138,7 +138,7 @@ class BatchJob:
         return log.read_text(errors="replace").strip().rpartition("\n")[2].strip() if log.exists() else ""
 
     def make(self) -> int:
-        """Make the page in a folder of its own, put it in place, and return 0; 1 if it failed."""
+        """Make the page in a temporary folder, put it in place, and return 0; return 1 on failure."""
         for left in self.path.glob(".page-*"):
             shutil.rmtree(left, ignore_errors=True)
         self.put("running")
@@ -159,7 +159,7 @@ class BatchJob:
 
 
 def _tidy(notebook: Path, folder: Path) -> None:
-    """Drop times, paths and random ids from an executed notebook, so that equal results are equal files."""
+    """Drop times, paths and random ids from an executed notebook, so equal results give equal files."""
     os.chmod(folder, 0o755)
     (folder / "assets").symlink_to("../../assets")
     (folder / "index.html").write_text('<meta http-equiv="refresh" content="0; url=../../index.html">\n')
@@ -175,7 +175,7 @@ def _tidy(notebook: Path, folder: Path) -> None:
 
 def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
     """
-    Run a job in a process of its own, on this machine, until it ends or its command no longer runs; return its state.
+    Run a job in a new process on this machine until it ends or its command no longer runs; return the state.
 
     Raise WanbenchError if this machine does not see the batch's folder or the checkout.
     """
@@ -204,7 +204,7 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
 
 
 def main() -> int:
-    """Run the job that standard input holds, and stop it once standard input ends: its driver or worker is gone."""
+    """Run the job given on standard input; stop it when standard input ends, because its driver or worker is gone."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
     job = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_stop_when_alone, args=[job.measures], daemon=True).start()
@@ -240,8 +240,8 @@ def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
     """
     Return the jobs of a batch with names and the hashes of their sources.
 
-    A name has the notebook's number, the swept values, and those in which the jobs with this notebook differ. Raise
-    ParameterError if two jobs are the same.
+    A name has the notebook's number, the swept values, and other values in which the jobs with this notebook differ.
+    Raise ParameterError if two jobs are the same.
     """
     of, values = Counter(job.page.notebook for job in jobs), {}
     for job in jobs:
@@ -274,7 +274,7 @@ def run_batch(jobs: Sequence[BatchJob], processes: int | None, cluster: str | No
 
     Analysing jobs run first, `processes` at a time (None: one for each processor) or spread over the workers of the
     Dask scheduler at the address `cluster`; then measuring jobs one at a time, or on workers with the resource
-    `measure`. A job that failed is run again by the next command, until it has failed `FAILURES` times; with `retry`
+    `measure`. The next command runs a failed job again, until the job has failed `FAILURES` times; with `retry`,
     always. Raise WanbenchError if another command runs the batch, or if the connection to the scheduler is lost.
     """
     processes = len(os.sched_getaffinity(0)) if processes is None else check_number("-j", processes, 1, whole=True)
@@ -292,7 +292,7 @@ tell = partial(print, file=sys.stderr, flush=True)
 
 
 class Driver:
-    """The command that runs a batch: it submits jobs, tells changes of their states, and writes the batch's page."""
+    """The command that runs a batch: it submits jobs, reports changes of their states, and writes the batch's page."""
 
     def __init__(self, jobs: Sequence[BatchJob], retry: bool):
         self.jobs, self.states, self._page_s, self._said = jobs, {}, -PAGE_S, {}
@@ -300,7 +300,7 @@ class Driver:
             self._show(job, _begin(job, retry))
 
     def run(self, pools) -> list[State]:
-        """Run the queued jobs; `pools` is a context that yields a function that submits one."""
+        """Run the queued jobs; `pools` is a context that yields a function to submit a job."""
         waiting = [job for job in self.jobs if self.states[job.name].state == "queued"]
         environment = {name: value for name, value in os.environ.items() if name.startswith("WANBENCH_")}
         try:
@@ -355,7 +355,7 @@ class Driver:
 
 
 def _begin(job: BatchJob, retry: bool) -> State:
-    """Return the state of a job before it runs: "queued", unless its page is there or it failed too often."""
+    """Return the state of a job before it runs: "queued", unless its page exists or it failed too often."""
     before = job.state()
     if job.is_done():
         return replace(before if before.state == "done" else job.put("done", failures=0), state="kept")

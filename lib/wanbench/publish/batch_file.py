@@ -1,4 +1,4 @@
-"""Read which notebooks and parameters a batch has: from a file, or from the sweeps of a command line."""
+"""Read the notebooks and parameters of a batch, from a file or from the sweeps of a command line."""
 
 import re
 from collections.abc import Mapping

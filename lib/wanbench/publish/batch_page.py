@@ -36,7 +36,7 @@ def write_batch_page(jobs: Sequence, states: Mapping) -> None:
 
 
 def _results(job, state) -> pd.DataFrame:
-    """Return a row for each finding of a job, or one row without a finding; parameters but numbers are text."""
+    """Return a row for each finding of a job, or one row without a finding; parameters other than numbers are text."""
     notebook = job.page.notebook.stem
     varied = {
         f"{PARAMETER}{name}": value if type(value) in (int, float) else str(value) for name, value in job.varied.items()

@@ -89,7 +89,7 @@ class TextRenderer(IPythonRenderer):
 
 
 def _captioned(html: str, heading: str) -> str:
-    """Give each table without a caption the text of its heading, for screen readers and as the label of its fold."""
+    """Caption each uncaptioned table with the heading above it, for screen readers and as the label of the fold."""
     return BARE_TABLE.sub(lambda table: f'{table[0]}<caption class="unseen">{escape(heading)}</caption>', html)
 
 
@@ -171,7 +171,7 @@ PRIORITY = (MIME, provenance.MIME, *FORMATS.split())
 class Part:
     """
     One part of a page: its kind ("text", "code" or "output"), and its HTML or, for a figure, the figure and the
-    sentences of its caption that the page does not state above it.
+    caption's sentences that the page does not state above.
     """
 
     kind: str
@@ -276,7 +276,7 @@ def _fold_tables(parts: list[Part]) -> None:
 
 
 def _write_captions(parts: list[Part]) -> None:
-    """Give each figure its caption, without the sentences that an output above it states outside a fold."""
+    """Caption each figure, without sentences that an output above it states outside a fold."""
     stated = ""
     for part in parts:
         if part.figure:

@@ -19,7 +19,7 @@ from .provenance import Source
 
 
 def write_page(found: Changes, path: Path) -> None:
-    """Write a page of its own, with the style inside and Plotly's script beside it."""
+    """Write a stand-alone page, with the style inside and Plotly's script next to it."""
     figure = read_figure(json.loads(found.figure().to_json()), 1, set())
     drawn = Markup(snippet(figure, Source(f"From {found.a} and {found.b}"), EXPORT_PX["blog"]))
     table = table_html(found.differs.set_axis(["Set-up", "A", "B"], axis=1), "How the set-ups differ")
@@ -39,7 +39,7 @@ def write_json(found: Changes, path: Path) -> None:
 
 
 def write_junit(found: Changes, path: Path) -> None:
-    """Write a test case per comparison, which fails if it changed and is skipped if it is undecided."""
+    """Write a test case per comparison: failed if changed, skipped if undecided."""
     suites = ElementTree.Element("testsuites", name=f"{found.b} compared with {found.a}")
     for quantity, rows in found.rows.groupby("quantity", sort=False):
         counts = {kind: str(int((rows.verdict == one).sum())) for kind, one in STATES.items()}

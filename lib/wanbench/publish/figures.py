@@ -150,7 +150,7 @@ def canvas(figure: Figure, size: tuple[int, int], line: str) -> tuple[int, int, 
     """
     Return width, height and scale of the drawing of a figure in a picture of `size`, above its source line.
 
-    The drawing is at least as high as the figure wants to be, and at least `MIN_WIDTH_PX` wide, so that no text is cut.
+    The drawing is at least as high as the figure requires and at least `MIN_WIDTH_PX` wide, so no text is cut.
     """
     width, height = size[0], size[1] - _strip_px(size, line)
     scale = min(MAX_SCALE, height / (figure.height_px or theme.HEIGHT_PX), width / MIN_WIDTH_PX)
@@ -158,7 +158,7 @@ def canvas(figure: Figure, size: tuple[int, int], line: str) -> tuple[int, int, 
 
 
 def fitted(figure: Figure, width: int) -> dict:
-    """Return the layout of a figure without its size, with title and subtitle wrapped to `width` in pixels."""
+    """Return the layout of a figure without a size, with title and subtitle wrapped to `width` pixels."""
     layout = {key: value for key, value in figure.layout.items() if key not in ("width", "height")}
     if not figure.title:
         return layout

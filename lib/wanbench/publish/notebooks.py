@@ -19,7 +19,7 @@ def find_notebook(name: str, root: Path) -> Path:
     """
     Find a notebook by its path, its name ("02-intercloud-throughput"), or the start or any part of its name ("02").
 
-    Raise ParameterError, which lists all notebooks, if none matches, or more than one.
+    Raise ParameterError, which lists all notebooks, unless exactly one matches.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         return Path(name).resolve()
@@ -44,7 +44,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:
-    """Read a notebook of format 4. Raise ParameterError if there is no such file, RawDataError if it is no notebook."""
+    """Read a notebook of format 4. Raise ParameterError without such a file, RawDataError if it is not a notebook."""
     try:
         return nbformat.read(path, as_version=4)
     except OSError as error:

@@ -33,10 +33,10 @@ class Page:
     The values that the template of a page shows.
 
     `lead` is the first paragraph, `answers` are the findings that answer its question, `where` and `days` say where and
-    on which days its data were measured, and `basis` says so in a sentence. `sources` are the articles whose claims it
-    tests. `appendix` has sections to fold. `drawn` has the names of the figures with SVG and PNG files, and `cover` the
-    name of that for the front page. `static_note` says why such files are missing. `source_line` stands below every
-    drawing. `commit` is that of the checkout.
+    on which days its data were measured, and `basis` says so in a sentence. `sources` are the articles whose claims the
+    page tests. `appendix` has sections to fold. `drawn` has the names of the figures with SVG and PNG files, and
+    `cover` the name of the figure for the front page. `static_note` says why such files are missing. `source_line`
+    stands below every drawing. `commit` is the checkout's.
     """
 
     name: str
@@ -92,7 +92,7 @@ def make_page(
     """
     Write a page and the files of its figures below the folder `site`, and return the page.
 
-    `renderer` draws the SVG and PNG files; without it there are none, and the page says so. The top of the page shows
+    `renderer` draws the SVG and PNG files; without it the page says that there are none. The top of the page shows
     `replay_reason` (why the page shows the committed recording) and `remark`.
     """
     cells = read_cells(executed.notebook)
@@ -142,12 +142,12 @@ def make_page(
 
 
 def write_claims_page(audit: Audit, path: Path) -> Path:
-    """Write a page of its own for the claims of an article, with the style inside, and return its path."""
+    """Write a stand-alone page for the claims of an article, with the style inside, and return its path."""
     return write_alone("claims.html", path, title=audit.article.title, claims=Markup(clean(audit._repr_html_())))
 
 
 def write_alone(template: str, path: Path, **shown) -> Path:
-    """Write a page that belongs to no site, with the style inside, and return its path."""
+    """Write a page outside any site, with the style inside, and return its path."""
     style = Markup(files(__package__).joinpath("assets/site.css").read_text("utf-8"))
     html = templates().get_template(template).render(style=style, version=__version__, **shown)
     replace_file(path, html.encode())

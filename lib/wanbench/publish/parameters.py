@@ -1,8 +1,8 @@
 """
 Read the `parameters` cell of a notebook and its presets, and check values and file paths before anything runs.
 
-papermill only warns about unknown names and ignores types, so that a notebook with a misspelt parameter would measure
-for an hour with the default. Here both are errors.
+papermill only warns about unknown names and ignores types: with a misspelt parameter, a notebook would measure for an
+hour with the default. Here both are errors.
 """
 
 import ast
@@ -257,7 +257,7 @@ def _comment_for(statement: ast.stmt, comments: dict[int, tuple[str, bool]]) -> 
 
 
 def read_parameters(path: Path) -> dict[str, object]:
-    """Read values by parameter name from a YAML file; ParameterError if it is missing or is no such mapping."""
+    """Read values by parameter name from a YAML file; ParameterError if it is missing or not such a mapping."""
     data = read_yaml(path, "parameters")
     if data is None:
         return {}
@@ -277,7 +277,7 @@ def find_preset(notebook: str, preset: str, root: Path) -> Path | None:
     """
     Return the file of a preset, or None for a notebook without presets, which runs with its defaults.
 
-    Raise ParameterError if the notebook has other presets only.
+    Raise ParameterError if the notebook has only other presets.
     """
     presets = preset_paths(notebook, root)
     if preset in presets:

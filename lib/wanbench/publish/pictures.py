@@ -186,7 +186,7 @@ class Renderer:
 
 
 def _key(figure: Figure, line: str, names: list[str]) -> str:
-    """Return a hash of everything that affects the pictures of a figure, except for their metadata."""
+    """Return a hash of everything that affects the pictures of a figure, except metadata."""
     path = browser()
     code = [Path(file).read_text("utf-8") for file in (__file__, figures.__file__)]
     drawn_by = [version("kaleido"), version("plotly"), path, Path(path).stat().st_mtime_ns if path else None, code]
@@ -252,8 +252,8 @@ def find_figure(path: str, root: Path, title: str | None = None, *, dark: bool =
     """
     Find a figure by "PAGE/NAME" in the page's executed notebook, and return it with its source.
 
-    `title` replaces the figure's own. Raise ParameterError, which says what there is, if there is no such page or
-    figure, or if the page was not made yet.
+    `title` replaces the figure's own. Raise ParameterError, which lists what exists, if there is no such page or
+    figure, or the page was not made yet.
     """
     page, _, name = path.partition("/")
     if not (page and name):
@@ -289,7 +289,7 @@ def export(figure: Figure, source: Source, size: str, ending: str, path: Path) -
 
 
 def put_library(path: Path) -> Path:
-    """Write the script `LIBRARY` beside a file that has a snippet, and return its path."""
+    """Write the script `LIBRARY` next to a file that has a snippet, and return its path."""
     library = path.with_name(LIBRARY)
     replace_file(library, (Path(plotly.__file__).parent / "package_data" / LIBRARY).read_bytes())
     return library

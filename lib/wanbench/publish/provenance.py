@@ -1,5 +1,5 @@
 """
-State the runs that a page used.
+State the runs that a page used, and the source of its numbers.
 
 A notebook ends with `provenance(run)`. JupyterLab shows the result as a small table. The published page shows the runs
 in its footer, with the parameters, the versions of packages and the commit.
@@ -24,7 +24,7 @@ class Provenance:
     """
     The runs that a notebook used.
 
-    Each is a dict of plain data: run_id, campaign, lab, started_at_utc, ended_at_utc (None for an unfinished run),
+    Each run is a dict of plain data: run_id, campaign, lab, started_at_utc, ended_at_utc (None for an unfinished run),
     tests (the numbers of attempts, as text), tools (versions by name) and commit.
     """
 
@@ -79,7 +79,7 @@ def _facts(run) -> dict:
 
 
 def _lab(run) -> str:
-    """Return the kind of lab, its link emulator, and its actual and expected cost, as text."""
+    """Return the kind of lab, the link emulator, and the actual and expected cost, as text."""
     lab = " by ".join(str(run.lab[key]) for key in ("kind", "emulator") if run.lab.get(key)) or "not known"
     cost = lab_cost(run)
     return f"{lab}, {cost}" if cost else lab
@@ -87,7 +87,7 @@ def _lab(run) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the numbers of a page come from: the `line` in its pictures, their `date`, and the `software`."""
+    """Origin of a page's numbers: `line` is printed below its figures; `date` and `software` go in metadata."""
 
     line: str
     date: str = ""

@@ -15,7 +15,7 @@ class SectionTexts(HTMLParser):
     """
     Split the main part of a page at its headings and folded sections, without code and tables.
 
-    `sections` holds a list [anchor, heading, text] for each; the first is the page's title, with anchor "".
+    `sections` holds a list [anchor, heading, text] for each section; the first is the page's title, with anchor "".
     """
 
     def __init__(self, html: str):
@@ -25,7 +25,7 @@ class SectionTexts(HTMLParser):
         self.feed(html[html.index("<main") : html.index("</main>")])
 
     def handle_starttag(self, tag, attrs):
-        """Start a section at a heading and at a fold with an anchor, or leave out an element."""
+        """Start a section at a heading or at a fold with an anchor, or leave out an element."""
         given = dict(attrs)
         if tag in LEFT_OUT or given.get("class") == "anchor":
             self._out_of.append(tag)
@@ -37,7 +37,7 @@ class SectionTexts(HTMLParser):
             self._heading = True
 
     def handle_endtag(self, tag):
-        """End what the tag ends."""
+        """End the section, heading or left-out element that the tag ends."""
         if self._out_of and tag == self._out_of[-1]:
             self._out_of.pop()
         elif tag in HEADINGS or tag == "summary":

@@ -145,7 +145,7 @@ class Site:
 
     @classmethod
     def scratch(cls, root: Path, notebook: Path, given: Mapping):
-        """Return a place apart for one notebook with one set of parameters, without a front page."""
+        """Return a separate site for one notebook with one set of parameters, without a front page."""
         digest = hashlib.sha256(json.dumps(dict(given), sort_keys=True, default=repr).encode()).hexdigest()[:8]
         folder = scratch_folder() / f"{notebook.stem}-{digest}"
         return cls(root, folder, folder / "build", folder / "findings", is_scratch=True)
@@ -163,7 +163,7 @@ class Site:
         self._write(record)
 
     def record_failed(self, name: str, reason: str) -> None:
-        """Record why a page failed; the page of an earlier build stays, and the front page says that it is older."""
+        """Record why a page failed; an earlier page stays, and the front page says that it is older."""
         earlier = self.record(name)
         kept = earlier if (self.folder / f"{name}.html").exists() else Record(name, "failed")
         self._write(replace(kept, outcome="failed", reason=reason, made_from=""))
@@ -287,7 +287,7 @@ class Job:
 
     `given` holds values by parameter name; error messages call their origin `source`. `replay_reason` is the reason why
     the page shows the committed recording; None if it does not. `remark` is a sentence for the top of the page.
-    `made_from` is the hash of the page's sources; "" if it is to be computed once the page is made.
+    `made_from` is the hash of the page's sources; "" if `publish` is to compute it once the page is made.
     """
 
     notebook: Path
@@ -329,7 +329,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
 
 
 def publish_page(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
-    """Run a notebook and write its page, findings and record; return None, or why it failed."""
+    """Run a notebook and write its page, findings and record; return None, or the reason of a failure."""
     try:
         name = job.notebook.stem
         before = findings.read_all(site.findings / name)
@@ -349,7 +349,7 @@ def publish_page(job: Job, site: Site, renderer: Renderer | None, stream: TextIO
 
 
 def _changes(before: list[findings.Finding], after: list[findings.Finding]) -> Iterator[str]:
-    """Name the findings of an earlier page that no longer stand, and say what stands in their place."""
+    """Name the findings of an earlier page that changed, and say what replaces them."""
     now = {finding.name: finding.sentence for finding in after}
     for finding in before:
         if finding.name not in now:

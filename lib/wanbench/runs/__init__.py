@@ -1,6 +1,5 @@
 """
-Run folders, which measuring writes and analysing reads: data/raw/<campaign>/<run id>/ with a journal, raw files and a
-manifest.
+Write and read run folders, data/raw/<campaign>/<run id>/, with a journal, raw files and a manifest.
 """
 
 from .attempts import Attempt

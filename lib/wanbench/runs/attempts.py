@@ -51,13 +51,13 @@ class Attempt:
 
     @property
     def by_machine(self) -> bool:
-        """Whether the machine was the cause of a failure (a full disk, a missing program), and not the network path."""
+        """Return whether the machine caused a failure (a full disk, a missing program), and not the network path."""
         return self.reason is not None and _OF_MACHINE.search(self.reason) is not None
 
 
 def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
     """
-    Yield all attempts of a journal in the order of their starts; raise RawDataError if its events are contradictory.
+    Yield all attempts of a journal in the order of their starts; raise RawDataError if events are contradictory.
     """
     path = folder / journal.NAME
     started: dict[tuple[str, int], dict] = {}

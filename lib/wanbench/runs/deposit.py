@@ -22,7 +22,7 @@ def deposit(folder: Path | str, target: Path | str, licence: str = LICENCE) -> P
     """
     Copy a finished run to a new folder, with `ro-crate-metadata.json`, and return the new folder.
 
-    Every file is described by its size and SHA-256, and compared with the run's manifest after the copy.
+    The metadata give each file's size and SHA-256; each copy is compared with the run's manifest.
 
     licence: Address of the licence under which the data may be used.
 
@@ -38,7 +38,7 @@ def deposit(folder: Path | str, target: Path | str, licence: str = LICENCE) -> P
         raise refusal("licence", licence, "an address such as " + LICENCE)
     run.verify()
     with replaced_folder(target) as made:
-        for name, recorded in run.manifest["files"].items():
+        for name, recorded in run.files().items():
             _copy(run.folder / name, made / name, recorded)
         _copy(run.folder / MANIFEST, made / MANIFEST, sha256(run.folder / MANIFEST))
         _crate(run, made, licence).metadata.write(made)
@@ -66,7 +66,7 @@ def _crate(run: Run, made: Path, licence: str) -> ROCrate:
     about = {"@type": "CreativeWork", "name": name, "description": "Licence under which the data may be used"}
     crate.license = crate.add(ContextEntity(crate, licence, properties=about))
     commands = {file["path"]: " ".join(file["command"]) for file in run.raw_files()}
-    for name, recorded in (*sorted(run.manifest["files"].items()), (MANIFEST, sha256(made / MANIFEST))):
+    for name, recorded in (*sorted(run.files().items()), (MANIFEST, sha256(made / MANIFEST))):
         crate.add_file(made / name, name, properties=_about(made / name, name, recorded, commands.get(name)))
     code = f"git commit {facts['git_commit']}" if facts.get("git_commit") else "not from a git checkout"
     # RO-Crate demands an address of a SoftwareApplication; wanbench has none yet.

@@ -19,6 +19,8 @@ from .raw import inside, sha256
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
+THINNED = "thinned.json"
+"""Name of the file that says which raw files were replaced by counts; the manifest still lists the originals."""
 TEST_COLUMNS = [
     "run_id", "test_id", "attempt", "round", "from_region", "to_region", "outcome", "failed_experiment",
     "reason", "started_at_utc", "ended_at_utc",
@@ -30,13 +32,15 @@ class Run:
     A run folder: its plan, the outcome of each test, and its raw files.
 
     `manifest` is None if the run is not finished. `torn` is a truncated last line of the journal, which a killed
-    process left and which is ignored; usually b"".
+    process left and which is ignored; usually b"". `thinned` has, by the path of each raw file that was replaced by
+    counts, its "at_utc", "sha256" and "bytes", and the path, sha256 and bytes of the "counts".
     """
 
     def __init__(self, folder: Path, manifest: dict | None, lines: journal.Lines):
         self.folder, self.manifest, self.torn = folder, manifest, lines.torn
         self._events = lines.events
         self._attempts = tuple(attempts_of(folder, lines.events))
+        self.thinned: dict[str, dict] = _json_object(folder / THINNED) or {}
 
     @classmethod
     def open(cls, folder: str | Path | Run) -> Run:
@@ -148,7 +152,7 @@ class Run:
         return self._events[0] if self._events else {}
 
     def events(self) -> list[dict]:
-        """Return the journal's events in order, each with its "line_number"."""
+        """Return the events of the journal in order, each with its "line_number"."""
         return [dict(event) for event in self._events]
 
     def attempts(self) -> tuple[Attempt, ...]:
@@ -201,7 +205,16 @@ class Run:
         parts = [({name: getattr(attempt, name) for name in context}, attempt.files) for attempt in self._attempts]
         closed = [event for event in self._events if event["event"] == "lab-closed"]
         parts += [(dict.fromkeys(context), files_of(self.folder, event)) for event in closed]
-        return [{**about, **file} for about, files in parts for file in files]
+        now = {path: about["counts"] for path, about in self.thinned.items()}
+        return [{**about, **file, **now.get(file["path"], {})} for about, files in parts for file in files]
+
+    def files(self) -> dict[str, str]:
+        """Return the SHA-256 of each file of a finished run by its path, without the manifest."""
+        files = {path: recorded for path, recorded in self.manifest["files"].items() if path not in self.thinned}
+        if self.thinned:
+            files |= {about["counts"]["path"]: about["counts"]["sha256"] for about in self.thinned.values()}
+            files[THINNED] = sha256(self.folder / THINNED)
+        return files
 
     def verify(self) -> None:
         """
@@ -211,7 +224,7 @@ class Run:
         """
         known = {file["path"]: file["sha256"] for file in self.raw_files()}
         if self.manifest is not None:
-            listed = self.manifest["files"]
+            listed = self.files()
             for path, recorded in known.items():
                 if path != journal.NAME and listed.get(path) != recorded:
                     expected = f"{path} with SHA-256 {recorded}"
@@ -220,7 +233,7 @@ class Run:
             for file in sorted(self.folder.rglob("*")):
                 path = file.relative_to(self.folder)
                 is_hidden = any(part.startswith(".") for part in path.parts)
-                if file.is_file() and not is_hidden and path.as_posix() not in {*listed, MANIFEST}:
+                if file.is_file() and not is_hidden and path.as_posix() not in {*listed, *self.thinned, MANIFEST}:
                     raise RawDataError(file, None, "a file", "no files except those in the manifest")
         for path, recorded in known.items():
             file = self.folder / inside(self.folder, path, self.folder / MANIFEST, None)
@@ -253,6 +266,9 @@ class Run:
         back_s = max(((a - b).total_seconds() for a, b in pairwise(times)), default=0.0)
         if back_s > 0:  # "finished" may stand before "started"
             time += f"; the clock was set back by {back_s:,.1f} s during the run, so its times are wrong"
+        if self.thinned:
+            times = {about["at_utc"] for about in self.thinned.values()}
+            state += f"; {len(self.thinned)} raw files were replaced by counts {_to_the_second(max(times))}"
         kind, emulator = self.lab.get("kind", "unknown"), self.lab.get("emulator")
         return {
             "campaign": self.campaign,
@@ -269,8 +285,7 @@ def _check_version(path, line_number, version):
         raise RawDataError(path, line_number, version, f"schema version {SCHEMA_VERSION}")
 
 
-def _manifest(folder):
-    path = folder / MANIFEST
+def _json_object(path):
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -279,6 +294,14 @@ def _manifest(folder):
         raise RawDataError(path, None, str(error), "JSON") from None
     if not isinstance(content, dict):
         raise RawDataError(path, None, type(content).__name__, "a JSON object")
+    return content
+
+
+def _manifest(folder):
+    path = folder / MANIFEST
+    content = _json_object(path)
+    if content is None:
+        return None
     _check_version(path, None, content.get("schema_version"))
     if not isinstance(content.get("files"), dict):
         raise RawDataError(path, None, content.get("files"), "'files' of type dict")
@@ -287,7 +310,7 @@ def _manifest(folder):
 
 def overlaps(run: Run) -> pd.DataFrame:
     """
-    List pairs of tests that used the same region at the same time. There must be none, as the two tests would share the
+    List pairs of tests that used the same region at the same time. No pair is allowed, as the two tests would share the
     region's network.
 
     Start and end come from the journal; an interrupted attempt counts until the last event of its session. The columns

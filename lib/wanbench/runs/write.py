@@ -97,7 +97,7 @@ def claim(
 
 class RunWriter:
     """
-    A run folder that this process has locked for writing. As a context manager it releases the lock at its end.
+    A run folder that this process has locked for writing. As a context manager it releases the lock on exit.
 
     `before` is the `Run` as earlier sessions left it; None in the first session.
     """
@@ -132,7 +132,7 @@ class RunWriter:
         self.close()
 
     def start(self, lab: dict) -> None:
-        """Record in the journal that measuring starts or resumes, with the lab's description."""
+        """Record in the journal that measuring starts or resumes, and the lab's description."""
         self._open_journal()
         if self.before is None:
             self.record({**self._start, "origin": origin(), "lab": lab})
@@ -241,7 +241,7 @@ def _new_folder(parent, full_hash):
 
 def origin() -> dict:
     """
-    Return wanbench's version, the git commit it runs from, and whether the checkout is dirty; the last two are None
+    Return wanbench's version, the checkout's git commit, and whether the checkout is dirty; the last two are None
     outside git.
     """
     here = Path(__file__).resolve()

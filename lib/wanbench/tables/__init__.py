@@ -3,7 +3,7 @@ Declare all tables, in two CSV files, and validate, write and read them.
 
 `tables.csv` says what one row of each table is; `columns.csv` gives the type, unit and meaning of each column. Tables
 with a context begin with the columns of "context". A type that ends in "?" may be null. The minimum of a number is 0
-unless its `minimum` says otherwise. `scripts/data_readme.py` prints the text of `data/README.md`, the data
+unless column `minimum` says otherwise. `scripts/data_readme.py` prints the text of `data/README.md`, the data
 dictionary.
 """
 
@@ -105,13 +105,15 @@ def write(name: str, frame: pd.DataFrame, folder) -> Path:
 def read(name: str, *folders) -> pd.DataFrame:
     """
     Read a table that `write` wrote into a folder, or into several, which are read one below the other; raise
-    RawDataError if a file is missing, not Parquet, or another table.
+    RawDataError if a file is missing, not Parquet, or another table. A nullable column that is newer than a file is
+    null.
     """
-    parts = []
+    parts, nullable = [], [column.name for column in table(name).columns if column.nullable]
     for path in (Path(folder) / f"{table(name).name}.parquet" for folder in folders):
         try:
-            arrow = pq.read_table(path, partitioning=None)
-            parts.append(validate(name, arrow.to_pandas(ignore_metadata=True)))
+            frame = pq.read_table(path, partitioning=None).to_pandas(ignore_metadata=True)
+            newer = [column for column in nullable if column not in frame]
+            parts.append(validate(name, frame.assign(**dict.fromkeys(newer))))
         except FileNotFoundError:
             raise RawDataError(path, None, "no file", f"table {name}") from None
         except (pa.ArrowException, OSError, ParameterError) as error:

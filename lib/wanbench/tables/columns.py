@@ -138,7 +138,7 @@ def _is_counted(index: pd.Index) -> bool:
 
 
 def _of_objects(values, null, kinds, fits, dtype):
-    """Convert objects at once if pandas infers one of these kinds; otherwise one by one, to find the wrong ones."""
+    """Convert objects at once if pandas infers one of these kinds; otherwise one by one, to find wrong values."""
     if pd.api.types.infer_dtype(values) in kinds:
         try:
             return (values.where(~null, None) if null.any() else values).astype(dtype), None

@@ -1,5 +1,5 @@
 """
-A campaign: run a plan on a lab, resume it, or replay its recording.
+Run a plan on a lab, resume a run, or open its recording.
 
 `run` chooses the lab and checks that it can run the plan; `measure` measures; `recording` opens a recording.
 """

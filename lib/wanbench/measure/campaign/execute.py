@@ -114,7 +114,7 @@ def measure(
 
 
 def _settings(lab):
-    """Return the lab's settings, as known before it is opened: a run is resumed only on a lab with equal settings."""
+    """Return the settings of a lab that is not open yet: a run is resumed only on a lab with equal settings."""
     links = sorted([*pair, dataclasses.asdict(link)] for pair, link in lab.links.items())
     more = {"settings": lab.settings and dict(lab.settings), "cluster": lab.cluster_settings}
     more = {name: value for name, value in more.items() if value}
@@ -160,8 +160,7 @@ class _Session:
 
     def _count_what_files_name(self):
         """
-        Give attempts and this session numbers above those in the names of raw files, because a truncated journal may
-        lack the last ones.
+        Number attempts and this session above the numbers in names of raw files: a truncated journal may lack the last.
         """
         ids = {test.id for test in self.plan.tests}
         for name in (path.name for path in self.writer.folder.glob("*/[!.]*")):
@@ -305,12 +304,12 @@ class _Session:
         self.progress.update(done=len(self.done), failed=self.given_up, left_s=self.left_s)
 
     def _left_s(self):
-        """Return the expected time of the remaining rounds, scaled by how long the completed rounds took."""
+        """Return the expected time in s of the remaining rounds, scaled by the times that completed rounds took."""
         planned_s = sum(self.rest_of_plan().slots_s())
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
     def _keep_costs_of(self, lab, error):
-        """Record the lab's costs in a session that measured nothing: hosts may have been paid for all the same."""
+        """Record the lab's costs in a session that measured nothing: its hosts may still have been paid for."""
         if files := lab.keep_costs(self.writer.folder, f"session-{self.number}"):
             self.writer.start({"kind": lab.kind})
             self.writer.record(
@@ -389,7 +388,7 @@ _MAX_PAUSE_S = 60.0
 
 class Progress:
     """
-    Prints to stderr how many tests are done, failed and left, and the expected time left.
+    Print to stderr how many tests are done, failed and left, and the expected time left.
 
     A line is printed after each tenth of the tests, but not within 10 s of the last line; whenever a test ends more
     than 60 s after the last line; and at the end.
@@ -406,14 +405,14 @@ class Progress:
         return f"{self.done} of {self.total} tests done, {self.failed} failed, {left} left{time_left}"
 
     def update(self, *, done: int, failed: int, left_s: float | None) -> None:
-        """Print a line if it is due; `left_s` is the expected time left."""
+        """Print a line if one is due; `left_s` is the expected time left."""
         self.done, self.failed, self.left_s = done, failed, left_s
         is_tenth = done + failed >= self._n_printed + max(self.total / 10, 1)
         if time.monotonic() - self._printed_at >= (_MIN_PAUSE_S if is_tenth else _MAX_PAUSE_S):
             self._print()
 
     def close(self) -> None:
-        """Print the final numbers, unless the last line has them."""
+        """Print the final numbers, unless the last line already has them."""
         if self.done + self.failed != self._n_printed:
             self._print()
 

@@ -1,4 +1,4 @@
-"""Campaigns that repeat: the file that describes one, and the text that lets systemd or cron repeat it."""
+"""Repeat campaigns: read the file that describes one, and write the text with which systemd or cron repeats it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WantedBy=timers.target
 
 @dataclass(frozen=True)
 class Schedule:
-    """A campaign: which notebook, with which parameters, how often (one of `PERIODS`); `path` is its file."""
+    """A repeated campaign: its notebook, its parameters, its period (one of `PERIODS`), and the `path` of its file."""
 
     path: Path
     campaign: str

@@ -56,7 +56,7 @@ class Experiment(Protocol):
         """
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration in s, given a round-trip time and, if known, a throughput."""
+        """Return the expected duration in s, from a round-trip time in ms and, if known, a throughput in bit/s."""
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """Return the expected bytes on links between regions; None if they depend on a throughput that is not given."""
@@ -167,6 +167,14 @@ def check_declared(settings: object) -> None:
             check_flag(label, value, optional=is_optional)
 
 
+def address_of(host: Host, ip_version: int) -> str:
+    """Return the host's address of an IP version, 4 or 6; raise ExperimentError if it has none."""
+    address = host.address if ip_version == 4 else host.address_ipv6
+    if not address:
+        raise ExperimentError(f"{host.name} has no IPv{ip_version} address; its address is {host.address}")
+    return address
+
+
 def links_of(host: Host):
     """Return the emulated links of the host's lab; raise ExperimentError if the network is real."""
     if host.links is None:
@@ -204,7 +212,7 @@ def reaching(host: Host, cluster: str | None) -> Host:
 
 
 def about(done: Completed) -> dict[str, object]:
-    """Return those fields of a finished command that `write_raw` stores alongside a file."""
+    """Return the fields of a finished command that `write_raw` stores alongside a file."""
     return {name: getattr(done, name) for name in ("command", "returncode", "started_at_utc", "ended_at_utc")}
 
 

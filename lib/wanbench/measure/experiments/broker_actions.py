@@ -44,7 +44,8 @@ class BrokerAction:
     node_id : int or None
         The broker; None with "rebalance", with a "restore" of all brokers, and in a rolling schedule.
     at_s : float
-        Due time in seconds after the load starts to send or, in a rolling schedule, after the broker's turn begins.
+        Time of the action, in s after the load starts to send or, in a rolling schedule, after the broker's turn
+        begins.
     delay_ms, jitter_ms, loss, rate_bps : float or None
         New settings of the links, one way. None leaves a setting unchanged.
 
@@ -93,8 +94,8 @@ class BrokerActions(Concurrent):
     """
     A schedule of actions on the brokers of a cluster during a load, while the cluster is watched.
 
-    It leaves broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz. If the schedule is in
-    `KafkaTrial.alongside`, where it belongs, its times count from the moment when the load begins to send.
+    It leaves broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz. In `KafkaTrial.alongside`, where
+    a schedule belongs, its times count from the moment when the load begins to send.
 
     Actions begin in the order of their times. An unfinished action delays the next one, except that "slow", "link" and
     the downtime of a "kill" overlap with other actions. When the load ends, actions that last for `for_s` are cut short
@@ -168,5 +169,5 @@ class BrokerActions(Concurrent):
         return lasts_s + (_RESTART_S if action.kind in RESTARTS else _LEADERS_S if action.kind in LEADERS else 0.0)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the bytes that the source sends, which are negligible."""
+        """Return 0: the source sends a negligible number of bytes."""
         return 0.0

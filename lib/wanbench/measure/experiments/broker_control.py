@@ -52,7 +52,7 @@ class Slowness:
 
     @property
     def by_cycles(self) -> bool:
-        """Whether the process is slowed by duty cycles of SIGSTOP and SIGCONT."""
+        """Return whether the process is slowed by duty cycles of SIGSTOP and SIGCONT."""
         return self.about["by"] == processor_share.CYCLES
 
     def end(self) -> None:

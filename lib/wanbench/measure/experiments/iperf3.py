@@ -15,7 +15,7 @@ from wanbench.errors import CommandError, ParameterError
 from wanbench.measure.labs.base import Completed, Host
 from wanbench.runs import RawFile
 
-from .base import PROCESS_S, ExperimentError, bounded, check_declared, keep, last_line, run_to_end
+from .base import PROCESS_S, ExperimentError, address_of, bounded, check_declared, keep, last_line, one_of, run_to_end
 
 HANDSHAKE_RTTS = 7.5
 """
@@ -54,6 +54,8 @@ class Iperf3:
     first_port : int
         Lowest port. Each attempt at a test uses a different port from this one on, so that a server left by a failed
         test does not disturb the next test.
+    ip_version : int
+        4 or 6: which addresses of the hosts to use. Table transfers has it for each test.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class Iperf3:
     connect_timeout_s: float = bounded(5.0, 0.1, 600)
     timeout_s: float | None = bounded(None, 0.1, 1e6)
     first_port: int = bounded(5201, 1024, 65_535 - _PORTS)
+    ip_version: int = one_of(4, (4, 6))
 
     name: ClassVar[str] = "iperf3"
 
@@ -97,6 +100,7 @@ class Iperf3:
         more += [f"at {self.rate_bps / 1e6:g} Mbit/s"] if self.rate_bps else []
         more += [f"window {self.window_bytes} bytes"] if self.window_bytes else []
         more += [self.congestion_control] if self.congestion_control else []
+        more += ["IPv6"] if self.ip_version == 6 else []
         return ", ".join([f"iperf3: {'UDP' if self.udp else 'TCP'} for {self.duration_s:g} s", *more])
 
     def port(self, stem: str) -> int:
@@ -128,13 +132,14 @@ class Iperf3:
         client takes too long, or iperf3 reports an error.
         """
         port = self.port(stem)
-        one_test = ["iperf3", "-s", "-1", "--forceflush", "-B", target.address, "-p", str(port)]
+        address, source_address = (address_of(host, self.ip_version) for host in (target, source))
+        one_test = ["iperf3", "-s", "-1", "--forceflush", "-B", address, "-p", str(port)]
         server = target.start(one_test)
         files: list[RawFile] = []
         reason = None
         try:
             server.wait_for_output("listening", self.connect_timeout_s)
-            client = self.client_command(target.address, source.address, port)
+            client = self.client_command(address, source_address, port)
             done, reason = run_to_end(source, client, self._timeout_s())
             files += keep(folder, self.name, stem, "json", done)
             reason = reason or _error_of(done, source)

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import MISSING, asdict, dataclass
+from dataclasses import MISSING, dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -54,7 +54,10 @@ class Fault:
             cut, heal = (partial(do, one_way=True) for do in (self._links.cut, self._links.heal))
             self._at_each(self._pairs(), lambda pair: cut(*pair), lambda pair: heal(*pair))
         elif self.kind == "slow":
-            before, set_link = {pair: asdict(self._links.links[pair]) for pair in self._pairs()}, self._links.set_link
+            before, set_link = (
+                {pair: dict(vars(self._links.links[pair])) for pair in self._pairs()},
+                self._links.set_link,
+            )
             slow = partial(set_link, delay_ms=SLOW_DELAY_MS, loss=SLOW_LOSS)
             self._at_each(list(before), lambda pair: slow(*pair), lambda pair: set_link(*pair, **before[pair]))
         elif self.kind == "kill":
@@ -63,7 +66,7 @@ class Fault:
             self._at_each(self.nodes, self._cluster.freeze, self._cluster.thaw)
 
     def heal(self) -> None:
-        """Undo everything; raise an error only after all steps were tried."""
+        """Undo everything; raise an error only after trying all steps."""
         errors = []
         for undo in list(self._undo):
             try:
@@ -156,9 +159,9 @@ class KafkaFault:
     """
     One episode: steady traffic, a fault, healing, recovery, and reading back the log.
 
-    Producers in every region of the lab send numbered records with checksums on a schedule to a new topic; consumers in
-    every region receive them as one group. All clients use librdkafka, and log times, answers and errors; producers
-    with acks "all" are idempotent. A watcher in every region samples the cluster.
+    Producers in every region send numbered records with checksums to a new topic on a schedule; consumers in every
+    region receive them as one group. All clients use librdkafka, and log times, answers and errors; producers with acks
+    "all" are idempotent. A watcher in every region samples the cluster.
 
     Before an episode, the cluster must be healthy: all replicas in sync. Preferred leaders of Kafka's internal topics
     are then elected, so that every episode starts balanced. Traffic ends once replicas are in sync again, every member
@@ -284,7 +287,7 @@ class KafkaFault:
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Return the approximate bytes on the links of a lab with three regions, including headers.
+        Return the approximate number of bytes, with headers, on the links of a lab with three regions.
 
         Two of three records are produced outside their leader's region; every record is copied to the other replicas,
         and two of three are consumed in another region.

@@ -396,7 +396,7 @@ class Health:
         return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
 
     def led_as_preferred_since(self, after_s: float) -> float | None:
-        """Return the same time as `in_sync_since`, but None unless preferred leaders lead all partitions."""
+        """Return the time of `in_sync_since` if preferred leaders lead all partitions; return None otherwise."""
         return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
 
     def flows(self, after_s: float) -> bool:

@@ -52,8 +52,8 @@ class KafkaLoad(ClientLoad):
         Further settings. Secrets are refused, because they belong in the settings of the cluster. No record is deleted
         during the load, unless `retention.ms` or `retention.bytes` is set here.
     timestamps : "LogAppendTime" or "CreateTime"
-        Time stamps of the broker or of the producer. The producer's time stamps are earlier, by the time that a record
-        waits in the producer's buffer.
+        Who stamps records with the time: the broker or the producer. The producer's time is earlier, by the time that a
+        record waits in the producer's buffer.
     producers : int
         Number of producer processes, at least as many as topics.
     batch_bytes, linger_ms, compression, buffer_bytes, max_in_flight
@@ -155,7 +155,7 @@ class KafkaLoad(ClientLoad):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the tools are stopped after a time, instead of ending by themselves."""
+        """Return whether the tools are stopped after a time, instead of ending by themselves."""
         return self.duration_s is not None and self.target_records_per_s is None
 
     @property

@@ -23,7 +23,7 @@ from .session import ClientSession, as_json
 
 class Tool:
     """
-    A running tool on a host; `recorder` is the command that time-stamps its output (see `recorders`).
+    A tool running on a host; `recorder` is the command that time-stamps its output (see `recorders`).
 
     Its raw files are <stem>.<what>.txt and so on; `what` is, for example, "producer-0".
     """
@@ -346,7 +346,7 @@ class LoadSession(ClientSession):
             )
 
     def _cause(self, reason: str) -> LabError:
-        """Return the error for a failed tool; if a broker died, its death comes first in the message."""
+        """Return the error for a failed tool; if a broker died, the message says so first."""
         try:
             self.cluster.check()
         except ClusterError as error:

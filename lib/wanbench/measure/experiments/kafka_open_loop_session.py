@@ -72,7 +72,7 @@ class OpenLoopSession(ClientSession):
     # Before
 
     def _read_clocks(self, when: str) -> None:
-        """Measure the offset of every host's clock from the reference."""
+        """Measure the offset of every host's clock from the reference clock."""
         hosts = {host.name: host for host in (*(host for host, _ in self.producing), *self.consuming)}
         for name, host in hosts.items():
             offset = Offset(0.0, 0.0, ONE_CLOCK)
@@ -194,7 +194,7 @@ class OpenLoopSession(ClientSession):
         return list(map(seconds, self.producers)), list(map(seconds, self.consumers))
 
     def _between(self, source: Host, target: Host) -> tuple[float, float]:
-        """Return the offset of the target's clock from the source's that was applied, and its maximum error, in ms."""
+        """Return the applied offset of the target's clock from the source's clock, and its maximum error, in ms."""
         offset_ms = error_ms = 0.0
         for host, sign in ((target, 1), (source, -1)):
             before, *after = self.offsets[host.name]

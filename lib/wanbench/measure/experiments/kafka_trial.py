@@ -36,7 +36,7 @@ _SET_S = 1.0  # time to set the links
 @dataclass(frozen=True)
 class KafkaTrial:
     """
-    A load, the settings of links and brokers under which it runs, and concurrent experiments.
+    Run a load under settings of links and brokers, with concurrent experiments.
 
     The processor time of each program is always sampled too.
 
@@ -120,7 +120,7 @@ class KafkaTrial:
 
     @property
     def cluster_settings(self) -> tuple:
-        """Broker settings and security; trials with equal ones share a running cluster."""
+        """Broker settings and security; trials in which they are equal share a running cluster."""
         return (self.broker_settings, self.security)
 
     @property
@@ -220,8 +220,7 @@ class KafkaTrial:
 
     def set_up_s(self, before: KafkaTrial | None) -> float:
         """
-        Return the expected time to restart the cluster after the trial `before`, or after its first start if that is
-        None.
+        Return the expected time in s to restart the cluster after the trial `before`, or after the first start if None.
 
         An external cluster is never restarted.
         """

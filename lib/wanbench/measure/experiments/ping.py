@@ -10,9 +10,9 @@ from typing import ClassVar
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .base import PROCESS_S, ExperimentError, bounded, check_declared, ended_with, keep, run_to_end
+from .base import PROCESS_S, ExperimentError, address_of, bounded, check_declared, ended_with, keep, one_of, run_to_end
 
-_HEADERS_BYTES = 28  # 8 bytes of ICMP, 20 of IPv4
+_HEADERS_BYTES = {4: 28, 6: 48}  # by IP version: 8 bytes of ICMP, and 20 of IPv4 or 40 of IPv6
 _MARGIN_S = 10.0  # added to the longest duration of a ping; then the ping counts as hung
 _WAKES_S = 0.01
 """
@@ -26,7 +26,7 @@ _SLOWEST_REPLY_S = 0.5  # timeout per echo; paths between clouds are faster
 @dataclass(frozen=True)
 class Ping:
     """
-    Round-trip time of each ICMP echo.
+    Measure the round-trip time of each ICMP echo.
 
     Parameters
     ----------
@@ -35,9 +35,11 @@ class Ping:
         before 2021. Requests do not wait for replies. At intervals of 0.01 s or more they are sent one at a time; at
         shorter intervals, all that are due are sent together.
     payload_bytes : int
-        Size without headers (8 bytes ICMP, 20 IPv4). At least 16, because ping stores the time in the payload.
+        Size without headers (8 bytes ICMP; 20 IPv4 or 40 IPv6). At least 16, because ping stores the time in it.
     wait_s : float
         Timeout if no reply arrives at all. (After at least one reply, ping waits for two round trips.)
+    ip_version : int
+        4 or 6: which addresses of the hosts to use. In table echoes, `target` shows it.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Ping:
     interval_s: float = bounded(0.1, 0.001, 3600)
     payload_bytes: int = bounded(56, 16, 65_507)
     wait_s: float = bounded(2.0, 0.1, 600)
+    ip_version: int = one_of(4, (4, 6))
 
     name: ClassVar[str] = "ping"
 
@@ -56,7 +59,8 @@ class Ping:
         check_declared(self)
 
     def __str__(self) -> str:
-        return f"ping: {self.count} echoes every {self.interval_s:g} s, {self.payload_bytes} bytes"
+        by = " by IPv6" if self.ip_version == 6 else ""
+        return f"ping{by}: {self.count} echoes every {self.interval_s:g} s, {self.payload_bytes} bytes"
 
     def command(self, address: str) -> list[str]:
         """
@@ -82,7 +86,7 @@ class Ping:
         timeout.
         """
         timeout_s = self.count * max(self.interval_s, _SLOWEST_REPLY_S) + self.wait_s + _MARGIN_S
-        done, stopped = run_to_end(source, self.command(target.address), timeout_s)
+        done, stopped = run_to_end(source, self.command(address_of(target, self.ip_version)), timeout_s)
         files = keep(folder, self.name, stem, "txt", done)
         if stopped or done.returncode not in (0, 1):
             raise ExperimentError(stopped or ended_with(f"ping on {source.name}", done), files)
@@ -90,11 +94,11 @@ class Ping:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Return the expected duration if no echo is lost.
+        Return the expected duration in s if no echo is lost.
 
         From 10 ms on, the kernel rounds the interval up by one or two timer ticks, as measured with ``ping -q -c 30 -i
-        <interval> 127.0.0.1``. Over a link of 40 ms, echoes every 1, 2 and 5 ms took 1.09 to 1.13, 1.1 and 1.06 times
-        as long as requested.
+        <interval> 127.0.0.1``. Over a link of 40 ms, echoes every 1, 2 and 5 ms took longer than requested by factors
+        of 1.09 to 1.13, 1.1 and 1.06.
         """
         is_often = self.interval_s < _WAKES_S
         each_s = self.interval_s * _SLOWER if is_often else self.interval_s + _TICKS_S
@@ -102,4 +106,4 @@ class Ping:
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Return the bytes on the wire, for requests and replies."""
-        return 2.0 * self.count * (self.payload_bytes + _HEADERS_BYTES)
+        return 2.0 * self.count * (self.payload_bytes + _HEADERS_BYTES[self.ip_version])

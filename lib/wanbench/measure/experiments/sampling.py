@@ -161,8 +161,8 @@ class BrokerMetrics(Sampling):
     Scrape each broker's exporter on the broker's own host, by `wanbench.measure.kafka.programs.scrape`.
 
     Answers are kept verbatim, with the time and duration of each scrape. A broker that does not answer within
-    `timeout_s` is recorded as such, and does not delay the others. With `compressed`, the files are compressed, to a
-    tenth of their size or less. Read by `wanbench.read.ingest.broker_metrics`.
+    `timeout_s` is recorded as silent, and does not delay others. `compressed` files have a tenth of the size or less.
+    Read by `wanbench.read.ingest.broker_metrics`.
     """
 
     interval_s: float = bounded(5.0, 0.2, 3600)
@@ -288,8 +288,8 @@ class LinkSamples(Sampling):
     """
     Sample the counters of emulated links: packets and bytes sent, delivered and dropped, backlog and rate.
 
-    `which` is "pair" (both directions of the pair) or "all" (all links of the lab). Each sample is a JSON object. Read
-    by `wanbench.read.ingest.link_samples`.
+    `which` is "pair" (both directions of the pair) or "all" (all links of the lab). Each sample is a JSON object, read
+    by `wanbench.read.ingest.lab.read_samples`.
 
     The relay forwards no packets while it reads counters. Therefore at most six links are read at once, in 0.06 to 0.1
     ms; all 72 links of nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting

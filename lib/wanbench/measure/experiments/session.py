@@ -85,7 +85,7 @@ class Program:
             self._has_ended(self.process.stop())
 
     def describe(self) -> dict:
-        """Return the program's entry in the session's file."""
+        """Return the program's entry for the session's file."""
         about = {"role": self.role, "number": self.number, "region": self.host.region, "host": self.host.name}
         ended_at_s = self.ended_at_s and round(self.ended_at_s, 6)
         killed = self.done is not None and self.done.returncode < 0
@@ -191,7 +191,7 @@ class Session:
             time.sleep(min(LOOK_S, left_s))
 
     def _pause(self, lasts_s: float) -> None:
-        """Wait while reading new output; return early once the session is over."""
+        """Wait for `lasts_s` while reading new output; return early once the session is over."""
         self._until(lambda: False, lasts_s)
 
     def _await(self, obstacle: Callable[[], str], timeout_s: float, late: str) -> None:

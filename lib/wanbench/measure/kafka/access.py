@@ -94,8 +94,8 @@ def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
 
 def refuse_secrets(settings: Mapping[str, object], instead: str) -> dict[str, object]:
     """
-    Return the settings as a dict. Raise ParameterError if one may hold a secret; the message names the setting and
-    `instead`, the parameters to use, but no value.
+    Return the settings as a dict. Raise ParameterError if a setting may hold a secret; the message names the setting
+    and the parameters to use `instead`, but no value.
     """
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
         raise ParameterError("settings must be a mapping of names to values.")
@@ -158,7 +158,7 @@ _KINDS = (".properties", ".python.json", ".librdkafka.json", ".authority.pem", "
 @dataclass(frozen=True)
 class Access:
     """
-    How a client authenticates to a cluster, and how it verifies the brokers.
+    Say how a client authenticates to a cluster, and how it verifies the brokers.
 
     `mechanism`, `user` and `password` are for the SASL protocols. `authority_pem` holds the certificates to trust, or
     is None to trust those that the machine trusts. `identity_pem` holds the client's private key (PKCS #8, not
@@ -187,7 +187,7 @@ class Access:
 
     @property
     def label(self) -> str:
-        """User and protocol for error messages, without the password."""
+        """Return user and protocol for error messages, without the password."""
         if self.mechanism:
             return f"user {self.user!r}, mechanism {self.mechanism}, {self.protocol}"
         return f"{self.protocol}, {'with' if self.identity_pem else 'without'} a client certificate"
@@ -235,7 +235,7 @@ def jaas_config(mechanism: str, **options: str) -> str:
 
 class ClientFiles:
     """
-    Writes settings files for clients to hosts, with mode 0600, when each is first needed.
+    Write settings files for clients to hosts, with mode 0600, when each file is first needed.
 
     `bootstrap` contains the cluster's addresses, "host:port,host:port"; `settings` are additional settings for Java
     clients, without secrets.

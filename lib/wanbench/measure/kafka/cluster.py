@@ -53,7 +53,7 @@ class Cluster(BaseCluster):
     metrics : bool
         Whether to serve each broker's metrics over HTTP.
     pauses : bool
-        Whether to log garbage collections and safepoints of each JVM, for table broker_pauses.
+        Whether each JVM logs its garbage collections and safepoints, for table broker_pauses.
     start_timeout_s : float
         How long to wait until the cluster serves.
 

@@ -165,7 +165,7 @@ class ExternalCluster(BaseCluster):
 
     def check(self) -> None:
         """
-        Raise ClusterError if the cluster no longer answers; it is asked no more often than every `CHECK_S` seconds.
+        Raise ClusterError if the cluster no longer answers; ask it at most every `CHECK_S` seconds.
         """
         if time.monotonic() > self._checked_s + CHECK_S:
             self._ask_quickly()
@@ -236,8 +236,8 @@ class ExternalCluster(BaseCluster):
 
 def value_or_variable(parameter: str, value: str | None, variable: str | None) -> str | None:
     """
-    Return a parameter's value, or the content of the environment variable that <parameter>_from names; return None if
-    neither is given.
+    Return a parameter's value, or else the content of the environment variable that <parameter>_from names, or else
+    None.
     """
     if value is not None and variable is not None:
         raise ParameterError(f"both {parameter} and {parameter}_from are given; allowed: one of them.")

@@ -144,13 +144,13 @@ def _check(jars):
 def java_command(
     jars: str, main_class: str, arguments: Sequence[str], *, heap_mb: int, flags: Sequence[str], temporary: str
 ) -> list[str]:
-    """Return a Java command that leaves no file outside the folder `temporary`, even if it is killed."""
+    """Return a Java command that, even if killed, leaves no file outside the folder `temporary`."""
     flags = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={temporary}", *flags]
     return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *arguments]
 
 
 def checked_heap(heap_mb: object) -> int:
-    """Return the heap size in MiB; raise ParameterError if it is below 64, the least that Kafka needs to start."""
+    """Return the heap size in MiB; raise ParameterError below 64, the minimum with which Kafka starts."""
     return check_number("heap_mb", heap_mb, 64, 2**20, whole=True)
 
 

@@ -41,7 +41,7 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
 
 def without_replica(view: Sequence[dict], node_id: int) -> Order:
     """
-    Return the replicas without a broker, for partitions that have another in-sync replica. With these replicas, the
+    Return the replicas without those of a broker, for partitions with another in-sync replica. With this order, the
     broker neither leads the partitions nor acknowledges records.
     """
     order: Order = {}
@@ -67,8 +67,8 @@ def balanced(view: Sequence[dict]) -> Order:
     """
     Return the order in which brokers lead equally many partitions of each topic, as far as replicas allow.
 
-    Each partition in turn gets the leader that so far leads the fewest partitions of the topic; in a tie, the one that
-    leads the fewest of all topics.
+    Each partition in turn gets as leader the broker that so far leads the fewest partitions of the topic; in a tie, the
+    broker that leads the fewest partitions of all topics.
     """
     order: Order = {}
     overall: Counter[int] = Counter()
@@ -94,7 +94,7 @@ def current_order(view: Sequence[dict], order: Order) -> Order:
 
 
 def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
-    """Add to `first` the current order of those partitions in `order` that it lacks; return the saved orders."""
+    """Add the current replicas of partitions in `order` to `first` unless it has them; return these entries."""
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}
         for topic, partitions in current_order(view, order).items()

@@ -29,8 +29,8 @@ def last_message(log: bytes, printed: bytes) -> str:
     """
     Return the error that ended a broker, with its root cause, in one line.
 
-    This is the first fatal error of the log (later ones follow from it). If there is none, it is the log's last error,
-    and otherwise Java's output.
+    This is the first fatal error of the log (later errors follow from it), or else the log's last error, or else Java's
+    output.
 
     >>> log = b'''2026-01-01T00:00:00.000Z ERROR Exiting Kafka (kafka.Kafka$)
     ... org.apache.kafka.common.KafkaException: Socket server failed

@@ -128,8 +128,7 @@ class BrokerSize:
 
 def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
     """
-    Return the size of each broker, in order; `sizes` is one size for all, or a tuple with a size or None for each
-    broker.
+    Return the size of each broker, in order; `sizes` is one size for all, or a tuple of one (or None) for each broker.
     """
     if isinstance(sizes, BrokerSize):
         return (sizes,) * n_brokers

@@ -49,7 +49,7 @@ def defaults(brokers: int) -> dict[str, str]:
 
 def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
     """
-    Return settings as text in Kafka's notation: by default those of brokers; with `CLIENT_OWNED`, those of clients.
+    Return settings as text in Kafka's notation: settings of brokers or, with `CLIENT_OWNED`, of clients.
 
     Raise ParameterError if a name is malformed, if the cluster sets it itself, or if a value is not one line.
 

@@ -57,16 +57,16 @@ def geodesic_links(
     """
     Link all regions with delays that follow from their distances.
 
-    The round-trip time is that of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times
-    `path_inflation` (at least 1, because no cable is shorter); it is at least 0.5 ms.
-    The delay of each direction is half of it.
+    The RTT is the round-trip time of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times
+    `path_inflation` (at least 1, because no cable is shorter), and at least 0.5 ms. Each direction has half of it as
+    delay.
 
     Parameters
     ----------
     regions : sequence of str
         Names of regions in the catalogue.
     jitter_ms : float
-        Jitter of each direction; where this is more than half of the delay, half of the delay.
+        Jitter of each direction, at most half of the delay.
     **settings
         The other fields of `LinkSettings`: `rate_bps`, `queue_bytes`, `loss`, `jitter_correlation_s`.
 
@@ -95,7 +95,7 @@ def matrix_links(
     jitter_ms : float
         Jitter of each direction; where this is more than half of the delay, half of the delay.
     min_rtt_ms : float
-        Round-trip times smaller than this, such as 0, are replaced by it.
+        Minimum round-trip time; it replaces smaller values, such as 0.
     **settings
         The other fields of `LinkSettings`.
 

@@ -100,6 +100,8 @@ class Host(ABC):
 
     Attributes
     ----------
+    address, address_ipv6
+        The addresses at which other hosts of the lab reach it, by IPv4 and by IPv6 (None: it has none).
     links
         An object with `cut(a, b)`, `heal(a, b)` and `set_link(a, b, ...)`, which change the links between regions; None
         where the network is real.
@@ -117,6 +119,7 @@ class Host(ABC):
     name: str
     region: str
     address: str
+    address_ipv6: str | None = None
     links = None
     paths = None
     cluster = None
@@ -129,7 +132,7 @@ class Host(ABC):
     @property
     @abstractmethod
     def scratch(self) -> str:
-        """A folder (mode 0700) for temporary files of commands; it goes when the lab closes, even after a failure."""
+        """A folder (mode 0700) for temporary files of commands, deleted when the lab closes, even after a failure."""
 
     @abstractmethod
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
@@ -140,7 +143,7 @@ class Host(ABC):
 
     @abstractmethod
     def start(self, command: Sequence[str]) -> Process:
-        """Start a command in the background. If it is still running when the lab closes, it is ended then."""
+        """Start a command in the background, which ends at the latest when the lab closes."""
 
     @abstractmethod
     def put(self, source: Path, target: str) -> None:
@@ -190,7 +193,7 @@ class Lab(ABC):
 
     @abstractmethod
     def describe(self) -> dict:
-        """Return what the manifest records, in JSON types: kind, hosts, kernel, TCP settings, tools, link settings."""
+        """Return the manifest's entry, in JSON types: kind, hosts, kernel, TCP settings, tools, link settings."""
 
     def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
         """

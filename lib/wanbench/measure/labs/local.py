@@ -19,14 +19,15 @@ from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.links import LinkSettings, gateway_queue_in_bytes, queue_in_bytes
 from wanbench.measure.links.launch import SupervisorProcess, is_rootless, why_not
-from wanbench.measure.links.namespaces import address, checked_sysctls
+from wanbench.measure.links.namespaces import IPV6_OFF, address, address_ipv6, checked_sysctls
 
 from .base import Completed, Host, Lab
 from .processes import GRACE_S, EnteredProcess, result_of
 from .ssh.programs.facts import machine, version
 
 MAX_COUNT = 254  # Maximum number of regions, and of hosts in a region: each number is one byte of an address.
-# Sysctls of every region's namespace: a known congestion control, buffers for long fat paths, only IPv4.
+# Sysctls of every region's namespace: a known congestion control, buffers for long fat paths, IPv6 with the
+# lab's own addresses only, so that nothing but tests sends packets.
 SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_no_metrics_save": "1",
@@ -35,10 +36,12 @@ SYSCTLS = {
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
     "net.ipv4.conf.wan0.rp_filter": "0",
-    "net.ipv6.conf.wan0.disable_ipv6": "1",
+    IPV6_OFF: "0",
+    "net.ipv6.conf.wan0.addr_gen_mode": "1",
 }
 
 _PAIRS_PER_REQUEST = 100
+_OF_HOST = ("name", "region", "address", "address_ipv6")
 EMULATOR = "relay"  # The link emulator's name in manifests. Older runs may have another: "netem".
 
 _TOOLS = {"iperf3": "--version", "ping": "-V", "ip": "-V", "nsenter": "--version"}
@@ -58,7 +61,13 @@ class LocalHost(Host):
     def __init__(self, lab: LocalLab, region: str, number: int):
         self.name, self.region = f"{region}/{number}", region
         self.address = address(lab.regions.index(region) + 1, number)
+        self._address_ipv6 = address_ipv6(lab.regions.index(region) + 1, number)
         self._lab = self.links = lab
+
+    @property
+    def address_ipv6(self) -> str | None:
+        """The host's IPv6 address; None if the lab is open and its kernel has no IPv6."""
+        return None if IPV6_OFF in self._lab.refused else self._address_ipv6
 
     @property
     def scratch(self) -> str:
@@ -84,7 +93,8 @@ class LocalLab(Lab):
     Parameters
     ----------
     regions : sequence of str
-        1 to 254 names. The hosts of region number i (counted from 1) have the addresses 10.i.0.1, 10.i.0.2 and so on.
+        1 to 254 names. The hosts of region number i (counted from 1) have the addresses 10.i.0.1, 10.i.0.2 and so on,
+        and fd77:616e:62:i::1, fd77:616e:62:i::2 and so on with i in hexadecimal.
     links : mapping
         Settings of the link of each ordered pair. Regions without a link cannot reach each other.
     hosts_per_region : int
@@ -149,7 +159,7 @@ class LocalLab(Lab):
             sizes = {"regions": len(self.regions), "hosts_per_region": self.hosts_per_region}
             links = {"pairs": self._numbered(self.links), "seed": self.seed}
             self._opened = self._supervisor.ask("open", sysctls=self.sysctls, **sizes, **links)
-            for name, why in self._opened["refused"].items():
+            for name, why in self.refused.items():
                 if name in self.wanted_sysctls:
                     raise LabError(f"the kernel refuses {name} = {self.sysctls[name]!r}: {why}.")
             self._send_settings(self.links, self.links)
@@ -176,6 +186,11 @@ class LocalLab(Lab):
             if self._scratch:  # a supervisor that was killed could not remove it
                 shutil.rmtree(self._scratch, ignore_errors=True)
                 self._scratch = None
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """The sysctls that the kernel refused while the lab is open, with the reasons."""
+        return self._opened.get("refused", {})
 
     def start_in(self, region: str, command: Sequence[str]) -> EnteredProcess:
         """Start a command in a region's namespace."""
@@ -207,7 +222,8 @@ class LocalLab(Lab):
     def set_link(self, from_region: str, to_region: str, **changes) -> None:
         """
         Change the link of one direction of a pair until the lab is closed. `changes` are fields of `LinkSettings`; the
-        other fields stay. If `queue_bytes` is None, the queue follows the new rate and RTT.
+        other fields stay. If `queue_bytes` is None, the queue follows the new rate and RTT. The schedules of both
+        directions begin again.
         """
         pair = (from_region, to_region)
         with self._link_lock:
@@ -224,9 +240,9 @@ class LocalLab(Lab):
         """
         Make all links that leave a region share one rate and one drop-tail queue, as if the region had one gateway.
 
-        The gateway replaces the links' own rates and queues; its queue has the size `gateway_queue_in_bytes`. In
-        `counters`, `bytes_backlog` of each of these links is the whole gateway queue. With `rate_bps` None the gateway
-        is removed. The attribute `gateways` holds the rates of the gateways by region.
+        The gateway replaces the links' own rates and queues, CoDel included; its queue has the size
+        `gateway_queue_in_bytes`. In `counters`, `bytes_backlog` of each of these links is the whole gateway queue. With
+        `rate_bps` None the gateway is removed. The attribute `gateways` holds the rates of the gateways by region.
         """
         self._touching(region)
         rate_bps = check_number("gateway rate_bps", rate_bps, 1000, 1e12, optional=True)
@@ -241,8 +257,8 @@ class LocalLab(Lab):
         Cut the links of a pair in both directions, as if a cable broke; `one_way` cuts only the direction `a` to `b`.
 
         A packet is dropped, and counted in `packets_cut`, if the link is cut when the packet is sent or when it would
-        arrive. So no packet arrives during the cut, not even those that were sent before it; packets sent before it are
-        delivered if they are due after it. Packets sent after healing arrive one delay later.
+        arrive. So no packet arrives during a cut; a packet sent before the cut is delivered if it is due after healing.
+        Packets sent after healing arrive one delay later.
         """
         self._cut(self._both_ways(a, b, one_way), True)
 
@@ -263,10 +279,10 @@ class LocalLab(Lab):
         Return counters of every link, or of the links of `pairs`, since the lab was opened.
 
         Each row has from_region, to_region, and the numbers of packets and bytes sent, delivered, lost, queue_dropped,
-        cut, device_dropped and in_flight (`packets_sent`, `bytes_sent`, ...). The number sent is the sum of the other
-        six. `bytes_backlog` is the number of queued bytes. `mean_late_ms` and `worst_late_ms` say how late the relay
-        delivered packets, measured from when they were due (None if it delivered none). Packets are counted as on the
-        wire, bytes with IP headers.
+        cut, device_dropped, too_big and in_flight (`packets_sent`, `bytes_sent`, ...). The number sent is the sum of
+        the others. `packets_marked` is the number that CoDel marked, `bytes_backlog` the number of queued bytes.
+        `mean_late_ms` and `worst_late_ms` say how late the relay delivered packets, measured from when they were due
+        (None if it delivered none). Packets are counted as on the wire, bytes with IP headers.
         """
         pairs, rows = list(self.links if pairs is None else pairs), []
         self._check_pairs(pairs)
@@ -309,9 +325,9 @@ class LocalLab(Lab):
             "congestion_control": self.sysctls[_CONGESTION_CONTROL],
             "congestion_control_by": self._opened.get("congestion_control_by"),
             "sysctls": {**self.sysctls, **_global_sysctls()},
-            "sysctls_refused": self._opened.get("refused", {}),
+            "sysctls_refused": self.refused,
             "tools": tools(),
-            "hosts": [{"name": host.name, "region": host.region, "address": host.address} for host in self.all_hosts()],
+            "hosts": [{name: getattr(host, name) for name in _OF_HOST} for host in self.all_hosts()],
             "links": [{"from_region": a, "to_region": b, **_settings(self.links, a, b)} for a, b in self.links],
             "clock_offset_ms": 0,
             "clock_offset_from": "one machine, one clock",

@@ -1,4 +1,4 @@
-"""Background commands of labs: output, timeouts, and their end; `EnteredProcess` runs them on this machine."""
+"""Run background commands of labs: output, timeouts, and their end; `EnteredProcess` runs them on this machine."""
 
 import dataclasses
 import errno

@@ -1,5 +1,5 @@
 """
-Running wanbench's own programs on a host: finding a Python there, and copying the files that they need.
+Run wanbench's own programs on a host: find a Python there, and copy the files that the programs need.
 
 While the lab is open, a host's Python and the files copied to it are remembered.
 """
@@ -36,8 +36,8 @@ _FIND_PYTHON = 'for python in "$@"; do command -v "$python" >/dev/null && exec "
 
 def _digest(package, patterns):
     """
-    Return a hash of a package's files. It runs here and on hosts, so that the hashes can be compared; so it uses only
-    modules that this file and `_question` both import.
+    Return a hash of a package's files. This runs here and on hosts, so it uses only modules that both this file and
+    `_question` import.
     """
     files = sorted(path for pattern in patterns for path in package.glob(pattern))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()

@@ -84,7 +84,8 @@ class Supervisor:
             relay.add_region(number)
             refused = namespaces.set_sysctls(sysctls)
             by_route = sysctls[CONGESTION_CONTROL] if CONGESTION_CONTROL in refused else None
-            namespaces.run_ip(namespaces.commands(number, hosts_per_region, congestion_control=by_route))
+            ipv6 = namespaces.IPV6_OFF not in refused
+            namespaces.run_ip(namespaces.commands(number, hosts_per_region, congestion_control=by_route, ipv6=ipv6))
         namespaces.enter(home)
         os.close(home)
         relay.connect([tuple(pair) for pair in pairs], seed)

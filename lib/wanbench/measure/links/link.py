@@ -6,8 +6,12 @@ or output.
 import math
 import random
 import struct
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 
-from . import JITTER_CORRELATION_S
+from . import CODEL_INTERVAL_MS, DEVICE_MTU_BYTES, JITTER_CORRELATION_S
+from .mtu import too_big
+from .queues import OFFLOAD_BYTES, CoDel, Waiting, marked
 
 
 class Bottleneck:
@@ -33,12 +37,11 @@ class Bottleneck:
         return max(0.0, self.free_at - now) * self.bytes_per_s if self.bytes_per_s else 0.0
 
 
-OFFLOAD_BYTES = 10  # length of the virtio header in front of every packet
-
 _SHORT = struct.Struct("!H")
 _LONG = struct.Struct("!I")
 _LENGTH_AND_IDENTIFICATION = struct.Struct("!HH")
 _FIN_AND_PSH, _CWR = 0x09, 0x80
+_IPV6_BYTES = 40  # IPv6's length leaves out this header
 
 
 def shape(packet: bytes) -> tuple[int, int, int]:
@@ -49,7 +52,7 @@ def shape(packet: bytes) -> tuple[int, int, int]:
     """
     if not packet[1]:
         return 1, 0, len(packet) - OFFLOAD_BYTES
-    ip_bytes = (packet[OFFLOAD_BYTES] & 15) * 4
+    ip_bytes = packet[6] | packet[7] << 8  # the checksum to complete begins with TCP's header
     header_bytes = ip_bytes + (packet[OFFLOAD_BYTES + ip_bytes + 12] >> 4) * 4
     segment_bytes = packet[4] | packet[5] << 8
     payload_bytes = len(packet) - OFFLOAD_BYTES - header_bytes
@@ -60,9 +63,9 @@ def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, coun
     """
     Return `count` consecutive segments of a super-packet, from number `first` (counted from 0), as one packet.
 
-    IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum are set as a network
-    card sets them; only the last segment has FIN and PSH, only the first CWR. As the virtio header says, the receiver
-    completes the TCP checksum.
+    IP length (in IPv4 also identification and checksum), TCP sequence number, flags and pseudo-header checksum are set
+    as a network card sets them; only the last segment has FIN and PSH, only the first CWR. As the virtio header says,
+    the receiver completes the TCP checksum.
     """
     start = OFFLOAD_BYTES + header_bytes
     begin = start + first * segment_bytes
@@ -71,14 +74,19 @@ def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, coun
     if len(payload) <= segment_bytes:
         head[1] = head[4] = head[5] = 0
 
-    ip, tcp = OFFLOAD_BYTES, OFFLOAD_BYTES + (packet[OFFLOAD_BYTES] & 15) * 4
-    old_length, old_identification = _LENGTH_AND_IDENTIFICATION.unpack_from(head, ip + 2)
-    length, identification = header_bytes + len(payload), (old_identification + first) & 0xFFFF
-    _LENGTH_AND_IDENTIFICATION.pack_into(head, ip + 2, length, identification)
-    changed = (old_length ^ 0xFFFF) + length
-    checksum = (_SHORT.unpack_from(head, ip + 10)[0] ^ 0xFFFF) + changed
-    checksum += (old_identification ^ 0xFFFF) + identification
-    _SHORT.pack_into(head, ip + 10, _folded(checksum) ^ 0xFFFF)
+    ip, tcp = OFFLOAD_BYTES, OFFLOAD_BYTES + (packet[6] | packet[7] << 8)
+    if packet[ip] >> 4 == 4:
+        old_length, old_identification = _LENGTH_AND_IDENTIFICATION.unpack_from(head, ip + 2)
+        length, identification = header_bytes + len(payload), (old_identification + first) & 0xFFFF
+        _LENGTH_AND_IDENTIFICATION.pack_into(head, ip + 2, length, identification)
+        changed = (old_length ^ 0xFFFF) + length
+        checksum = (_SHORT.unpack_from(head, ip + 10)[0] ^ 0xFFFF) + changed
+        checksum += (old_identification ^ 0xFFFF) + identification
+        _SHORT.pack_into(head, ip + 10, _folded(checksum) ^ 0xFFFF)
+    else:
+        old_length, length = _SHORT.unpack_from(head, ip + 4)[0], header_bytes - _IPV6_BYTES + len(payload)
+        _SHORT.pack_into(head, ip + 4, length)
+        changed = (old_length ^ 0xFFFF) + length
 
     sequence = _LONG.unpack_from(head, tcp + 4)[0] + first * segment_bytes
     _LONG.pack_into(head, tcp + 4, sequence & 0xFFFFFFFF)
@@ -97,10 +105,21 @@ def _folded(total):
     return (total & 0xFFFF) + (total >> 16)
 
 
+def _steps(schedule, repeat_s, start):
+    """Yield the time and the changes of each step of a schedule; with `repeat_s`, the schedule begins ever again."""
+    while True:
+        for step in schedule:
+            changes = {name: value for name, value in step.items() if name != "at_s" and value is not None}
+            yield start + step["at_s"], changes
+        if repeat_s is None:
+            return
+        start += repeat_s
+
+
 # A super-packet is split so that no piece takes longer than this to send; otherwise slow links would be bursty.
 LONGEST_PIECE_S = 0.001
 
-COUNTED = ("sent", "delivered", "lost", "queue_dropped", "cut", "device_dropped")
+COUNTED = ("sent", "delivered", "lost", "queue_dropped", "cut", "device_dropped", "too_big")
 UNITS = ("packets", "bytes")
 
 
@@ -110,14 +129,14 @@ class Link:
 
     Times are seconds of one clock, which the caller chooses. Counters (`packets_sent`, `bytes_sent` and so on) count
     packets on the wire and their bytes with IP and TCP headers. `target` is the file descriptor of the destination
-    region's device; `seed` is the seed of loss and jitter.
+    region's device; `seed` is the seed of loss and jitter; `answer` sends a packet to the source region.
     """
 
-    def __init__(self, target: int, seed: int | str = 0):
+    def __init__(self, target: int, seed: int | str = 0, answer: Callable[[bytes], None] | None = None):
         for what in COUNTED:
             for unit in UNITS:
                 setattr(self, f"{unit}_{what}", 0)
-        self.target, self.is_cut = target, False
+        self.target, self.is_cut, self._answer = target, False, answer
         self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
         # A random generator takes much memory, and most links of a lab need none.
         self._seed, self._random = seed, None
@@ -125,10 +144,28 @@ class Link:
         self._last_due = self._jitter = 0.0
         self._jitter_at = -math.inf
         self._loss = self._burst_ends = None
+        # A queue from which packets leave one by one, where their leaving cannot be decided when they arrive.
+        self._queue: deque[Waiting] | None = None
+        self._queued_packets = self._queued_bytes = self.packets_marked = 0
+        self._sending, self._codel, self._steps = None, None, None
         self.set(0.0, now=0.0)
 
-    def set(
+    def set(self, delay_ms: float, *, schedule: Sequence[dict] = (), repeat_s=None, now: float, **settings) -> list:
+        """
+        Apply new settings; see `LinkSettings`, but a `queue_bytes` of None means no limit. The schedule begins now.
+
+        Queued packets leave at the new rate. Packets in flight still arrive at the time decided before; as packets stay
+        in order, packets that are sent after the delay has been shortened wait for them. Returns what `wake` returns.
+        """
+        self._steps = _steps(schedule, repeat_s, now) if schedule else None
+        self._settings = {"delay_ms": delay_ms, **settings}
+        if schedule and self._queue is None:
+            self._queue = deque()
+        return self._apply(now, **self._settings) + self._next_step()
+
+    def _apply(
         self,
+        now: float,
         delay_ms: float,
         jitter_ms: float = 0.0,
         loss: float = 0.0,
@@ -136,15 +173,14 @@ class Link:
         queue_bytes: int | None = None,
         jitter_correlation_s: float = JITTER_CORRELATION_S,
         mean_loss_burst: float | None = None,
-        *,
-        now: float,
-    ) -> None:
-        """
-        Apply new settings; see `LinkSettings`, but a `queue_bytes` of None means no limit.
-
-        Queued packets leave at the new rate. Packets in flight still arrive at the time decided before; as packets stay
-        in order, packets that are sent after the delay has been shortened wait for them.
-        """
+        queue_packets: int | None = None,
+        codel_target_ms: float | None = None,
+        codel_interval_ms: float | None = None,
+        ecn: bool | None = None,
+        mtu_bytes: int | None = None,
+        mtu_black_hole: bool | None = None,
+    ) -> list:
+        self._mtu_bytes, self._answers = mtu_bytes or DEVICE_MTU_BYTES, not mtu_black_hole
         self._own_bottleneck.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
         self._correlation_s = jitter_correlation_s
@@ -155,6 +191,20 @@ class Link:
             self._loss, self._burst_ends = loss, ends
             self._burst_begins = ends * loss / (1 - loss) if loss < 1 else 1
             self._until_loss = self._draw_until_loss(1 - loss)
+        self._queue_packets, self._marks = queue_packets or math.inf, ecn
+        if codel_target_ms is None:
+            self._codel = None
+        else:
+            times = codel_target_ms / 1000, (codel_interval_ms or CODEL_INTERVAL_MS) / 1000
+            if self._codel is None or times != (self._codel.target_s, self._codel.interval_s):
+                self._codel = CoDel(*times)
+        if self._queue is None and (queue_packets or self._codel):
+            self._queue = deque()
+        return [(self._own_bottleneck.free_at, 0, 0, None)] if self._sending else []
+
+    def _next_step(self):
+        self._step = next(self._steps, None) if self._steps else None
+        return [(self._step[0], 0, 0, self._steps)] if self._step else []
 
     def share(self, bottleneck: Bottleneck | None) -> None:
         """Use a gateway's rate and queue from now on; with None, use the link's own again."""
@@ -162,7 +212,7 @@ class Link:
 
     def backlog_bytes(self, now: float) -> float:
         """Return the bytes in the link's or the gateway's queue, including the packet in transmission."""
-        return self._bottleneck.backlog_bytes(now)
+        return self._queued_bytes + self._bottleneck.backlog_bytes(now)
 
     def in_flight(self) -> tuple[int, int]:
         """Return the number of packets and of bytes that are neither delivered nor dropped yet."""
@@ -173,7 +223,8 @@ class Link:
 
     def accept(self, packet: bytes, now: float):
         """
-        Accept a packet; return a list of what will arrive, as (time of arrival, packets on the wire, bytes, packet).
+        Accept a packet; return a list of what will arrive, as (time of arrival, packets on the wire, bytes, packet). An
+        entry of no packets is a request to call `wake` at that time with its last member.
 
         An idle link accepts a packet of any size; otherwise a packet that does not fit into the queue is dropped. A
         super-packet arrives in pieces if some of its segments are dropped, or if it takes longer than a millisecond to
@@ -187,7 +238,15 @@ class Link:
             self.packets_cut += segments
             self.bytes_cut += size
             return ()
+        if header_bytes + segment_bytes > self._mtu_bytes:
+            self.packets_too_big += segments
+            self.bytes_too_big += size
+            if self._answers:
+                self._answer(too_big(packet, self._mtu_bytes))
+            return ()
         bottleneck = self._bottleneck
+        if self._queue is not None and bottleneck is self._own_bottleneck:
+            return self._enqueue(Waiting(packet, now, segments, header_bytes, segment_bytes, size, segments))
         rate, leaves_at, fits, most = bottleneck.bytes_per_s, now, segments, segments
         full_bytes = header_bytes + segment_bytes
         if rate:
@@ -222,6 +281,76 @@ class Link:
             position += count
         bottleneck.free_at = leaves_at
         return arriving
+
+    def _enqueue(self, packet):
+        is_idle, full_bytes = self._sending is None, packet.header_bytes + packet.segment_bytes
+        room_bytes = self._own_bottleneck.queue_bytes - self.backlog_bytes(packet.arrived_at)
+        fits = packet.segments if packet.size <= room_bytes else int(max(0, room_bytes) // full_bytes)
+        fits = max(is_idle, min(fits, self._queue_packets - self._queued_packets))
+        self._drop(packet.segments - fits, packet.size - fits * full_bytes)
+        if not fits:
+            return ()
+        packet.end = fits
+        self._queue.append(packet)
+        self._queued_packets += fits
+        self._queued_bytes += min(packet.size, fits * full_bytes)
+        return self._send_next(packet.arrived_at) if is_idle else ()
+
+    def _drop(self, packets, size):
+        if packets:
+            self.packets_queue_dropped += packets
+            self.bytes_queue_dropped += size
+
+    def wake(self, at: float, steps: Iterator | None = None) -> list:
+        """Take the next step of the schedule, or end the transmission of a packet and begin that of the next."""
+        if steps is not None:
+            if steps is not self._steps:
+                return []
+            self._settings |= self._step[1]
+            return self._apply(at, **self._settings) + self._next_step()
+        if self._sending is None or at != self._own_bottleneck.free_at:  # the rate has changed since
+            return []
+        count, size, part = self._sending
+        if self._until_loss < 1:
+            self.packets_lost += count
+            self.bytes_lost += size
+            self._until_loss, arriving = self._draw_until_loss(self._burst_ends), []
+        else:
+            self._until_loss -= count
+            arriving = [(self._due(at), count, size, part)]
+        return arriving + self._send_next(at)
+
+    def _send_next(self, at):
+        """Begin to send what is next in the queue: at most a millisecond of one packet's segments, all lost or none."""
+        bottleneck, self._sending = self._own_bottleneck, None
+        while self._queue:
+            head = self._queue[0]
+            at, size = max(at, bottleneck.free_at, head.arrived_at), head.bytes_of(1)
+            rate, count, part = bottleneck.bytes_per_s, 1, None
+            acts = self._codel and self._codel.acts(at, at - head.arrived_at, self._queued_bytes - size)
+            if not acts:
+                most = max(1, int(LONGEST_PIECE_S * rate / size)) if rate else head.end
+                count = min(head.end - head.first, most, max(1, self._until_loss))
+            if not acts or self._marks:
+                whole = count == head.segments
+                shape_of = head.header_bytes, head.segment_bytes, head.first, count
+                part = head.packet if whole else piece(head.packet, *shape_of)
+                if acts:
+                    part = marked(part)
+                    self.packets_marked += part is not None
+            size = head.bytes_of(count)
+            head.first += count
+            self._queued_packets -= count
+            self._queued_bytes -= size
+            if head.first >= head.end:
+                self._queue.popleft()
+            if part is None:
+                self._drop(1, size)
+                continue
+            bottleneck.free_at = at + size / rate if rate else at
+            self._sending = count, size, part
+            return [(bottleneck.free_at, 0, 0, None)]
+        return []
 
     def _draw_until_loss(self, delivered):
         """

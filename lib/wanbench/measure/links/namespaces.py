@@ -1,8 +1,8 @@
 """
 Unnamed network namespaces, which exist as long as one process holds their files open.
 
-Region number i (from 1) has the addresses 10.i.0.1, 10.i.0.2, ... on its loopback interface, and one device, `wan0`,
-that leads to all other regions.
+Region number i (from 1) has the addresses 10.i.0.1, 10.i.0.2, ... and fd77:616e:62:i::1, fd77:616e:62:i::2, ... (i in
+hexadecimal) on its loopback interface, and one device, `wan0`, that leads to all other regions.
 """
 
 import ctypes
@@ -31,12 +31,26 @@ _TUN_F_CSUM, _TUN_F_TSO4, _TUN_F_TSO6 = 0x01, 0x02, 0x04
 
 def address(region_number: int, host_number: int = 0) -> str:
     """
-    Return the address of a host of a region; hosts count from 0.
+    Return the IPv4 address of a host of a region; hosts count from 0.
 
     >>> address(3)
     '10.3.0.1'
     """
     return f"10.{region_number}.0.{host_number + 1}"
+
+
+IPV6_OFF = "net.ipv6.conf.all.disable_ipv6"  # the kernel refuses it if it has no IPv6
+IPV6_PREFIX = "fd77:616e:62"  # a unique local prefix (RFC 4193, section 3.1); the region is the number of the subnet
+
+
+def address_ipv6(region_number: int, host_number: int = 0) -> str:
+    """
+    Return the IPv6 address of a host of a region; hosts count from 0.
+
+    >>> address_ipv6(17)
+    'fd77:616e:62:11::1'
+    """
+    return f"{IPV6_PREFIX}:{region_number:x}::{host_number + 1:x}"
 
 
 def make_namespace() -> int:
@@ -128,24 +142,30 @@ def run_ip(commands: Iterable[str]) -> None:
         raise LabError(f"ip failed with {done.stderr.decode(errors='replace').strip()!r} on {text!r}.")
 
 
-def commands(region_number: int, hosts: int, *, congestion_control: str | None = None) -> list[str]:
+def commands(region_number: int, hosts: int, *, congestion_control: str | None = None, ipv6: bool = True) -> list[str]:
     """
-    Return the `ip` commands that set a region's addresses and its route to all other regions.
+    Return the `ip` commands that set a region's addresses and its routes to all other regions.
 
-    If `congestion_control` is given, the route sets it, because the kernel refused it as the namespace's default. A
+    If `congestion_control` is given, the routes set it, because the kernel refused it as the namespace's default. A
     program that chooses its own (iperf3 -C) overrides the route.
 
     >>> for command in commands(2, hosts=1):
     ...     print(command)
     link set lo up
     addr add 10.2.0.1/32 dev lo
+    addr add fd77:616e:62:2::1/128 dev lo nodad
     link set wan0 mtu 1500 txqueuelen 10000 up
     route add 10.0.0.0/8 dev wan0 src 10.2.0.1
+    route add fd77:616e:62::/48 dev wan0 src fd77:616e:62:2::1
     """
-    route = f"route add 10.0.0.0/8 dev {DEVICE} src {address(region_number)}"
+    numbers, by = range(hosts), f" congctl {congestion_control}" if congestion_control else ""
+    of_ipv6 = [f"addr add {address_ipv6(region_number, host)}/128 dev lo nodad" for host in numbers if ipv6]
+    to_ipv6 = [f"route add {IPV6_PREFIX}::/48 dev {DEVICE} src {address_ipv6(region_number)}{by}"] if ipv6 else []
     return [
         "link set lo up",
-        *(f"addr add {address(region_number, host)}/32 dev lo" for host in range(hosts)),
+        *(f"addr add {address(region_number, host)}/32 dev lo" for host in numbers),
+        *of_ipv6,
         f"link set {DEVICE} mtu 1500 txqueuelen 10000 up",
-        f"{route} congctl {congestion_control}" if congestion_control else route,
+        f"route add 10.0.0.0/8 dev {DEVICE} src {address(region_number)}{by}",
+        *to_ipv6,
     ]

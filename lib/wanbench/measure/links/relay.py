@@ -11,12 +11,17 @@ import heapq
 import os
 import select
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 
-from .link import COUNTED, OFFLOAD_BYTES, UNITS, Bottleneck, Link
-from .namespaces import DEVICE, device_counts, open_device
+from .link import COUNTED, UNITS, Bottleneck, Link
+from .namespaces import DEVICE, IPV6_PREFIX, device_counts, open_device
+from .queues import OFFLOAD_BYTES
 
+_IPV6_PREFIX = socket.inet_pton(socket.AF_INET6, f"{IPV6_PREFIX}::")[:7]  # with the first byte of the subnet, always 0
 _READ_BYTES = OFFLOAD_BYTES + 65_535
 _READS_PER_TURN = 8
 _WRITES_PER_TURN = 64
@@ -46,7 +51,10 @@ class Relay:
     def connect(self, pairs: Iterable[tuple[int, int]], seed: int) -> None:
         """Make the links of these pairs; packets of other pairs are dropped. `seed` determines loss and jitter."""
         self.links = {
-            (source, target): Link(self._devices[target], f"{seed}/{source}/{target}") for source, target in pairs
+            (source, target): Link(
+                self._devices[target], f"{seed}/{source}/{target}", partial(_answer, self._devices[source])
+            )
+            for source, target in pairs
         }
         self._rows = {
             device: [self.links.get((number, target)) for target in range(256)]
@@ -56,7 +64,8 @@ class Relay:
     def set(self, links: Iterable[tuple[tuple[int, int], dict]]) -> None:
         """Give links new settings: a sequence of (pair, fields of `LinkSettings`)."""
         for pair, settings in links:
-            self.links[pair].set(**settings, now=time.monotonic())
+            link = self.links[pair]
+            self._keep(link, link.set(**settings, now=time.monotonic()))
 
     def set_gateway(self, number: int, rate_bps: float | None, queue_bytes: int | None) -> None:
         """Make all links that leave a region share one rate and queue; if `rate_bps` is None, undo this."""
@@ -151,14 +160,23 @@ class Relay:
                 packet = read(device, _READ_BYTES)
             except BlockingIOError:
                 return
-            # Only IPv4 packets for 10.<region>.0.0/16 have a link.
-            link = row[packet[27]] if len(packet) >= 30 and packet[10] >> 4 == 4 and packet[26] == 10 else None
+            # Only packets for 10.<region>.0.0/16 and for the region's subnet of `IPV6_PREFIX` have a link.
+            link = None
+            if len(packet) >= 30 and packet[10] >> 4 == 4:
+                link = row[packet[27]] if packet[26] == 10 else None
+            elif packet[34:41] == _IPV6_PREFIX and len(packet) >= 50:
+                link = row[packet[41]]
             if link is None:
                 self.packets_unroutable += 1
                 continue
             for due, segments, size, part in link.accept(packet, monotonic()):
                 self._count += 1
                 push(heap, (due, self._count, link, segments, size, part))
+
+    def _keep(self, link, arriving):
+        for due, segments, size, part in arriving:
+            self._count += 1
+            heapq.heappush(self._heap, (due, self._count, link, segments, size, part))
 
     def _deliver(self, most):
         heap, write, pop, monotonic = self._heap, os.write, heapq.heappop, time.monotonic
@@ -169,6 +187,9 @@ class Relay:
             if heap[0][0] > now:
                 return
             due, _, link, segments, size, packet = pop(heap)
+            if not segments:
+                self._keep(link, link.wake(due, packet))
+                continue
             if link.is_cut:
                 link.packets_cut += segments
                 link.bytes_cut += size
@@ -188,12 +209,18 @@ class Relay:
                 link.late_max_s = late
 
 
+def _answer(device, packet):
+    with suppress(OSError):  # a full or closed device loses it, as a network would
+        os.write(device, packet)
+
+
 def _counted(link, now):
     packets, size = link.in_flight()
     return {
         **{f"{unit}_{what}": getattr(link, f"{unit}_{what}") for what in COUNTED for unit in UNITS},
         "packets_in_flight": packets,
         "bytes_in_flight": size,
+        "packets_marked": link.packets_marked,
         "bytes_backlog": round(link.backlog_bytes(now)),
         "mean_late_ms": link.late_sum_s / link.writes * 1000 if link.writes else None,
         "worst_late_ms": link.late_max_s * 1000 if link.writes else None,

@@ -222,7 +222,7 @@ def rounds(pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None) ->
 
 
 def _reachable(start, neighbours) -> set:
-    """Return all nodes connected with `start`; `neighbours(node)` returns the adjacent nodes."""
+    """Return all nodes that a path connects with `start`; `neighbours(node)` returns the adjacent nodes."""
     component, edge = set(), [start]
     while edge:
         one = edge.pop()
@@ -255,7 +255,7 @@ def _coloured(pairs, fewest, chance):
     """
     Put pairs into rounds greedily: each round takes the pairs whose regions have the most tests left.
 
-    Repeat this in other orders until there are only `fewest` rounds, at most `_TRIES` times, and return the best.
+    Repeat this in up to `_TRIES` other orders until there are only `fewest` rounds; return the fewest rounds found.
     """
     order, best = list(pairs), None
     for _ in range(_TRIES):

@@ -161,7 +161,7 @@ class Plan:
         ]
 
     def _each_kind(self):
-        """Return the plan's experiments, and those of the first `SETTINGS_SHOWN` settings of trials."""
+        """Return the plan's experiments, and the experiments of the first `SETTINGS_SHOWN` settings of trials."""
         first = {test.setting: test.experiments for test in reversed(self.tests) if test.experiments}
         order = [setting for setting in dict.fromkeys(test.setting for test in self.tests) if setting in first]
         shown = [each for setting in order[:SETTINGS_SHOWN] for each in first[setting]]

@@ -1,5 +1,5 @@
 """
-Compare the claims of a published source with recomputed and re-measured numbers.
+Hold the claims of a published source and their verdicts: from its own numbers (here), and from a re-run (`rules`).
 
 File `data/published/claims/<source>.csv` lists the claims of a source, paraphrased, with their section; `articles.csv`
 says where each source was published. Each claim gets two verdicts: one from the source's own numbers (`compare` for a
@@ -113,7 +113,7 @@ COLUMNS = tuple(column.name for column in fields(Claim))
 
 @dataclass(frozen=True)
 class Article:
-    """Where a source was published: title, author and publisher, date and address ("" for what is not known)."""
+    """Where a source was published: title, author and publisher, date and address ("" where unknown)."""
 
     title: str
     by: str = ""
@@ -196,7 +196,7 @@ class Audit(Result):
         Set the verdict of the source's own numbers on a claimed number.
 
         "reproduced": the recomputed value rounds to the printed number. "inside the interval": the recomputed value
-        does not, but some value in its interval does. "undecided": the recomputed value is NaN.
+        does not, but some value in its interval does. "undecided": there is no recomputed value (NaN).
 
         claim: The claim's short name.
         recomputed: The recomputed value, in the unit of the claim.
@@ -235,9 +235,9 @@ class Audit(Result):
         Set the verdict of a re-run on a claim, and add text to its working.
 
         If several quantities test a claim, it is reproduced if all of them reproduce it, and not reproduced if any of
-        them gives that verdict.
+        them does not reproduce it.
 
-        estimate: The estimate that is shown as the recomputed value of a claimed number.
+        estimate: Shown as the recomputed value of a claimed number.
         """
         self.note(claim, f"Re-run: {working}")
         both = {check_choice("verdict", verdict, VERDICTS), self.rows[claim]["rerun"]} - {UNTESTED}
@@ -264,7 +264,7 @@ class Audit(Result):
 
     def verdicts(self, kind: str) -> dict[str, int]:
         """
-        Count the claims by verdict; verdicts that no claim has are left out.
+        Count the claims by verdict; leave out verdicts that no claim has.
 
         kind: "own" or "rerun" (`KINDS`).
         """

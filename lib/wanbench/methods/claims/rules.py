@@ -29,7 +29,7 @@ NO_VERDICT = "Re-run, without a verdict:"
 
 
 def too_little(estimate: Estimate) -> str:
-    """Return why an estimate is too weak for a verdict; "" if it is not."""
+    """Return why an estimate is too weak for a verdict; "" if it suffices."""
     if estimate.n < FEWEST:
         return "A verdict needs at least two trials or episodes."
     return f"A verdict needs an interval at {percent(LEVEL)}." if estimate.level < LEVEL else ""
@@ -113,7 +113,7 @@ def as_printed(claim: Claim) -> Bound:
 @dataclass(frozen=True)
 class Rule:
     """
-    Which measured quantity tests which claim.
+    The measured quantity that tests a claim, and where its interval must lie.
 
     measured, claim: Names of the quantity and of the claim.
     bound: Where the interval must lie; default: near the claimed number (`as_printed`).

@@ -1,1 +1,1 @@
-"""What changed between two runs, campaigns or sets of findings: `sides` are compared, and `verdicts` given."""
+"""Compare two runs, campaigns or sets of findings: `sides` reads what is compared, `verdicts` decides what changed."""

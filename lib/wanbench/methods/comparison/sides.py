@@ -100,7 +100,7 @@ def _flat(value, name: str = "") -> dict[str, list]:
 
 
 def _shown(own: list[str], other: list[str]) -> str:
-    """Return the values of one side as text; of long lists only those that differ from the other side's."""
+    """Return the values of one side as text; of a long list, only values that the other side lacks."""
     lists = [json.loads(text) or [] for text in (own[0], other[0])]
     own_only = [value for k, value in enumerate(lists[0]) if lists[1][k : k + 1] != [value]]
     text = ", ".join(map(str, own_only if len(lists[0]) > 1 else lists[0])) or "none"
@@ -113,8 +113,9 @@ def measured(a: Side, b: Side) -> tuple[pd.DataFrame, tuple[str, ...]]:
     Return the measured values of both sides, and notes on raw files that could not be read.
 
     The values have columns `side` (0 or 1), `quantity`, `unit`, `key` (an ordered pair of regions or a setting),
-    `first`, `second` (its regions; both the setting for trials), `run_id`, `block`, `value`, `variance` (of its
-    logarithm, from the scatter within a series of pings; NaN if unknown) and `freedom` (degrees of, of the variance).
+    `first`, `second` (the regions of the key; for trials, both are the setting), `run_id`, `block`, `value`, `variance`
+    (of its logarithm, from the scatter within a series of pings; NaN if unknown) and `freedom` (degrees of, of the
+    variance).
 
     Raises ParameterError: one side has Kafka trials and the other surveys pairs, or nothing can be compared.
     """
@@ -169,7 +170,7 @@ def scatter(rtts: pd.Series) -> tuple[float, float]:
 
 
 def _of_trials(run: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the values of each trial; of a run with blocks, only of trials in one (others warm the brokers up)."""
+    """Return the values of each trial; in a run with blocks, only of trials in a block (others warm the brokers up)."""
     rates = trial_rates(run).rates[[*KEY, "records_per_s", "mean_latency_ms"]]
     if len(run.get("producers", ())):
         rates = rates.merge(largest_quantiles(run["producers"]), on=KEY, how="left")
@@ -186,7 +187,7 @@ def _of_trials(run: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _open_loops(run: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the rate and the end-to-end latency quantiles of each open-loop load, from when each record was due."""
+    """Return the rate of each open-loop load, and quantiles of its end-to-end latency from when records were due."""
     loads = run["open_loop_loads"].set_index(KEY).acknowledged_records_per_s.rename("records_per_s")
     shown = run["open_loop_histograms"]
     rows = []

@@ -1,21 +1,20 @@
 """
-Decide what changed between two sides, beyond noise and beyond a margin.
+Decide what changed between two sides, beyond noise and beyond a margin, and the exit code that says so.
 
 Each key (an ordered pair of regions, or a setting of Kafka trials) has one log ratio of B over A, and each quantity one
-summary over its keys. Values of one series, pair or block are not independent, so that intervals come from
+summary over its keys. Values of one series, pair or block are not independent, so intervals come from
 
 - runs, if both sides have two or more (Welch 1947);
 - blocks of trials otherwise: the n-th block of B is compared with the n-th of A, as both were measured equally long
-  after the start. The scatter of each setting is moderated by that of all (Smyth 2004), because two or three blocks
-  alone decide nothing after a correction;
-- the spread of log ratios over pairs if each pair was measured once: a median absolute deviation, which pairs that did
-  change hardly affect, beside the scatter of each pair's pings. The summary allows for shared regions (`dyadic`).
+  after the start. The scatter of each setting is moderated by the scatter of all (Smyth 2004), because after a
+  correction two or three blocks alone decide nothing;
+- the spread of log ratios over pairs if each pair was measured once: a median absolute deviation, hardly affected by
+  pairs that did change, and the scatter of each pair's pings. The summary allows for shared regions (`dyadic`).
 
-All intervals of a comparison hold together (Bonferroni), so that equal sides give a wrong verdict, and a wrong exit
-code, in at most 5 of 100 cases, whatever the dependence between pairs. The first step of Holm's method (1979) is the
-same, so that it would give the same exit codes; Benjamini & Hochberg's bounds the share of wrong verdicts only.
-Summaries share one half of `ALPHA`, and all keys the other half, so that hundreds of pairs do not hide what the
-summary shows.
+All intervals of a comparison hold together (Bonferroni): equal sides give a wrong verdict, and a wrong exit code, in at
+most 5 of 100 cases, whatever the dependence between pairs. Holm's method (1979) has the same first step, and so the
+same exit codes; Benjamini & Hochberg's method limits only the share of wrong verdicts. Summaries share one half of
+`ALPHA`, and all keys the other half, so that hundreds of pairs do not hide what the summary shows.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Changes(RowsResult):
 
     rows: A row per comparison, changed ones first: `quantity`, `key` ("all" for a summary), `a` and `b` (geometric
         means in `unit`), `ratio` (b over a) with its interval at `level`, `p` (corrected), `basis`, `verdict` and, if
-        that is undecided, the `reason`.
+        undecided, the `reason`.
     margin: Ratios from 1 / (1 + margin) to 1 + margin do not matter.
     differs: How the set-ups differ: `what`, `a`, `b`.
     left_out: Keys that only one side has: `quantity`, `key`, `side`.
@@ -84,7 +83,7 @@ class Changes(RowsResult):
     TITLE = "Comparisons"
 
     def exit_code(self, strict: bool = False) -> int:
-        """Return 1 if something changed, 3 if nothing did but a comparison is undecided and `strict` is set, else 0."""
+        """Return 1 if something changed; else 3 if `strict` and something is undecided or on one side only; else 0."""
         if (self.rows.verdict == CHANGED).any():
             return 1
         return 3 if strict and ((self.rows.verdict == UNDECIDED).any() or len(self.left_out)) else 0
@@ -192,7 +191,7 @@ def combined(*parts: tuple) -> tuple[np.ndarray, np.ndarray]:
     """
     Return the standard error of a sum of independent parts, and its degrees of freedom (Satterthwaite 1946).
 
-    Each part is its variance and the variance's degrees of freedom: numbers or arrays. A sum of 0 has the most.
+    Each part is a variance and its degrees of freedom: numbers or arrays. A sum of 0 has the sum of these degrees.
 
     >>> [float(number) for number in combined((1.0, 4.0), (1.0, 4.0))]
     [1.4142135623730951, 8.0]
@@ -235,7 +234,7 @@ def _of_quantity(part: pd.DataFrame) -> pd.DataFrame:
 
 def _replicated(cells: pd.DataFrame, name: str) -> tuple:
     """
-    Return the summary (standard error, degrees of freedom, basis) of the logs of runs or blocks, and those of each key.
+    Return (standard error, degrees of freedom, basis) from the logs of runs or blocks: of the summary, and of each key.
 
     All keys share the effect of a run, or of a block: its variance is in the interval of every key. `cells` has the
     columns `key`, `side`, `unit` (a run or block) and `log`.
@@ -268,7 +267,7 @@ def _over_keys(keys: pd.DataFrame, shift: np.ndarray) -> tuple[float, float, str
 
 
 def _once(part: pd.DataFrame, keys: pd.DataFrame, shift: np.ndarray) -> tuple:
-    """Return what `_replicated` does for keys measured once on each side: runs differ as much as pairs show."""
+    """Do as `_replicated`, for keys measured once per side: the scatter over pairs stands for that over runs."""
     summary = _over_keys(keys, shift)
     if np.isnan(summary[0]):
         return summary, nan, nan, "once on each side"
@@ -285,7 +284,7 @@ def moderated(squares: np.ndarray, freedom: np.ndarray) -> tuple[np.ndarray, np.
     """
     Moderate sample variances of several settings by their common distribution (Smyth 2004, section 6.2).
 
-    Returns the variances, and their degrees of freedom; NaN and 0 for settings without any of their own.
+    Returns the variances and their degrees of freedom; NaN and 0 for settings without a variance of their own.
 
     >>> variances, freedoms = moderated(np.array([1.0, 1.2, 0.8, 1.0]), np.full(4, 2.0))
     >>> bool((abs(variances - 1) < 0.9).all()), freedoms.round(3).tolist()
@@ -305,7 +304,7 @@ def moderated(squares: np.ndarray, freedom: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _judged(rows: pd.DataFrame, alone: list[tuple], margin: float, a: Side, b: Side, notes) -> Changes:
-    """Give verdicts by intervals that hold together: those of summaries, and those of keys, each at half of `ALPHA`."""
+    """Give verdicts by simultaneous intervals: half of `ALPHA` for all summaries, half for all keys."""
     shift = (rows.log_b - rows.log_a).to_numpy()
     error = np.maximum(rows.error.to_numpy(dtype=float), SMALLEST_ERROR)
     freedom = rows.freedom.to_numpy(dtype=float)

@@ -105,7 +105,7 @@ MOST_RANGES = 16  # The ends of this many inputs make 65,536 combinations.
 
 
 def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
-    """Return, for each input that has a range, the values of a function with that input at its low and its high end."""
+    """Return, for each input with a range, the values of a function with this input at the low and at the high end."""
     values = {name: one.value for name, one in inputs.items()}
     return {
         name: tuple(float(function(values | {name: end})) for end in (one.low, one.high))
@@ -179,13 +179,13 @@ DIVISORS = ("messages_per_s", "message_bytes", "hours_per_month")  # Inputs that
 @dataclass(frozen=True)
 class Deployment:
     """
-    The inputs of a cluster's cost. Each is a number, (low, value, high), an Estimate, or a price (`price`).
+    The inputs of a cluster's cost. An input is a number, (low, value, high), an Estimate, or a price (`price`).
 
-    brokers, instance_usd_per_hour: Number of instances, and the price of one.
-    messages_per_s, message_bytes: The mean rate of the whole cluster, and the payload of a message before compression.
-    region_bytes_per_message, region_usd_per_gb: Bytes sent between regions per message, over all links and both
+    brokers, instance_usd_per_hour: Number of instances, and the price of an instance. messages_per_s, message_bytes:
+    The mean rate of the whole cluster, and the payload of a message before compression. region_bytes_per_message,
+    region_usd_per_gb: Bytes sent between regions per message, over all links and both
         directions, and the price of 10^9 bytes; default 0, for a cluster in one region.
-    disks, disk_gb, disk_usd_per_gb_month: Number of disks, the size of one, and the price.
+    disks, disk_gb, disk_usd_per_gb_month: Number of disks, size of a disk, and price.
     hours_per_month: Divisor of monthly prices.
 
     >>> small = Deployment(brokers=3, instance_usd_per_hour=0.4, messages_per_s=1000, message_bytes=1000,
@@ -251,7 +251,7 @@ class Deployment:
 
 
 def _over(fixed, messages_per_h):
-    """Return the fixed cost per message; infinite at zero messages, which a wide interval may include."""
+    """Return the fixed cost per message; infinite for zero messages, which a wide interval may include."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.equal(fixed, 0), 0.0, np.divide(fixed, messages_per_h))[()]
 

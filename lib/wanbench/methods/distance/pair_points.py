@@ -1,4 +1,4 @@
-"""Traces shared by figures of pairs: points by pair of clouds, a line with its band, and the limit set by light."""
+"""Draw pairs of regions: points by pair of clouds, a line with its band, and the round trip of light."""
 
 import numpy as np
 import pandas as pd

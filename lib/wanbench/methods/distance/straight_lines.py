@@ -94,7 +94,7 @@ class ThroughputFit(Result):
     The line log10(throughput) = intercept + slope x distance.
 
     slope: Change of log10(bit/s) per 1,000 km.
-    factor: The factor by which another 1,000 km multiply throughput: 10 to the power of the slope.
+    factor: The factor by which throughput changes per 1,000 km: 10 to the power of the slope.
     half_distance: The distance that halves throughput, in km (`half_distance`).
     pearson, spearman: Correlations of log10(throughput) with distance.
     """
@@ -225,7 +225,7 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
         return half
     caution = "throughput does not fall with distance here, so no distance halves it"
     low, high = (half.low, half.high) if slope.low < 0 else (nan, nan)
-    return replace(half, estimate=nan, low=low, high=high, ends=None, warnings=(*half.warnings, caution))
+    return replace(half, estimate=nan, low=low, high=high, warnings=(*half.warnings, caution))
 
 
 def _estimate(
@@ -255,7 +255,7 @@ def _estimate(
 
 
 def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
-    """Compute the effective speed, 2 / slope (a round trip covers the distance twice), as a fraction of another."""
+    """Compute the effective speed, 2 / slope (a round trip covers the distance twice), as a fraction of a reference."""
     speed = slope.transformed(
         lambda b: 2 * THOUSAND_KM / b / reference_km_per_ms if b > 0 else inf,
         quantity=f"speed relative to {name}",
@@ -266,7 +266,7 @@ def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
     if slope.estimate > 0:
         return speed
     caution = "RTT does not grow with distance here, so there is no effective speed"
-    return replace(speed, estimate=nan, low=nan, high=nan, ends=None, warnings=(*speed.warnings, caution))
+    return replace(speed, estimate=nan, low=nan, high=nan, warnings=(*speed.warnings, caution))
 
 
 def _band(line: Line, distance_km) -> pd.DataFrame:

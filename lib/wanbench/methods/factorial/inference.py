@@ -20,7 +20,7 @@ ALONE = 1e-9  # A run whose leverage is this close to 1 determines its own fitte
 @dataclass(frozen=True)
 class RobustVariance:
     """
-    The variance of least-squares coefficients if runs have different variances.
+    The variance of least-squares coefficients when runs have different variances.
 
     design: Array (runs, coefficients).
     inverse: The inverse of design' design.

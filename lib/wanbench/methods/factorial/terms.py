@@ -40,7 +40,7 @@ class Factor:
 
     A numeric factor is coded as its logarithm less `middle`; a contrast between two levels as -1/2 and 1/2.
 
-    middle: The middle of the logarithms of the smallest and the largest level.
+    middle: The mean of the logarithms of the smallest and the largest level.
     levels: The two levels of a contrast, the low one first; () for a numeric factor.
     ends: The smallest and the largest level of a numeric factor; () for a contrast.
     """

@@ -1,4 +1,4 @@
-"""Checks of a lab: which network it was, whether emulated links delivered what was requested, how full links were."""
+"""Check a lab: which network it measured, whether emulated links delivered what was requested, how full links were."""
 
 from collections.abc import Mapping
 

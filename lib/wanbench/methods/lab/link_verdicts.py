@@ -28,12 +28,13 @@ CUT_BEFORE_S = 5.0  # Without replies in this time before a cut, missing replies
 IP_BYTES = 20
 UDP_BYTES = 8
 TCP_HEADER_BYTES = 52  # IPv4 20, TCP 20, timestamps 12
+IPV6_MORE_BYTES = 20  # by which the header of IPv6 is longer than that of IPv4
 FRAGMENT_BYTES = 1480  # IP payload of a packet of 1,500 bytes
 
 
 def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median") -> Verdicts:
     """
-    Judge whether the RTT is within 1 ms + 1 % of the sum of both requested one-way delays.
+    Judge whether the RTT differs from the sum of both requested one-way delays by at most 1 ms + 1 %.
 
     Lost echoes and duplicate replies do not count.
 
@@ -62,7 +63,7 @@ def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median")
 
 def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge whether the standard deviation of the RTT is within 0.5 ms + 10 % of the request.
+    Judge whether the standard deviation of the RTT differs from the requested one by at most 0.5 ms + 10 %.
 
     The requested value is the root of the sum of the squared jitters of both directions. The interval is the chi-square
     interval of a standard deviation of normal values. Jitter is autocorrelated, so n echoes count as n (1 - r^2) / (1 +
@@ -87,6 +88,8 @@ def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callab
     minimum: Number of answered echoes that a verdict needs.
     judge: Takes the RTTs of these echoes and the links of both directions, and returns columns of the row.
     """
+    if minimum > 1:  # the statistic depends on autocorrelation
+        verdicts.require_order(echoes, name)
     few = "no echo was answered" if minimum == 1 else "fewer than two echoes were answered"
     rows = []
     for key, group in groups("echoes", echoes):
@@ -131,7 +134,7 @@ def effective_n(values: np.ndarray, of: str = "variance") -> float:
 
 def loss(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge whether the request lies inside the 99 % interval of the share of lost echoes (Clopper & Pearson 1934).
+    Judge whether the requested loss lies inside the 99 % interval of the share of lost echoes (Clopper & Pearson 1934).
 
     The requested share is 1 - (1 - loss forward)(1 - loss back). About 1 in 100 accurate links is outside by chance. A
     request of 0 allows no loss.
@@ -157,7 +160,8 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
     A link's limit applies to whole packets, but iperf3 counts payload. So the throughput of each transfer is multiplied
     by (payload + headers) / payload, where headers are 52 bytes per TCP segment (IPv4, TCP, timestamps), or 28 bytes
-    per UDP datagram and 20 more for each fragment after the first. Directions without a rate limit have no row.
+    per UDP datagram and 20 more for each fragment after the first; with IPv6, 20 bytes more per segment or datagram.
+    Directions without a rate limit have no row.
     """
     rows = []
     for key, group in groups("transfers", verdicts.by_sender(transfers[transfers.throughput_bps.notna()])):
@@ -185,6 +189,7 @@ def _wire_bps(row) -> float:
     header = TCP_HEADER_BYTES
     if udp:
         header = UDP_BYTES + IP_BYTES * ceil((payload + UDP_BYTES) / FRAGMENT_BYTES)
+    header += IPV6_MORE_BYTES if str(getattr(row, "ip_version", "")) == "6" else 0
     return row.throughput_bps * (payload + header) / payload
 
 
@@ -233,6 +238,7 @@ def order(echoes: pd.DataFrame) -> Verdicts:
 
     echoes: The table of this name, with `received_at_s` (ping -D).
     """
+    verdicts.require_order(echoes, "order")
     rows = []
     for key, group in groups("echoes", echoes):
         replies = answered(group).dropna(subset="received_at_s").sort_values("sequence")

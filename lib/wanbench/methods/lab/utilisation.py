@@ -68,10 +68,10 @@ class Capacity(Result):
     The utilisation of links, and whether they were ever at capacity.
 
     links: Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
-        share_at_capacity (the share of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (time to send
-        the bytes queued at a sample), longest_backlog_s (longest time in which every sample had queued bytes). Unknown
-        values, such as the queues of a circuit, are NaN.
-    is_circuit: Whether the numbers come from the operator of a circuit, not from the lab's counters.
+        share_at_capacity (the share of windows at capacity), packets_sent, packets_queue_dropped, max_backlog_ms (time
+        to send the bytes queued at a sample), longest_backlog_s (longest time in which every sample had queued bytes).
+        Unknown values, such as the queues of a circuit, are NaN.
+    is_circuit: Whether the numbers come from the circuit's operator, not from the lab's counters.
     """
 
     links: pd.DataFrame
@@ -150,7 +150,7 @@ def capacity(samples: pd.DataFrame) -> Capacity:
 
 
 def by_link(loads: pd.DataFrame) -> pd.DataFrame:
-    """Summarise windows with a utilisation: the columns of `Capacity.links` except backlogs, indexed by `LINK`."""
+    """Summarise each link's windows of known utilisation, indexed by `LINK`: `Capacity.links` without backlogs."""
     loads = loads.assign(window_s=loads.end_s - loads.start_s, is_full=loads.utilisation >= AT_CAPACITY)
     groups = loads.groupby(LINK, dropna=False)
     table = groups.agg(

@@ -1,4 +1,4 @@
-"""Verdicts on links: whether each delivered what was requested, per quantity."""
+"""Collect verdicts on links: whether each link delivered what was requested, per quantity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from wanbench.checks import check_columns
-from wanbench.errors import ParameterError
+from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.findings import Finding
 from wanbench.formatting import count, interval, percent, quantity
@@ -224,6 +224,13 @@ def by_sender(transfers: pd.DataFrame) -> pd.DataFrame:
         from_region=rows.from_region.where(forward, rows.to_region),
         to_region=rows.to_region.where(forward, rows.from_region),
     )
+
+
+def require_order(echoes: pd.DataFrame, what: str) -> None:
+    """Raise MissingDataError if the echoes were thinned to counts, and so have no order; `what` needs it."""
+    thinned = echoes.run_id[echoes.sequence.isna()]
+    if len(thinned):
+        raise MissingDataError(f"{what} needs the order of echoes, but run {thinned.iloc[0]} was thinned to counts.")
 
 
 def answered(echoes: pd.DataFrame) -> pd.DataFrame:

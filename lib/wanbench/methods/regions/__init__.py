@@ -1,1 +1,1 @@
-"""Pairs of regions, which share regions and so are dependent: lines, variances, permutation tests, sensitivity."""
+"""Analyse pairs of regions, which are dependent because they share regions: lines, variances, permutation tests."""

@@ -1,5 +1,5 @@
 """
-Cautions about how often intervals cover the true value, from simulated surveys.
+Warn how often intervals cover the true value, from simulated surveys.
 
 `make validity` computes these numbers and writes them to data/validity; a test checks that both agree.
 """
@@ -60,7 +60,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
 
 def lower_coverage(quantity: str, n_units: int) -> str:
-    """Return a sentence for an assumption: which conditions lower the coverage, and how far; "" if none does."""
+    """Return a sentence for an assumption: which conditions lower the coverage, and by how much; "" if none does."""
     conditions = {
         "effects shared over 1,500 km or more": _nearest(CORRELATED_COVERAGE.get(quantity), n_units),
         "skewed or heavy-tailed effects of regions, or detours of a few regions": _simulated(
@@ -84,7 +84,7 @@ def coverage_with_few_beyond(n_units: int) -> str:
 
 def caution_if_correlated(quantity: str, n_regions: int) -> tuple[str, ...]:
     """
-    Warn about the coverage if effects of nearby places are correlated; () if the coverage is in the band, or not
+    Warn about the coverage if effects of nearby places are correlated; () if the coverage is in the band or was not
     simulated.
     """
     size, ends = _nearest(CORRELATED_COVERAGE.get(quantity), n_regions)
@@ -121,7 +121,7 @@ def _simulated(sizes: dict[int, tuple[float, float]] | None, n_units: int) -> tu
 
 
 def _nearest(sizes: dict[int, tuple[float, float]] | None, n_regions: int) -> tuple[int, tuple[float, float]]:
-    """Do as `_simulated`, but take the nearest number of regions, for a coverage that falls with that number."""
+    """Do as `_simulated`, but take the nearest number of regions: for a coverage that falls as regions are added."""
     sizes = sizes or {n_regions: BAND}
     size = min(sizes, key=lambda n: abs(log(n / n_regions)))
     return size, sizes[size]

@@ -1,5 +1,5 @@
 """
-Variances of statistics of pairs that share regions: the dyadic-robust sandwich, jackknives, a region bootstrap.
+Compute variances of statistics of pairs that share regions: dyadic-robust sandwich, jackknives, region bootstrap.
 
 Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions contain far less information than
 2,070 independent observations. The variance from `sandwich` is too small for few regions. `variance` suits any smooth
@@ -7,7 +7,7 @@ statistic; module `jackknife` has a better variance for least squares. `region_w
 regions, for statistics that are not smooth.
 
 In all functions `first` and `second` are the indices of each pair's two units: regions, or clusters of regions
-(`places`). A pair within one unit has `first` equal to `second`, and counts once in sums over units.
+(`places`). A pair within a unit has `first` equal to `second`, and counts once in sums over units.
 """
 
 import numpy as np
@@ -130,7 +130,7 @@ def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> n
     """
     Compute the median over pairs for each row of region weights (resamples, regions); NaN if a resample has no pair.
 
-    A pair's weight is the product of its regions' weights. Of two middle values the mean is taken.
+    A pair's weight is the product of its regions' weights. With two middle values, the median is their mean.
     """
     step = max(1, CHUNK_CELLS // len(values))
     chunks = (weights[start : start + step] for start in range(0, len(weights), step))
@@ -164,7 +164,7 @@ def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np
 
 def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float) -> tuple[float, float]:
     """
-    Compute the sum of `over` divided by the sum of `under`, and half its interval's width.
+    Compute the sum of `over` divided by the sum of `under`, and half the width of the interval.
 
     The interval uses `variance` and a t quantile with (regions - 1) degrees of freedom.
 

@@ -39,7 +39,7 @@ class Sums:
 
     outer: Array (regions, regions, k, k): the sum of x x' over the pairs of two regions, symmetric in the regions. A
         pair within one unit counts twice, on the diagonal.
-    cross: Array (regions, regions, k): the same for x y.
+    cross: Array (regions, regions, k): the sum of x y, likewise.
     square: The sum of y^2.
     """
 
@@ -77,7 +77,7 @@ class Sums:
 
     @cached_property
     def own_outer(self) -> np.ndarray:
-        """Sum of x x' over the pairs of each region, each pair once: what is subtracted to leave the region out."""
+        """Sum of x x' over the pairs of each region, each pair once: subtracting it leaves the region out."""
         return self.outer_of_region - np.einsum("gg...->g...", self.outer) / 2
 
     @cached_property
@@ -113,7 +113,7 @@ def reml(sums: Sums, random: int | None = None) -> Components:
     Estimate the variance components of the working model, with a positive semidefinite covariance of regions.
 
     sums: The sums for a y with unit variance and a design whose columns have similar sizes.
-    random: How many coefficients, counted from the first, regions affect; default: all.
+    random: Number of coefficients, from the first, that regions affect; default: all.
     """
     k = sums.k
     q = k if random is None else random
@@ -231,7 +231,8 @@ class LeaveOut:
 
     def scale(self, combination) -> np.ndarray:
         """
-        Return the factor that corrects the jackknife variance: by the model, true variance over the jackknife's mean.
+        Return the factor that corrects the jackknife variance: true variance over mean jackknife variance, by the
+        model.
         """
         combination, n = np.asarray(combination, dtype=float), len(self.without_region)
         model = np.einsum("...a,ab,...b->...", combination, self.model, combination)
@@ -259,7 +260,7 @@ class LeaveOut:
 
 
 def leave_out(sums: Sums, components: Components) -> LeaveOut:
-    """Fit without each region in turn; of several equally good solutions, take the one with the smallest norm."""
+    """Fit without each region in turn; of equally good solutions, take that with the smallest norm."""
     G, k = sums.n_regions, sums.k
     inverse = np.linalg.inv(sums.total_outer)
     largest = np.abs(sums.total_outer).max()

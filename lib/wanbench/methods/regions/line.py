@@ -3,7 +3,7 @@ Fit a straight line through unordered pairs, with two correlations; intervals al
 
 Intervals of r and rho are computed on the scale of Fisher's z. The jackknife over regions overstates the variances of
 the slope and of the scatter by different factors (module `jackknife`). So Pearson's r is computed from the slope, the
-scatter and the spread of x: the jackknife deviations of the slope are scaled by the slope's factor, those of the
+scatter and the spread of x: jackknife deviations of the slope are scaled by the slope's factor, deviations of the
 scatter by the factor of the line's height. Spearman's rho cannot be split; its variance is scaled by the root of the
 slope's factor. The degrees of freedom are the harmonic mean of the slope's degrees of freedom and (regions - 2).
 Simulation (`make validity`), not theory, led to these choices.
@@ -98,7 +98,7 @@ def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, lev
 
 
 def spearman_interval(rho: float, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
-    """Compute the interval of Spearman's rho from its values without each region."""
+    """Compute the interval of Spearman's rho from rho without each region."""
     if not np.isfinite(without).all() or np.abs(without).max() > PERFECT:
         return Interval(SCALED_Z)
     return _interval(rho, np.sqrt(left.scale(SLOPE)) * jackknife(fisher_z(without)), left, level)
@@ -163,8 +163,8 @@ class Line:
     scale: The means and standard deviations by which x and y were standardised for the fit.
     left: The standardised line fitted without each unit; None if there are too few units for intervals.
     grouped: The units that intervals treat as independent, by default places.
-    moran: Tests whether effects of nearby units are correlated.
-    skew: Tests whether effects of units are skewed.
+    moran: The test whether effects of nearby units are correlated.
+    skew: The test whether effects of units are skewed.
     """
 
     n_pairs: int
@@ -332,7 +332,7 @@ def _main(x, y, values, moments, scale, left, grouped, level) -> tuple[dict[str,
 
 
 def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, tuple[Interval, ...]]:
-    """Return the intervals shown for comparison, of intercept, slope and r; for r, the sandwich gives none."""
+    """Return the intervals of intercept, slope and r shown for comparison; the sandwich gives none for r."""
     first, second, n = grouped.first, grouped.second, grouped.n
     t = t_quantile(level, n - PARAMETERS)
     centre = np.array(values[:3])

@@ -1,4 +1,4 @@
-"""Check table `pairs`, and combine its rows to one value per unordered or per ordered pair of regions."""
+"""Check table `pairs`, and combine rows to one value per unordered or per ordered pair of regions."""
 
 from __future__ import annotations
 

@@ -83,9 +83,9 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
 
     Distances come from the pairs of the sample, or else from the region catalogue.
 
-    cluster: "place": regions at most 100 km apart, of any cloud, are one unit. A number: the same with that many km.
-        "region": every region is a unit. A mapping of regions to names: regions with the same name are one unit, and
-        every region that is not in the mapping is a unit.
+    cluster: "place": regions at most 100 km apart, of any cloud, are one unit. A number: the same, with this number of
+        km. "region": every region is a unit. A mapping of regions to names: regions with the same name are one unit,
+        and every region that is not in the mapping is a unit.
 
     Raises ParameterError: `cluster` is none of these, or a mapping without any region of the sample.
     """
@@ -112,7 +112,7 @@ def unit_of_region(sample) -> dict[str, str]:
     """
     Return the unit of each region, by name of region, in the whole sample.
 
-    A part of the sample may lack the near pairs that join regions to a place.
+    A part of the sample may lack the short pairs that show which regions form a place.
     """
     grouped = units(sample)
     return dict(zip(sample.regions, (grouped.names[k] for k in grouped.of_region), strict=True))

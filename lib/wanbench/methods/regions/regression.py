@@ -56,8 +56,8 @@ class Coefficients:
 
         The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit.
 
-        freedom: Degrees of freedom of the t quantile, for ordered pairs, in which a region may have another effect as
-            sender than as receiver. The variance is then the jackknife over units less the jackknife over pairs.
+        freedom: Degrees of freedom of the t quantile, for ordered pairs, in which a region may affect pairs differently
+            as sender and as receiver. The variance is then the jackknife over units less the jackknife over pairs.
         """
         weights = np.asarray(weights, dtype=float)
         value = float(weights @ self.values)
@@ -88,8 +88,8 @@ def least_squares(
     first, second: The indices of each row's two units.
     both: The number of each row's unordered pair; both directions of a pair are left out together.
     n_regions: Number of units.
-    shifted: Columns (or weights of sums of columns) whose coefficients vary between units in the working model, in
-        addition to the constant.
+    shifted: Columns (or weights of sums of columns) whose coefficients, like the constant, vary between units in the
+        working model.
 
     Raises ParameterError: the columns are linearly dependent, or there are not more unordered pairs than columns.
     """

@@ -26,7 +26,7 @@ class Sensitivity(Result):
     left_out: The pairs left out.
     by_rule: The number of ordered pairs that each rule, and each flagged region, leaves out.
     n_pairs: The number of ordered pairs.
-    columns: Flags of whole columns, which concern both analyses.
+    columns: Flags of whole columns, which affect both analyses.
     """
 
     TITLE: ClassVar[str] = "With all pairs, and without the flagged ones"

@@ -1,4 +1,4 @@
-"""The base class of analysis results: estimates with intervals, a sentence and cautions, as text, table and HTML."""
+"""Show a result of an analysis: estimates with intervals, a sentence and cautions, as text, table and HTML."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class Result:
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The estimates of the result, the main one first; by default all fields that are estimates."""
+        """Return the estimates, the main one first; by default all fields that are estimates."""
         values = (getattr(self, each.name) for each in fields(self)) if is_dataclass(self) else ()
         return tuple(value for value in values if isinstance(value, Estimate))
 
     @property
     def sentence(self) -> str:
-        """The answer, without cautions."""
+        """Return the answer, without cautions."""
         return self.estimates[0].sentence
 
     @property

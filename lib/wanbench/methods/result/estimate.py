@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from html import escape
 from math import inf, isnan, nan
 
 import scipy
 
-from wanbench.checks import check_level
-from wanbench.errors import ParameterError
 from wanbench.findings import Finding
 from wanbench.formatting import count, first_finite, interval, percent, places_of, scale, span
 
@@ -41,7 +39,7 @@ class Estimate:
     quantity: Short name, for tables.
     claim: The statement about the number, with `{}` in place of number and unit.
     estimate, low, high: Estimate and interval in `unit`; NaN if not computable (a warning says why), infinite where the
-        interval has no limit.
+        interval has no end.
     unit: "fraction" is shown in per cent, "bit/s" and "bytes" with a suitable prefix.
     n: Number of units of replication: unordered pairs, runs or trials.
     method: How the interval was computed, with its source.
@@ -50,11 +48,10 @@ class Estimate:
     n_regions, n_places: Number of regions in the pairs, and of the places (or other clusters) that count as
         independent.
     level: Confidence level of all intervals.
-    naive: The interval that ignores dependence, for comparison; its `method` says which values it takes as independent.
+    naive: The interval that ignores dependence, for comparison; `method` says which values it takes as independent.
     others: Intervals by other methods.
     warnings: Warnings to read before quoting the number.
     standard_error: In `unit`; NaN if the interval does not use one.
-    ends: Function that computes both ends of the interval at a given level, for `conf_int`.
     """
 
     quantity: str
@@ -74,29 +71,6 @@ class Estimate:
     others: tuple[Interval, ...] = ()
     warnings: tuple[str, ...] = ()
     standard_error: float = nan
-    ends: Callable[[float], tuple[float, float]] | None = field(default=None, compare=False)
-
-    def __getstate__(self) -> dict:
-        """Return the state without `ends`, as functions cannot be pickled."""
-        return self.__dict__ | {"ends": None}
-
-    def conf_int(self, level: float | None = None) -> tuple[float, float]:
-        """
-        Return both ends of the interval at another level.
-
-        level: Between 0 and 1; default: the level of the estimate.
-
-        Raises ParameterError: the interval cannot be computed at another level without a new fit.
-        """
-        if level is None or level == self.level:
-            return self.low, self.high
-        level = check_level(level)
-        if self.ends is None:
-            raise ParameterError(
-                f"level is {level:g}; allowed: {self.level:g}, the only level at which the interval of {self.quantity} "
-                f"was computed; fit again with level={level:g}."
-            )
-        return self.ends(level)
 
     @property
     def sentence(self) -> str:
@@ -135,7 +109,7 @@ class Estimate:
 
     @property
     def kind_of_interval(self) -> str:
-        """ "95 % interval", or "range" if no value outside is possible (level 1), as for printed numbers."""
+        """ "95 % interval", or "range" if no value outside it is possible (level 1), as for printed numbers."""
         return "range" if self.level == 1 else f"{self.formatted_level} interval"
 
     @property
@@ -203,7 +177,7 @@ class Estimate:
         self, change: Callable[[float], float], *, quantity: str, claim: str, unit: str, note: str = ""
     ) -> Estimate:
         """
-        Return the estimate of a monotone function of this number, with all intervals transformed too.
+        Return the estimate of a monotone function of this number, and transform all intervals.
 
         note: Text put before the method.
         """
@@ -225,7 +199,6 @@ class Estimate:
         names = {"quantity": quantity, "claim": claim, "unit": unit}
         names["method"] = f"{note}; {self.method}" if note else self.method
         changed_too = {"naive": naive, "others": tuple(others), "standard_error": nan}
-        changed_too["ends"] = None if self.ends is None else (lambda level: ends(*self.ends(level)))
         return replace(self, estimate=change(self.estimate), low=low, high=high, **names, **changed_too)
 
 

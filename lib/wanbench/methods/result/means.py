@@ -59,7 +59,7 @@ def geometric_mean(
     values, level: float, *, units: Sequence | None = None, unit_name: str = "trial", **about
 ) -> Estimate:
     """
-    Estimate the geometric mean of positive values, by Student's t on their logarithms; its interval is above zero.
+    Estimate the geometric mean of positive values, by Student's t on logarithms: the interval stays above zero.
 
     values: One value per trial.
     units: The unit of replication of each value: the result is the mean over the means of the units. Default: each
@@ -125,7 +125,7 @@ ALIKE = "Episodes are independent and alike"
 @dataclass(frozen=True, repr=False)
 class Median(Estimate):
     """
-    A median over episodes; if `at_least`, it is a lower limit, because too few outages ended within their episode.
+    A median over episodes; if `at_least`, it is a lower bound, because too few outages ended within their episode.
     """
 
     at_least: bool = False
@@ -156,7 +156,7 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     level 1 - 2^(1 - n): 75 % for three episodes.
 
     values: One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
-    censored: Whether each value is a lower limit; the true value may then be that limit, or above all other values.
+    censored: Whether each value is a lower bound; the true value may then be that bound, or above all other values.
     level: Requested level of the interval.
     **about: Fields `quantity`, `claim` and `unit` of the Estimate.
     """
@@ -198,7 +198,7 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
 
 def upper_bound(n: int, level: float = 0.95) -> float:
     """
-    Return the one-sided upper limit of a share with 0 hits in n: about 3/n at 95 % (the "rule of three").
+    Return the one-sided upper bound of a share with 0 hits in n: about 3/n at 95 % (the "rule of three").
 
     >>> round(upper_bound(3), 2), round(upper_bound(1000) * 1000, 2)
     (0.63, 2.99)
@@ -210,8 +210,7 @@ def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episod
     """
     Estimate the share of hits among n, with its exact interval; without hits, the interval is from 0 to `upper_bound`.
 
-    unit_name: What is counted, such as "episode".
-    **about: Further fields of `Estimate`.
+    unit_name: Name of what n counts, such as "episode". **about: Further fields of `Estimate`.
     """
     check_number("n", n, 0, whole=True)
     check_number("hits", hits, 0, n, whole=True)
@@ -229,8 +228,7 @@ def mean_of(values, level: float, *, unit_name: str = "trial", **about) -> Estim
     """
     Estimate the mean of independent, nearly normal values by Student's t; a single value has no interval.
 
-    unit_name: What each value belongs to, such as "trial".
-    **about: Further fields of `Estimate`.
+    unit_name: What a value stands for, such as "trial". **about: Further fields of `Estimate`.
     """
     values = np.asarray(values, dtype=float)
     mean, half = float(values.mean()), half_width(values, level)

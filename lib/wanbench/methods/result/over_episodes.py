@@ -17,10 +17,11 @@ from .means import Median, median_of
 @dataclass(frozen=True, repr=False)
 class OverEpisodes(RowsResult):
     """
-    Quantities measured in each episode, and their medians. A subclass names these in QUANTITIES, and adds the sentence.
+    Quantities measured in each episode, and their medians. A subclass names the quantities in QUANTITIES, and adds the
+    sentence.
 
     rows: One row per episode: column `BY`; a column per quantity, with missing values where it was not seen; for
-        quantities that may last beyond the episode, "<quantity>_censored": whether the value is a lower limit.
+        quantities that may last beyond the episode, "<quantity>_censored": whether the value is a lower bound.
     level: Requested level of intervals.
     """
 
@@ -48,7 +49,7 @@ class OverEpisodes(RowsResult):
 
     @property
     def estimates(self) -> tuple[Median, ...]:
-        """The medians of all quantities in all settings, except quantities that were never seen in a setting."""
+        """Return the medians of all quantities in all settings, except quantities never seen in a setting."""
         every = (self.of(setting, name) for setting in self.settings for name in self.QUANTITIES)
         return tuple(each for each in every if each.n)
 

@@ -5,17 +5,17 @@ A quantile is the smallest latency that a share q of the records does not exceed
 exceeds every latency.
 
 The naive interval uses order statistics of n independent values. The main interval uses the effective number of values
-instead of n. That number is computed from how much the share of records beyond a latency varies from run to run or,
-within one run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). The smallest
-effective number over all latencies from the quantile to the end of the interval counts, because bursts may lie beyond
-the quantile. There is no upper end if one burst contains too many of the records beyond the quantile.
+instead of n. The effective number follows from how much the share of records beyond a latency varies from run to run
+or, within one run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). The
+smallest effective number from the quantile to the end of the interval counts, because bursts may lie beyond the
+quantile. There is no upper end if one burst contains too many of the records beyond the quantile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from math import inf, isfinite, nan
 
 import numpy as np
@@ -237,7 +237,7 @@ class Tail:
         return self.at_rank(order.rank(self.n, order.check_quantile(q)))
 
     def effective_n(self, q: float, level: float = 0.95) -> float:
-        """Return the number of independent values with the same information about the quantile: from 1 to n."""
+        """Return the number of independent values with as much information about the quantile: from 1 to n."""
         x = self.quantile(q)
         if self.parts is None or not isfinite(x):
             return float(self.n)
@@ -314,7 +314,7 @@ class Tail:
         claim = f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}"
         numbers = (value if isfinite(value) else nan, low, high)
         how = (EFFECTIVE.format(kind) if kind else METHOD, ASSUMPTIONS[kind], _basis(self, q, kind, effective_n))
-        about = {"level": level, "ends": partial(self.interval, q)}
+        about = {"level": level}
         about["naive"] = Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE)
         about["others"] = (Interval(BOOTSTRAP, *drawn),) if drawn else ()
         about["warnings"] = (*self._interval_cautions(q, level, effective_n, high), *self.cautions)

@@ -52,7 +52,7 @@ def rank(n: float, q: float) -> int:
 
 def ranks(n: int, q: float, level: float, effective_n: float | None = None) -> tuple[int | None, int | None]:
     """
-    Return the ranks, from 1, of the two values that enclose a quantile; None for an end for which n is too small.
+    Return the ranks, from 1, of the two values that enclose a quantile; None for an end if n is too small.
 
     The interval covers the quantile with at least the probability `level` if the values are independent.
 
@@ -93,7 +93,7 @@ def min_values(q: float, level: float) -> int:
 
 def position(n: float, q: float, share: float) -> float:
     """
-    Return the position among n values that is below the quantile in this share of samples; NaN if there is none.
+    Return the position, among n ordered values, that is below the quantile in this share of samples; NaN if none is.
 
     n and the position need not be integers.
     """

@@ -1,5 +1,5 @@
 """
-Robust fit of y = min(level, falling - x): a horizontal line up to a knee, and a line of slope -1 beyond it.
+Fit y = min(level, falling - x) robustly: a horizontal line up to a knee, and a line of slope -1 beyond it.
 
 For given weights the least-squares solution is exact, without a stepwise search. If the knee is between neighbouring
 points, the solution is two weighted means; if it is on a point, it is one weighted mean. Running sums give all

@@ -1,8 +1,8 @@
 """
-Models of TCP throughput: vectorised formulas, and the curves of log throughput that are fitted to pairs.
+Model TCP throughput: vectorised formulas, and curves of log throughput to fit to pairs.
 
 The formulas describe a window-limited sender, Reno under loss (Mathis et al. 1997; with timeouts: Padhye et al. 1998),
-CUBIC (RFC 9438), and a transfer of finite length (Cardwell, Savage & Anderson 2000).
+CUBIC (RFC 9438), and a transfer of finite duration (Cardwell, Savage & Anderson 2000).
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def timeout_share(loss, window):
 
 def backoff(loss):
     """
-    Return the mean length of a sequence of timeouts, in multiples of the first (Padhye et al. 1998, eq. 29).
+    Return the mean duration of a sequence of timeouts, in multiples of the first (Padhye et al. 1998, eq. 29).
 
     Each timeout is twice as long as the one before, up to six times.
     """

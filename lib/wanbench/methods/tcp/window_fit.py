@@ -109,7 +109,7 @@ class WindowFit(Result):
 
     @property
     def limits(self) -> str:
-        """How many pairs each limit applies to: "the window limits 12 pairs and the capacity limits 3 pairs"."""
+        """Say how many pairs each limit applies to: "the window limits 12 pairs and the capacity limits 3 pairs"."""
         n_pairs = self.pairs.limit.value_counts()
         return " and ".join(f"the {name} limits {count(int(n), 'pair')}" for name, n in n_pairs.items())
 
@@ -124,7 +124,7 @@ class WindowFit(Result):
         return window_limited_bps(window, rtt_ms, capacity)
 
     def over_buffer(self, buffer_bytes: float) -> Estimate:
-        """Return the ratio of the fitted window to the socket buffer that was requested from the kernel."""
+        """Return the ratio of the fitted window to the socket buffer that a program requested."""
         check_number("buffer_bytes", buffer_bytes, 0, above=True)
         return self.window.transformed(
             lambda window: window / buffer_bytes,
@@ -231,7 +231,7 @@ def window_of(
 
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
-    """Warn if few pairs lie beyond the knee: slow near pairs can be mistaken for them, which makes W too small."""
+    """Warn if few pairs lie beyond the knee: slow near pairs can pass for such pairs, which makes W too small."""
     beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
     if beyond >= FEW_BEYOND * n_pairs:
         return ()
@@ -243,7 +243,7 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
 
 
 def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
-    """Return a caution about C if W differs between places, and the test for skewed effects beyond the knee."""
+    """Return a caution about C if W differs between places, and the test of skewed effects beyond the knee."""
     beyond, residual = fit.is_falling, fit.beyond_knee
     first, second = places.first[beyond], places.second[beyond]
     clipped = fit.clipped(residual)
@@ -319,7 +319,7 @@ def _in_unit(name: str, logarithm: float) -> float:
 def _intervals(
     fit: knee.Knee, sides, places, level: float, resamples: int, seed: int
 ) -> dict[str, tuple[Interval, ...]]:
-    """Return, for each parameter on the log scale, the main interval, the naive one, and another one over places."""
+    """Return, for each parameter on the log scale, the main and the naive interval, and another one over places."""
     if places.n < FEWEST_FOR_INTERVAL:
         return {name: (Interval(SCALED), Interval(NAIVE), Interval(BOOTSTRAP)) for name in NAMES}
     first, second = places.first, places.second

@@ -1,1 +1,1 @@
-"""Values in time: autocorrelated series."""
+"""Analyse values in time: autocorrelated series."""

@@ -1,5 +1,5 @@
 """
-The dependence of an autocorrelated series: effective number of values, and stationary-bootstrap resamples.
+Measure the dependence in a series: its effective number of values, and stationary-bootstrap resamples.
 
 The plain stationary bootstrap (Politis & Romano 1994) destroys the dependence between adjacent blocks. Under strong
 autocorrelation its intervals are too narrow: 95 % intervals from 100 values with a first autocorrelation of 0.9 contain
@@ -54,8 +54,8 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
     """
     Fit the autoregression of each row about its mean by least squares: coefficients (rows, order).
 
-    Of equally good fits the one with the smallest norm is taken: zero for a constant row, such as a resample of a
-    bursty series.
+    Of equally good fits, that with the smallest norm is taken: zero for a constant row, such as a resample of a bursty
+    series.
     """
     rows = rows - rows.mean(axis=1, keepdims=True)
     n = rows.shape[1]
@@ -182,7 +182,7 @@ def memory(values: np.ndarray, power: float = LOWEST) -> float:
 
 
 def is_long(arms: Sequence[np.ndarray]) -> bool:
-    """Return whether the series of a comparison have long memory, either on average or, clearly, one of them."""
+    """Return whether the series of a comparison have long memory on average, or one of them clearly has."""
     excess = [memory(values) - max(LONG, KEPT * memory(values, MORE)) for values in arms]
     return float(np.mean(excess)) > 0 or max(excess) > ONE_SERIES
 
@@ -196,8 +196,8 @@ class Series:
     """
     A series and its dependence.
 
-    coefficients: The autoregression that whitens it, corrected for bias.
-    effective_n: Number of independent values with the same information about the mean: n times the variance of a value
+    coefficients: The autoregression that whitens the series, corrected for bias.
+    effective_n: Number of independent values with as much information about the mean: n times the variance of a value
         over the long-run variance; from 2 to n.
     block_length: Mean length of the blocks in which the residuals are resampled.
     """

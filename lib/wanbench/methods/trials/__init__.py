@@ -1,1 +1,1 @@
-"""Kafka trials: one row per trial, what limits it, two links compared, whether the machine was overloaded."""
+"""Analyse Kafka trials: one row per trial, what limits its rate, whether the machine was overloaded."""

@@ -1,4 +1,4 @@
-"""Measurements made during the load of a trial: pings, background traffic, packets on the link."""
+"""Summarise what was measured during a trial's load: pings, background traffic, packets on the link."""
 
 import numpy as np
 import pandas as pd

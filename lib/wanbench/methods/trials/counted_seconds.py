@@ -180,7 +180,7 @@ def records_per_s(inside: pd.DataFrame) -> pd.Series:
 
 
 def behind_s(inside: pd.DataFrame) -> float:
-    """Return the lag in s of the slowest producer behind its target rate at its last line; NaN without a target."""
+    """Return by how many s the slowest producer lags behind its target rate at its last line; NaN without a target."""
     if inside.behind_s.isna().all():
         return nan
     last = inside.sort_values("window").groupby("producer").behind_s.last()

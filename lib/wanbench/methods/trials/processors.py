@@ -38,7 +38,7 @@ ASSUMPTION = (
 @dataclass(frozen=True, repr=False)
 class ProcessorEffect(Result):
     """
-    The relation between processor utilisation and the share of its limit that a trial reaches.
+    How processor utilisation affects the share of its limit that a trial reaches.
 
     slope: The factor by which this share changes for 10 percentage points more of processor utilisation, at the same
         setting; NaN if no setting has two trials.
@@ -82,18 +82,18 @@ class ProcessorEffect(Result):
 
     def bounding(self, ratio: Estimate | None, of: str, over: str) -> Estimate | None:
         """
-        Return a ratio between two settings, as a lower or upper limit if processors were full in one of them.
+        Return a ratio between two settings, as a lower or upper bound if processors were full in one of them.
 
         On a larger machine, a setting with full processors may reach more. So the interval has no upper end if setting
         `of` is the full one, and no lower end if setting `over` is.
 
-        ratio: The ratio of setting `of` to setting `over`; None is returned as None.
+        ratio: The ratio of setting `of` to setting `over`, or None, which is returned.
         """
         if ratio is None or not {of, over} & {*self.full}:
             return ratio
         ends = (-inf if over in self.full else ratio.low, inf if of in self.full else ratio.high)
         warnings = (*self.cautions[: len(self.full)], *ratio.warnings)
-        return replace(ratio, low=ends[0], high=ends[1], ends=None, warnings=warnings)
+        return replace(ratio, low=ends[0], high=ends[1], warnings=warnings)
 
 
 def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -159,7 +159,7 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
 def mean_use(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     Return, for each trial, the mean busy_percent and iowait_percent of the busiest machine, and fullest_link: the mean
-    utilisation of the link with the highest one. Values that were not measured are NaN.
+    utilisation of the fullest link. Values that were not measured are NaN.
 
     rates: The trials.
     tables: Tables metrics and link_samples, if any.

@@ -107,7 +107,7 @@ class TrialRates(Result):
         return part
 
     def at(self, **levels) -> TrialRates:
-        """Return the trials with the given levels, such as `at(rate_bps=1e8)`; ParameterError if there are none."""
+        """Return the trials with these levels, such as `at(rate_bps=1e8)`; ParameterError if there are none."""
         check_columns("rates", self.rates, levels)
         kept = _at(self.rates, levels)
         if kept.empty:
@@ -122,7 +122,7 @@ class TrialRates(Result):
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """
-        Add two columns to a table: `setting` of the row's trial, and `counts`, whether the row lies in counted seconds.
+        Add to a table `setting` of the row's trial, and `counts`: whether the row lies in counted seconds.
 
         A row covers start_s to end_s. In a table without these columns it covers the interval_s seconds before at_utc.
         """

@@ -1,4 +1,4 @@
-"""Messages per second and bytes per message by compression level of Kafka's producer."""
+"""Compare compression levels of Kafka's producer by messages per second and bytes per message."""
 
 from . import claims
 from .levels import by_level

@@ -14,7 +14,7 @@ LEVELS = {"gzip": ("1", "6", "9"), "lz4": ("1", "9", "17"), "zstd": (EXPERIMENTA
 """The levels in the source's table, lowest first."""
 GAINS = {"gzip-rate": ("rate-gzip-1", "rate-gzip-6"), "zstd-rate": ("rate-zstd-1", "rate-zstd-3")}
 SAVINGS = {"gzip-size": ("size-gzip-1", "size-gzip-9"), "lz4-size": ("size-lz4-1", "size-lz4-17")}
-"""Claims in per cent, with the two rows of the source's table from which each is computed."""
+"""Claims in per cent, each with the two rows of the source's table from which it is computed."""
 RULES = (
     Rule("gzip-rate", "gzip-rate", near(1.564, 0.1 * 1.564)),  # a tenth is allowed, as elsewhere
     Rule("zstd-rate", "zstd-rate", near(1.327, 0.1 * 1.327)),
@@ -32,7 +32,7 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     ----------
     **measured
         Measured quantities by their name in `RULES`: ratios of messages per second, or of sizes, between the two levels
-        that a claim names; `lowest_over_highest_rate` is the smallest such ratio over the codecs.
+        that a claim names; `lowest_over_highest_rate` is the smallest ratio of rates over the codecs.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class Levels(RowsResult):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """
-        Return, for each codec, the ratios of the lowest level over the highest: messages per second, then message size.
+        Return each codec's ratios of the lowest level over the highest: of messages per second, then of message size.
         """
         return tuple(
             self.ratio(part.setting.iloc[0], part.setting.iloc[-1], of)

@@ -1,6 +1,6 @@
 """Analyse one Kafka cluster across three regions: effects of settings, limits, cross-region traffic and cost."""
 
-from wanbench.pages.geo_kafka.costs import Change, Times, cost_changes, modelled_changes, tornado
+from wanbench.pages.geo_kafka.costs import cost_changes, tornado
 from wanbench.pages.geo_kafka.region_bytes import client_rack, count_region_bytes
 
 from . import claims
@@ -12,8 +12,6 @@ from .placement import placement
 from .scalability import fit_scalability
 
 __all__ = [
-    "Change",
-    "Times",
     "against_baseline",
     "bounds",
     "claims",
@@ -23,7 +21,6 @@ __all__ = [
     "curves",
     "evidence",
     "fit_scalability",
-    "modelled_changes",
     "placement",
     "tornado",
 ]

@@ -2,8 +2,8 @@
 Compare settings with a baseline, from few trials each.
 
 With two or three trials per setting, an interval from these trials alone (one or two degrees of freedom) is too wide to
-be useful. If all settings have the same relative scatter, it can be pooled. The intervals are simultaneous over all
-settings (Dunnett 1955); individual intervals are given too.
+be useful. If all settings have the same relative scatter, the scatter can be pooled. The intervals are simultaneous
+over all settings (Dunnett 1955); individual intervals are given too.
 """
 
 from __future__ import annotations
@@ -48,9 +48,8 @@ class AgainstBaseline:
     rows: One row per setting, the baseline included (ratio 1, no interval): `setting`, `n`, `mean` (geometric mean of
         the response, at the average block), `ratio`, `low`, `high` (simultaneous over all settings) and `verdict`
         ("higher", "lower", "not shown" or "baseline").
-    ratios: Maps each setting to the Estimate of its ratio, with a simultaneous interval. Its `others` are the
-        individual interval, and an interval without pooling, which is Welch's or, if there are blocks, from pairs of
-        trials.
+    ratios: Maps each setting to the Estimate of its ratio, with a simultaneous interval; `others` are the individual
+        interval and one without pooling: Welch's or, with blocks, from pairs of trials.
     log_spread, freedom: Pooled standard deviation of the logarithm of the response within a setting (NaN without
         repeated trials), and its degrees of freedom.
     equal_spread_p: P-value of the test that all settings have equal scatter (Bartlett's statistic, its distribution
@@ -81,10 +80,10 @@ def against_baseline(
     Estimate the ratio of each setting to the baseline, with intervals from the scatter pooled over all settings.
 
     frame: One row per trial. Rows without a positive `response` are left out, with a caution.
-    baseline: The value of column `by` that the others are compared with.
+    baseline: The value of column `by` with which all others are compared.
     block: The column of blocks, such as replicates; effects that the trials of a block share are removed.
     restart: A column that is equal for settings measured without a restart of the brokers between them. Ratios across
-        restarts get a caution, unless no two settings share a restart, because the pooled scatter then includes
+        restarts get a caution. They need none if no two settings share a restart: the pooled scatter then includes
         restarts.
 
     Raises ParameterError: the baseline or every other setting has no trial left, or blocks share no setting.
@@ -161,7 +160,7 @@ def _in_order(values: pd.Series) -> list:
 
 
 def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | None, level: float) -> tuple:
-    """Return the interval from the trials of one setting and the baseline only; none if either has fewer than two."""
+    """Return the interval from the trials of one setting and the baseline only; none with fewer than two of either."""
     logs, theirs = pd.Series(log[pair.index], index=pair.index), pair[by] == name
     if block is None:
         sides = [logs[~theirs].to_numpy(), logs[theirs].to_numpy()]
@@ -175,7 +174,7 @@ def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | N
 
 def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
     """
-    Test for equal scatter: the p-value, the settings with the most and least scatter, and their standard deviations.
+    Test for equal scatter; return the p-value, the settings with most and least scatter, and both standard deviations.
 
     The statistic is Bartlett's (1937), as Levene's fails with two trials, which are equally far from their median. The
     p-value comes from simulation of the design: chi-square is crude at one degree of freedom and ignores blocks.

@@ -2,8 +2,8 @@
 Compute upper limits (bounds) of each trial's throughput, and the share of each bound that the trial reached.
 
 The bounds by links, windows and replication follow from settings and placement (`region_limits`). The bound by the
-machine is measured: the throughput at the same processor time per byte if no processor were idle. The share of the
-machine's bound that a trial reaches is simply the utilisation, so it is not reported.
+machine is measured: the throughput at the same processor time per byte if no processor were idle. A trial's share of
+that bound equals the utilisation, so it is not reported.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Bounds(Result):
     The bounds of each trial, and the share of each bound that the trial reached.
 
     trials: Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four
-        bounds, bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (its
-        name and those of bounds close above it), reached (measured over allowed; NaN if limit is the machine),
+        bounds, bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (names
+        of this bound and of bounds close above it), reached (measured over allowed; NaN if limit is the machine),
         reached_link; busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest
         link), in the counted seconds.
     """
@@ -141,10 +141,10 @@ class Bounds(Result):
 @dataclass(frozen=True, repr=False)
 class Share(Result):
     """
-    The shares of its bounds that one setting reached.
+    The shares of their bounds that the trials of one setting reached.
 
-    `trials` has the rows of `Bounds.trials` for this setting. `link` is the share of the links' bound, and `lowest` the
-    share of the lowest bound (None if that is always the machine's).
+    `trials` has the rows of `Bounds.trials` for this setting. `link` is the share of the links' bound, `lowest` the
+    share of the lowest bound (None if always the machine's).
     """
 
     setting: str

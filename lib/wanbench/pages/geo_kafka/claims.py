@@ -57,7 +57,7 @@ SHOWN = {
 
 def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of source 001, on its own numbers and on a re-run.
+    Test every claim of source 001, on the source's own numbers and on a re-run.
 
     cost: The cost of the re-run, shown without a verdict.
     **measured: The quantities of `RULES` and `SHOWN` that were measured.
@@ -147,7 +147,7 @@ def _placement(audit: Audit) -> None:
 
 
 def _rates(audit: Audit) -> None:
-    """Test bytes per second, messages per second, message size and producers, which do not agree with each other."""
+    """Test bytes per second, messages per second, message size and producers, which contradict each other."""
     rate, bytes_per_s = audit.number("message-rate"), 1e9 * audit.number("throughput")
     size, producers = 1e3 * audit.number("message-size"), audit.number("n-producers")
     made = f"{audit.claims['throughput'].formatted} GB/s over {audit.claims['message-rate'].formatted} messages/s"

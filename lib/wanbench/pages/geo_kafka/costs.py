@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import nan
 from typing import NamedTuple
@@ -10,17 +9,17 @@ from typing import NamedTuple
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_choice, check_kind, check_number
+from wanbench.checks import check_kind, check_number
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import label_rows, reference_line
 from wanbench.formatting import number, quantity
-from wanbench.methods.cost.deployment import MEASURED, MILLION, TOTAL, UNITS, Deployment, as_input, estimate, moved
+from wanbench.methods.cost.deployment import MEASURED, MILLION, TOTAL, Deployment, estimate, moved
 from wanbench.methods.result import Estimate, Result, RowsResult, text_table
 
 
 class RegionCopies(NamedTuple):
-    """How many copies of a message cross regions: to its leader, to the followers, and to each consumer group."""
+    """The numbers of copies of a message that cross regions: to its leader, to followers, to each consumer group."""
 
     produced: float
     replicated: float
@@ -55,36 +54,16 @@ def region_copies(*, regions: int, replication: int, follower_fetching: bool = T
 MODELLED = "no interval, because crossings of regions are not counted but computed, for evenly spread clients"
 
 
-@dataclass(frozen=True)
-class Times:
-    """A factor by which an input of the deployment changes: a number, (low, value, high) or an Estimate."""
-
-    factor: object
-
-
-@dataclass(frozen=True)
-class Change:
-    """
-    A change of a deployment, with a name.
-
-    `inputs` maps names of inputs to a new value (a number, range, Estimate or price) or to a factor (`Times`). If
-    `is_modelled`, the change is computed instead of measured, and its ratio has no interval, because the error of the
-    model is unknown.
-    """
-
-    name: str
-    inputs: Mapping[str, object]
-    why: str = ""
-    is_modelled: bool = False
-
-
 @dataclass(frozen=True, repr=False)
 class CostChanges(Result):
     """
     The cost with each change, and its ratio to the present cost.
 
+    The ratios have no interval, because the error of the model is unknown.
+
     ratios: Maps the name of a change to the cost with it over the cost without it.
     costs: Maps the name of a change to the cost with it, in USD per million messages.
+    why: Maps the name of a change to its reason.
     """
 
     ratios: dict[str, Estimate]
@@ -99,100 +78,58 @@ class CostChanges(Result):
 
     @property
     def sentence(self) -> str:
-        ratios = [f"{one.formatted} with “{name}”{_interval(one)}" for name, one in self.ratios.items()]
+        ratios = [f"{one.formatted} with “{name}”" for name, one in self.ratios.items()]
         return f"The price per {MILLION}, relative to the present one, is {', '.join(ratios)}."
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = []
-        for name, ratio in self.ratios.items():
-            ends = (ratio.formatted_interval, ratio.formatted_other(ratio.others[0]))
-            rows.append((name, self.costs[name].formatted, ratio.formatted, *ends, self.why[name]))
-        one = self.estimates[0]
-        ends = (f"{one.formatted_level} interval", f"with {one.others[0].method}")
-        return pd.DataFrame(
-            rows, columns=["Change", f"USD per {MILLION}", "Relative to the present price", *ends, "Reason"]
-        )
+        worst = self.estimates[0].others[0].method
+        rows = [
+            {
+                "Change": name,
+                f"USD per {MILLION}": self.costs[name].formatted,
+                "Relative to the present price": one.formatted,
+                f"with {worst}": one.formatted_other(one.others[0]),
+                "Reason": self.why[name],
+            }
+            for name, one in self.ratios.items()
+        ]
+        return pd.DataFrame(rows)
 
 
-def _interval(one: Estimate) -> str:
-    return f" ({one.formatted_level} interval {one.formatted_interval})" if one.formatted_interval else ""
-
-
-def cost_changes(base: Deployment, changes: list[Change]) -> CostChanges:
+def cost_changes(base: Deployment, *, regions: int, replication: int) -> CostChanges:
     """
-    Estimate the price of a million messages with each change, over the price without it.
+    Compute the price of a million messages with changes that were not measured, over the price without them.
 
-    An input that is the same with and without the change varies on both sides together.
-
-    >>> small = Deployment(brokers=1, instance_usd_per_hour=1, messages_per_s=1e6 / 3600, message_bytes=1000,
-    ...                    region_bytes_per_message=2000, region_usd_per_gb=0.5)
-    >>> half = Change("half the bytes", {"region_bytes_per_message": Times(0.5)})
-    >>> cost_changes(small, [half]).ratios["half the bytes"].estimate
-    0.75
+    `region_copies` gives how often a message then crosses regions. The changes are: no follower fetching; one region
+    fewer; one replica fewer and one more, with disks in proportion. The number of brokers stays the same. With two
+    regions the guarantee is weaker: a partition cannot be written after the loss of the region that has most of its
+    replicas.
     """
-    ratios, costs = {}, {}
-    for change in check_kind("changes", changes, Iterable):
-        inputs, apply = _changed(base, change)
-        name = change.name
+    inputs = check_kind("base", base, Deployment).inputs
+    now = {"regions": regions, "replication": replication}
+    before = region_copies(**now).total
+    check_number("crossings per message", before, 0, above=True)
+    changes = {"no follower fetching": {"follower_fetching": False}}
+    changes |= {f"{regions - 1} regions instead of {regions}": {"regions": regions - 1}} if regions > 1 else {}
+    changes |= {f"replication {n}": {"replication": n} for n in (replication - 1, replication + 1) if n}
+    ratios, costs, why = {}, {}, {}
+    for name, change in changes.items():
+        crossings = region_copies(**now | change).total
+        disks = change.get("replication", replication) / replication
 
-        def after(values: dict, apply=apply):
-            return Deployment.usd(apply(values), TOTAL, MILLION)
+        def after(values: dict, share=crossings / before, disks=disks):
+            changed = {"region_bytes_per_message": share * values["region_bytes_per_message"]}
+            return Deployment.usd(values | changed | {"disk_gb": disks * values["disk_gb"]}, TOTAL, MILLION)
 
         def over_now(values: dict, after=after):
             return after(values) / Deployment.usd(values, TOTAL, MILLION)
 
-        claim, now = f"With “{name}” the price per {MILLION} is {{}}", f"price with {name} over that without"
+        claim, ratio = f"With “{name}” the price per {MILLION} is {{}}", f"price with {name} over that without"
         costs[name] = estimate(after, inputs, quantity=f"cost per {MILLION}, {name}", claim=claim, unit="USD")
-        ratio = estimate(over_now, inputs, quantity=now, claim=f"{claim} the present one", unit="times")
-        if change.is_modelled:
-            ratio = replace(ratio, low=nan, high=nan, warnings=(MODELLED, *ratio.warnings))
-        ratios[name] = ratio
-    return CostChanges(ratios, costs, {change.name: change.why for change in changes})
-
-
-def modelled_changes(*, regions: int, replication: int) -> list[Change]:
-    """
-    Return changes that were not measured; `region_copies` gives how often a message then crosses regions.
-
-    They are: no follower fetching; one region fewer; one replica fewer and one more, with disks in proportion. The
-    number of brokers stays the same. With two regions the guarantee is weaker: a partition cannot be written after the
-    loss of the region that has most of its replicas.
-    """
-    now = {"regions": regions, "replication": replication}
-    before = region_copies(**now).total
-    check_number("crossings per message", before, 0, above=True)
-
-    def crossing(name: str, disks: float = 1.0, **other) -> Change:
-        after = region_copies(**now | other).total
-        inputs = {"region_bytes_per_message": Times(after / before)} | ({"disk_gb": Times(disks)} if disks != 1 else {})
-        return Change(
-            name, inputs, is_modelled=True, why=f"a message crosses regions {after:.3g} times, not {before:.3g}"
-        )
-
-    changes = [crossing("no follower fetching", follower_fetching=False)]
-    if regions > 1:
-        changes.append(crossing(f"{regions - 1} regions instead of {regions}", regions=regions - 1))
-    for other in (replication - 1, replication + 1):
-        if other >= 1:
-            changes.append(crossing(f"replication {other}", disks=other / replication, replication=other))
-    return changes
-
-
-def _changed(base: Deployment, change: Change):
-    """Return the inputs with and without the change, and a function that turns their values into the changed values."""
-    added, factors = {}, {}
-    check_kind("base", base, Deployment)
-    for name, given in check_kind("a change", change, Change).inputs.items():
-        check_choice(f"input of {change.name!r}", name, UNITS)
-        is_factor, key = isinstance(given, Times), f"{name} with {change.name}"
-        added[key] = as_input(key, given.factor if is_factor else given, "times" if is_factor else UNITS[name])
-        factors[name] = (key, is_factor)
-
-    def apply(values: dict) -> dict:
-        new = {name: values[key] * (values[name] if times else 1) for name, (key, times) in factors.items()}
-        return values | new
-
-    return base.inputs | added, apply
+        one = estimate(over_now, inputs, quantity=ratio, claim=f"{claim} the present one", unit="times")
+        ratios[name] = replace(one, low=nan, high=nan, warnings=(MODELLED, *one.warnings))
+        why[name] = f"a message crosses regions {crossings:.3g} times, not {before:.3g}"
+    return CostChanges(ratios, costs, why)
 
 
 COLOURS = {MEASURED: theme.WITHIN, "range": theme.OUTSIDE}
@@ -206,8 +143,8 @@ class Tornado(RowsResult):
     """
     The price of a million messages with each input at both ends of its range.
 
-    `rows` has the `TORNADO_COLUMNS` of each input, the one with the largest effect first; `usd` is the price with every
-    input at its value.
+    `rows` has the `TORNADO_COLUMNS` of each input, the largest effect first; `usd` is the price with every input at its
+    value.
     """
 
     usd: float

@@ -43,12 +43,12 @@ class Curve(Result):
     Throughput at the levels of one factor.
 
     levels: One row per level, in order: `label`, `cell`, `baseline` (whether it is the baseline's level), `numeric`
-        (the level as a number, NaN if it is none), `compression` (payload bytes per byte in the log), and the columns
-        n, mean, ratio, low, high (simultaneous over all settings of all curves) and verdict of `AgainstBaseline.rows`.
+        (the level as a number, else NaN), `compression` (payload bytes per byte in the log), and the columns n, mean,
+        ratio, low, high (simultaneous over all settings of all curves) and verdict of `AgainstBaseline.rows`.
     range: Ratio of the throughput at the best level to that at the worst.
-    last: For a numeric factor with three levels or more: ratio of the throughput at the highest level to that at the
-        best one or, if the highest is the best, to that at the level before. The interval is simultaneous over all
-        settings, so it holds although the level was selected. None for other factors.
+    last: For a numeric factor with three levels or more: throughput at the highest level over throughput at the best
+        level or, if these are the same, at the level before. The interval is simultaneous over all settings, so it
+        holds although the level was selected. None for other factors.
     """
 
     factor: str
@@ -107,8 +107,8 @@ class Curves(Result):
     The curves of all factors that were varied alone.
 
     curves: Maps each factor to its curve, in the order of `factor_columns.FACTORS`.
-    frame: One row per trial in use: its settings; `cell`, the name of its combination of levels (that of the first
-        setting which has it); and `restart`, its levels that need a restart of the brokers.
+    frame: One row per trial in use: its settings; `cell`, the name of its combination of levels (the first setting with
+        this combination); and `restart`, the levels that need a restart of the brokers.
     columns: The columns of settings.
     base: The cell of the baseline.
     compared: The comparison of every cell with the baseline.
@@ -126,7 +126,7 @@ class Curves(Result):
     TITLE = "Best over worst level of each factor"
 
     def against(self, cell: str) -> AgainstBaseline:
-        """Return the comparison of every cell with the given one."""
+        """Return the comparison of every cell with the given cell."""
         if cell not in self._against:
             self._against[cell] = _compare(self.frame, cell, self.level)
         return self._against[cell]
@@ -183,8 +183,8 @@ class Curves(Result):
         Estimate the ratio of one setting's throughput to another's, with an individual interval.
 
         of, over: The name of a setting, or its differences from the baseline, such as {"consumer_groups": 0}.
-        pooled: Whether the interval uses the scatter pooled over all settings. Otherwise it uses that of these two
-            settings only, which is appropriate if they hardly resemble the others.
+        pooled: Whether the interval uses the scatter pooled over all settings. Otherwise it uses the scatter of these
+            two settings, which is appropriate if they hardly resemble the others.
 
         Raises MissingDataError: one of the settings was not measured.
         """
@@ -277,8 +277,8 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     """
     Compute the curve of every factor that was varied alone.
 
-    If some trials have a block, those without one are left out, such as the first trial on cold brokers. Trials at a
-    requested rate are left out if the baseline has no requested rate, and vice versa, because their scatter differs.
+    If some trials have a block, trials without a block are left out, such as the first trial on cold brokers. Trials at
+    a requested rate are left out if the baseline has no requested rate, and vice versa, because their scatter differs.
 
     baseline: The name of the setting that curves start from.
 
@@ -323,7 +323,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
 
 
 def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
-    """Compare every cell with the given one, within blocks if these can be separated from cells."""
+    """Compare every cell with the given cell, within blocks if blocks can be separated from cells."""
     about = {"by": "cell", "level": level, "restart": "restart"}
     if frame.block.nunique() > 1:
         with suppress(ParameterError):

@@ -1,4 +1,4 @@
-"""Tell which columns of a trial are settings, which factor they belong to, and how levels are written."""
+"""Find the columns of a trial that are settings, the factor of each, and how its levels are written."""
 
 import json
 from numbers import Real
@@ -145,7 +145,8 @@ def level_labels(levels: pd.DataFrame) -> list[str]:
     """
     Return a label for each row of levels.
 
-    It names the level of the first column that varies, and of further columns if rows could not be told apart.
+    The label names the level of the first column that varies, and of further columns where this does not identify a
+    row.
     """
     varying = [name for name in levels if len(set(levels[name])) > 1]
     shown = varying[:1]

@@ -1,7 +1,7 @@
 """
 Compute upper limits of the throughput of a cluster with replicas and clients in several regions.
 
-- link: Each link carries a share of the copies of a record that cross regions: to its leader, to followers, and to
+- link: Each link carries a part of the copies of a record that cross regions: to its leader, to followers, and to
   consumers. The link that would be full first limits the payload. With gateways, all links that leave a region share
   the rate of its gateway.
 - window: Producers have a limited number of bytes in flight to each leading broker until acknowledgement.
@@ -49,7 +49,7 @@ def produced_bytes_per_s(
 
     The leader answers each request after the RTT (`leader_s`) and the time to replicate (`replicated_s`, 0 unless
     acks=all). The leader processes one request of a connection at a time (Kafka protocol guide, "Network"), so only one
-    request passes in each time to replicate. A connection carries at most its `window` per RTT.
+    request passes per replication time. A connection carries at most its `window` per RTT.
 
     >>> produced_bytes_per_s(1000.0, 5, 0.1, 0.1, inf)
     10000.0
@@ -126,7 +126,7 @@ def _rate(trial: Mapping, link, pair: tuple) -> float:
 
 
 def _spread(n: int, regions: list[str]) -> dict[str, float]:
-    """Return the number of clients in each region if they are assigned to the regions in turn."""
+    """Return the number of clients in each region if clients are assigned to regions in turn."""
     return {region: len(range(k, n, len(regions))) for k, region in enumerate(regions) if k < n}
 
 

@@ -1,5 +1,6 @@
 """
-Fit the Universal Scalability Law (Gunther 2007): does throughput grow linearly with producers, and where is its peak?
+Fit the Universal Scalability Law (Gunther 2007), which shows whether throughput grows linearly with producers, and its
+peak.
 
     X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))
 
@@ -10,7 +11,7 @@ Fit the Universal Scalability Law (Gunther 2007): does throughput grow linearly 
 The fit is least squares on logarithms, as the scatter of trials is relative. Intervals are by profile likelihood: the
 range of a quantity over all parameters whose sum of squares an F test allows. The bootstrap would do worse: with two or
 three trials per number of producers it underestimates the scatter, and it fails if a parameter is at its bound of 0
-(Andrews 2000). There the profile interval is merely wide, with an infinite end for "no peak".
+(Andrews 2000). In these cases the profile interval is merely wide, with an infinite end for "no peak".
 """
 
 from __future__ import annotations
@@ -78,8 +79,7 @@ class Scalability(Result):
         one = self.efficiency
         growth = (
             f"Growth of {self.throughput} with {self.producers} {shown}. With {most} it is {one.formatted} of "
-            f"{most} times "
-            f"that with one ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
+            f"linear growth ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
         )
         return f"{growth} {self._peak_sentence(most)}"
 
@@ -116,14 +116,14 @@ class Scalability(Result):
         unit = f", {self.unit}" if self.unit else ""
         figure.update_yaxes(title=theme.plain(f"{self.throughput}{unit} (log axis)"), **axis)
         most = int(x.max())
-        growth = f"{most} {self.producers} reach {self.efficiency.formatted} of {most} times one"
+        growth = f"{most} {self.producers} reach {self.efficiency.formatted} of linear growth"
         return theme.finish(
             figure,
             name="scalability",
             title=theme.headline(growth, f"{self.throughput} against {self.producers}"),
             subtitle="Points: trials. Line: the Universal Scalability Law. Band: its "
             f"{percent(self.level)} interval for each number alone. Dashed: linear growth "
-            "from the fitted throughput of one.",
+            "from the fitted value at one.",
             alt=f"Throughput against producers. {self}",
             caption=str(self),
             table=curve,

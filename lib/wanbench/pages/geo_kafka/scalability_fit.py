@@ -90,8 +90,8 @@ class Fit:
         """
         Return the alphas and betas that the trials allow, and the sum of squares that each pair leaves for gamma.
 
-        They are searched in a box around the best fit, which grows while allowed parameters touch its sides, and
-        shrinks while they fill little of it.
+        The search covers a box around the best fit, which grows while allowed pairs touch its sides and shrinks while
+        they fill little of it.
         """
         middle = np.array([self.alpha, self.beta])
         half = np.maximum(middle / 2, [1e-4, 1e-6])
@@ -144,7 +144,7 @@ class Fit:
         return {name: {key: float(value) for key, value in one.items()} for name, one in out.items()}
 
     def _level_ends(self, alphas, betas, slack, of, estimate: float) -> tuple[float, float]:
-        """Return both ends of gamma times `of` (its values at alphas and betas), the error of blocks included."""
+        """Return both ends of gamma times `of` (values at alphas and betas), including the error of blocks."""
         middle, play = self.log_gamma(alphas, betas) + np.log(of), np.sqrt(slack) * self.mean_error
         ends = []
         for side, end in ((-1, (middle - play).min()), (1, (middle + play).max())):

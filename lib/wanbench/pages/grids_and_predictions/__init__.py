@@ -2,6 +2,5 @@
 
 from .other_surveys import check_predictions, half_distances
 from .prediction import fit_predictor, what_if
-from .prediction_coverage import prediction_coverage
 
-__all__ = ["check_predictions", "fit_predictor", "half_distances", "prediction_coverage", "what_if"]
+__all__ = ["check_predictions", "fit_predictor", "half_distances", "what_if"]

@@ -17,12 +17,11 @@ from wanbench.formatting import number, percent
 from wanbench.methods.distance.pair_points import pair_labels
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, unordered
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Result, exact_binomial
 from wanbench.regions import cloud_title
 
 from .ceiling import CeilingFit, fit_with_ceiling
 from .prediction import fit_predictor
-from .prediction_coverage import share_interval
 
 RESAMPLES = 2_000
 ENDS = ["region_a", "region_b"]
@@ -30,7 +29,7 @@ ENDS = ["region_a", "region_b"]
 
 @dataclass(frozen=True, repr=False)
 class HalfDistances(Result):
-    """Throughput against distance by sending cloud (`fits`), with values at a sender's ceiling as lower limits."""
+    """Throughput against distance by sending cloud (`fits`), with values at a sender's ceiling as lower bounds."""
 
     fits: dict[str, CeilingFit]
 
@@ -117,6 +116,24 @@ class CheckedPredictions(Result):
         )
 
 
+def share_interval(hits: pd.Series, ends: pd.DataFrame) -> tuple[float, float, float, int]:
+    """
+    Return the share of unordered pairs that are `hits`, its 95 % interval (jackknife over regions), and the number of
+    regions.
+
+    At 0 and 1 the jackknife has no width, so the interval is Clopper and Pearson's with the number of regions as n.
+    """
+    hits = hits.to_numpy(dtype=float)
+    codes, regions = pd.factorize(ends.to_numpy().ravel(), sort=True)
+    n_regions = len(regions)
+    if n_regions < FEWEST_FOR_INTERVAL:
+        return float(hits.mean()), nan, nan, n_regions
+    share, half = dyadic.ratio(hits, np.ones(len(hits)), *codes.reshape(-1, 2).T, n_regions, 0.95)
+    if share in (0.0, 1.0):
+        return share, *exact_binomial(int(share) * n_regions, n_regions, 0.95), n_regions
+    return float(share), float(max(share - half, 0.0)), float(min(share + half, 1.0)), n_regions
+
+
 def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float = 0.9) -> CheckedPredictions:
     """
     Predict from `pairs` the RTT of every pair that only `others` has, and compare with the RTT in `others`.
@@ -139,7 +156,7 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     checked[["predicted_ms", "low_ms", "high_ms"]] = predicted
     checked["measured_ms"] = measured_ms
     checked["covered"] = checked.measured_ms.between(checked.low_ms, checked.high_ms)
-    *share, n_regions = share_interval(checked.covered, np.ones(len(checked)), checked[ENDS])
+    *share, n_regions = share_interval(checked.covered, checked[ENDS])
     log = np.log(checked.measured_ms / checked.predicted_ms)
     log_ends = (nan, nan)
     if n_regions >= FEWEST_FOR_INTERVAL:

@@ -2,9 +2,9 @@
 Predict RTT and throughput of a pair that was not measured, with prediction intervals.
 
 RTT is a robust line over distance plus a shrunken effect of each region, and never below the RTT of light. Throughput
-is either the window-limited model at the predicted RTT or log throughput over distance, plus effects of regions,
-whichever has the smaller error on left-out regions. Intervals are conformal, and differ by situation: both, one or
-neither of the pair's regions have other measured pairs. The fits are in `prediction_fits`.
+is the window-limited model at the predicted RTT, or log throughput over distance, whichever has the smaller error on
+left-out regions, plus effects of regions. Intervals are conformal, and differ by situation: both, one or neither of the
+pair's regions have other measured pairs. The fits are in `prediction_fits`.
 """
 
 from __future__ import annotations
@@ -53,10 +53,9 @@ class Prediction(Result):
     """
     Predicted RTT and throughput of one ordered pair.
 
-    situation: "both", "one" or "none": how many of the pair's regions have other measured pairs.
-    rtt, throughput: In ms and bit/s, with intervals for one measurement of this pair, not for a mean. `throughput` is
-        None if fewer than 10 pairs have one. With too few regions, an end of the interval is infinite or the RTT of
-        light.
+    situation: Which of the pair's regions have other measured pairs: "both", "one" or "none". rtt, throughput: In ms
+    and bit/s, with intervals for one measurement of this pair, not for a mean. `throughput` is None if fewer than 10
+        pairs have a throughput. With too few regions, an end of the interval is infinite or the RTT of light.
     measured: Measured values of this pair by name, `rtt_ms` and `throughput_bps`; not used for the prediction.
     """
 

@@ -8,8 +8,8 @@ pair, a region or two regions follow exactly.
 
 Each left-out value gives a score: its distance from the prediction without it, in units of a scale that may grow with
 x. The interval for a new value spans the predictions of all these fits, each moved by its score (jackknife+: Barber,
-Candès, Ramdas & Tibshirani 2021). Values that are left out together, such as those of a region, are one unit and share
-one weight; the new value adds a unit at infinity (Dunn, Wasserman & Ramdas 2023).
+Candès, Ramdas & Tibshirani 2021). Values left out together, such as the values of a region, are one unit and share one
+weight; the new value adds a unit at infinity (Dunn, Wasserman & Ramdas 2023).
 """
 
 from __future__ import annotations
@@ -214,8 +214,7 @@ def _solve(normal: np.ndarray, right: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True)
 class Spread:
     """
-    A scale of deviations that grows with x: (constant + slope x) times `up` for positive ones, `down` for negative
-    ones.
+    A scale of deviations that grows with x: (constant + slope x) times `up` for positive deviations, `down` for others.
     """
 
     constant: float
@@ -343,7 +342,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Model:
-    """A fit of RTT, or of log throughput (less the window model, if that is its base), with effects of regions."""
+    """A fit of RTT, or of log throughput (less the window model, if that is the base), with effects of regions."""
 
     observed: ObservedPairs
     fit: Effects
@@ -356,15 +355,15 @@ class Model:
         """
         Return the coefficients of the fits without some of the pairs; they are computed once.
 
-        `situation` is how many regions of a new pair have measured pairs: "both" (each fit leaves out a pair), "one"
-        (a region) or "none" (both regions of a pair).
+        `situation` says which regions of a new pair have measured pairs: "both" (each fit leaves out a pair), "one" (a
+        region) or "none" (both regions of a pair).
         """
         if situation not in self.without:
             self.without[situation] = getattr(self.fit, WITHOUT[situation])()
         return self.without[situation]
 
     def left_out(self, situation: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for each score, the index of its pair and that of its row in `coefficients`."""
+        """Return, for each score, the index of the pair and the index of the row in `coefficients`."""
         pair = np.arange(len(self.observed))
         if situation != "one":
             return pair, pair
@@ -401,7 +400,7 @@ class Fits:
 
     @property
     def base(self) -> str:
-        """The base of the throughput fit: "window", "distance", or "" without throughput."""
+        """What throughput is fitted on: RTT ("window"), distance ("distance"), or "" if it is not fitted."""
         return "" if self.throughput is None else "distance" if self.window is None else "window"
 
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
@@ -436,7 +435,7 @@ class Fits:
         return self._deviations(quantity, situation, model, none)[0]
 
     def _deviations(self, quantity, situation, model: Model, new: NewPairs):
-        """Return the left-out deviations, the predictions of `new` by each left-out fit, and those by the full fit."""
+        """Return the left-out deviations, and the predictions of `new` by each left-out fit and by the full fit."""
         pair, unit = model.left_out(situation)
         own = model.coefficients(situation)[unit]
         rows = model.rows(new)
@@ -457,11 +456,9 @@ class Fits:
         return deviation, np.where(np.isfinite(deviation), centre, np.nan), value
 
 
-def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
+def fit_both(observed: ObservedPairs) -> Fits:
     """
-    Fit RTT and throughput.
-
-    The base of the throughput fit ("window" or "distance") is the one of `bases` with the smaller error on left-out
+    Fit RTT on distance, and throughput on RTT ("window") or distance: the base with the smaller error on left-out
     regions.
     """
     rtt = Model(observed, _fit(observed, observed.rtt_ms, 2))
@@ -470,14 +467,14 @@ def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
         return Fits(rtt)
     part = observed.take(kept)
     candidates = []
-    for name in bases:
+    for name in BASES:
         window = None
         if name == "window":
             order = np.argsort(part.rtt_ms, kind="stable")
             window = knee.fit(np.log(np.maximum(part.rtt_ms[order], MIN_RTT_MS)), part.log_bps[order])
         model = Model(part, _fit(part, part.log_bps - window_log_bps(window, part.rtt_ms), 2 if window is None else 1))
         candidates.append(Fits(rtt, model, window, kept))
-    return min(candidates, key=_error) if len(candidates) > 1 else candidates[0]
+    return min(candidates, key=_error)
 
 
 def _error(fits: Fits) -> float:

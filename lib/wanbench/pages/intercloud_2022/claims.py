@@ -163,7 +163,7 @@ def _facts(audit: Audit, tests: pd.DataFrame) -> None:
         "antipodes",
         None,
         f"Light takes {number(around_ms, 0)} ms around the earth in vacuum, which rounds to the claimed number. In "
-        f"fibre, where data travel, it takes {number(around_ms * FIBRE_INDEX, 0)} ms: this is the limit of latency.",
+        f"fibre, where data travel, it takes {number(around_ms * FIBRE_INDEX, 0)} ms: no RTT halfway round is less.",
     )
     audit.note("n-regions", f"The published rows have {len({*tests.from_region, *tests.to_region})}.")
     n_pairs = len(tests.drop_duplicates(["from_region", "to_region"]))

@@ -1,4 +1,4 @@
-"""Analysis of covariance over pairs of regions: does throughput at equal distance differ by the clouds of a pair?"""
+"""Test by analysis of covariance over pairs of regions whether throughput at equal distance depends on the clouds."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class GroupContrast(Result):
 
     @property
     def reported(self) -> Estimate:
-        """The estimate as a sentence states it: its claim says which group is faster, so the ratio is above 1."""
+        """Return the estimate as a sentence states it: the claim names the faster group, so the ratio is above 1."""
         estimate, labels = self.estimate, {"one": self.one, "other": self.other}
         if estimate.low <= 1 <= estimate.high:
             return replace(estimate, claim=NO_DIFFERENCE.format(**labels))
@@ -97,7 +97,7 @@ class CloudComparison(Result):
     """
     Throughput of pairs of regions compared by their clouds, at equal distance.
 
-    difference: Pairs between clouds against pairs within one, with a separate offset for the regions of each cloud.
+    difference: Pairs between clouds against pairs within a cloud, with a separate offset for the regions of each cloud.
     directions: From one cloud to another against the opposite direction, over ordered pairs.
     """
 
@@ -138,11 +138,10 @@ def compare_clouds(pairs: pd.DataFrame, *, permutations: int = PERMUTATIONS, see
     """
     Compare the throughput of pairs by their clouds, at equal distance.
 
-    The regression on distance has a separate offset for the regions of each cloud, so that a slow cloud does not count
-    as a cost of crossing, however many regions it has. Intervals come from the jackknife over places, scaled by
-    variance components with effects of places on the offset, on the slope and on the cost of crossing; p-values come
-    from MRQAP. For directions, over ordered pairs, the variance is the jackknife over places less the jackknife over
-    pairs.
+    The regression on distance has a separate offset for the regions of each cloud, so a slow cloud does not count as a
+    cost of crossing, however many regions it has. Intervals come from the jackknife over places, scaled by variance
+    components with effects of places on the offset, on the slope and on the cost of crossing; p-values come from MRQAP.
+    For directions, over ordered pairs, the variance is the jackknife over places less the jackknife over pairs.
 
     pairs: Table `pairs`.
     permutations, seed: Number of permutations of the regions, and the seed of their draw.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log, nan
+from math import exp, log
 
 import numpy as np
 import pandas as pd
@@ -61,7 +61,7 @@ def cross_validate(
     models: Sequence[ThroughputModel], sample: Sample, paths: Paths, y: np.ndarray, groups: np.ndarray
 ) -> list[Predictions]:
     """
-    Fit each model to each group of pairs: once to all its pairs, and once per region without the pairs of that region.
+    Fit each model to each group of pairs: once to all pairs of the group, and once without the pairs of each region.
 
     y: Log throughput (pairs,).
     groups: A label per pair (pairs,); every group has its own parameters.
@@ -144,9 +144,6 @@ def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
             "high": np.exp(mean + half),
             "median_factor": np.exp(np.median(error, axis=1)),
             "in_sample_factor": np.exp(np.abs(in_sample).mean(axis=1)),
-            "worse_by": np.exp(difference),
-            "worse_low": np.where(is_best, nan, np.exp(difference - half_of_difference)),
-            "worse_high": np.where(is_best, nan, np.exp(difference + half_of_difference)),
             "verdict": np.where(is_best, BEST, np.where(is_worse, WORSE, TIED)),
             "same_curve_as": [", ".join(names[row & (names != name)]) for row, name in zip(same, names, strict=True)],
         }
@@ -166,8 +163,8 @@ class ModelComparison(Result):
     The models' scores on left-out regions.
 
     scores: One row per model, the best first. `error_factor` is the exponential of the mean absolute log error on
-        left-out regions (1.5 means 50 % too high or a third too low), `worse_by` the ratio to the best model's
-        `error_factor`, and `verdict` "best", "tied with the best" or "worse".
+        left-out regions (1.5 means 50 % too high or a third too low), and `verdict` "best", "tied with the
+        best" or "worse".
     pairs: The pairs, with "<model>: ratio", measured over predicted when a region of the pair is left out.
     unexplained: The pairs that no model explains (`FACTOR`, `ROBUST_Z`).
     """

@@ -82,8 +82,8 @@ def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = Non
     """
     Fit one of the `throughput_models`, named by `model`, to ordered pairs, with an interval for each parameter.
 
-    An interval states how much the parameter may differ if other regions were measured; it assumes that the model holds
-    for those too. The model "finite transfer" needs `transfer_s`, the duration of each test.
+    An interval states how much the parameter may differ for other regions, assuming that the model also holds for
+    these. The model "finite transfer" needs `transfer_s`, the duration of each test.
 
     Raises ParameterError: the model is unknown, it has a parameter without a unit, or there are fewer than 5 regions or
         places.

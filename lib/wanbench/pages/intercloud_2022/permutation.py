@@ -1,5 +1,5 @@
 """
-P-values of associations between matrices over pairs, by permuting regions (Mantel 1967; Krackhardt 1988).
+P-values of associations between matrices over pairs, by permuting regions (Krackhardt 1988).
 
 Under the null hypothesis the regions are exchangeable: relabelling the regions of one matrix keeps the dependence of
 pairs that share a region, and breaks only the association with the other matrix. With several covariates (MRQAP:
@@ -14,7 +14,6 @@ from math import factorial
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from wanbench.checks import check_number
 from wanbench.errors import ParameterError
@@ -102,29 +101,6 @@ def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator
         yield slice(start, start + part.shape[1]), flat.take(index, mode="clip")
 
 
-def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: bool = False) -> np.ndarray:
-    """
-    Correlate each relabelling of x with y over the cells by Pearson's r, or with `ranks` by Spearman's rho.
-
-    x must have no NaN, so that every relabelling uses the cells that are known in y. The result is NaN for fewer than 3
-    cells or constant values.
-    """
-    measured = np.isfinite(y[cells])
-    cells = cells[0][measured], cells[1][measured]
-    value = stats.rankdata(y[cells]) if ranks else y[cells]
-    if len(value) < 3:
-        return np.full(len(orders), np.nan)
-    centred = value - value.mean()
-    r = np.empty(len(orders))
-    for rows, drawn in relabelled(x, cells, orders):
-        drawn = stats.rankdata(drawn, axis=0) if ranks else drawn
-        shifted = drawn - drawn[:, 0].mean()
-        spread = np.einsum("cb,cb->b", shifted, shifted) - shifted.sum(axis=0) ** 2 / len(value)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r[rows] = centred @ drawn / np.sqrt(spread * (centred @ centred))
-    return r
-
-
 def as_extreme(drawn: np.ndarray, observed: float) -> int:
     """Count the drawn statistics that are at least as far from 0 as the observed one, or NaN (which makes p larger)."""
     return int((~(np.abs(drawn) < abs(observed) - TIE * max(1.0, abs(observed)))).sum())
@@ -134,7 +110,7 @@ def p_value(extreme: int, permutations: int) -> tuple[float, float, float]:
     """
     Return the permutation p-value (k + 1) / (B + 1) and both ends of its Monte Carlo interval (Clopper & Pearson 1934).
 
-    extreme, permutations: k and B: the relabellings at least as extreme as the data, and all that were drawn.
+    extreme, permutations: k and B: the numbers of relabellings at least as extreme as the data, and of all drawn.
 
     >>> [round(number, 5) for number in p_value(0, 9999)]
     [0.0001, 0.0, 0.00037]
@@ -151,8 +127,8 @@ def t_statistics(
     A relabelling permutes the residuals of the covariate on the others.
 
     y: The values, NaN where unknown.
-    covariate, others: Matrices without NaN, so that every relabelling uses the cells that are known in y. The constant
-        need not be among the others: it is added.
+    covariate, others: Matrices without NaN, so every relabelling uses the cells that are known in y. The constant is
+        added to `others`.
     """
     stack = np.stack([np.ones_like(y), *others])
     measured = np.isfinite(y[cells])

@@ -127,8 +127,8 @@ def row_selections(
     """
     Select rows of `tests` in several ways, and return every selection of at least 100 rows by its label.
 
-    `tests` has distance_km from the survey's coordinates, and distance_catalogue_km from those of `catalogue`, a table
-    `regions`. `flagged` names the regions whose coordinates the plausibility rules flag.
+    `tests` has distance_km from the survey's coordinates, and distance_catalogue_km from the coordinates of
+    `catalogue`, a table `regions`. `flagged` names the regions whose coordinates the plausibility rules flag.
     """
     by_catalogue = tests.assign(distance_km=tests.distance_catalogue_km)
     is_flagged = tests.from_region.isin(flagged) | tests.to_region.isin(flagged)
@@ -206,10 +206,10 @@ class Correlations(Result):
 
 def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms") -> Correlations:
     """
-    Correlate RTT, or the logarithm of throughput, with distance over each of `selections`, of which the first has the
-    plain rows.
+    Correlate RTT, or the logarithm of throughput, with distance over each of `selections`; the first has the plain
+    rows.
 
-    `claimed` is the published correlation; its number of digits decides which correlations round to it.
+    `claimed` is the published correlation; its number of digits decides which correlations round to this value.
     """
     check_choice("column", column, QUANTITIES)
     half_step = 0.5 * 10.0 ** -len(repr(float(claimed)).partition(".")[2])

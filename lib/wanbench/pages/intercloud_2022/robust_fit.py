@@ -31,8 +31,8 @@ def fit(
     """
     Fit a model to `y`, log throughput; return its parameters (logarithms) and the scale of the residuals.
 
-    `simpler` maps (model, symbol) to a fitted parameter of a simpler model. Each gives a further start, so that a model
-    fits at least as well as a model that it contains.
+    `simpler` maps (model, symbol) to a fitted parameter of a simpler model. Each gives a further start, so a model fits
+    at least as well as any model that it contains.
     """
     bounds = model.bounds(paths, y)
     some = np.linspace(0, len(y) - 1, min(len(y), GRID_PAIRS)).astype(int)

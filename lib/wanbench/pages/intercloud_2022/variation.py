@@ -1,4 +1,4 @@
-"""Measure variation: between repeated tests of one ordered pair, and of pairs around a line on distance."""
+"""Measure variation between repeated tests of one ordered pair, and of pairs about their line on distance."""
 
 from __future__ import annotations
 

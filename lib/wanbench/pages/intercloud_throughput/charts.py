@@ -1,4 +1,4 @@
-"""A run as it happened: its rounds over time, and its pairs as great circles on a world map."""
+"""Draw the pairs of a run as great circles on a world map, coloured by throughput."""
 
 import numpy as np
 import pandas as pd

@@ -28,7 +28,7 @@ _IF_INSTALLED = 'command -v mtr >/dev/null || exit 0; exec mtr "$@"'
 
 @dataclass(frozen=True)
 class Route:
-    """The routers on the way, of which each gets `cycles` probes, one per second; nothing where mtr is missing."""
+    """Send `cycles` probes, one per second, to each router on the way; record nothing where mtr is missing."""
 
     cycles: int = bounded(3, 1, 100)
 
@@ -67,5 +67,5 @@ class Route:
         return self.cycles + _GRACE_S + PROCESS_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the most bytes on the wire, for probes and replies."""
+        """Return the maximum bytes on the wire, for probes and replies."""
         return 2.0 * self.cycles * _HOPS * _PROBE_BYTES

@@ -95,11 +95,11 @@ def estimate_loss(transfers: pd.DataFrame) -> Estimate:
     Estimate the loss in one direction of a path, as a fraction, from TCP transfers with one congestion control.
 
     Each transfer gives an estimate of loss; their logarithms are averaged, weighted by the expected number of losses.
-    The interval combines the model's error, `MODEL_SD`, with the chance in the number of losses (or the scatter of
-    three or more transfers, if that is larger). On emulated links (16 settings of 0.07 to 1.5 % and 8 to 60 ms) it
+    The interval combines the model's error, `MODEL_SD`, with the random variation of the number of losses (or with the
+    scatter of three or more transfers, if larger). On emulated links (16 settings of 0.07 to 1.5 % and 8 to 60 ms) it
     contained the true loss of all 68 connections. `mean_rtt_ms` must be the RTT under load, and measuring must begin
-    after some ten losses (iperf3 -O). Transfers that are not TCP, failed, or lack a value are left out and counted.
-    The estimate is NaN for BBR, whose throughput does not follow from loss.
+    after some ten losses (iperf3 -O). Transfers that are not TCP, failed, or lack a value are left out and counted. The
+    estimate is NaN for BBR, whose throughput does not follow from loss.
 
     Raises ParameterError: the transfers have several directions or congestion controls, there is no model of the
         congestion control, or no usable transfer is left.

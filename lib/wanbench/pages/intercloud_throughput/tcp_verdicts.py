@@ -20,7 +20,8 @@ EVERY = "every region"
 CLEAR_OF_KNEE = 1.25
 # Allowed error of window and capacity: the model lacks slow start and the queue, some per cent each
 ALLOWED_SHARE = 0.05
-PAYLOAD_SHARE = 1448 / 1500  # Payload share of the bytes that a link counts: TCP with timestamps over IPv4
+# Payload share of the bytes that a link counts, by IP version: TCP with timestamps
+PAYLOAD_SHARE = {4: 1448 / 1500, 6: 1428 / 1500}
 
 
 def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame) -> Verdicts:
@@ -66,7 +67,8 @@ def _limits(transfers, links, pairs, run_id) -> list[Verdicts]:
         limited = limited[limited.rtt_ms * CLEAR_OF_KNEE <= fit.knee_rtt.estimate]
     ends = {frozenset(pair) for pair in limited[["region_a", "region_b"]].to_numpy()}
     if len(rates) == 1 and ends:
-        parts.append(capacity(fit.capacity, float(rates[0]), run_id=run_id))
+        by = 6 if "ip_version" in transfers and (transfers.ip_version == 6).any() else 4
+        parts.append(capacity(fit.capacity, float(rates[0]), run_id=run_id, ip_version=by))
     full = [frozenset(pair) in ends for pair in transfers[["from_region", "to_region"]].to_numpy()]
     if len(rates):
         parts.append(link_verdicts.rate(transfers[full], links))
@@ -107,7 +109,7 @@ def _loss_row(row: dict, requested: float, part: pd.DataFrame) -> tuple[dict, st
 
 def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verdicts:
     """
-    Compare the fitted window (`fit_window(...).window`) with the advertised one; a difference of 5 % is allowed.
+    Compare the fitted window (`fit_window(...).window`) with the advertised window, allowing a difference of 5 %.
 
     window_bytes: The receiver's window as the sender's kernel reports it (snd_wnd of `ss -ti`), or
         `advertised_window_bytes`.
@@ -115,12 +117,12 @@ def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verd
     return _against(estimate, "window", window_bytes, run_id)
 
 
-def capacity(estimate: Estimate, rate_bps: float, *, run_id: str = "") -> Verdicts:
+def capacity(estimate: Estimate, rate_bps: float, *, run_id: str = "", ip_version: int = 4) -> Verdicts:
     """
     Compare the fitted capacity (`fit_window(...).capacity`) with the payload rate of the links; a difference of 5 % is
     allowed.
     """
-    return _against(estimate, "capacity", rate_bps * PAYLOAD_SHARE, run_id)
+    return _against(estimate, "capacity", rate_bps * PAYLOAD_SHARE[ip_version], run_id)
 
 
 def _against(estimate: Estimate, name: str, requested: float, run_id: str) -> Verdicts:

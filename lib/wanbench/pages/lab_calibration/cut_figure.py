@@ -1,4 +1,4 @@
-"""A figure of the echoes that cross a link before, during and after a cut."""
+"""Draw the echoes that cross a link before, during and after a cut."""
 
 import numpy as np
 import pandas as pd

@@ -25,7 +25,7 @@ Links = dict[tuple[str, str], LinkSettings]
 
 def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
     """
-    Make one link per setting, each between two invented regions of its own, with equal settings in both directions.
+    Make one link per setting, each between two invented regions, with equal settings in both directions.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class _PingDuringChange:
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration: that of sending all echoes, and one RTT for the first reply."""
+        """Return the expected duration in s: sending all echoes, and one RTT for the first reply."""
         return self._ping().expected_s(rtt_ms) + rtt_ms / 1000
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
@@ -135,7 +135,7 @@ class Cut(_PingDuringChange):
     Ping every `interval_s`; meanwhile cut the link of the pair in both directions for `cut_s`, then heal it.
 
     Requires emulated links. Writes ping's output and a cut.json with the time of each command and of the lab's answer.
-    `wanbench.read.ingest.cut` reads both.
+    `wanbench.read.ingest` reads both (`ping`, `lab.read_cut`).
     """
 
     before_s: float = bounded(1.0, 0.1, 3600)

@@ -59,7 +59,7 @@ def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
 
 class Lateness(RowsResult):
     """
-    How late an emulator delivered packets, which shows if the machine was fast enough.
+    How late an emulator delivered packets, which shows whether the machine was fast enough.
 
     rows: Per run: run_id, packets_delivered, mean_late_ms (over all packets), worst_late_ms; NaN if the emulator does
         not report lateness.

@@ -1,4 +1,4 @@
-"""Changes of a campaign over time: levels of every pair and since when they hold, times of day and weekdays, routes."""
+"""Find changes of a campaign over time: levels of every pair, times of day and weekdays, routes."""
 
 from .pair_changes import changes_of_pairs
 from .rhythm import rhythm

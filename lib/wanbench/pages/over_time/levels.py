@@ -2,8 +2,8 @@
 Find the dates at which the level of a series changed for good, such as the daily RTT of a pair over a year.
 
 The series is segmented by least squares on its logarithms (package `ruptures`), with a penalty per change in units of
-its own long-run variance. That variance is fitted to medians of absolute differences between values k steps apart,
-because those hardly notice changes of level or bursts (Chakar et al. 2017, section 3; Genton 1998). Bursts are clipped
+the series' long-run variance. This variance is fitted to medians of absolute differences between values k steps apart,
+which changes of level and bursts hardly affect (Chakar et al. 2017, section 3; Genton 1998). Bursts are clipped
 beforehand to a band around a running median (Hampel filter).
 """
 
@@ -46,7 +46,7 @@ class Changes(RowsResult):
     Levels of one series, and the changes between them.
 
     `rows` has one row per level: `since` and `until` (first and last time), `n` values, `level` (geometric mean), and
-    for each but the first `ratio`, `low` and `high`: this level over the one before it, with its interval.
+    for each but the first `ratio`, `low` and `high`: this level over the level before, with its interval.
     """
 
     unit: str
@@ -56,12 +56,12 @@ class Changes(RowsResult):
 
     @property
     def too_short(self) -> bool:
-        """Whether there are too few values to look for changes."""
+        """Return whether there are too few values to look for changes."""
         return len(self.values) < FEWEST
 
     @property
     def valid_since(self) -> pd.Timestamp:
-        """The time since which the last level has held: of the last change, or of the first value."""
+        """The time since which the last level has held: the last change, or else the first value."""
         return self.rows.since.iloc[-1]
 
     @property
@@ -100,8 +100,8 @@ def find_changes(values: pd.Series, *, step: str = "1D", unit: str = "", level: 
     values : Series
         One value per step, by the time at which the step begins (`medians_per_step`); steps may be missing.
     step : str
-        Length of a step, such as "1D" or "1h". In steps of days, differences between weekdays are removed first, in
-        steps of hours those between hours of the day.
+        Length of a step, such as "1D" or "1h". First, differences between weekdays (steps of days) or between hours of
+        the day (steps of hours) are removed.
     unit : str
         Unit of the values.
 
@@ -165,8 +165,8 @@ def variances(logs: np.ndarray, index: np.ndarray) -> tuple[float, float]:
     Estimate the variance of a value about its level, and the long-run variance (n times the variance of a mean).
 
     The variogram of white noise plus an autoregression of order 1 is fitted to squared medians of absolute differences.
-    Both are raised so that they include what remains of bursts: the first to the mean square about the running median,
-    the second by the same ratio, and at least to the long-run variance of these deviations (Newey & West 1987).
+    Both are raised to include what remains of bursts: the first to the mean square about the running median, the second
+    by the same ratio, and at least to the long-run variance of these deviations (Newey & West 1987).
 
     >>> noise = np.random.default_rng(0).normal(size=4_000)
     >>> series = np.convolve(noise, 0.5 ** np.arange(30))[:4_000]

@@ -146,7 +146,7 @@ def changes_of_pairs(values: pd.DataFrame, measure: str = "rtt_ms", *, step: str
         One row per test (`values_of_tests`).
     measure : "rtt_ms" or "throughput_bps"
     step : str
-        The tests of a pair in each step of this length count as one value, their median.
+        The tests of a pair within a step of this length count as one value, their median.
 
     Raises
     ------

@@ -27,7 +27,7 @@ ASSUMPTION = "Days, or weeks for weekdays, are independent in how they differ be
 @dataclass(frozen=True, repr=False)
 class Rhythm(RowsResult):
     """
-    Ratios to the whole day and the whole week.
+    Ratios of hours to the whole day, and of weekdays to the whole week.
 
     `rows` has one row per hour of the day (UTC) and per weekday: `part`, `at`, `ratio`, `low`, `high`, `n` (days).
     """
@@ -85,7 +85,7 @@ def rhythm(values: pd.DataFrame, changes: PairChanges) -> Rhythm:
     """
     Estimate the ratio of each hour to its day, and of each weekday to its week, from values relative to their level.
 
-    Levels are those of `changes`, so that a change is not taken for a rhythm.
+    Levels are those of `changes`, so a change is not taken for a rhythm.
     """
     levels = pd.concat([one.rows.assign(**dict(zip(PAIR, pair, strict=True))) for pair, one in changes.series.items()])
     levels = levels.rename(columns={"since": "at_utc"})[[*PAIR, "at_utc", "level"]]

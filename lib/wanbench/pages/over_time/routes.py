@@ -23,8 +23,8 @@ ORDER BY started_at_utc
 @dataclass(frozen=True, repr=False)
 class RouteChanges(RowsResult):
     """
-    Changes of route, one row per pair: `steps`, `routes` (different ones), `changes`, and `with_rtt` (number of changes
-    at most one step away from a change of the RTT's level).
+    Changes of route, one row per pair: `steps`, `routes` (number of different routes), `changes`, and `with_rtt`
+    (number of changes at most one step away from a change of the RTT's level).
     """
 
     TITLE = "Changes of route"
@@ -40,7 +40,7 @@ class RouteChanges(RowsResult):
 
 def route_changes(tables: CampaignTables | None, changes: PairChanges) -> RouteChanges:
     """
-    Compare the most frequent route of each step with that of the step before, for each pair.
+    Compare, for each pair, the most frequent route of each step with the route of the step before.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""One row per test of a campaign: when it began, its RTT and its throughput; measured, or of a simulated year."""
+"""Read one row per test of a campaign: start, RTT and throughput, measured or from a simulated year."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Campaign:
     The tests of a campaign, as `values_of_tests`.
 
     `about` is "" or says that they are simulated; `tables` is then None. `runs` are the first and the last run, because
-    to open all of a year takes long.
+    opening all runs of a year takes long.
     """
 
     values: pd.DataFrame

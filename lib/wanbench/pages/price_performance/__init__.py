@@ -1,11 +1,10 @@
-"""Compare broker sizes: cost per message with ties, cost against latency, full resources, and metrics over time."""
+"""Compare broker sizes: cost per message with ties, cost against latency, and full resources."""
 
 from . import claims
 from .claims import evidence
 from .costs import cost_per_billion, frontier
-from .over_time import over_time
 from .resources import enough_processors, full_resource
 from .trials import paid_over_listed, per_processor_hour, size_trials
 
-__all__ = ["claims", "cost_per_billion", "enough_processors", "evidence", "frontier", "full_resource", "over_time"]
+__all__ = ["claims", "cost_per_billion", "enough_processors", "evidence", "frontier", "full_resource"]
 __all__ += ["paid_over_listed", "per_processor_hour", "size_trials"]

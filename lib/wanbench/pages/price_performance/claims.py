@@ -1,8 +1,8 @@
 """
 Test the claims of source 004: which instance type carries the most Kafka messages per dollar.
 
-The source prints no rates, but price per hour over cost per message gives one: messages per hour and priced broker, up
-to a factor that all instances share (number of priced brokers, stored copies). Ratios of instances do not need this
+The source prints no rates, but price per hour over cost per message gives a rate: messages per hour and priced broker,
+up to a factor that all instances share (number of priced brokers, stored copies). Ratios of instances do not need this
 factor. All numbers of the source are read from its claims file.
 """
 
@@ -16,19 +16,17 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import Rule, apply_rules, under
-from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, Result
 
 from .comparisons import compare_all
 from .costs import Frontier, SizeCosts
-from .over_time import OverTime
 
 SOURCE = "004-price-performance"
 INTEL, AMD, GRAVITON = ("m5", "m6i"), ("m6a", "m5a"), ("m6g", "m7g")
 INSTANCES = (*INTEL, *AMD, *GRAVITON)
 LEADER = "m7g"
 RIVAL = "m6i"
-"""The instance type that is second by cost, and first by rate."""
+"""The instance type with the second lowest cost and the highest rate."""
 PERCENT, MEGA = 100.0, 1e6
 SIMILAR = 1.10
 """Ratio up to which two numbers are similar: the source calls Graviton3, 10 % ahead by cost, close to Ice Lake."""
@@ -50,14 +48,14 @@ SHOWN = {
 
 
 def evidence(
-    costs: SizeCosts, frontier: Frontier | None, times: OverTime, *, plain: str, more_network: str | None = None
+    costs: SizeCosts, frontier: Frontier | None, *, plain: str, more_network: str | None = None
 ) -> dict[str, Estimate]:
     """
     Collect the measured estimates for `price_performance`.
 
     `more_network` names the setting that differs from `plain` only in twice the network rate.
     """
-    trials = _with_requests(costs.trials, times)
+    trials = costs.trials
     estimates = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
     if frontier is not None:
         low, *_, high = frontier.latencies.settings
@@ -77,15 +75,6 @@ def evidence(
             ratio = compare_all(pair, column, "").ratios[setting, plain]
             estimates[name] = replace(ratio, quantity=title, claim=text)
     return estimates
-
-
-def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
-    """Add column requests_each, the mean requests per message of each trial; NaN without broker metrics."""
-    rows = times.rows[(times.rows.quantity == "requests") & (times.rows.at_s > 0)]
-    means = rows.groupby(KEY).value.mean().rename("requests").reset_index()
-    return trials.merge(means, on=KEY, how="left").assign(
-        requests_each=lambda rows: rows.requests / rows.messages_per_s
-    )
 
 
 def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
@@ -112,7 +101,7 @@ def price_performance(**measured: Estimate | Result | None) -> Audit:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Test claims on the source's own numbers: numbers by comparison, sentences by a limit."""
+    """Test claims on the source's own numbers: numbers by comparison, sentences by a bound."""
     for claim, recomputed, working in _recomputed(audit):
         audit.compare(claim, recomputed, f"Own numbers: {working}")
     for judged in (_setup, _costs, _rates, _disks, _causes, _stability):
@@ -292,7 +281,7 @@ def _causes(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _stability(audit: Audit) -> list[tuple[str, None, str]]:
-    """Judge the contradictory sentences on which types crashed, and which were least loaded."""
+    """Judge the contradictory sentences on which instance types crashed, and which were least loaded."""
     types = f"only the {number(audit.number('two-types'))} AMD types could not sustain the load"
     crashed, another = "all Intel and AMD types crashed several times", "Another sentence contradicts this:"
     rival = f"and {RIVAL} is said to perform best under load."

@@ -76,7 +76,7 @@ class SizeCosts(Result):
 
     @property
     def lead(self) -> Estimate:
-        """The ratio of the second lowest cost of a setting to the lowest."""
+        """The ratio of the second lowest cost to the lowest."""
         first, second = self.costs.settings[:2]
         return self.costs.ratios[second, first]
 
@@ -89,7 +89,7 @@ class SizeCosts(Result):
 
     def ratio(self, setting: str, other: str, of: str = COST) -> Estimate:
         """
-        Return the ratio of the cost of `setting` (with of="messages_per_s": of its rate) to that of `other`.
+        Return the cost of `setting` over the cost of `other`; with of="messages_per_s", the ratio of rates.
 
         Raises MissingDataError: one of the two has no trials.
         """

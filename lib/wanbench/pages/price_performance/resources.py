@@ -70,8 +70,8 @@ class Machine(RowsResult):
     The processors that each setting needs, compared with those of the machine.
 
     rows: Per setting, in processors: `quotas` (sum over its brokers), `used` (part of the quotas in use), `others`
-        (processors used by clients, the relay and other work, as the mean over trials), `needed` (quotas and others),
-        and `enough` (whether the machine has as many as needed; None without samples).
+        (used by clients, the relay and other work, as the mean over trials), `needed` (quotas and others), and `enough`
+        (whether the machine has as many as `needed`; None without samples).
     """
 
     processors: int
@@ -90,7 +90,7 @@ class Machine(RowsResult):
             return (
                 f"{there}; “{most.setting}” needs the most, {number(most.needed, 1)} ({number(most.quotas, 1)} for the "
                 f"quotas of brokers, {number(most.others, 1)} for clients and other work). So a full quota limits the "
-                "brokers, and not the machine."
+                "brokers; the machine does not."
             )
         share, full = (short.used + short.others).max() / self.processors, FULL["machine_busy"][1]
         needs = ", ".join(f"“{row.setting}” {number(row.needed, 1)}" for row in short.itertuples())

@@ -31,9 +31,9 @@ def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
     """
     Compute the increase of cumulative metrics between samples, and the increase per second.
 
-    A process that restarts sets its counters to 0, which shows as a counter that fell or a new
-    `process_start_time_seconds`. `restarted` is then true and the increase is the later value, which misses what the
-    old process counted after the earlier sample. `at_utc` is the end of the interval.
+    A restart sets counters to 0, which shows as a fallen counter or a new `process_start_time_seconds`. `restarted` is
+    then true and the increase is the later value, which misses what the old process counted after the earlier sample.
+    `at_utc` is the end of the interval.
 
     >>> from wanbench import tables
     >>> shared = {"source": "prometheus", "subject": "", "metric": "records_total", "unit": "", "cumulative": True}
@@ -106,7 +106,7 @@ class SizeTrials(Result):
     Trials of broker sizes.
 
     trials: One row per trial: `messages_per_s` (from the brokers' logs, while all producers ran); `p50_ms`, `p95_ms`,
-        `p99_ms` (from send to acknowledgement, the largest over producers, and so an upper limit of the quantile of all
+        `p99_ms` (from send to acknowledgement, the largest over producers, and so an upper bound of the quantile of all
         records); `usd_per_hour` of all brokers; `usd_per_billion` messages; the fractions, NaN if not measured,
         `waited` (of periods in which the fullest broker used up its quota), `fullest_link`, `machine_busy` and
         `iowait`; and `brokers_sent_bps`, the rate that left the brokers' regions.
@@ -154,8 +154,8 @@ def size_trials(
     """
     Collect the trials of broker sizes with their prices, latencies and use of resources.
 
-    `brokers` is the number of brokers in the cluster. `price_factor` is the paid price over the planned price, one for
-    all settings or one by setting: 0.6 with a discount of 40 %.
+    `brokers` is the number of brokers in the cluster. `price_factor` is the paid price over the planned price, for all
+    settings or by setting: 0.6 with a discount of 40 %.
 
     Raises ParameterError: a broker of a trial has no price.
     """
@@ -168,7 +168,8 @@ def size_trials(
     full = mean_use(rates, tables)
     full["machine_busy"], full["iowait"] = full.busy_percent / 100, full.iowait_percent / 100
     full = full[[*KEY, "fullest_link", "machine_busy", "iowait"]]
-    parts = (largest_quantiles(tables["producers"]), _processors(rates, tables, brokers), full, _sent(rates, tables))
+    parts = (largest_quantiles(tables["producers"]), _processors(rates, tables, brokers), full)
+    parts += (_sent(rates, tables), _requests(rates, tables))
     for part in parts:
         frame = frame.merge(part, on=KEY, how="left")
     about = ["setting", "reason"]
@@ -187,6 +188,16 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
     windows = windows[windows.counts & (windows.link_from != windows.from_region)]
     each = windows.groupby([*KEY, "link_from", "link_to"]).carried_bps.mean()
     return each.groupby(level=KEY).sum().rename("brokers_sent_bps").reset_index()
+
+
+def _requests(rates: TrialRates, tables) -> pd.DataFrame:
+    """Return the requests per message of each trial, from the brokers' counters in its counted seconds."""
+    names, metrics = ["kafka_requests_total", "kafka_records_in_total"], tables.get("metrics")
+    if metrics is None or not metrics.metric.isin(names).any():
+        return pd.DataFrame(columns=[*KEY, "requests_each"]).astype({"attempt": "int64"})
+    counted = rates.marked(counter_rates(metrics[metrics.metric.isin(names)]))
+    sums = counted[counted.counts].groupby([*KEY, "metric"]).increase.sum().unstack().reindex(columns=names)
+    return (sums[names[0]] / sums[names[1]]).rename("requests_each").reset_index()
 
 
 def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:

@@ -4,11 +4,9 @@ Compare Kafka over a private link with Kafka over the internet, and latency with
 
 from . import claims
 from .fit import fit_factorial
-from .predicted_ratio import predicted_ratio
 from .rtt_table import rtt_table
-from .thesis_limits import explain
 from .traffic import traffic
 from .two_links import compare_links
 
-__all__ = ["claims", "compare_links", "explain", "fit_factorial", "predicted_ratio", "rtt_table"]
+__all__ = ["claims", "compare_links", "fit_factorial", "rtt_table"]
 __all__ += ["traffic"]

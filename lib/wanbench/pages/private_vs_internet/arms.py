@@ -10,7 +10,6 @@ and otherwise a stretch of the arm's one series, by the stationary bootstrap (`s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from math import isnan, log, nan, sqrt
 
 import numpy as np
@@ -38,7 +37,7 @@ METHODS = {
 }
 PLAIN = "plain stationary bootstrap, percentiles"
 ASSUMPTIONS = {
-    "series": "Each series is stationary, and depends on its past as an autoregression with short blocks does. "
+    "series": "Each series is stationary, and what a fitted autoregression leaves depends on short times only. "
     "Differences from run to run are not in the interval",
     "runs": "All runs are independent, and the measured runs include every kind of run: with one bad run in ten, half "
     "of all sets of six runs have none",
@@ -91,7 +90,7 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """State the ratio of means both as "times" and as "per cent more", which are easily confused."""
+        """State the ratio of means as "times" and as "per cent more", which are easily confused."""
         ratio = self.ratio
         ends = ratio.formatted_interval
         inside = f"{ratio.formatted_level} interval {ends}; {ratio.basis}" if ends else ratio.basis
@@ -145,8 +144,8 @@ def compare_arms(
 
     In simulations (`make validity`, data/validity/compare.csv) the interval contains the true ratio in 93.4 to 96.3 of
     100 cases for autoregressive series, and Welch's interval in as few as 17.5. Under slow regimes, drift or long
-    memory the interval is far too narrow (slow.csv). A caution then advises comparing runs; under weak long memory it
-    is often missing.
+    memory the interval is far too narrow (slow.csv). A caution then advises comparing runs, but is often missing under
+    weak long memory.
 
     observations: One row per observation; rows without a finite `value` are left out and counted.
     arm, arms: The column of the arms, and its values for a and b; by default both values, in order of name.
@@ -172,25 +171,17 @@ def compare_arms(
     for one in both:
         if not one.mean > 0:
             raise ParameterError(f"{value} of {one.name} has mean {one.mean:g}; allowed: above 0.")
-    again = partial(
-        compare_arms, observations, value, arm=arm, arms=arms, run=run, time=time, block=block, unit=unit,
-        resamples=resamples, seed=seed,
-    )  # fmt: skip
     by_kind = {"blocks": _by_block, "runs": _by_run, "series": _by_series}[kind]
     n, basis, (low, high, error), plain, notes = by_kind(both, level, resamples, np.random.default_rng(seed))
     names = (f"ratio of means, {value}", f"The mean {value} of “{b.name}” is {{}} that of “{a.name}”")
     estimate = (_exp(log(b.mean / a.mean)), _exp(low), _exp(high))
     how = (METHODS[kind].format(unit="block"), ASSUMPTIONS[kind].format(unit="block"))
-    about = {"standard_error": error * estimate[0], "ends": partial(_ends_at, again)}  # by the delta method
+    about = {"standard_error": error * estimate[0]}  # by the delta method
     about["naive"] = Interval(NAIVE, *map(_exp, welch(a.values, b.values, level)[:2]))
     about["others"] = (Interval(PLAIN, *map(_exp, plain)),) if plain is not None else ()
     about["warnings"] = (*_row_cautions(left_out, rows, time, arm, run), *cautions, *notes)
     ratio = Estimate(*names, *estimate, "times", n, *how, basis=basis, level=level, **about)
     return Comparison(ratio, a, b, value, unit, kind, left_out)
-
-
-def _ends_at(again, level: float) -> tuple[float, float]:
-    return again(level=level).ratio.conf_int()
 
 
 def _by_series(arms, level: float, resamples: int, rng: np.random.Generator) -> tuple:
@@ -331,6 +322,6 @@ def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, time, arm: str, ru
 
 
 def _exp(log: float) -> float:
-    """Return exp(log), or infinity beyond the largest float, which the interval of few units may reach."""
+    """Return exp(log), or infinity beyond the largest float: the interval of few units may reach it."""
     with np.errstate(over="ignore"):
         return nan if isnan(log) else float(np.exp(log))

@@ -55,9 +55,9 @@ def private_vs_internet(
     Claims on quantities that were not measured are tested on the source's own numbers only.
 
     batches: Ratio of the batches per second with the private link to those with the VPN.
-    packets: Ratio of the packets per second that the brokers receive with the private link to those with the VPN.
-    machine: The effect of busy processors (`processor_effect`). If processors were full, they may have changed both
-        ratios, so these give no verdict.
+    packets: Ratio of the packets per second that brokers receive with the private link to those with the VPN.
+    machine: The effect of busy processors (`processor_effect`). Full processors may have changed both ratios, which
+        then give no verdict.
     traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate (`traffic`).
         Shown without a verdict, because background and batches were set.
     capacity: Capacity of the links (`utilisation.capacity`). Shown without a verdict on "never full", because the load
@@ -114,8 +114,8 @@ def _harmonic(audit: Audit, path: str) -> float:
     """
     Return the harmonic mean of a path's RTTs in ms: 1 over the mean of 1/RTT, to second order in the deviation.
 
-    The claimed deviations are taken as standard deviations. For the VPN they can be; for the private link they change
-    the mean only by a ten-thousandth.
+    The claimed deviations are taken as standard deviations. For the VPN this is possible; for the private link they
+    change the mean only by a ten-thousandth.
     """
     _, mean, _, deviation = _path(audit, path)
     return mean / (1 + (deviation / mean) ** 2)
@@ -215,8 +215,8 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
     in_packets, on_wire = (total * size / MSS_BYTES for size in (PACKET_BYTES, FRAME_BYTES))
     ratio = audit.number("times")
     below = (
-        "Holds if the total, as payload of full IP packets, is below the lower rate. Own numbers: with headers it is "
-        f"{number(in_packets, 0)} Mbit/s, or {number(on_wire, 0)} Mbit/s on Ethernet, of {number(lower_mbps)}. With "
+        "Holds if the total, as payload of full IP packets, is below the lower rate. Own numbers: with headers "
+        f"{number(in_packets, 0)} Mbit/s, on Ethernet {number(on_wire, 0)}, at a rate of {number(lower_mbps)}. With "
         f"the VPN the total was lower: {number(background + kafka / ratio, 0)} Mbit/s, if the private link carried "
         f"{times(ratio)} the batches."
     )

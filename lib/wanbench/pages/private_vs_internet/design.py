@@ -33,8 +33,8 @@ class Path:
     """
     A path between two regions, given by the mean and standard deviation of its RTT.
 
-    Each direction has half of the mean. As both vary independently, each has the deviation over the root of 2. The
-    autocorrelation of the delay falls to 1/e in `correlation_s`.
+    Each direction has half of the mean. Both vary independently, so each has the standard deviation divided by the root
+    of 2. The autocorrelation of the delay falls to 1/e in `correlation_s`.
     """
 
     setting: str
@@ -68,10 +68,10 @@ def two_paths(
     """
     Plan the same load over two paths, interleaved (A B B A ...), with background traffic and pings, at each scale.
 
-    At scale 5 the link's rate, the background and the producers' batches are a fifth of the full ones. The batch size
-    determines the rate of a producer that waits for acknowledgements, so all shares of the link stay the same if
-    batches are equally full. Small batches are not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %),
-    81,920 hold 81 (99.8 %). So the record size is fitted to the batch, unless `fit_records` is False.
+    At scale 5 the link's rate, the background and the producers' batches are a fifth of those at scale 1. The batch
+    size determines the rate of a producer that waits for acknowledgements, so all parts of the link's rate stay the
+    same if batches are equally full. Small batches are less full: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048
+    hold 1 (52 %), 81,920 hold 81 (99.8 %). So the record size is fitted to the batch, unless `fit_records` is False.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def two_paths(
 
 def filling_record_bytes(batch_bytes: int, record_bytes: int) -> int:
     """
-    Return a record size near `record_bytes` of which a whole number of records nearly fills a batch.
+    Return a record size near `record_bytes`, at which a whole number of records nearly fills a batch.
 
     >>> [filling_record_bytes(batch, 1000) for batch in (81_920, 8_192, 4_096, 2_048)]
     [998, 1004, 996, 981]

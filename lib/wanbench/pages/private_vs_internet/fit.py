@@ -50,7 +50,7 @@ def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     List the effects with which each main effect and two-factor interaction is confounded, one row per effect.
 
     `aliased_with` lists fully confounded effects, with a minus for opposite sign, and `mixed_with` partly correlated
-    effects with the correlation; both may be "". They are computed from the runs that exist, not from the design.
+    effects with the correlation; both may be "". Both are computed from the runs that exist, not from the design.
 
     runs: One row per run.
     factors: Columns of `runs`. Levels are coded by rank, evenly from -1 to 1.

@@ -7,9 +7,8 @@ from math import inf
 import numpy as np
 import pandas as pd
 
-from wanbench.formatting import quantity
 from wanbench.methods.factorial.inference import DRAWS, critical
-from wanbench.methods.factorial.terms import UNITS, Factor, coded, slopes, word
+from wanbench.methods.factorial.terms import Factor, coded, slopes
 
 DOUBLING = 2.0
 GRID_STEPS = 7  # Grid points along delay and along rate: 49 per panel
@@ -67,29 +66,7 @@ class GainMap:
         return points.reset_index(drop=True).assign(**slopes, **gains, verdict=verdict)
 
     def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the weights that the coefficients have in the elasticities of delay and rate, and in the log2 gain."""
+        """Return the weights of the coefficients in the elasticities of delay and rate, and in the log2 gain."""
         codes = coded(self.factors, points)
         along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
         return (*along, -along[0] - along[1])
-
-
-def verdict_shares(grid: pd.DataFrame, by: Sequence[str], delay: str, rate: str) -> pd.DataFrame:
-    """
-    Return the share of the grid with each verdict, per combination of the factors in `by`.
-
-    `fails_where` is the span of delay and rate within which the thesis fails, as text.
-    """
-    rows = []
-    for key, part in grid.groupby(list(by)) if by else [((), grid)]:
-        failing = part[part.verdict == "fails"]
-        rows.append(
-            dict(zip(by, key, strict=True))
-            | {name: float((part.verdict == name).mean()) for name in VERDICTS}
-            | {"fails_where": ", ".join(_span(failing[name]) for name in (delay, rate) if len(failing))}
-        )
-    return pd.DataFrame(rows)
-
-
-def _span(values: pd.Series) -> str:
-    low, high = (quantity(end, UNITS.get(values.name, "")) for end in (values.min(), values.max()))
-    return f"{word(values.name)} {low}" if low == high else f"{word(values.name)} {low} to {high}"

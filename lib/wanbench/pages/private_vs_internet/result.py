@@ -1,4 +1,4 @@
-"""The result of a factorial experiment, and its verdict on the thesis."""
+"""Hold the result of a factorial experiment, and decide on the thesis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wanbench.formatting import count, number, percent
 from wanbench.methods.factorial.terms import UNITS, level_label, word
 from wanbench.methods.result import Estimate, Result
 
-from .gain_map import METHOD, VERDICTS, verdict_shares
+from .gain_map import METHOD, VERDICTS
 
 MAX_PANELS = 8  # More panels than this would be too small to read.
 PANEL_COLUMNS = 2
@@ -32,7 +32,6 @@ HEADROOM_PX = 24  # Room for one line of panel titles.
 MAX_TICKS = 8
 # Path factors that are always best small: maps show their lowest level, shares average over them.
 PATH = ("jitter_ms", "loss")
-MAX_LISTED = 4  # More combinations than this make a sentence unreadable.
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,12 +42,12 @@ class Factorial(Result):
     elasticities: By factor: the elasticity of the response, averaged over the levels of all factors.
     interactions: By tuple of factors: the change in the elasticity of one factor per e-fold of the other, or between
         the levels of a contrast.
-    doublings: By factor: by how much doubling the factor multiplies the response, averaged in the same way.
+    doublings: By factor: the factor by which doubling it multiplies the response, averaged in the same way.
     effects: By two-level factor: the ratio of the response at its high level to the response at its low level.
     thesis: The gain from halving `delay` over the gain from doubling `rate`, averaged in the same way (above 1: delay
         matters more). A gain is the factor by which the response grows.
     combinations: Per measured combination of levels: the factors, the elasticities of delay and rate, `gain` (from
-        halving the delay over that from doubling the rate) with `low` and `high`, and `verdict`: "holds", "fails" or
+        halving the delay over gain from doubling the rate) with `low` and `high`, and `verdict`: "holds", "fails" or
         "undecided". The intervals are simultaneous over all combinations and all of `grid`.
     grid: The same columns on a grid of delay and rate, at each combination of the other factors' levels.
     aliases: The effects with which each effect is confounded (`fit.alias_table`).
@@ -93,7 +92,7 @@ class Factorial(Result):
     @property
     def sentence(self) -> str:
         effects = [estimate.sentence for estimate in (*self.doublings.values(), *self.effects.values())]
-        return " ".join([*effects, self.verdict(), self.shares_sentence(), self.failing_sentence()]).strip()
+        return " ".join([*effects, self.verdict(), self.shares_sentence()]).strip()
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -103,18 +102,9 @@ class Factorial(Result):
         levels = f"two levels of {' and of '.join(map(word, two))} cannot show curvature"
         return (*super().cautions, f"{levels}: if a limit lies between them, gains are averages")
 
-    def verdict_shares(self) -> pd.DataFrame:
-        """
-        Return the share of the factor space (on log scales) with each verdict, and the span where the thesis fails.
-
-        There is one row per combination of levels of the factors other than delay, rate, jitter_ms and loss.
-        """
-        by = [name for name in self.others if name not in PATH]
-        return verdict_shares(self.grid, by, self.delay, self.rate)
-
     def map(self) -> go.Figure:
         """
-        Draw the ratio of the gain from halving the delay to that from doubling the rate, against delay and rate.
+        Draw the gain from halving the delay over the gain from doubling the rate, against delay and rate.
 
         There is one panel per combination of the other factors' levels; jitter_ms and loss are at their lowest level.
         """
@@ -152,21 +142,6 @@ class Factorial(Result):
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
         gains = f"halving gains more in {holds} and less in {fails}; {undecided} is undecided."
         return f"Over the space between the levels, {gains}"
-
-    def failing_sentence(self) -> str:
-        """Say where in the factor space the thesis fails; "" if nowhere, or without a thesis."""
-        if self.thesis is None:
-            return ""
-        shares = self.verdict_shares()
-        failing = shares[shares.fails > 0].sort_values("fails", ascending=False)
-        by = [name for name in self.others if name in shares]
-        where = [
-            (_levels((name, getattr(row, name)) for name in by) or "any levels")
-            + (f" (in {_percent(row.fails)}: {row.fails_where})" if row.fails < 1 else " (throughout)")
-            for row in failing.itertuples()
-        ]
-        more = f"; and {len(where) - MAX_LISTED} more" if len(where) > MAX_LISTED else ""
-        return f"It gains less with {'; '.join(where[:MAX_LISTED])}{more}." if where else ""
 
     def finding(self, name: str, page: str = "") -> Finding:
         """Make the finding on the thesis; its number is the share of the space where the thesis holds."""

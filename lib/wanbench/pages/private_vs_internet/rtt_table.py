@@ -1,5 +1,5 @@
 """
-Summarise RTTs per setting as ping does, as min / mean / max / mdev, with intervals from repeated ping runs.
+Summarise RTTs per setting as ping does (min, mean, max, mdev), with intervals from repeated ping runs.
 
 mdev, as in Linux ping, is the standard deviation over the echoes of one run, with divisor n.
 """
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import nan, sqrt
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from wanbench.checks import refusal
 from wanbench.formatting import count, percent
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import LEVEL, Estimate, Interval, Result
+from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.methods.result.means import mean_of
 from wanbench.methods.trials.concurrent import round_trips
 
@@ -37,11 +34,6 @@ PUBLISHED = {
 METHOD = "mean over ping runs; interval from Student's t, with the run as the unit"
 ASSUMPTION = "Runs are independent and equally long; pings have the same RTTs as the traffic"
 EXTREME = "min and max depend on the number of echoes of a run ({} here): more echoes give more extreme values"
-NAIVE = "echoes as independent"
-COLUMNS = [
-    *("setting", "statistic", "measured_ms", "low_ms", "high_ms"),
-    *("published_ms", "published_in_interval", "n_runs"),
-]
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,15 +68,6 @@ class RttTable(Result):
             basis = self.numbers[setting, "mean"].basis
             listed.append(f"RTT over “{setting}”, min / mean / max / mdev: {four} ms ({basis}{printed}).")
         return " ".join(listed)
-
-    def table(self) -> pd.DataFrame:
-        rows = []
-        for (setting, name), number in self.numbers.items():
-            published = PUBLISHED.get(setting, {}).get(name, nan)
-            inside = bool(number.low <= published <= number.high) if np.isfinite(published * number.low) else None
-            measured = (number.estimate, number.low, number.high)
-            rows.append((setting, name, *measured, published, inside, number.n))
-        return pd.DataFrame(rows, columns=COLUMNS)
 
     def formatted_table(self) -> pd.DataFrame:
         level = percent(self.estimates[0].level)
@@ -128,18 +111,8 @@ def _number(own, statistic: str, name: str, notes: tuple[str, ...]) -> Estimate:
     values = own[column].to_numpy(dtype=float)
     if len(values) < 2:
         notes = (*notes, f"no interval for {name}: a single ping run")
-    naive = Interval(NAIVE)
-    if statistic == "mean":
-        answered = own.n_echoes - own.n_lost_echoes
-        variance = float((own.mdev_rtt_ms**2 / answered).mean()) / len(values)
-        half, mean = stats.norm.ppf((1 + LEVEL) / 2) * sqrt(variance), float(values.mean())
-        naive = Interval(NAIVE, mean - half, mean + half)
     names = {"quantity": f"{statistic} of RTT, {name}", "claim": f"Over {name} the {label} is {{}}", "unit": "ms"}
-    about = {
-        "basis": f"{count(len(values), 'run')} of {_range(own.n_echoes)} echoes",
-        "naive": naive,
-        "warnings": notes,
-    }
+    about = {"basis": f"{count(len(values), 'run')} of {_range(own.n_echoes)} echoes", "warnings": notes}
     return mean_of(values, LEVEL, method=METHOD, assumption=ASSUMPTION, **names, **about)
 
 

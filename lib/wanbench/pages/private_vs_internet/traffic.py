@@ -17,7 +17,7 @@ BITS_PER_MBIT = 1e6
 
 def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float) -> dict[str, Estimate]:
     """
-    Estimate Kafka's payload, the background's, and the total with headers, in Mbit/s at the full link rate.
+    Estimate the payload of Kafka and of the background, and the total with headers, in Mbit/s at the full link rate.
 
     The background is scaled up with the rate. Kafka is scaled per batch: as many batches per second, each full of
     uncompressed records at the scaled-up batch.size. Small batches are less full than large ones (4,096 bytes hold 3

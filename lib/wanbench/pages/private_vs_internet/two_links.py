@@ -1,47 +1,39 @@
 """
 Estimate the ratio of the throughputs of two links from interleaved trials (A B B A ...).
 
-Trials are the unit. Each trial is compared with the adjacent trial of the other link, so that slow changes affect both.
-A second estimate removes a steady drift. For comparison there are Welch's interval over trials, which ignores pairs,
-and an interval that treats every second as independent.
+Trials are the units. Each trial is compared with the adjacent trial of the other link, so slow changes affect both. For
+comparison there are Welch's interval over trials, which ignores pairs, and an interval that treats every second as
+independent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from wanbench.checks import check_choice, check_kind, check_level, refusal
+from wanbench.checks import check_kind
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
-from wanbench.formatting import count, number, percent, quantity
-from wanbench.methods.result import Estimate, Interval, Result, reasons
-from wanbench.methods.result.estimate import t_quantile
-from wanbench.methods.result.means import ratio_estimate
+from wanbench.formatting import count, percent, quantity
+from wanbench.methods.result import LEVEL, Estimate, Interval, Result, reasons
 from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points
 from wanbench.methods.trials.steadiness import steadiness
 
 from .arms import ASSUMPTIONS, METHODS, Comparison, compare_arms
 
 SECONDS = "seconds"
-SETTINGS = ("internet", "private")
+LINKS = ("internet", "private")
+VALUE = "batches_per_s"
 OTHER_VALUES = (
     *("records_per_s", "throughput_bps", "mean_latency_ms"),
     *("rx_packets_per_s", "rx_own_packets_per_s", "tx_packets_per_s"),
 )
 # Column of `TrialRates.seconds` to which each value is proportional
 PER_SECOND = {"batches_per_s": "batches", "records_per_s": "records", "throughput_bps": "records"}
-DRIFT = (
-    "least squares of the log ratio of each pair on the trials between its two measurements; t with {} degrees of "
-    "freedom over pairs"
-)
-DRIFT_ASSUMPTION = "The drift is steady, in per cent per trial; pairs are independent of each other"
 RESAMPLES = 1_000  # Number of resamples of the seconds of a link with a single trial
 FLAT_OUT = (
     "unthrottled producers fill their buffers, so the time to acknowledgement is mostly time that records wait there: "
@@ -54,14 +46,11 @@ OF_SECONDS = "Welch's interval over single seconds"
 @dataclass(frozen=True, repr=False)
 class TwoLinks(Result):
     """
-    Link b compared with link a.
+    The private link (b) compared with the internet (a).
 
-    ratio: Ratio of the mean of b's trials to that of a's: `paired` if there are two pairs or more, else `by_trial`.
+    ratio: Mean of b's trials over mean of a's: `paired` if there are two pairs or more, else `by_trial`.
     paired: Trials compared within pairs.
     by_trial: Trials compared without pairs; its naive interval treats every counted second as independent.
-    drift_free: Ratio of geometric means with a steady drift removed; None if the order of trials cannot separate ratio
-        and drift.
-    drift: Factor by which the value changes from one trial to the next.
     other_values: Ratios of other values, by column of `TrialRates.rates`.
     pairs: One row per pair: `block`, `pair`, `a`, `b` (the values of both trials), `order_a`, `order_b`, `ratio`.
     trials: The rows of `TrialRates.rates` of both links, with the name of the `link`.
@@ -70,29 +59,23 @@ class TwoLinks(Result):
     ratio: Estimate
     paired: Comparison | None
     by_trial: Comparison
-    drift_free: Estimate | None
-    drift: Estimate | None
     other_values: dict[str, Estimate]
     pairs: pd.DataFrame
     trials: pd.DataFrame
     seconds: pd.DataFrame
-    names: tuple[str, str]
-    value: str
 
     TITLE = "Ratios"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        known = (self.ratio, self.drift_free, self.drift, *self.other_values.values())
-        return tuple(estimate for estimate in known if estimate is not None)
+        return (self.ratio, *self.other_values.values())
 
     @property
     def sentence(self) -> str:
-        drift_free = [self.drift_free.sentence] if self.drift_free is not None else []
-        return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
+        return (self.paired or self.by_trial).sentence
 
     def figure(self) -> go.Figure:
-        a, b = map(theme.plain, self.names)
+        a, b = LINKS
         titles = ["what each trial reached", f"{b} over {a}"]
         columns = {"column_widths": [0.6, 0.4], "horizontal_spacing": 0.2}
         figure = make_subplots(rows=1, cols=2, subplot_titles=titles, **columns)
@@ -101,26 +84,23 @@ class TwoLinks(Result):
             line = {"mode": "lines", "line": {"color": theme.GRID, "width": 2}, "hoverinfo": "skip"}
             x, y = [pair.order_a, pair.order_b], [pair.a, pair.b]
             figure.add_scatter(x=x, y=y, showlegend=False, **line, **left)
-        marks = theme.arm_marks(self.names)
-        for name in self.names:
+        marks = theme.arm_marks(LINKS)
+        for name in LINKS:
             shade, symbol = marks[name]
             part = self.trials[self.trials.link == name]
-            figure.add_scatter(**points(part, self.value, name, shade, symbol), **left)
-            add_mean(figure, part[self.value], self.trials.order, shade, **left)
-        label, unit = MEASURED[self.value]
+            figure.add_scatter(**points(part, VALUE, name, shade, symbol), **left)
+            add_mean(figure, part[VALUE], self.trials.order, shade, **left)
+        label, unit = MEASURED[VALUE]
         figure.update_xaxes(title="trial, in the order of measuring", **left)
         figure.update_yaxes(title=f"{label} ({unit})", rangemode="tozero", **left)
         rows = _methods(self)
         _draw_ratios(figure, rows)
         level = percent(self.ratio.level)
-        trials = self.trials[["order", "block", "link", self.value]]
+        trials = self.trials[["order", "block", "link", VALUE]]
         return theme.finish(
             figure,
             name="two-links",
-            title=theme.headline(
-                f"{self.names[1]}: {self.ratio.formatted} the {label} of {self.names[0]}",
-                f"{self.names[1]} against {self.names[0]}",
-            ),
+            title=theme.headline(f"{b}: {self.ratio.formatted} the {label} of {a}", f"{b} against {a}"),
             subtitle=f"Left: one point per trial, lines join pairs, bands are {level} intervals of the mean. Right: "
             f"the ratio with its {level} interval by each method; hollow: seconds treated as independent. Dashed: no "
             "difference.",
@@ -131,80 +111,53 @@ class TwoLinks(Result):
         )
 
 
-def compare_links(
-    rates: TrialRates,
-    settings: Sequence[str] = SETTINGS,
-    *,
-    value: str = "batches_per_s",
-    other_values: Sequence[str] = OTHER_VALUES,
-    level: float = 0.95,
-    seed: int = 0,
-) -> TwoLinks:
+def compare_links(rates: TrialRates, *, seed: int = 0) -> TwoLinks:
     """
-    Estimate the ratio of link b's values to link a's.
+    Estimate the ratio of the values over the private link to those over the internet.
 
-    A pair is the n-th trial of a with the n-th trial of b in a block of the plan: in A B B A the first two and the last
-    two. If one of them was not measured, the other is only in `by_trial`. `make validity` counts the coverage of the
-    paired interval (data/validity/trials.csv).
+    A pair is the n-th trial of each link in a block of the plan: in A B B A the first two and the last two. If one
+    trial of a pair was not measured, the other is only in `by_trial`. `make validity` counts the coverage of the paired
+    interval (data/validity/trials.csv).
 
-    rates: The result of `trial_rates`.
-    settings: The settings of links a and b, or patterns such as "internet*". Without asterisks they name the links.
-    value: Column to compare, one of `rates.MEASURED`.
-    other_values: Further columns of `rates.MEASURED` to compare; columns that a trial lacks are left out.
+    rates: The result of `trial_rates`. Values of `OTHER_VALUES` that a trial lacks are left out.
     seed: Seed of the bootstrap, which is used if a link has a single trial.
 
-    Raises ParameterError: no measured trial has one of the settings, or a trial matches both patterns.
+    Raises ParameterError: a link has no measured trial.
     """
-    level = check_level(level)
-    trials, names = link_trials(rates, settings, check_choice("value", value, MEASURED))
-    partners = _partners(trials, names)
-    settings = {"level": level, "seed": seed, "resamples": RESAMPLES}
-    pairs, paired, by_trial = _compare(partners, trials, rates, value, names, **settings)
-    ratio = _cautioned((paired or by_trial).ratio, _notes(trials, pairs, rates, value))
-    drift_free, drift = _drift(pairs, value, names, level)
+    trials = link_trials(rates, VALUE)
+    partners = _partners(trials)
+    pairs, paired, by_trial = _compare(partners, trials, rates, VALUE, seed)
+    ratio = _cautioned((paired or by_trial).ratio, _notes(trials, pairs, rates))
     others = {}
-    for name in other_values:
-        check_choice("other_values", name, MEASURED)
-        if name in trials and name != value and trials[name].notna().all() and (trials[name] > 0).all():
-            _, in_pairs, over_all = _compare(partners, trials, rates, name, names, **settings)
+    for name in OTHER_VALUES:
+        if name in trials and trials[name].notna().all() and (trials[name] > 0).all():
+            _, in_pairs, over_all = _compare(partners, trials, rates, name, seed)
             flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
             others[name] = _cautioned((in_pairs or over_all).ratio, (FLAT_OUT,) if flat_out else ())
     columns = ["run_id", "test_id", "at_s", "second", "link", "trial", "_value"]
-    seconds = _seconds(trials, rates, value)
+    seconds = _seconds(trials, rates, VALUE)
     seconds = seconds[[name for name in columns if name in seconds]]
-    return TwoLinks(ratio, paired, by_trial, drift_free, drift, others, pairs, trials, seconds, names, value)
+    return TwoLinks(ratio, paired, by_trial, others, pairs, trials, seconds)
 
 
-def link_trials(rates: TrialRates, settings: Sequence[str], value: str) -> tuple[pd.DataFrame, tuple[str, str]]:
+def link_trials(rates: TrialRates, value: str) -> pd.DataFrame:
     """
-    Return the trials of two settings that have a positive value, with columns `link`, `trial` and `nth`, and the links'
-    names.
+    Return the trials of both links that have a positive value, with columns `link`, `trial` and `nth`.
 
     `nth` is the position of a trial among all planned trials of its link in its block.
+
+    Raises ParameterError: a link has no such trial.
     """
-    if len(settings) != 2 or settings[0] == settings[1]:
-        raise refusal("settings", settings, "two links")
-    names = tuple(setting.strip("*").strip() or setting for setting in settings)
     check_kind("rates", rates, TrialRates)
-    measured, missing = (_linked(frame, settings, names) for frame in (rates.rates, rates.left_out))
+    measured, missing = (frame[frame.setting.isin(LINKS)] for frame in (rates.rates, rates.left_out))
+    measured, missing = (frame.assign(link=frame.setting) for frame in (measured, missing))
     rows = measured.assign(nth=_positions(measured, missing))
     rows = rows[rows[value] > 0].reset_index(drop=True)
-    for name, setting in zip(names, settings, strict=True):
+    for name in LINKS:
         if not (rows.link == name).any():
             given = ", ".join(dict.fromkeys(map(str, rates.rates.setting))) or "none"
-            raise ParameterError(f"no measured trial of setting {setting} has a positive {value}; measured are {given}")
-    return rows.assign(trial=rows.run_id + " " + rows.test_id), names
-
-
-def _linked(rows: pd.DataFrame, settings, names) -> pd.DataFrame:
-    """Return the rows of both links, with the name of the `link`."""
-    if rows.empty:
-        return rows.assign(link=None)
-    fits = [np.array([fnmatchcase(str(setting), pattern) for setting in rows.setting]) for pattern in settings]
-    both = rows[fits[0] & fits[1]]
-    if len(both):
-        raise ParameterError(f"setting {both.setting.iloc[0]!r} matches both {' and '.join(settings)}")
-    return rows.assign(link=np.where(fits[0], *names))[fits[0] | fits[1]]
+            raise ParameterError(f"no measured trial of setting {name} has a positive {value}; measured are {given}")
+    return rows.assign(trial=rows.run_id + " " + rows.test_id)
 
 
 def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
@@ -214,16 +167,11 @@ def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
     return planned.groupby(block, dropna=False).test_id.rank(method="dense").iloc[: len(measured)]
 
 
-def paired_trials(trials: pd.DataFrame, value: str, names) -> pd.DataFrame:
-    """Pair the n-th trial of link a with the n-th trial of link b in each block, in the order of the plan."""
-    return _values_of_pairs(_partners(trials, names), trials, value)
-
-
-def _partners(trials: pd.DataFrame, names) -> pd.DataFrame:
+def _partners(trials: pd.DataFrame) -> pd.DataFrame:
     """Return one row per pair: run_id, block, pair, order_a, order_b, and both trials' row numbers row_a and row_b."""
     places = trials[["run_id", "block", "nth", "order", "link"]].assign(row=np.arange(len(trials)))
     places = places[places.block.notna()].sort_values(["run_id", "block", "nth"])
-    sides = [places[places.link == name].drop(columns="link") for name in names]
+    sides = [places[places.link == name].drop(columns="link") for name in LINKS]
     both = sides[0].merge(sides[1], on=["run_id", "block", "nth"], suffixes=("_a", "_b"))
     pair = both.run_id + " " + both.block.astype(str) + " " + both.nth.astype(int).astype(str)
     return both[["run_id", "block", "order_a", "order_b", "row_a", "row_b"]].assign(pair=pair)
@@ -236,15 +184,15 @@ def _values_of_pairs(partners: pd.DataFrame, trials: pd.DataFrame, value: str) -
     return pairs.assign(a=a, b=b, order_a=partners.order_a, order_b=partners.order_b, ratio=b / a)
 
 
-def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates, value: str) -> tuple[str, ...]:
+def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates) -> tuple[str, ...]:
     notes = []
     settings = set(trials.setting)
     out = rates.left_out[rates.left_out.setting.isin(settings)]
     if len(out):
         notes.append(f"{count(len(out), 'trial')} of these settings left out ({reasons(out)})")
-    nothing = int((rates.rates.setting.isin(settings) & ~(rates.rates[value] > 0)).sum())
+    nothing = int((rates.rates.setting.isin(settings) & ~(rates.rates[VALUE] > 0)).sum())
     if nothing:
-        notes.append(f"{count(nothing, 'trial')} without a positive {MEASURED[value][0]} left out")
+        notes.append(f"{count(nothing, 'trial')} without a positive {MEASURED[VALUE][0]} left out")
     alone = len(trials) - 2 * len(pairs)
     if alone and len(pairs) > 1:
         notes.append(f"{count(alone, 'trial')} without a partner left out of the pairs")
@@ -268,24 +216,24 @@ def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFram
 
 
 def _compare(
-    partners: pd.DataFrame, trials: pd.DataFrame, rates: TrialRates, value: str, names, **settings
+    partners: pd.DataFrame, trials: pd.DataFrame, rates: TrialRates, value: str, seed: int
 ) -> tuple[pd.DataFrame, Comparison | None, Comparison]:
     """Return the pairs, the comparison within pairs (None for fewer than two), and the comparison of all trials."""
-    label, settings["unit"] = MEASURED[value]
-    settings |= {"arm": "link", "arms": names}
-    claim = f"The mean {label} over “{names[1]}” is {{}} that over “{names[0]}”"
+    label, unit = MEASURED[value]
+    settings = {"arm": "link", "arms": LINKS, "unit": unit, "level": LEVEL, "seed": seed, "resamples": RESAMPLES}
+    claim = f"The mean {label} over “{LINKS[1]}” is {{}} that over “{LINKS[0]}”"
     rows = _seconds(trials, rates, value).rename(columns={"_value": label})
     by_trial = compare_arms(rows, label, run="trial", time="second", **settings)
     naive = replace(by_trial.ratio.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
     unpaired = replace(by_trial.ratio, claim=claim, naive=naive)
     if by_trial.unit_of_replication == "runs":
         sizes = trials.link.value_counts()
-        unpaired = replace(unpaired, basis=f"{count(int(sizes[names[0]]), 'trial')} against {sizes[names[1]]}")
+        unpaired = replace(unpaired, basis=f"{count(int(sizes[LINKS[0]]), 'trial')} against {sizes[LINKS[1]]}")
     by_trial = replace(by_trial, ratio=unpaired)
     pairs = _values_of_pairs(partners, trials, value)
     if len(pairs) < 2:
         return pairs, None, by_trial
-    sides = [pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(names, "ab", strict=True)]
+    sides = [pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(LINKS, "ab", strict=True)]
     paired = compare_arms(pd.concat(sides), label, block="pair", **settings)
     how = {"method": METHODS["blocks"].format(unit="pair"), "assumption": ASSUMPTIONS["blocks"].format(unit="pair")}
     others = (Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive)
@@ -298,33 +246,11 @@ def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
     return replace(estimate, warnings=(*notes, *estimate.warnings))
 
 
-def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None]:
-    """Estimate the ratio without a steady drift, and the drift, by least squares over pairs."""
-    apart = (pairs.order_b - pairs.order_a).to_numpy(dtype=float)
-    # In A B A B the distance from a to b is the same in every pair, so drift and ratio cannot be separated.
-    if len(pairs) < 3 or np.ptp(apart) == 0:
-        return None, None
-    design = np.column_stack([np.ones(len(pairs)), apart])
-    logs = np.log(pairs.ratio.to_numpy(dtype=float))
-    inverse = np.linalg.inv(design.T @ design)
-    params = inverse @ design.T @ logs
-    freedom = len(pairs) - 2
-    variance = float(((logs - design @ params) ** 2).sum()) / freedom
-    halves = t_quantile(level, freedom) * np.sqrt(np.maximum(variance * np.diag(inverse), 0.0))
-    label, _ = MEASURED[value]
-    about = {"n": len(pairs), "basis": f"{count(len(pairs), 'pair')} of trials", "level": level}
-    about |= {"method": DRIFT.format(number(freedom)), "assumption": DRIFT_ASSUMPTION}
-    claim = f"With a steady drift removed, the {label} over “{names[1]}” is {{}} that over “{names[0]}”"
-    free = ratio_estimate(params[0], halves[0], quantity=f"ratio without drift, {label}", claim=claim, **about)
-    drifts = {"quantity": f"drift per trial, {label}", "claim": f"The {label} drifts by a factor of {{}} per trial"}
-    return free, ratio_estimate(params[1], halves[1], unit="", **drifts, **about)
-
-
 def _methods(result: TwoLinks) -> list[tuple]:
     """Return the name, ratio, low and high of each method."""
     single = result.by_trial.ratio
     paired = None if result.paired is None else result.ratio
-    named = {"in pairs": paired, "without drift": result.drift_free, "trials, unpaired": single}
+    named = {"in pairs": paired, "trials, unpaired": single}
     rows = [(name, one.estimate, one.low, one.high) for name, one in named.items() if one is not None]
     if len(result.seconds) > len(result.trials):
         rows.append((SECONDS, single.estimate, single.naive.low, single.naive.high))

@@ -1,4 +1,4 @@
-"""The ledger of all claims: which were checked, how, and with what verdict, over every page."""
+"""Show the ledger of all claims: which were checked, how, and with what verdict."""
 
 from .all_claims import all_claims
 

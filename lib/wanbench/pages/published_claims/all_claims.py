@@ -30,20 +30,20 @@ OWN, RERUN = "By its own numbers", "By the re-run"
 
 @dataclass(frozen=True, repr=False)
 class AllClaims(RowsResult):
-    """Every claim of every source, a row each, with its kind and its verdicts, and where the sources were published."""
+    """Every claim of every source, one row each, with kind and verdicts, and where the sources were published."""
 
     articles: dict[str, Article]
 
     TITLE = "All claims"
 
     def counts(self, column: str) -> dict[str, int]:
-        """How many claims have each verdict, by the sources' own numbers or by a re-run; verdicts in a fixed order."""
+        """Count the claims with each verdict, by the sources' own numbers or by a re-run, in a fixed order."""
         given = self.rows[column].value_counts()
         return {verdict: int(given.get(verdict, 0)) for verdict in ledger.VERDICTS}
 
     @property
     def sentence(self) -> str:
-        """How many claims hold by arithmetic and by a re-run, how many do not, and how many nothing here can decide."""
+        """Say how many claims hold by arithmetic and by a re-run, how many do not, and how many stay undecided."""
         kinds = self.rows.kind.value_counts()
         own, again = self.counts(OWN), self.counts(RERUN)
         holds, holds_again = (by[ledger.REPRODUCED] + by[ledger.WITHIN] for by in (own, again))
@@ -60,7 +60,7 @@ class AllClaims(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What the measured verdicts cannot say."""
+        """Say what the measured verdicts do not show."""
         return (
             "What was measured again ran on emulated links and two processors. A verdict applies to the claim "
             "under those "
@@ -68,7 +68,7 @@ class AllClaims(RowsResult):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        """Return the rows that the page shows, with the name of each article instead of that of its file."""
+        """Return the rows that the page shows, with the names of articles instead of files."""
         names = {source: article.title for source, article in self.articles.items()}
         rows = self.rows.assign(source=self.rows.source.map(names))
         return rows.drop(columns="claim").rename(columns={"source": "Article", "kind": "Kind", "page": "Page"})
@@ -81,7 +81,7 @@ class AllClaims(RowsResult):
         return f"<p>{escape(self.sentence)}</p><ol>{listed}</ol>{table}"
 
     def figure(self) -> go.Figure:
-        """Draw how many claims of each source have each verdict, the measured verdict where there is one."""
+        """Draw how many claims of each source have each verdict: the measured verdict if there is one."""
         final = self.rows[RERUN].where(self.rows[RERUN].isin(ledger.VERDICTS), self.rows[OWN])
         final = final.where(final.isin(ledger.VERDICTS), "not tested")
         names = {source: article.publisher or article.title for source, article in self.articles.items()}

@@ -19,8 +19,7 @@ def article(
     Return an estimate for each claim about the disaster, under the names that `claims.geo_kafka` takes.
 
     `setting` names the setting that repeats the article's disaster. Apart from times, every estimate is a share of the
-    setting's episodes, because the records, brokers and clients of one episode are not independent: they share its
-    fault.
+    setting's episodes, because the records, brokers and clients of an episode share a fault and so are not independent.
     """
     own = episodes.of(setting).with_fault().items
     rows = healed.rows[healed.rows.setting == setting]

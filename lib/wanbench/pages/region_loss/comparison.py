@@ -28,7 +28,7 @@ class Comparison(Result):
     """
     Losses and outages of every setting with a fault.
 
-    `abouts` has one row per setting: its name and, as text, those of COLUMNS in which settings differ.
+    `abouts` has one row per setting: the name and, as text, the COLUMNS in which settings differ.
     """
 
     lost: Losses
@@ -64,9 +64,8 @@ class Comparison(Result):
             outage, worst = self._outages(name)
             parts.append(
                 f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}. Outside the affected "
-                f"region all writes stopped for a median of {outage}. Writes to the worst partition stopped for a "
-                "median "
-                f"of {worst}. The longest outage of a partition was {self._longest([name])}."
+                f"region all writes stopped for a median of {outage}. The partition blocked longest took no writes for "
+                f"a median of {worst}. The longest outage of a partition was {self._longest([name])}."
             )
         names = [name for name in self.settings if name not in named]
         others = [self.recovered.of(name, "writes") for name in names]
@@ -81,11 +80,11 @@ class Comparison(Result):
         return " ".join(parts)
 
     def _outages(self, name: str) -> list[str]:
-        """Return the outage of all writes and that of the worst partition, as text."""
+        """Return, as text, the outage of all writes and the outage of the partition blocked longest."""
         return [self.recovered.of(name, each).formatted_with_interval for each in ("writes", "writes_partition")]
 
     def _longest(self, names: list[str]) -> str:
-        """Return the longest outage of one partition, and how many episodes had one that lasted until healing."""
+        """Return the longest outage of one partition, and how many episodes had an outage that lasted until healing."""
         rows, streams = self.recovered.rows, self.recovered.streams
         rows = rows[rows.setting.isin(names) & rows.writes_partition.notna()]
         own = streams[streams.setting.isin(names) & (streams.quantity == "writes_partition")]

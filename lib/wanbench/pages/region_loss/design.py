@@ -24,7 +24,7 @@ def fault_trials(
 
     Each repeat is a block that contains every episode once, in random order; episodes with equal broker settings are
     adjacent, to save restarts. Episodes with planted damage test the checker of records. They have no fault, run once,
-    and come first, so that they also warm up the brokers.
+    and come first, which also warms up the brokers.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class Episode:
 
     @property
     def has_fault(self) -> bool:
-        """Whether any region was affected."""
+        """Return whether any region was affected."""
         return bool(self.affected) and pd.notna(self.about.fault_at_s) and pd.notna(self.about.heal_at_s)
 
     @cached_property
@@ -135,7 +135,7 @@ class Episode:
     @cached_property
     def events(self) -> pd.DataFrame:
         """
-        Log entries of nodes between fault and healing, without entries of dark nodes, which may have had no effect.
+        Log entries of nodes between fault and healing, except those of dark nodes, which may have had no effect.
         """
         rows = self.tables.get("controller_events")
         if rows is None or rows.empty:
@@ -151,7 +151,7 @@ class Episode:
 
 @dataclass(frozen=True, repr=False)
 class Episodes(Result):
-    """The completed episodes of a run; `left_out` has the setting of each other attempt, and why it is left out."""
+    """The completed episodes of a run; `left_out` has the setting of every other attempt, and why it is left out."""
 
     items: tuple[Episode, ...]
     left_out: pd.DataFrame

@@ -1,4 +1,4 @@
-"""Find the longest gap of an event stream, such as acknowledgements, and its rate over time."""
+"""Find the longest gap of a stream of events, such as acknowledgements, and the rate of events over time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 STEP_S = 0.1
 """Step between the starts of windows: a tenth of the shortest outage that a page reports, a second."""
 WINDOW_S = 1.0
-"""Length of the windows over which a rate is taken: several RTTs, so that bursts of acknowledgements even out."""
+"""Length of the windows over which a rate is taken: several RTTs, so bursts of acknowledgements average out."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Outage:
     The longest gap of a stream, from the event before it (`start_s`) to the event after it (`end_s`).
 
     `length_s` is the time between these events, or until healing if that is sooner, less the usual gap of the schedule.
-    `censored` means that `length_s` is a lower limit: the gap, or another one that may have become longer, was still
-    open at healing or at the end of the stream.
+    `censored` means that `length_s` is a lower bound: this gap, or another that may have become longer, was still open
+    at healing or at the end of the stream.
     """
 
     start_s: float

@@ -21,7 +21,7 @@ CHECK_S = 300.0
 @dataclass(frozen=True, repr=False)
 class Healing(OverEpisodes):
     """
-    What returned to normal after healing, without intervention.
+    Times at which the state before the fault returned after healing, without intervention.
 
     `rows` also has the columns moved (number of partitions whose leader changed), back (how many of these had their
     earlier leader again at the end) and watched_s (time observed after healing). Every `check_s` the controller moves
@@ -55,7 +55,7 @@ class Healing(OverEpisodes):
         )
 
     def undecided(self) -> pd.Series:
-        """Tell which episodes ended before the controller would have moved leaders back."""
+        """Say which episodes ended before the controller would have moved leaders back."""
         return (self.rows.back < self.rows.moved) & ~(self.rows.watched_s >= self.check_s)
 
     def formatted_table(self) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """
 Count acknowledged records that were lost (RPO), and trace when they were acknowledged.
 
-Records of one episode share its fault and are lost together. So limits are given for the share of episodes with a loss,
+Records of one episode share a fault and are lost together. So upper bounds are for the share of episodes with a loss,
 not for the share of records.
 """
 
@@ -55,7 +55,7 @@ class Losses(Result):
     def counted(self, setting: str, noun: str = "") -> str:
         """
         Return as text how many records were lost or undelivered, and in how many episodes; if none, with an upper
-        limit.
+        bound.
         """
         sums, share = self.sums(setting), self.episodes_with(setting)
         text = f"{int(sums.gone):,} of {int(sums.acknowledged):,}{noun}"
@@ -94,7 +94,7 @@ class Losses(Result):
 
 def losses(episodes: Episodes) -> Losses:
     """
-    Account for every acknowledged record; column `gone` counts those lost from the log or undelivered.
+    Account for every acknowledged record; column `gone` counts records lost from the log or undelivered.
 
     Episodes with planted damage are left out. A record that vanished from the log after its delivery counts as lost,
     because later readers will not find it.

@@ -46,7 +46,7 @@ class Phases(OverEpisodes):
 
 def phases(episodes: Episodes, recovered: Recovery) -> Phases:
     """
-    Split the outage of the worst partition, in every episode in which a leader changed.
+    Split the outage of the partition blocked longest, in every episode in which a leader changed.
 
     Detection ends when a node of another region first logs that a broker is fenced or out of sync; without such logs,
     at the first sample with a different leader. MissingDataError if no leader change was seen.

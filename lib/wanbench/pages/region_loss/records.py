@@ -62,7 +62,7 @@ EXPECTED = {
 
 
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
-    """Count acknowledged records, the records with each kind of fault, and those of MORE; arguments as for `faulty`."""
+    """Count acknowledged records, records with each kind of fault, and those of MORE; arguments as for `faulty`."""
     rows = faulty(records, receipts, log)
     received, spoilt = _split(receipts)
     counts = {"acknowledged": int(records.acknowledged_at_s.notna().sum())}
@@ -137,7 +137,7 @@ def _split(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Series:
-    """Tell which rows have a key (columns `names`) that occurs in `others`; a key with a missing value never does."""
+    """Return which rows have a key (columns `names`) that occurs in `others`; a key with a missing value never does."""
     keys = pd.MultiIndex.from_frame(rows[names].astype("Float64").fillna(-1).astype("int64"))
     known = pd.MultiIndex.from_frame(others[names].dropna().astype("int64"))
     return pd.Series(keys.isin(known), index=rows.index)

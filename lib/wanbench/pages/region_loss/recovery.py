@@ -22,9 +22,9 @@ from .gaps import longest_gap
 WARMUP_S = 1.0
 """Seconds of traffic to skip at the start, when clients still connect and find leaders."""
 FEWEST = 5
-"""Minimum number of events before the fault: a stream with fewer has no rate that could be interrupted."""
+"""Minimum number of events before the fault: a stream with fewer events has no rate that a fault could interrupt."""
 SHOWN = ("writes", "writes_partition", "reads_partition")
-"""Quantities in the figure and the sentence: the whole service, and the worst partition to write and to read."""
+"""Quantities in the figure and the sentence: the whole service, and the partitions longest without writes and reads."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,8 +101,8 @@ def recovery(episodes: Episodes) -> Recovery:
     the stream. Writes are those of the producers outside the affected regions, unless stated otherwise; reads are those
     of all consumers.
 
-    An outage that healing ended is a lower limit. For producers in the affected regions it is not, because only healing
-    can restore them.
+    An outage that healing ended is a lower bound, except for producers in the affected regions, which only healing can
+    restore.
     """
     rows, streams = [], []
     for each in check_kind("episodes", episodes, Episodes).with_fault():
@@ -114,7 +114,7 @@ def recovery(episodes: Episodes) -> Recovery:
 
 
 def _worst(streams: list[dict]) -> dict:
-    """Return the longest outage of each quantity, and whether it is a lower limit."""
+    """Return the longest outage of each quantity, and whether it is a lower bound."""
     worst = {}
     for row in sorted(streams, key=lambda row: row["end_s"] - row["start_s"]):
         name = row["quantity"]

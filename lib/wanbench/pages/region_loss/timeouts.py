@@ -1,5 +1,5 @@
 """
-Compute bounds of the outage that timeouts and round trips imply if a region is lost; compare it with measured outages.
+Compute bounds of the outage that timeouts and round trips imply if a region is lost; compare with measured outages.
 
 The settings, by their names in Kafka. Brokers: S broker.session.timeout.ms, H broker.heartbeat.interval.ms, L
 replica.lag.time.max.ms, Q controller.quorum.fetch.timeout.ms, E controller.quorum.election.timeout.ms, B
@@ -141,8 +141,8 @@ class Planned(RowsResult):
     Bounds of outages and measured outages: one row per setting, place of the active controller, and quantity.
 
     Columns: low_s and high_s (the bounds); n (measured outages, one per episode), min_s and max_s (the shortest and the
-    longest); inside and longer (how many lie within the bounds, and above them); healed (how many outages were ended by
-    healing, so that they cannot be compared).
+    longest); inside and longer (how many lie within the bounds, and above); healed (how many outages healing ended,
+    which cannot be compared).
     """
 
     TITLE = "Outages that settings imply, and measured outages"

@@ -1,8 +1,7 @@
 """
 Test the second half of source 003: latency under rolling upgrades and a degraded broker, and the effect of demotion.
 
-Its figures have no numbers, so few claims can be decided by the source itself. A re-run tests claims about Apache
-Kafka.
+The source's figures have no numbers, so its own numbers decide few claims. A re-run tests claims about Apache Kafka.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from .restarts import Restarts
 SOURCE = "003-tail-latency"
 PAGE = "09-rolling-and-degraded"
 MINUTES = 10.0
-"""The claim "within minutes" means in less than this."""
+"""Minutes below which the claim "within minutes" holds."""
 AS_BEFORE = 1.5
 """A smaller ratio of latencies counts as no change: on a chart with a linear axis it would hardly show."""
 PER_HOUR = 60
@@ -83,8 +82,8 @@ def evidence(
 
 def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
     """
-    Return the names of two rolls that differ only in client settings, the one with Kafka's defaults last; None if no
-    two do.
+    Return the names of two rolls that differ only in client settings, that with Kafka's defaults last; None if no two
+    do.
 
     >>> kill = {"kind": "kill"}
     >>> differ_in_clients({"kill": kill, "new": kill | {"load": {"consumer_settings": {"fetch.min.bytes": 9}}}})
@@ -147,7 +146,7 @@ def _of_trials(rows: pd.DataFrame, above: str, below: str, what: str) -> Estimat
     """
     Estimate the ratio of two columns, with trials as units.
 
-    Episodes of one trial are averaged first, because they share its undisturbed p99 and thus its error.
+    Episodes of one trial are averaged first, because they share an undisturbed p99 and its error.
     """
     logs = np.log((rows[above] / rows[below]).astype(float)).groupby(rows.block)
     means = logs.apply(lambda own: float(np.exp(own.to_numpy().mean())))
@@ -179,10 +178,10 @@ def _share(hits: pd.Series, quantity: str) -> Estimate | None:
 
 def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of the second half of source 003, on its own numbers and on a re-run.
+    Test every claim of the second half of source 003, on the source's own numbers and on a re-run.
 
     `measured` has quantities of `RULES` and `SHOWN`, as `evidence` returns them. The unit of replication is an episode,
-    such as one broker's restart; for a ratio to the undisturbed p99 of a trial it is the trial.
+    such as one broker's restart; for ratios to a trial's undisturbed p99, it is the trial.
 
     >>> rows = rolling_and_degraded().table().set_index("claim")
     >>> rows.own[["fifth", "within-minutes", "roll-every", "figure-13"]].tolist()

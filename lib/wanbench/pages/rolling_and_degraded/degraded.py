@@ -32,19 +32,19 @@ class Degraded(RowsResult):
     """
     Latency of episodes of slow brokers, with demotion and without.
 
-    `demotions` maps each kind of slowness to the ratio of p99 with demotion to p99 without it. Both are from the second
-    half of the slowness, in pairs of episodes (the same broker in the same block). A kind is missing if brokers were
-    demoted for less than `MIN_DEMOTED` of that half. `limit_ms` is the undisturbed limit of `DisturbedTrials`.
+    `demotions` maps each kind of slowness to the ratio of p99 with demotion to p99 without it. Both p99 are from the
+    second half of the slowness, in pairs of episodes (the same broker in the same block). A kind is missing if brokers
+    were demoted for less than `MIN_DEMOTED` of that half. `limit_ms` is the undisturbed limit of `DisturbedTrials`.
 
     `rows` has one row per episode. Its columns:
 
     - detected_s, demoted_s: time since begin_s; NaN if the broker was not detected or not demoted.
     - late_demoted: share of the second half in which the broker was demoted.
-    - misnamed: whether another broker was named.
+    - misnamed: whether the detector named another broker.
     - before_ms, early_ms, late_ms, return_ms, after_ms: p99 of the undisturbed seconds and of each phase of `PHASES`.
     - late_back, after_back: whether p99 of the phase is within the undisturbed limit.
-    - back_s: time from begin_s until p99 is within the limit again, during the slowness; back_censored: whether it
-        never was.
+    - back_s: time from begin_s until p99 is within the limit again, during the slowness; back_censored: whether this
+        never happened.
     - led_before, led_late, led_after: number of partitions that the broker leads.
     """
 
@@ -68,7 +68,7 @@ class Degraded(RowsResult):
         return [(name, on) for name in dict.fromkeys(self.rows.system) for on in (False, True) if (name, on) in present]
 
     def of(self, system: str, demotes: bool, phase: str) -> Median:
-        """Estimate the median p99 over the episodes of an arm; `phase` is "before" or one of PHASES."""
+        """Estimate the median p99 in ms over the episodes of an arm; `phase` is "before" or one of PHASES."""
         about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
         values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
         return median_of(values, level=LEVEL, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}” is {{}}")
@@ -135,8 +135,8 @@ def degraded(measured: DisturbedTrials, tables) -> Degraded:
     """
     Measure every episode of a slow broker or slowed links in the trials that count; MissingDataError if there is none.
 
-    The halves of an episode cover the same times whether or not the broker was detected. So the effect of demotion
-    includes late and missed detections.
+    The halves of an episode do not depend on whether the broker was detected. So the effect of demotion includes late
+    and missed detections.
     """
     rows = [row for trial in measured.with_kind(*KINDS) for row in _episodes(trial, measured, tables.get("detections"))]
     if not rows:

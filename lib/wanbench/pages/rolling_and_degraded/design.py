@@ -27,7 +27,7 @@ END_S = 30.0
 
 
 class DetectionSession(ConcurrentSession):
-    """Runs a `Detection` (`settings`) on the cluster of its host."""
+    """Run a `Detection` (`settings`) on the cluster of its host."""
 
     file = "detection"
     join_s = 180.0
@@ -132,16 +132,16 @@ def fed(probe: Program, nodes: Sequence[int], settings):
 @dataclass(frozen=True)
 class Detection(Concurrent):
     """
-    Probe every broker, run a detector on the latencies, and demote the broker that it names, if asked to.
+    Probe every broker, run a detector on the latencies and, with `demote_on_alarm`, demote the broker that it names.
 
     The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
     So the latency of a partition reflects one broker and the path to it. `wanbench.change_detection` says how the
-    detector works. A record that is unanswered after the detector's `limit_ms` counts with that latency at once.
+    detector works. A record that is unanswered after the detector's `limit_ms` counts at once, with this latency.
 
-    A named broker is demoted if at most half of the brokers are in alarm; if more are, one broker is hardly the cause.
-    A demoted broker becomes the last replica of all partitions that it leads, of all topics, and the first in-sync
-    replica leads instead. At the end the earlier order of replicas and the preferred leaders are restored, even if
-    `BrokerActions` changed the same order.
+    A named broker is demoted if at most half of the brokers are in alarm; if more are in alarm, one broker is hardly
+    the cause. A demoted broker becomes the last replica of all partitions that it leads, of all topics, and the first
+    in-sync replica leads instead. At the end the earlier order of replicas and the preferred leaders are restored, even
+    if `BrokerActions` changed the same order.
 
     A run writes detection/<stem>.detection.json and, named in it, <stem>.probe-0.jsonl.gz with every latency, so that
     other detectors can be tried on it (`wanbench.pages.rolling_and_degraded.detection`).
@@ -152,12 +152,12 @@ class Detection(Concurrent):
         Interval between two records to a broker.
     take_out : bool, optional
         Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica.
-        Then no record waits for it, and it copies nothing until it is restored. With None or False, it continues to
-        follow.
+        Then no record waits for the broker, and it copies nothing until it is restored. With None or False, it remains
+        a follower.
     settle_s : float
         Duration of the load before the detector begins to learn.
     duration_s : float
-        Duration if it runs without a load, such as an hour that shows the rate of false alarms.
+        Duration of a run without a load, such as an hour that shows the rate of false alarms.
 
     Examples
     --------
@@ -186,7 +186,7 @@ class Detection(Concurrent):
 
     def __str__(self) -> str:
         then = ", with demotion of the broker that is named" if self.demote_on_alarm else ""
-        return f"detection by {self.detector.method}, from {1 / self.interval_s:g} records/s to each broker{then}"
+        return f"detection by cusum, from {1 / self.interval_s:g} records/s to each broker{then}"
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Return the expected duration without a load."""
@@ -209,7 +209,7 @@ def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, *
 
     `kinds` maps the name of a roll to the fields of its `BrokerAction`, such as {"kind": "restart"}. It may also have
     "load" and "broker_settings": fields of the load and settings of brokers that differ in this roll. `calm_s` is the
-    time before each restart in which the cluster is complete; before the first restart it includes the warm-up of
+    time before each restart in which the cluster is complete; before the first restart, this includes the warm-up of
     `load`. `trial` has further fields of `KafkaTrial`.
 
     Examples

@@ -40,10 +40,10 @@ class Detected(Result):
     Delay and reliability of a detector.
 
     `delay` is the time from when a slowness took effect to the alarm on its broker; an episode that ended without an
-    alarm gives a lower limit. `share` is the share of episodes detected, `misnamed` the share in which another broker
+    alarm gives a lower bound. `share` is the share of episodes detected, `misnamed` the share in which another broker
     was named, and `false_alarms` the rate per broker and hour of undisturbed time. `episodes` has one row per episode,
-    with `others`, the number of alarms on other brokers. `alarms` has one row per alarm, with `what` it was: "episode",
-    "false" or "other". `agrees` tells whether the detector gives the same alarms on the stored latencies.
+    with `others`, the number of alarms on other brokers. `alarms` has one row per alarm, with its kind `what`:
+    "episode", "false" or "other". `agrees` tells whether the detector gives the same alarms on the stored latencies.
     """
 
     delay: Median
@@ -119,7 +119,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
-    """Return the detector settings that a row of detection_runs has recorded."""
+    """Return the detector settings that a row of detection_runs records."""
     return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
 

@@ -97,9 +97,8 @@ class Restarts(OverEpisodes):
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
                 f"A “{name}” adds {excess} to p99. The p99 of its slowest second is {peak}. In {spikes} of "
-                f"{count(int(own.sum()), 'restart')} p99 of some second exceeded the undisturbed limit. The time "
-                "with p99 "
-                f"above that limit is {back}. Without a restart p99 exceeds it in at most "
+                f"{count(int(own.sum()), 'restart')} some second had a p99 above the undisturbed limit. The time with "
+                f"p99 above that limit is {back}. Without a restart p99 exceeds it in at most "
                 f"{number(100 * (1 - self.limit_level), 0)} % of such periods."
             )
         return " ".join(parts)
@@ -219,7 +218,7 @@ def _skew_row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> 
 
 
 def _sent_share(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
-    """Return the largest share of one zone in the bytes that all brokers' zones send in a period."""
+    """Return the largest share of a zone in the bytes that all brokers' zones send in a period."""
     if trial.links.empty:
         return nan
     seen = windows(trial.links)

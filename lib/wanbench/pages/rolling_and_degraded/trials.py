@@ -25,13 +25,13 @@ from wanbench.open_loop import LATE_MS, LATE_PART
 
 LEVEL = 0.95
 BACK_S = 3
-"""Latency has recovered after this many whole seconds in a row within the limit."""
+"""Latency has recovered after this number of consecutive whole seconds within the limit."""
 OVERLOADED_MS = 1_000.0
 """From this p99 of undisturbed seconds on, brokers are overloaded: they hold more than a second's records."""
 BEHIND = "the generator itself was late: p99 of its delay is {}"
 """
-Why a trial does not count. The allowed delay is a share of the trial's own p99 (see `wanbench.open_loop`), because
-a few ms, as during the start of a broker, matter only if latency is low.
+Why a trial does not count. The allowed delay is a fraction of the trial's own p99 (see `wanbench.open_loop`): a few ms,
+as during the start of a broker, matter only if latency is low.
 """
 OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
 """Prefix of the names of the load's topics."""
@@ -96,7 +96,7 @@ class DisturbedTrial:
         return seconds
 
     def between(self, from_s: float, to_s: float, *, whole: bool = False) -> list[float]:
-        """Return the starts of the seconds that overlap a period; with `whole`, of those that lie entirely in it."""
+        """Return the starts of the seconds that overlap a period or, with `whole`, lie entirely in it."""
         if whole:
             return [start for start in self.seconds if start >= from_s and start + 1 <= to_s]
         return [start for start in self.seconds if start + 1 > from_s and start < to_s]
@@ -191,7 +191,7 @@ class DisturbedTrials(RowsResult):
         return pd.DataFrame(cells | {"clients' errors": rows.client_errors.fillna(""), "left out because": rows.why})
 
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
-        """Return the trials with an action of one of these kinds; MissingDataError if there is none."""
+        """Return trials with an action of these kinds (in a roll if `rolling`); MissingDataError if there are none."""
         trials = [
             each for each in self.items if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
         ]
@@ -245,7 +245,7 @@ def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
     """
     Read the trials of a run that was planned with `design`, from its tables.
 
-    The tables of NEEDED are required; those of actions, samples and detection are used if they exist. MissingDataError
+    The tables of NEEDED are required; tables of actions, samples and detection are used if they exist. MissingDataError
     if no trial counts, or none was undisturbed for a second.
     """
     for name, columns in NEEDED.items():
@@ -272,7 +272,7 @@ def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
 
 def upper_end(values: np.ndarray, m: int = 1) -> tuple[float, float]:
     """
-    Return an upper prediction limit for all of m further values, and its probability.
+    Return an upper prediction limit for m further values together, and its probability.
 
     The limit is an order statistic (Hahn & Meeker 1991, section 5.4). The probability is at least `LEVEL`, unless there
     are too few values.
@@ -331,10 +331,10 @@ def merged(parts: Iterable[Second]) -> Tail | None:
 
 def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
     """
-    Return how long p99 stayed above a limit from `from_s` on, and whether that is a lower limit.
+    Return for how many s from `from_s` on p99 exceeded `limit_ms`, and whether this is a lower bound.
 
-    p99 is back at the first of `BACK_S` seconds in a row within the limit, at or after its slowest second. The time is
-    0 if no second exceeds the limit, and a lower limit if p99 never came back.
+    p99 is back at the first of `BACK_S` seconds in a row within the limit, at or after the slowest second. The time is
+    0 if no second exceeds the limit, NaN without seconds, and a lower bound if p99 never came back.
 
     >>> seconds = pd.DataFrame({"start_s": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]})
     >>> back_after_s(seconds.assign(p99_ms=[20.0, 300.0, 90.0, 18.0, 19.0, 20.0]), 9.5, 25.0)

@@ -6,10 +6,10 @@ Find the highest rate of each system at which a latency quantile meets an object
 - From searches by bisection: each gives a bracket from the highest rate that met the objective to the lowest that
   failed.
 
-The latency of a queue is far from linear between two steps. So an interval is never narrower than the steps, or the
+The latency of a queue is far from linear between two steps. So an interval is never narrower than the steps, or
 brackets, around the rate. If the curve does not cross the objective, with all blocks or without one of them, the
-interval comes from Student's intervals of single steps: it runs from the last step up to which all are within the
-objective, to the first step from which on all exceed it.
+interval comes from Student's intervals of single steps: it runs from the last step up to which all intervals are within
+the objective, to the first step from which on all exceed it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class BestRate:
 
     The estimate is NaN if no step is shown to meet the objective, if all steps meet it, or if a step fails below one
     that meets it. `bracket` contains the rate. For rates measured in steps, the bracket runs from the last step that
-    meets the objective to the first that does not; for searches, from the lowest rate that met it to the highest that
-    failed.
+    meets the objective to the first that does not; for searches, from the lowest rate that met the objective to the
+    highest that failed.
     """
 
     rate: Estimate
@@ -134,9 +134,9 @@ def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> 
     """
     Estimate the highest rate that meets an objective from searches.
 
-    The interval is Student's, around the mean of the lower ends and that of the upper ends of the brackets. If a search
-    met the objective at every rate or at none, the interval runs from the lowest rate that met it to the highest that
-    failed; its level is then at most 1 - 0.5^searches, 87.5 % for three.
+    The interval is Student's, around the mean of the lower ends and the mean of the upper ends of the brackets. If a
+    search met the objective at every rate or at none, the interval runs from the lowest rate that met it to the highest
+    that failed; its level is then at most 1 - 0.5^searches, 87.5 % for three.
 
     `steps` has one row per step of a search: `search`, `rate_records_per_s`, `met` (null if the step was invalid).
     """
@@ -189,8 +189,8 @@ class BestRates(Result):
     """
     The highest rate of each system, from steps and from searches.
 
-    `searched` has only systems with a search in which some step met or failed the objective. `silent` has, by system,
-    the number of searches in which the generator was late in every step.
+    `searched` has only systems with a search in which a step met or failed the objective. `silent` has, by system, the
+    number of searches in which the generator was late in every step.
     """
 
     stepped: dict[str, BestRate]
@@ -223,7 +223,7 @@ class BestRates(Result):
         return " ".join(parts)
 
     def agree(self, name: str) -> bool:
-        """Tell whether the brackets of both methods overlap, each widened to its interval."""
+        """Return whether the brackets of both methods, each widened to its interval, overlap."""
         (a, b), (c, d) = self.stepped[name].widest, self.searched[name].widest
         return a <= d and c <= b
 

@@ -2,8 +2,8 @@
 Test source 003, tests 1 to 3: the tail latency of Confluent Cloud against that of Apache Kafka.
 
 Every number is read from the claims, so correcting a digit there corrects the verdict here. The source states
-advantages in two ways: as the ratio of latencies, and in its column of improvements as the excess (old - new) / new,
-which is 1 less. A re-run tests only claims about Apache Kafka.
+advantages as the ratio of latencies and, in its column of improvements, as the excess (old - new) / new: the ratio less
+1. A re-run tests only claims about Apache Kafka.
 """
 
 from dataclasses import replace
@@ -70,7 +70,7 @@ FAR, MIDDLE = 0.999, 0.5
 
 def tail_latency(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of the first half of source 003 (tests 1 to 3), on its own numbers and on a re-run.
+    Test every claim of the first half of source 003 (tests 1 to 3), on the source's own numbers and on a re-run.
 
     `measured` has quantities of `RULES` and `SHOWN`, as `evidence` returns them. ParameterError for another name, or a
     value that is not an estimate.
@@ -109,7 +109,7 @@ def _by_partitions(cku: str) -> list[str]:
 
 
 def _rates(audit: Audit) -> list[tuple[str, float, str]]:
-    """Recompute egress (ingress times consumer groups), aggregate throughput, and limits of rates."""
+    """Recompute egress (ingress x consumer groups), aggregate throughput, and limits of rates."""
     reads, ingress = audit.number("fan-out"), audit.number("figure-1-ingress")
     low, high, full = (_mb_per_s(audit, name) for name in ("t1-low", "t1-high", "cku28-ingress"))
     most = high / 1e3 * (1 + reads)
@@ -237,7 +237,7 @@ def _headlines(audit: Audit) -> None:
 
 
 def _growth(audit: Audit) -> None:
-    """Test claims about how much each system's p99 grows from row to row of one cluster's table."""
+    """Test claims on how much each system's p99 grows from row to row of one cluster's table."""
     by_partitions = {cku: _by_partitions(cku) for cku in CLUSTERS}
     (kafka, kora), (kafka_partitions, kora_partitions) = (
         [_growths(audit, rows, system) for system in ("kafka", "kora")] for rows in (FIGURE_6, by_partitions)
@@ -249,8 +249,8 @@ def _growth(audit: Audit) -> None:
         "Apache "
         f"Kafka, and {_texts(kora_partitions)} for Confluent Cloud."
     )
-    worse = f"Holds if it grows by more than {CONSISTENT:g} times at the largest cluster."
-    same = f"Holds if it grows by less than {CONSISTENT:g} times everywhere, as the source gives no limit."
+    worse = f"Holds if it grows by a factor above {CONSISTENT:g} at the largest cluster."
+    same = f"Holds if it grows by a factor below {CONSISTENT:g} everywhere (the source gives no limit)."
     stable = all(kora[cku] < kafka[cku] and kora_partitions[cku] < kafka_partitions[cku] for cku in CLUSTERS)
     everywhere = max(*kora.values(), *kora_partitions.values()) < CONSISTENT
     by_load, with_more = (
@@ -258,13 +258,11 @@ def _growth(audit: Audit) -> None:
     )
     grows = all(each == sorted(each) for each in by_load.values())
     even = all(max(each) < CONSISTENT * min(each) for each in with_more.values())
-    bound = (
-        f"Holds if the ratios at one cluster differ by less than {CONSISTENT:g} times, as the source gives no limit."
-    )
+    bound = f"Holds if the ratios at one cluster differ by a factor below {CONSISTENT:g} (the source gives no limit)."
     all_partitions = f"Own numbers, with the row of figure 6 that has all partitions: {_series(with_more)}."
     every = [ratio(audit, row) for row in (*ROWS_6, *ROWS_7)]
     ends = f"{number(min(every), 2)} to {number(max(every), 2)}"
-    varies = f"Holds if the ratio differs by more than {CONSISTENT:g} times between rows. Own numbers: {ends}."
+    varies = f"Holds if the ratio differs by a factor above {CONSISTENT:g} between rows. Own numbers: {ends}."
     for claim, holds, working in (
         ("kafka-throughput", kafka["28"] > CONSISTENT, f"{worse} {own}"),
         ("kafka-partitions", kafka_partitions["28"] > CONSISTENT, f"{worse} {own}"),

@@ -1,11 +1,11 @@
 """
 Find the rate at which the latency of each system begins to rise (its knee), and compare it with what links allow.
 
-On logarithmic axes, a line that is horizontal up to the knee, and rises beyond it, is fitted by least squares to the
-typical trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). In simulation
-(data/validity/knees.csv) the knee of a second run falls into the interval for it in 90 to 95 of 100 cases. The
-alternative Kneedle (Satopaa et al. 2011) depends on the first and last step, and has intervals up to three times as
-wide. The law of a queue, a + b x / (c - x), is undefined beyond saturation, where some steps are measured on purpose.
+On logarithmic axes, a line that is horizontal up to the knee and rises beyond is fitted by least squares to the typical
+trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). In simulation (data/validity/knees.csv)
+the interval for the knee of a second run contains it in 90 to 95 of 100 cases. The alternative Kneedle (Satopaa et al.
+2011) depends on the first and last step, and has intervals up to three times as wide. The law of a queue, a + b x / (c
+- x), is undefined beyond saturation, where some steps are measured on purpose.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Knee:
     `second_run` has the interval into which the knee of a second run falls, with the same steps and as many blocks.
     `where` is "inside", "none", "before the first step", "between the last two steps" (also if the second last step
     does not differ from the steps before) or "unknown" (fewer than `MIN_STEPS` steps). `curve` ends before the first
-    step at which the quantile of a trial is that of a lost record. `level_ms` is the latency before the knee.
+    step at which the quantile of a trial falls on a lost record. `level_ms` is the latency before the knee.
     """
 
     curve: StepCurve
@@ -84,7 +84,7 @@ class Knee:
 
 
 def knee_of(curve: StepCurve) -> Knee:
-    """Fit the knee of a curve to the steps before the first at which a trial's quantile is that of a lost record."""
+    """Fit the knee of a curve to the steps before the first at which a trial's quantile falls on a lost record."""
     name, r = order.name(curve.q), len(curve.blocks)
     if curve.lost:
         first = curve.lost[0]

@@ -25,7 +25,7 @@ from wanbench.methods.tails.distribution import Tail, decoded
 SLOWEST = 0.1
 """Share of the seconds of each trial that count as slow."""
 MIN_PAUSE_MS = 20.0
-"""Shorter pauses do not count: young collections of an idle broker would give most seconds a pause."""
+"""Shorter pauses do not count: with young collections of an idle broker, most seconds would have a pause."""
 FEW = 5
 """With fewer slow seconds there is a caution: the exact interval of 0 of 5 reaches 52 %."""
 ALPHA, LEVEL = 0.05, 0.95
@@ -93,11 +93,11 @@ def per_second(frame: pd.DataFrame) -> pd.DataFrame:
 
 def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """
-    Tell which seconds overlap a pause; the result has one row per shift.
+    Return which seconds overlap a pause, one row per shift.
 
     `second` has the numbers of the observed seconds, from 0. `at` (start) and `length` of pauses are in seconds, `at`
     since the start of second 0. `shifts` are seconds by which all pauses are moved; a pause that leaves the trial at
-    its end comes back at its start.
+    the end re-enters at the start.
 
     >>> with_pause(np.arange(4), np.array([0.9, 3.5]), np.array([0.2, 0.1]), np.array([0.0, 1.0])).astype(int)
     array([[1, 1, 0, 1],
@@ -120,7 +120,7 @@ def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: n
 
 def causes(seconds: pd.DataFrame, pauses: pd.DataFrame | None, *, shifts: int = 999, seed: int = 0) -> Causes:
     """
-    Compare the slowest tenth of each trial's seconds, by p99, with the others: which share contains a pause?
+    Compare the share of seconds with a pause between the slowest tenth of each trial's seconds, by p99, and the others.
 
     `seconds` is the result of `per_second`, `pauses` table broker_pauses. MissingDataError if `pauses` is None, as for
     brokers outside the lab, or if every second counts as slow.
@@ -170,7 +170,7 @@ def _trials(seconds: pd.DataFrame, pauses: pd.DataFrame) -> list[tuple]:
 
 
 def _share(name: str, shares: np.ndarray, n: int, basis: str, warnings: tuple[str, ...] = ()) -> Estimate:
-    """Estimate the share of seconds with a pause; `shares` are the observed one and those with shifted pauses."""
+    """Estimate the share of seconds with a pause; `shares` are the observed share, then those with shifted pauses."""
     observed = float(shares[0])
     naive = Interval("seconds taken as independent", *exact_binomial(round(observed * n), n, LEVEL))
     about = {"quantity": f"{name} seconds with a pause", "claim": f"the share of {name} seconds with a pause is {{}}"}
@@ -180,7 +180,7 @@ def _share(name: str, shares: np.ndarray, n: int, basis: str, warnings: tuple[st
 
 
 def _wilson(shares: np.ndarray, n: int) -> tuple[float, float]:
-    """Return Wilson's interval (1927) of the first share, with n divided by the design effect under shifts."""
+    """Return Wilson's interval (1927) of the first share, with n divided by the design effect that the shifts show."""
     mean = shares[1:].mean()
     binomial = mean * (1 - mean) / n
     effective = n / max(1.0, shares[1:].var() / binomial) if binomial > 0 else float(n)

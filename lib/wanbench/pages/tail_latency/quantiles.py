@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import floor, hypot, isfinite, log10, nan
 
 import numpy as np
@@ -79,7 +78,7 @@ class TailComparison(Result):
 
     @property
     def agree(self) -> list[bool | None]:
-        """Whether 0 is in the interval of each difference; None if this is unknown, or depends on an infinite end."""
+        """Return whether 0 is in the interval of each difference; None if unknown or dependent on an infinite end."""
         verdicts = []
         for one in self.differences:
             holds, closed = one.low <= 0 <= one.high, isfinite(one.low) and isfinite(one.high)
@@ -124,12 +123,8 @@ def compare_tails(
         about["warnings"] = tuple(dict.fromkeys([*one.warnings, *other.warnings]))
         about["standard_error"] = hypot(one.standard_error, other.standard_error)
         about |= {"estimate": value, "low": low, "high": high}
-        differences.append(Estimate(naive=Interval(NAIVE, *naive[1:]), ends=partial(_ends, one, other), **about))
+        differences.append(Estimate(naive=Interval(NAIVE, *naive[1:]), **about))
     return TailComparison(*both, tuple(differences))
-
-
-def _ends(one: Estimate, other: Estimate, level: float) -> tuple[float, float]:
-    return difference(*((e.estimate, *e.conf_int(level)) for e in (one, other)))[1:]
 
 
 def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float, float]:
@@ -233,7 +228,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     Draw latency against the share of records that took longer, on a logarithmic axis.
 
     Lines show the whole distributions. Points show quantiles with their intervals; a triangle marks an interval without
-    an upper limit.
+    an upper end.
     """
     drawn = [each for each in distributions if len(each.tail.values_ms)]
     if not drawn:

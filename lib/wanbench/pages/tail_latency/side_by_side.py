@@ -202,7 +202,7 @@ def _value(one: Estimate) -> str:
 
 
 def _bound(ratio: Estimate) -> str:
-    """Return "at least " or "at most " if the ratio is only a limit, because one system lost records."""
+    """Return "at least " or "at most " if the ratio is only a bound, because one system lost records."""
     return "at least " if ratio.high == inf else "at most " if ratio.low == 0 else ""
 
 
@@ -216,8 +216,8 @@ def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **
     """
     Compare a percentile of two systems at each step of the rate or of the number of partitions.
 
-    `along` is "rate_records_per_s" or "partitions"; `at` fixes the other one. MissingDataError if there is no step at
-    which both systems have trials that count; ParameterError unless there are two systems.
+    `along` is "rate_records_per_s" or "partitions"; `at` fixes the other. MissingDataError if there is no step at which
+    both systems have trials that count; ParameterError unless there are two systems.
     """
     if len(trials.systems) != 2:
         raise refusal("systems", ", ".join(trials.systems), "two of them")

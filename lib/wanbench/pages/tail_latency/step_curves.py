@@ -1,9 +1,8 @@
 """
 Build the curve of a latency quantile against the rate, from trials at stepped rates: one per block, and their mean.
 
-The curve is that of logarithms of trials' quantiles, so its mean describes a typical trial. A missing trial is filled
-in from the effects of its block and its step; otherwise a slow block would bend the mean curve where one of its trials
-is missing.
+The curve holds logarithms of trials' quantiles, so its mean describes a typical trial. A missing trial is filled in
+from the effects of its block and its step; otherwise a slow block would bend the mean curve where its trial is missing.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ class StepCurve:
     A quantile against the rate, in ascending steps of records/s.
 
     `logs` has the logarithm of each trial's quantile in ms: one row per block, one column per step. `n` is the number
-    of trials. At the rates of `lost` the quantile of a trial is that of a lost record, and `logs` has a lower limit of
-    it.
+    of trials. At the rates of `lost` the quantile of a trial falls on a lost record, and `logs` has a lower bound.
     """
 
     q: float
@@ -120,7 +118,7 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
 
 def filled(logs: np.ndarray) -> np.ndarray:
     """
-    Return the table with each missing cell replaced by the sum of its row effect and column effect.
+    Return the table with each missing cell filled by the sum of its row effect and column effect.
 
     >>> filled(np.array([[1.0, 2.0], [3.0, np.nan]])).round(3).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -144,7 +142,7 @@ def student(level: float, units: int) -> float:
 
 
 def ends(value: float, half: float) -> tuple[float, float]:
-    """Return both ends of an interval, from the logarithm of the estimate and half the width; NaN if either is."""
+    """Return both ends of an interval, from the logarithm of the estimate and half the width; NaN if one is."""
     if not (isfinite(value) and isfinite(half)):
         return nan, nan
     with np.errstate(over="ignore"):

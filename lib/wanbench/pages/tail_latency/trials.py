@@ -5,10 +5,10 @@ If the generator fell behind its own schedule, or the backlog of the trial's sta
 test of the system under this load. It is left out of curves and comparisons, and the table shows why. A trial in which
 the system fell behind counts.
 
-The *pooled* quantile is that of the records of all trials; tables of latencies show it. The quantile of a *typical
-trial* is the geometric mean of the quantiles of single trials. Comparisons use the latter, because a pooled p99.9 often
-depends on the worst trial only. In simulation the jackknife of a pooled p99.9 finds false differences in 5 to 16 of 100
-comparisons, and Student's t on logarithms of trials' quantiles in 3 to 8.
+The *pooled* quantile is the quantile of the records of all trials; tables of latencies show it. The quantile of a
+*typical trial* is the geometric mean of the quantiles of single trials. Comparisons use the latter, because a pooled
+p99.9 often depends on the worst trial only. In simulation the jackknife of a pooled p99.9 finds false differences in 5
+to 16 of 100 comparisons, and Student's t on logarithms of trials' quantiles in 3 to 8.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ ACKNOWLEDGED = "acknowledged_records_per_s"
 STEPS = {RATE: "rate", PARTITIONS: "partitions"}
 KEPT_UP = 0.98
 """
-A system keeps up if it acknowledges at least this share of the requested rate. Below it, latency grows by more than 20
-ms in each second, so that the tail only depends on the length of the trial.
+A system keeps up if it acknowledges at least this share of the requested rate. Below, latency grows by more than 20 ms
+in each second, so the tail depends only on the length of the trial.
 """
 LOAD = (RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED)
 LOAD += ("late_p99_ms", "fell_behind", "error")
@@ -54,7 +54,7 @@ BEHIND = "the generator fell behind its schedule"
 DRAINING = "the backlog from its start was still draining, so its warm-up was too short"
 """
 Why a trial does not count whose median latency falls by half, from each quarter of its seconds to the next. The latency
-of a system in steady state scatters, and that of a system that falls behind grows; neither falls steadily.
+of a system in steady state scatters, and it grows if the system falls behind; neither falls steadily.
 """
 METHOD = (
     "percentile in the later half of a trial's seconds over that in the earlier half; Student's t on logarithms, "
@@ -197,7 +197,7 @@ class SystemTrials(RowsResult):
         return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
 
     def highest_kept(self, **at) -> float:
-        """Return the highest rate that every system kept up with in every trial; MissingDataError if there is none."""
+        """Return the highest rate with which every system kept up in every trial; MissingDataError if there is none."""
         rows = self.matching(**at)
         kept = rows[rows.counts].groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
         kept = kept[kept.kept & (kept.systems == len(self.systems))]

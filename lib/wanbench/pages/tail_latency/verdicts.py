@@ -5,7 +5,7 @@ The verdict is on the ratio of both systems' quantiles within a block: its geome
 on the logarithm. It is "tied" if the interval of the ratio lies within a margin around 1, which amounts to two
 one-sided tests (Schuirmann 1987) at (1 - level) / 2 each. Otherwise it is "better" or "worse" if the ratio differs
 significantly from 1, and "not enough data" if not. The p-values of both tests are adjusted over the rows (Holm 1979),
-so that a table of equal systems has a false verdict in 5 of 100 cases.
+so a table of equal systems has a false verdict in 5 of 100 cases.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:
     """
     Return the largest error that the resolution of latencies can cause in a log ratio; 0 below `COARSE`.
 
-    It is the resolution over the quantile, summed over both systems. The resolution is the stated one, or the smallest
-    difference between two values of a trial if that is larger.
+    This is the resolution over the quantile, summed over both systems. The resolution is the stated value or, if
+    larger, the smallest difference between two values of a trial.
     """
 
     def relative(tail) -> float:
@@ -174,8 +174,8 @@ def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[flo
     """
     Return the p-values of the tests that the ratio is 1, and that it lies outside the margin.
 
-    The second one is doubled, so that it is at most alpha if the interval lies within the margin. The mean may be wrong
-    by `coarse` in either direction.
+    The second p-value is doubled: it is at most alpha if the interval lies within the margin. The mean may be wrong by
+    `coarse` in either direction.
 
     >>> [round(p, 4) for p in _p_values(np.log([1.01, 0.99, 1.02, 0.98]), np.log(1.1))]
     [0.9899, 0.0019]
@@ -188,7 +188,7 @@ def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[flo
 
 def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
     """
-    Return the log ratio of each block that both systems have; several trials of a block count by their geometric mean.
+    Return the log ratio of each block that both systems have; of several trials in a block, the geometric mean counts.
     """
     sides = {name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))}
     values = pd.concat(sides)

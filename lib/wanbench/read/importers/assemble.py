@@ -21,8 +21,8 @@ def measured(sheet: Sheet, test: Mapping, outcome: Mapping, kinds: Mapping[str, 
     Return the tables tests, sources and unread, and tables of measurements, from a sheet with one test per row.
 
     `test` has the columns that identify a test; by default, run_id is the name of the file, and test_id is the file's
-    name and the line. `outcome` has further columns of table tests. Instead of a column outcome it has `done`, a mask
-    of the finished tests, and its `reason` says why the other tests failed. For each table of measurements, `kinds` has
+    name and the line. `outcome` has further columns of table tests. In place of a column outcome there is `done`, a
+    mask of the finished tests, and `reason` says why other tests failed. For each table of measurements, `kinds` has
     the table's columns and a mask of the rows with such a measurement.
     """
     name = Path(sheet.path).name
@@ -46,7 +46,7 @@ def table_of(name: str, columns: Mapping[str, object], rows) -> pd.DataFrame:
     """
     Return a validated table with these columns and the rows where the mask `rows` is true.
 
-    A single value is used for all rows. Nullable columns that are not given are null.
+    A single value applies to all rows. Nullable columns that are not given are null.
     """
     index = np.flatnonzero(np.asarray(rows, dtype=bool))
     frame = {}

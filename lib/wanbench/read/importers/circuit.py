@@ -1,7 +1,7 @@
-"""Read the utilisation of a circuit over time from exports of its operator's portal or of `aws cloudwatch`."""
+"""Read the utilisation of a circuit over time from exports of its operator's portal."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,107 +14,6 @@ from wanbench.errors import ParameterError, RawDataError
 from .assemble import finished, table_of
 from .originals import read_bytes, source_of_bytes
 from .sheet import AS_TEXT, Sheet, decoded, formatted, read_csv, read_jsonl
-
-# Columns of `read_circuit` for CloudWatch's metrics in bit/s; the directions are those of AWS.
-RATE_METRICS = {
-    "ConnectionBpsIngress": "in_bps",
-    "ConnectionBpsEgress": "out_bps",
-    "VirtualInterfaceBpsIngress": "in_bps",
-    "VirtualInterfaceBpsEgress": "out_bps",
-}
-# Columns of `read_circuit` for metrics in bytes, of which only the sum over a period gives a rate.
-VOLUME_METRICS = {"TunnelDataIn": "in_bps", "TunnelDataOut": "out_bps"}
-# Accepted units of data points, with the statistic that gives a rate.
-POINT_UNITS = {"Bits/Second": "Average", "Bytes": "Sum"}
-EXPECTED = "what `aws cloudwatch get-metric-data` or `get-metric-statistics` prints, in JSON, all pages of it"
-
-
-def outputs(path, text: str) -> list[dict] | None:
-    """Return the outputs of `aws cloudwatch` in a file, in order; None if the file begins with something else."""
-    found, rest, decoder = [], text.strip(), json.JSONDecoder(**AS_TEXT)
-    while rest:
-        try:
-            value, end = decoder.raw_decode(rest)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict) or not {"MetricDataResults", "Datapoints"} & value.keys():
-            if found:
-                raise RawDataError(path, None, formatted(rest), EXPECTED)
-            return None
-        found.append(value)
-        rest = rest[end:].strip()
-    return found
-
-
-def read_outputs(path, data: bytes, found: list[dict], about) -> Sheet:
-    """
-    Return a sheet with a row for each period: `time` (its end), `in_bps`, `out_bps`, and other metrics by label.
-
-    CloudWatch gives the start of each period. The length of a period is the usual time from one start to the next.
-    """
-    try:
-        series = [metric for output in found for metric in _series(path, output)]
-        names = [name for name, _, _ in series]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise RawDataError(path, None, f"{', '.join(twice)} twice", "one circuit, and each direction once")
-        table = pd.DataFrame({name: points for name, points, _ in series}).sort_index()
-        distances_s = np.diff(table.index.as_unit("ns").asi8) / 1e9
-        if not len(distances_s):
-            raise RawDataError(path, None, f"{len(table)}", "two data points or more, to compute the period")
-        period_s = float(np.quantile(distances_s, 0.5, method="lower"))
-        for name, _, unit in series:
-            if unit == "Bytes":
-                table[name] = table[name].astype("float64") * 8 / period_s
-        times = (table.index + pd.Timedelta(seconds=period_s)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    except RawDataError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise RawDataError(path, None, formatted(repr(error)), EXPECTED) from None
-    cells = {name: ["" if pd.isna(value) else str(value) for value in table[name]] for name in names}
-    return Sheet(path, source_of_bytes(path, data, about), {"time": times, **cells}, range(1, len(table) + 1))
-
-
-def _series(path, output: dict) -> Iterator[tuple[str, pd.Series, str | None]]:
-    """
-    Yield, for each metric, its name, its values by start of period, and its unit (None if the name implies the unit).
-    """
-    if "NextToken" in output:
-        raise RawDataError(path, None, "one page (NextToken)", EXPECTED)
-    if "Datapoints" not in output:
-        for result in output["MetricDataResults"]:
-            name = _metric(result["Label"])
-            if name in VOLUME_METRICS:
-                expected = (
-                    "`get-metric-statistics --statistics Sum`, because this output does not say which statistic it has"
-                )
-                raise RawDataError(path, None, f"{name} by get-metric-data", expected)
-            yield RATE_METRICS.get(name, name), _by_start(result["Timestamps"], result["Values"]), None
-        return
-    points, name = output["Datapoints"], _metric(output["Label"])
-    units = {point["Unit"] for point in points}
-    if len(units) != 1 or not units <= POINT_UNITS.keys():
-        stated = ", ".join(sorted(units)) or "no data points"
-        raise RawDataError(path, None, f"{name} in {stated}", f"data points in {' or '.join(POINT_UNITS)}")
-    [unit] = units
-    if lacking := [point for point in points if POINT_UNITS[unit] not in point]:
-        expected = f"the statistic {POINT_UNITS[unit]}: `get-metric-statistics --statistics {POINT_UNITS[unit]}`"
-        raise RawDataError(path, None, f"{name} with {', '.join(lacking[0])}", expected)
-    values = [point[POINT_UNITS[unit]] for point in points]
-    yield {**RATE_METRICS, **VOLUME_METRICS}.get(name, name), _by_start([p["Timestamp"] for p in points], values), unit
-
-
-def _metric(label: str) -> str:
-    """Return the metric in a label; CloudWatch may put the resource before it, as in "dxcon-1 ConnectionBpsEgress"."""
-    last = label.split()[-1]
-    return last if last in RATE_METRICS or last in VOLUME_METRICS else label
-
-
-def _by_start(times, values) -> pd.Series:
-    starts = pd.to_datetime(pd.Series(times, dtype="str"), utc=True, format="ISO8601")
-    if starts.duplicated().any():
-        raise ValueError("a time occurs twice")
-    return pd.Series(list(values), index=pd.DatetimeIndex(starts), dtype="str").astype("object")
-
 
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}  # Bits per second of the unit in a column's name.
 PERCENT = "percent"
@@ -152,17 +51,15 @@ def read_circuit(
         Columns are `time` (the end of the row's interval, in ISO 8601 or Unix seconds), `in_<unit>` and `out_<unit>`,
         and optionally `circuit` and `capacity_<unit>`. Units are bps, kbps, mbps and gbps (bits per second with decimal
         prefixes) or, except for the capacity, percent. Other columns are ignored, but an unknown unit is an error. CSV
-        from European spreadsheets can have semicolons, decimal commas and times such as 31.12.2026 10:05. The file can
-        also have one or more outputs of `aws cloudwatch get-metric-data` or `get-metric-statistics` for Direct Connect
-        or VPN tunnels.
+        from European spreadsheets can have semicolons, decimal commas and times such as 31.12.2026 10:05.
     columns : mapping, optional
-        The file's names of its columns, if they differ from the names above, such as {"in_mbps": "Rx (Mbps)"}.
+        Names of columns in the file that differ from the names above, such as {"in_mbps": "Rx (Mbps)"}.
     circuit : str, optional
         The circuit's name, if no column has it. Default: the file's name.
     capacity_bps : float, optional
         The capacity, if no column has it. Without a capacity, percentages are not converted, and must be at most 100.
     time_zone : str, optional
-        Time zone of times without one, such as "Europe/Berlin".
+        Time zone of times that state none, such as "Europe/Berlin".
     decimal : "." or ",", optional
         The decimal mark in CSV with semicolons, if its numbers do not make this clear.
     about : mapping, optional
@@ -207,8 +104,7 @@ def _sheet(path, about) -> tuple[Sheet, bool]:
     if text[:1] == "[":
         return _listed(path, data, text, about), False
     if text[:1] == "{":
-        printed = outputs(path, text)
-        return read_outputs(path, data, printed, about) if printed else read_jsonl(path, about=about), False
+        return read_jsonl(path, about=about), False
     header = text.partition("\n")[0]
     if "," in header and ";" in header:
         raise RawDataError(path, 1, formatted(header), "a header with commas or with semicolons, not both")
@@ -278,7 +174,7 @@ def _times(sheet, name, time_zone):
 
 
 def _first_of(sheet, there, what, decimal):
-    """Return a quantity in bit/s from the first column with one of its units; None if there is no such column."""
+    """Return a quantity in bit/s, from the first column in one of the quantity's units; None without such a column."""
     unit = next((unit for unit in RATES if f"{what}_{unit}" in there), None)
     return unit and sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
 

@@ -41,11 +41,11 @@ MAX_CORNER = 200  # Only so many characters of a corner are read: a longer one i
 
 def is_transposed(corner: str) -> bool | None:
     """
-    Return whether the regions in the first column answer the pings, according to the corner; None if it is unclear.
+    Return whether the regions in the first column answer the pings, according to the corner; None if that is unclear.
 
-    A corner with a single role ("Destination") labels the first column; of two roles ("From / To", "Source → Target"),
-    the first does. Corners with words or arrows for an axis are unclear ("From → / To ↓"). Return False, the usual
-    case, for a corner that says nothing about directions.
+    A corner with a single role ("Destination") labels the first column, and so does the first of two roles ("From /
+    To", "Source → Target"). Corners with words or arrows for an axis are unclear ("From → / To ↓"). Return False, the
+    usual case, for a corner that says nothing about directions.
 
     >>> is_transposed("To \\\\ From"), is_transposed("Source → Dest"), is_transposed("Latency (ms)")
     (True, False, False)
@@ -103,7 +103,7 @@ class MatrixTimes:
 
 
 class NoMatrixError(ValueError):
-    """A grid is not a latency matrix; the message says what it is instead."""
+    """A grid is not a latency matrix; the message says what the grid is instead."""
 
 
 def read_grid(

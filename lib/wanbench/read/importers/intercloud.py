@@ -60,7 +60,7 @@ def read_survey(
     -----
     The bytes are those that the client had written at the end of the test; the last socket buffer may not have
     arrived. RTTs are ping's averages; minima, medians and losses are not known. A test with neither RTT nor bitrate has
-    failed. The plausibility rules treat the coordinates of `locations` as precise to 1 km, even if the averaged sources
+    failed. The plausibility rules take the coordinates of `locations` as precise to 1 km, even if the averaged sources
     differ by more.
     """
     check_choice("bitrate", bitrate, BITRATE)
@@ -91,8 +91,8 @@ def taken_as_exact(regions: pd.DataFrame) -> pd.DataFrame:
     """
     Set the precision of coordinates from locations.csv to 1 km, for the plausibility rules.
 
-    Their stated precision is the spread of several sources, which a wrong source increases, so that its error would not
-    be detected.
+    Their stated precision is the spread of several sources. A wrong source increases the spread, and would hide its own
+    error.
     """
     return regions.assign(precision_km=ROUNDED_KM)
 

@@ -1,10 +1,10 @@
 """
 Read any table of measurements with a mapping, which states the meaning and the units of its columns.
 
-A mapping is YAML, or a dict of the same structure. `KEYS` lists all keys; any other key is an error. `columns` can be
-omitted if the names of the columns are clear: one with a word for "from" (source, src_region, ...), one with a word for
-"to" (destination, ...), and RTTs such as p50_ms or avg_latency_ms. Other columns are then ignored. The following
-mapping reads `data/samples/mapping/made_up.csv`::
+A mapping is YAML or a dict. `KEYS` lists all keys; any other key is an error. `columns` can be omitted if the names of
+the columns are clear: a word for "from" (source, src_region, ...), a word for "to" (destination, ...), and RTTs such as
+p50_ms or avg_latency_ms. Other columns are then ignored. The following mapping reads
+`data/samples/mapping/made_up.csv`::
 
     delimiter: ";"
     decimal: ","                  # 12,5 is twelve and a half
@@ -78,7 +78,7 @@ COLUMNS = (*TEXTS, *RTTS, *RATES, *COUNTS, "duration", "bytes")
 MEASURED = {"rtt": RTTS, "throughput": RATES, "duration": ("duration",), "bytes": ("bytes",)}
 QUANTITIES = {name: quantity for quantity, names in MEASURED.items() for name in names}
 # Formats by the ending of a file's name.
-FORMATS = {"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "parquet": "parquet"}
+FORMATS = {"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl"}
 KEYS = (
     "columns", "units", "constants", "regions", "missing", "delimiter", "decimal", "comment", "header", "format",
     "time_format", "time_zone", "source",
@@ -124,8 +124,8 @@ def load_mapping(mapping, path="") -> Reading:
     Load and check a mapping from a YAML file or a dict.
 
     `path` is the file of the table: its ending and the names of its columns determine `format` and `columns` if the
-    mapping omits them. Raise ParameterError for any fault; for an unknown key, column or unit, the error lists the
-    allowed ones.
+    mapping omits them. Raise ParameterError for any fault; the error for an unknown key, column or unit lists what is
+    allowed.
     """
     where = "mapping"
     mapping = {} if mapping is None else mapping
@@ -262,7 +262,7 @@ PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
     """
-    Read a CSV, JSON lines or Parquet file into tables tests, pings, transfers, sources, unread and flags.
+    Read a CSV or JSON lines file into tables tests, pings, transfers, sources, unread and flags.
 
     The file has one row per measurement of an ordered pair of regions. `mapping` (a path or dict) states the meaning
     and the units of its columns: see the example above. It is not needed if the names of columns are clear, such as
@@ -270,8 +270,7 @@ def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
 
     A region is written as in the mapping's `regions`, as "cloud:code", or in a form that `region_from` reads. A region
     that is not in the catalogue must be "cloud:code", or have its cloud in another column; its distances are unknown.
-    `test_id` is the file's name and line (in Parquet, its name and row). A row without any measurement is a failed
-    test.
+    `test_id` is the file's name and line. A row without any measurement is a failed test.
 
     Raise ParameterError, which names the key and what is allowed, if the mapping has a fault. Raise RawDataError if a
     column of the mapping is missing, or no row can be read. Single rows that cannot be read are listed in table unread.

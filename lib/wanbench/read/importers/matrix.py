@@ -64,8 +64,8 @@ def read_matrix(
     unit : "ms", "s" or "us", optional
         Unit of cells without one. Default: the unit in the corner, or else ms.
     transposed : bool, optional
-        Whether the first column has the regions that answer, and the first line those that measure. Default: what the
-        corner says ("To \\ From", "Server / Client"), or else False; an unclear corner is an error.
+        Whether the first column has the regions that answer, and the first line the regions that measure. Default: what
+        the corner says ("To \\ From", "Server / Client"), or else False; an unclear corner is an error.
     delimiter : optional
         Default: the first of tab, semicolon, comma and vertical bar that occurs in at least half of the lines.
     decimal : "." or ",", optional
@@ -168,8 +168,8 @@ def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], sett
     """
     Return the tables of the matrices in a file. Raise RawDataError if there is no time between two regions.
 
-    `parts` has, for each matrix, its column of table pings and its contents. `settings` has a string for each matrix;
-    this text becomes the setting of the matrix's tests if a pair occurs in several matrices.
+    `parts` has, for each matrix, a column of table pings and the contents of the matrix. `settings` has a string for
+    each matrix; this text becomes the setting of the matrix's tests if a pair occurs in several matrices.
     """
     name = Path(path).name
     matrices = [matrix for _, matrix in parts]

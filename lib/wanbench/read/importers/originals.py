@@ -158,9 +158,9 @@ def available(name: str, folder=None) -> Path | None:
 
 def fetch(name: str, folder=None) -> Path:
     """
-    Return the path of an original file; if `available` does not find it, download it into the folder with one request.
+    Return the path of an original file; if `available` does not find the file, download it with one request.
 
-    `name` is in `importers.original_files()`. `folder` is by default the one that WANBENCH_DOWNLOADS names, or else
+    `name` is in `importers.original_files()`. By default, `folder` is the value of WANBENCH_DOWNLOADS, or else
     `data/external`. Raise NotFetchedError, which says what to download by hand and where to put it, if the address
     cannot be reached. Raise RawDataError if the file has a different hash; a wrong download is deleted.
     """
@@ -210,7 +210,7 @@ def _wrong_hash(where, original: OriginalFile, sha256: str) -> RawDataError:
 
 @dataclass(frozen=True, repr=False)
 class Citations:
-    """One sentence per file: title, version, licence, address, size and SHA-256."""
+    """Citations, one sentence per file: title, version, licence, address, size and SHA-256."""
 
     sentences: tuple[str, ...]
 

@@ -2,8 +2,8 @@
 Read published studies from committed tables, so that pages about them need no network.
 
 `data/published/<study>/` has the tables that an importer made from the original files, in Parquet. Table sources names
-each original file with its address, version, SHA-256 and licence. `scripts/published_studies.py` makes the tables again
-from the original files.
+each original file with its address, version, SHA-256 and licence. `scripts/published_studies.py` makes the tables from
+the original files.
 """
 
 import pandas as pd

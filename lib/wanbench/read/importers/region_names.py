@@ -1,8 +1,8 @@
 """
 Find the region that a string names, by code, display name or zone, as clouds write them.
 
-`region_names.csv` has the names, each with the cloud's page that uses it. Codes come from the catalogue; names of zones
-follow the rules of each cloud.
+`region_names.csv` has the names, and for each the cloud's page that uses it. Codes come from the catalogue; names of
+zones follow the rules of each cloud.
 """
 
 import difflib
@@ -66,8 +66,8 @@ def region_from(text: str, cloud: str | None = None) -> str:
     match. Dashes are ignored only if nothing else matches: "us-east-1" belongs to AWS and "us-east1" to Google, but
     "useast1" is ambiguous.
 
-    With `cloud` ("aws", "gcp", "azure" or "ibm"), only its regions are considered. Raise ParameterError if no region
-    has that name (it lists similar names), or several regions have it (it lists them).
+    With `cloud` ("aws", "gcp", "azure" or "ibm"), only this cloud's regions are considered. Raise ParameterError if no
+    region has the name (the error lists similar names), or several have (it lists them).
 
     >>> region_from("US East (N. Virginia)"), region_from("asia-east1-b"), region_from("Canada Central", "azure")
     ('aws:us-east-1', 'gcp:asia-east1', 'azure:canadacentral')
@@ -154,7 +154,7 @@ def _both(text, cloud):
 
 @lru_cache(maxsize=8192)
 def _meanings(text, cloud) -> frozenset[_Meaning]:
-    """Return the meanings of a string as one name: as written or, if it has none as written, with dashes ignored."""
+    """Return the meanings of a string as a single name: as written or, if there are none, with dashes ignored."""
     spelled = _spelled(text)
     named = _by_name()
     meanings = named.get(text.lower().strip(), set()) | named.get(spelled, set()) | _zones(spelled)

@@ -1,4 +1,4 @@
-"""Read a file of rows (CSV, JSON lines, Parquet) as text, and check columns: a bad cell excludes only its row."""
+"""Read a file of rows (CSV, JSON lines) as text, and check columns: a bad cell excludes only its row."""
 
 import csv
 import json
@@ -28,9 +28,8 @@ class Sheet:
     """
     The rows of a file as columns of text.
 
-    `source` is the file's row in table sources. `lines` has the line number of each row, from 1 (in Parquet, its row
-    number), and `header_line` is the line number of the header, if there is one. `good` is a mask of the rows that no
-    check has refused.
+    `source` is the file's row in table sources. `lines` has the line number of each row, from 1, and `header_line` is
+    the line number of the header, if there is one. `good` is a mask of the rows that no check has refused.
     """
 
     def __init__(self, path, source: dict, columns: Mapping[str, Sequence], lines, header_line=None):
@@ -50,7 +49,7 @@ class Sheet:
         return list(self._columns)
 
     def need(self, *columns: str | tuple[str, ...]) -> None:
-        """Raise RawDataError unless each column exists; of a tuple of columns, one must exist."""
+        """Raise RawDataError unless each column exists; of a tuple of columns, one suffices."""
         groups = [(column,) if isinstance(column, str) else column for column in columns]
         missing = [group for group in groups if self.first(*group) is None]
         if missing:
@@ -60,7 +59,7 @@ class Sheet:
             raise RawDataError(self.path, self.header_line, f"columns {names}", expected)
 
     def first(self, *names: str) -> str | None:
-        """Return the first of these columns that exists; None if none does."""
+        """Return the first of these columns that exists; None if there is none."""
         return next((name for name in names if name in self._columns), None)
 
     def text(self, name: str | None) -> pd.Series:
@@ -101,8 +100,8 @@ class Sheet:
         """
         Return a column's times in UTC; NaT for empty cells.
 
-        `form` is a format for `strptime`; the default is ISO 8601. Times without a zone are in the zone `zone`; if this
-        is not given, their rows are refused.
+        `form` is a format for `strptime`; the default is ISO 8601. Times that state no zone are in `zone`; without
+        `zone`, such rows are refused.
         """
         texts = self.text(name)
         empty = texts.str.lower().isin(MISSING)
@@ -179,10 +178,8 @@ def read_csv(
 
 
 def read_rows(path, *, format: str = "csv", about=None, **how) -> Sheet:
-    """Read a file of format "csv" (with the arguments of `read_csv`), "jsonl" or "parquet"."""
-    if format == "csv":
-        return read_csv(path, about=about, **how)
-    return (read_jsonl if format == "jsonl" else read_parquet)(path, about=about)
+    """Read a file of format "csv" (with the arguments of `read_csv`) or "jsonl"."""
+    return read_csv(path, about=about, **how) if format == "csv" else read_jsonl(path, about=about)
 
 
 def _sheet(path, data, header, header_line, kept, bad, about):
@@ -274,23 +271,3 @@ def _flat(value, prefix=""):
             row[prefix + name] = "" if inner is None else str(inner)
     "".join([*row, *row.values()]).encode()  # a lone surrogate is a ValueError, too
     return row
-
-
-def read_parquet(path, *, about=None) -> Sheet:
-    """Read a Parquet file of plain columns; raise RawDataError for any other file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    data = read_bytes(path)
-    try:
-        table = pq.read_table(pa.BufferReader(data))
-        columns = {name: [_text(value) for value in table[name].to_pylist()] for name in table.column_names}
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise RawDataError(path, None, error, "a Parquet file of plain columns") from error
-    return Sheet(path, source_of_bytes(path, data, about), columns, range(1, table.num_rows + 1))
-
-
-def _text(value):
-    if value is None:
-        return ""
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -2,10 +2,9 @@
 Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prometheus exporter, into table metrics.
 
 - Metrics keep their names. A counter, or a metric named like one (_total, _count, _sum, _bucket), is cumulative;
-  `methods.time.rates` turns it into a rate.
+  `counter_rates` in `pages.price_performance.trials` turns it into a rate.
 - The time of a sample is the time printed with it, or else the middle between request and response of its scrape.
-- A series that occurs twice without times is left out, and each repetition is a row of table unread. A file with many
-  repeated series is rejected, because it holds several answers that cannot be told apart.
+- If an answer has a series twice without times, the first sample counts, and each repetition is a row of table unread.
 - Each scrape also gives the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, which a
   Prometheus server would add.
 - Values that are not finite are left out; the percentile of an empty histogram, for example, is NaN.
@@ -13,9 +12,11 @@ Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prome
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from array import array
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -50,16 +51,8 @@ def read(path) -> dict[str, pd.DataFrame]:
         if not samples.n:
             found = "no sample" if text.strip() else "an empty file"
             raise RawDataError(path, None, found, "the text of a Prometheus exporter, or scrapes of it")
-    found = {"metrics": fitting(path, "metrics", _columns(samples) | about)}
+    found = {"metrics": fitting(path, "metrics", samples.columns() | about)}
     return found | ({"unread": samples.repeated} if samples.repeated else {})
-
-
-def _columns(samples: Samples) -> dict:
-    columns = samples.columns()
-    times_us, values = np.frombuffer(samples.times_us, np.int64), np.frombuffer(samples.values)
-    at = np.where(times_us == NO_TIME, np.datetime64("NaT", "us"), times_us.astype("datetime64[us]"))
-    at_utc = pd.Series(at).dt.tz_localize("UTC")
-    return dict(columns.assign(value=values, at_utc=at_utc, source="prometheus").drop(samples.ambiguous))
 
 
 def _scrapes(path, data: bytes, samples: Samples) -> dict:
@@ -106,18 +99,9 @@ def _members(path, line_number, line, word, expected) -> Members:
     return object_of_line(path, line_number, line[len(word) :], expected)
 
 
-TYPES = (
-    "counter", "gauge", "histogram", "summary", "untyped", "unknown", "info", "stateset", "gaugehistogram",
-)  # fmt: skip
 CUMULATIVE = re.compile(r".*_(total|count|sum|bucket)")
 NO_TIME = -(2**63)
-"""Placeholder for the time of a sample without one."""
-
-EARLIEST_S = -62_135_596_800
-"""Start of year 1, the earliest time in Python."""
-
-LATEST_S = 253_402_300_799
-"""End of year 9999, the latest time in Python."""
+"""Placeholder for the time of a sample that has none."""
 
 MOST_SERIES = 1_000_000
 """Maximum number of series in a file. Each takes about 500 bytes of memory; real exporters have up to 100,000."""
@@ -128,31 +112,17 @@ FREE_SAMPLES = 500_000
 BYTES_PER_SAMPLE = 40
 """Larger files may have at most one sample per this many bytes; real exporters write one per 50 to 150 bytes."""
 
-MOST_REPEATED = 0.1
-"""Maximum fraction of repeated series: a faulty exporter repeats a few, but several answers in one text repeat most."""
-
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
-_QUOTED = r'"(?:[^"\\\n]++|\\.)*+"'
-_BRACES = rf"\{{(?:[^\"{{}}\n]++|{_QUOTED})*+\}}"
+_TERM = r'[ \t]*+[a-zA-Z_][a-zA-Z0-9_]*+[ \t]*+=[ \t]*+"(?:[^"\\\n]++|\\.)*+"[ \t]*+'
+_BRACES = rf"\{{(?:{_TERM}(?:,{_TERM})*+,?+)?+[ \t]*+\}}"
+_LABEL = re.compile(r'([a-zA-Z0-9_]+)[ \t]*=[ \t]*"((?:[^"\\]++|\\.)*+)"')
 _NUMBER = r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?+"
 _VALUE = rf"({_NUMBER}|[+-]?[iI][nN][fF](?:[iI][nN][iI][tT][yY])?+|[nN][aA][nN])"
-_SERIES = rf"[ \t]*+((?:{_NAME})?+[ \t]*+{_BRACES}|{_NAME}(?=[ \t]))[ \t]*+"
-_END = r"[ \t]*+\r?+(?:\n|\Z)"
-_SAMPLE = re.compile(rf"{_SERIES}{_VALUE}(?:[ \t]++([+-]?\d{{1,19}}))?+{_END}", re.ASCII)
-_OPEN_SAMPLE = re.compile(
-    rf"{_SERIES}{_VALUE}(?:[ \t]++({_NUMBER}))?+(?:[ \t]++#[ \t]++{_BRACES}[^\n]*+)?+{_END}", re.ASCII
+_SAMPLE = re.compile(
+    rf"[ \t]*+({_NAME}[ \t]*+{_BRACES}|{_NAME}(?=[ \t]))[ \t]*+{_VALUE}(?:[ \t]++([+-]?\d{{1,14}}))?+\s*", re.ASCII
 )
-_OTHER = re.compile(r"[ \t]*+(#[^\n]*+)?+\r?+(?:\n|\Z)", re.ASCII)
-_ABOUT = re.compile(r"#[ \t]++(TYPE|HELP)(?:[ \t]++|$)(.*)", re.DOTALL)
-_SUBJECT = re.compile(rf"({_NAME}|{_QUOTED})(?:[ \t]++(.*))?", re.DOTALL)
-_LABEL_NAME = r"[a-zA-Z_][a-zA-Z0-9_]*+"
-_TERM = rf"[ \t]*+({_LABEL_NAME}|{_QUOTED})[ \t]*+(?:=[ \t]*+({_QUOTED}))?+[ \t]*+"
-_LABEL = re.compile(_TERM)
-_LABELS = re.compile(rf"(?:{_TERM}(?:,{_TERM})*+,?+)?+[ \t]*+\}}")
-_PLAIN_LABEL = re.compile(rf'({_LABEL_NAME})="([^"\\\n]*+)"')
-_PLAIN_LABELS = re.compile(rf"(?:{_PLAIN_LABEL.pattern}(?:,|(?=\}})))*+\}}")
+_TYPE = re.compile(rf"#[ \t]++TYPE[ \t]++({_NAME})[ \t]++(\w+)\s*", re.ASCII)
 _ESCAPE = re.compile(r"\\([\\n\"])")
-_EOF = re.compile(r"^# EOF\r?$", re.MULTILINE)
 WANTED = 'a line in the text format of Prometheus, such as name{label="value"} value time'
 UNITS = {
     "bytes": "bytes",
@@ -168,10 +138,9 @@ UNITS = {
 
 class Samples:
     """
-    Collects the samples of a file of `size` bytes, in order.
+    Collect the samples of a file of `size` bytes, in order.
 
-    `repeated` has a row of table unread for each repetition of a series without times. `ambiguous` holds the indices of
-    all samples of such series, because nothing says which of them is valid.
+    `repeated` has a row of table unread for each repetition of a series without times.
     """
 
     def __init__(self, path, size: int):
@@ -180,10 +149,8 @@ class Samples:
         self._types: dict[str, str] = {}
         self._series: dict[str, int] = {}
         self._rows: list[tuple[str, str, str, bool]] = []
-        self._codes, self.values, self.times_us = array("i"), array("d"), array("q")
-        self._timeless = array("q")
+        self._codes, self._values, self._times_us = array("i"), array("d"), array("q")
         self.repeated: list[dict] = []
-        self.ambiguous = np.array([], np.int64)
 
     def feed(self, text: str, line_number: int = 1, at_us: int = NO_TIME, *, whole: bool = False) -> None:
         """
@@ -192,61 +159,60 @@ class Samples:
         Samples without a time get the time `at_us` (Unix µs). A last line without a line break is rejected, unless the
         text is known to be `whole`.
         """
-        is_open = _EOF.search(text) is not None
-        pattern, unit_us = (_OPEN_SAMPLE, 1_000_000) if is_open else (_SAMPLE, 1_000)
-        at, before, is_sample = 0, 0, False
-        most = self._most
-        match, values, times_us = pattern.match, self.values, self.times_us
-        while at < len(text):
-            if line := match(text, at):
-                is_sample = True
-                series, value, stamp = line.groups()
-                code = self._series.get(series)
-                if code is None:
-                    code = self._begin(series, text, at, line_number)
-                number = float(value)
-                if number - number == 0:  # finite
-                    time_us = at_us if stamp is None else self._time(stamp, unit_us, text, at, line_number)
-                    if time_us == NO_TIME:
-                        self._timeless += array("q", (hash(series), at, len(values)))
-                    self._codes.append(code)
-                    values.append(number)
-                    times_us.append(time_us)
-                elif value[-1].isdigit():
-                    self._refuse(text, at, line_number, "a value that fits into a 64-bit float")
-                self.n += 1
-                if self.n > most:
-                    self._refuse(text, at, line_number, f"at most {most:,} samples in a file of this size")
-            elif line := _OTHER.match(text, at):
-                is_sample = False
-                if line[1] and (about := _ABOUT.match(line[1])):
-                    self._about(about[1], about[2], text, at, line_number)
-            else:
-                self._refuse(text, at, line_number, WANTED)
-            before, at = at, line.end()
-        if is_sample and not whole and not text.endswith("\n"):
-            self._refuse(text, before, line_number, "a line break after the last sample, which may be truncated")
-        self._find_repeated(text, line_number)
+        match, known, timeless = _SAMPLE.fullmatch, self._series, set()
+        codes, values, times_us = self._codes, self._values, self._times_us
+        for number, line in enumerate(io.StringIO(text, newline="\n"), line_number):
+            if not (found := match(line)):
+                if kind := _TYPE.match(line):
+                    self._types[kind[1]] = kind[2]
+                elif line.strip() and not line.lstrip().startswith("#"):
+                    self._refuse(number, line, WANTED)
+                continue
+            series, value, stamp = found.groups()
+            code = known[series] if series in known else self._begin(series, number, line)
+            self.n += 1
+            if self.n > self._most:
+                self._refuse(number, line, f"at most {self._most:,} samples in a file of this size")
+            if not whole and line[-1] != "\n":
+                self._refuse(number, line, "a line break after the last sample, which may be truncated")
+            if not isfinite(sample := float(value)):
+                if value[-1] in "0123456789.":
+                    self._refuse(number, line, "a value that fits into a 64-bit float")
+                continue
+            if stamp is None:
+                if code in timeless:
+                    expected = "a series that occurs once, or a time with each of its samples"
+                    self.repeated.append(RawDataError(self.path, number, line.strip(), expected).row())
+                    continue
+                timeless.add(code)
+            codes.append(code)
+            values.append(sample)
+            times_us.append(at_us if stamp is None else int(stamp) * 1_000)
 
     def add(self, metric: str, value: float, at_us: int) -> None:
         """Add a sample that is not in the text, of a series without labels."""
         code = self._series.get(metric)
         self._codes.append(self._new(metric, metric, "") if code is None else code)
-        self.values.append(value)
-        self.times_us.append(at_us)
+        self._values.append(value)
+        self._times_us.append(at_us)
 
-    def columns(self) -> pd.DataFrame:
-        """Return columns metric, subject, unit and cumulative, one row per element of `values` and `times_us`."""
+    def columns(self) -> dict:
+        """Return the columns of table metrics by name, without those that are constant in the file."""
         series = pd.DataFrame(self._rows, columns=["metric", "subject", "unit", "cumulative"])
-        return series.take(np.frombuffer(self._codes, np.int32)).reset_index(drop=True)
+        columns = series.take(np.frombuffer(self._codes, np.int32)).reset_index(drop=True)
+        times_us, values = np.frombuffer(self._times_us, np.int64), np.frombuffer(self._values)
+        at = np.where(times_us == NO_TIME, np.datetime64("NaT", "us"), times_us.astype("datetime64[us]"))
+        at_utc = pd.Series(at).dt.tz_localize("UTC")
+        return dict(columns.assign(value=values, at_utc=at_utc, source="prometheus"))
 
-    def _begin(self, series, text, at, line_number) -> int:
-        metric, labels = _of_series(series)
-        if metric is None or (len(labels) > 1 and len({name for name, _ in labels}) < len(labels)):
-            self._refuse(text, at, line_number, "one name of a metric, and labels with different names")
+    def _begin(self, series: str, number: int, line: str) -> int:
+        metric, _, rest = series.partition("{")
+        labels = [(name, _ESCAPE.sub(_escaped, value)) for name, value in _LABEL.findall(rest)]
+        if len(dict(labels)) < len(labels):
+            self._refuse(number, line, "labels with different names")
         if len(self._rows) >= MOST_SERIES:
-            self._refuse(text, at, line_number, f"at most {MOST_SERIES:,} series")
-        return self._new(series, metric, ", ".join([f"{name}={value}" for name, value in labels]))
+            self._refuse(number, line, f"at most {MOST_SERIES:,} series")
+        return self._new(series, metric.rstrip(), ", ".join([f"{name}={value}" for name, value in labels]))
 
     def _new(self, series: str, metric: str, subject: str) -> int:
         kind = self._types.get(metric) or self._types.get(metric.removesuffix("_total"))
@@ -255,61 +221,12 @@ class Samples:
         self._rows.append((metric, subject, unit(metric), cumulative))
         return code
 
-    def _about(self, word, rest, text, at, line_number):
-        about = _SUBJECT.fullmatch(rest.rstrip())
-        if not about or (word == "TYPE" and about[2] not in TYPES):
-            of_types = f" and one of {', '.join(TYPES)}" if word == "TYPE" else ""
-            self._refuse(text, at, line_number, f"# {word}, a metric's name{of_types}")
-        if word == "TYPE":
-            self._types[_unquoted(about[1])] = about[2]
-
-    def _time(self, stamp, unit_us, text, at, line_number) -> int:
-        seconds = float(stamp) if unit_us == 1_000_000 else int(stamp) / 1_000
-        if not EARLIEST_S <= seconds <= LATEST_S:
-            self._refuse(text, at, line_number, "a time between the years 1 and 9999")
-        return round(seconds * 1_000_000) if unit_us == 1_000_000 else int(stamp) * 1_000
-
-    def _find_repeated(self, text, line_number):
-        """
-        Set `ambiguous`, and add to `repeated`; raise RawDataError if more than `MOST_REPEATED` of the series repeat.
-        """
-        hashes, places, samples = np.frombuffer(self._timeless, np.int64).reshape(-1, 3).T
-        _, first, series, n = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
-        self.ambiguous = samples[n[series] > 1]
-        again, before = np.sort(np.delete(places, first)).tolist(), 0
-        expected = "a series that occurs once, or a time with each of its samples"
-        if len(again) > MOST_REPEATED * len(first):
-            self._refuse(text, again[0], line_number, expected)
-        for at in again:
-            line_number += text.count("\n", before, at)
-            self.repeated.append(RawDataError(self.path, line_number, _line(text, at), expected).row())
-            before = at
-
-    def _refuse(self, text, at, line_number, expected):
-        raise RawDataError(self.path, line_number + text.count("\n", 0, at), _line(text, at), expected)
+    def _refuse(self, number: int, line: str, expected: str):
+        raise RawDataError(self.path, number, line.strip(), expected)
 
 
-def _line(text: str, at: int) -> str:
-    end = text.find("\n", at)
-    return text[at : len(text) if end < 0 else end].strip()
-
-
-def _of_series(series: str) -> tuple[str | None, list[tuple[str, str]]]:
-    metric, brace, rest = series.partition("{")
-    metric = metric.rstrip()
-    if not brace or (metric and _PLAIN_LABELS.fullmatch(rest) and "__name__" not in rest):
-        return metric, _PLAIN_LABEL.findall(rest)
-    labels = _LABEL.findall(rest) if _LABELS.fullmatch(rest) else [("", "")]
-    names = [metric] * bool(metric) + [_unquoted(name) for name, value in labels if not value and name[:1] == '"']
-    pairs = [(_unquoted(name), _unquoted(value)) for name, value in labels if value]
-    fits = len(names) == 1 and len(pairs) >= len(labels) - (not metric) and "__name__" not in dict(pairs)
-    return (names[0] if fits else None), pairs
-
-
-def _unquoted(text: str) -> str:
-    """Return a name without its quotation marks and escapes."""
-    text = text[1:-1] if text.startswith('"') else text
-    return _ESCAPE.sub(lambda found: "\n" if found[1] == "n" else found[1], text) if "\\" in text else text
+def _escaped(found: re.Match) -> str:
+    return "\n" if found[1] == "n" else found[1]
 
 
 def unit(name: str) -> str:

@@ -4,8 +4,8 @@ Read pauses of a broker or controller from its logs into table broker_pauses.
 - The JVM's log, written with `-Xlog:gc,safepoint:file=...:utctime,tags`, has garbage collections and safepoints. A
   collection that stops all threads is logged as a collection and as a safepoint; concurrent phases of G1 are logged as
   neither.
-- Kafka's own log has the durations of rolling a segment and of writing a producer snapshot. It does not have the
-  durations of flushes. Table metrics has their count, mean and 99th percentile (kafka_log_flush_mean_ms and others).
+- Kafka's own log has the durations of rolling a segment and of writing a producer snapshot. It lacks the durations of
+  flushes; table metrics has the count, mean and 99th percentile of flushes (kafka_log_flush_mean_ms and others).
 
 A JVM log is rejected at the first line of another format, a Kafka log only if its first line has another format. A
 truncated last line, which a killed process leaves, is dropped.

@@ -3,7 +3,8 @@ Read into table metrics what `wanbench.measure.labs.aws.cloudwatch` saved.
 
 - Metrics keep CloudWatch's names. The time of a value is the end of its period.
 - Each series also has a row `missing_data_points`: the number of periods without a value in the whole session.
-- Each resource has a file. If CloudWatch denied access to its metrics, the error of the file is CloudWatch's message.
+- Each resource has a file. If CloudWatch denied access to the resource's metrics, the error of the file is CloudWatch's
+message.
 """
 
 from datetime import UTC, datetime

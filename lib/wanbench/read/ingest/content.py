@@ -33,6 +33,7 @@ COMPRESSIONS = {
     "zstd": (rb"\x28\xb5\x2f\xfd", lambda file: pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")),
 }
 """For each format, the pattern of its first bytes, and a function that opens a binary file as a decompressed stream."""
+_COMPRESSED = re.compile(b"|".join(magic for magic, _ in COMPRESSIONS.values()))
 COMPRESSION_BYTES = 10
 """Number of bytes at the start of a file that these patterns need."""
 
@@ -227,12 +228,15 @@ _MAGIC = tuple(
     )
 )
 """Patterns of the first bytes, and names of the formats; the first match counts."""
+_ANY_MAGIC = re.compile(b"|".join(magic.pattern for magic, _ in _MAGIC), re.DOTALL)
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\a\x1b"))
 
 
 def compression(opening: bytes) -> str | None:
     """Return the key of `COMPRESSIONS` for a file with these first bytes; None if it is not compressed."""
-    return next((name for name, (magic, _) in COMPRESSIONS.items() if re.match(magic, opening)), None)
+    if not _COMPRESSED.match(opening):
+        return None
+    return next(name for name, (magic, _) in COMPRESSIONS.items() if re.match(magic, opening))
 
 
 def binary_format(opening: bytes) -> str | None:
@@ -244,9 +248,8 @@ def binary_format(opening: bytes) -> str | None:
     """
     if name := compression(opening):
         return f"{name} data"
-    for magic, name in _MAGIC:
-        if magic.match(opening):
-            return name
+    if _ANY_MAGIC.match(opening):
+        return next(name for magic, name in _MAGIC if magic.match(opening))
     start = opening[:512]
     n_control = len(start) - len(start.translate(None, _CONTROL))
     if b"\0" in start and n_control >= 8 and 20 * n_control > len(start):  # a damaged log has fewer

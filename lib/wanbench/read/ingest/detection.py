@@ -33,12 +33,11 @@ def read(path) -> dict[str, pd.DataFrame]:
     for program in programs(top, path):
         rows, client, n_due = _latencies(program, nodes, limit_ms or 0.0)
     latencies = fitting(path, "detection_latencies", pd.DataFrame(rows, columns=_LATENCIES, dtype=object))
-    numbers = ("learn_s", "window_s", "shift", "false_alarms_per_h", "weight")
+    numbers = ("learn_s", "window_s", "shift", "false_alarms_per_h")
     run = {
         "brokers": ",".join(map(str, nodes)),
         "interval_s": settings.number("interval_s"),
         "record_bytes": settings.count("record_bytes"),
-        "method": detector.text("method"),
         **{name: detector.number(name) for name in numbers},
         "limit_ms": limit_ms,
         "least_windows": detector.count("least_windows"),

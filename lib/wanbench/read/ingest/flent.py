@@ -1,10 +1,10 @@
 """
 Read flent's data files (.flent, .flent.gz, .flent.bz2): RTTs into table pings, TCP and UDP flows into transfers.
 
-Only raw values are read, not the sums and means that flent computes. A series in ms is a row of pings. The values of
-ping, fping and irtt are single echoes, so their row has all statistics; the values of netperf UDP_RR are means over
-intervals, so their row has only the tool's overall mean. A series in Mbits/s of netperf or iperf is one transfer at the
-tool's mean rate. A series without values gives a row without values.
+Only raw values are read, not the sums and means that flent computes. A series in ms is a row of pings. Values of ping,
+fping and irtt are single echoes, so the row has all statistics; values of netperf UDP_RR are means over intervals, so
+the row has only the tool's overall mean. A series in Mbits/s of netperf or iperf is one transfer at the tool's mean
+rate. A series without values gives a row without values.
 """
 
 import re

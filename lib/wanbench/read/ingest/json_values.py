@@ -6,6 +6,9 @@ import json
 import math
 from pathlib import Path
 
+import msgspec
+from msgspec import inspect
+
 from wanbench.errors import RawDataError
 
 from .content import read_bytes, read_text
@@ -35,7 +38,7 @@ def check_values(path, text: str, bytes_per_value: int) -> None:
 
 
 def text(value: str) -> str:
-    """Return the text with characters replaced that UTF-8 cannot encode."""
+    """Return the text, and replace characters that UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode()
 
 
@@ -46,7 +49,7 @@ def is_time(value) -> bool:
 
 
 def fits(value, *shape) -> bool:
-    """Return whether a value is a list of this shape: of a value for each element, or a function that accepts it."""
+    """Return whether a value is a list of this shape: per element, an equal value or a function that accepts it."""
     return (
         isinstance(value, list)
         and len(value) == len(shape)
@@ -139,11 +142,11 @@ class Members:
 
     @classmethod
     def none(cls, like: Members) -> Members:
-        """Return an empty object in the same file."""
+        """Return an empty object in the file of `like`."""
         return cls(like.path, like.line_number, {})
 
     def of(self, values: dict) -> Members:
-        """Return an object with these values at the same place in the file."""
+        """Return an object with these values, at this object's place in the file."""
         return Members(self.path, self.line_number, values, self.where)
 
     def refuse(self, found: str, expected: str):
@@ -151,12 +154,12 @@ class Members:
         raise RawDataError(self.path, self.line_number, found, expected)
 
     def members(self, name: str) -> Members:
-        """Return a member that is an object; an empty one if it is missing."""
+        """Return a member that is an object; an empty object if it is missing."""
         values = self._typed(name, dict, "an object") or {}
         return Members(self.path, self.line_number, values, self._place(name))
 
     def list(self, name: str) -> list[Members]:
-        """Return a member that is a list of objects; an empty one if it is missing."""
+        """Return a member that is a list of objects; an empty list if it is missing."""
         values = self._typed(name, list, "a list of objects") or []
         for value in values:
             if not isinstance(value, dict):
@@ -189,8 +192,8 @@ class Members:
 
     def count(self, name: str, *, unknown: int | None = None, minimum: int | None = 0) -> int | None:
         """
-        Return a member that is a whole number of at least 0, as `number` does; if `minimum` is None, a negative number
-        gives None.
+        Return, as `number` does, a member that is a whole number from 0; a negative number gives None if `minimum` is
+        None.
         """
         value = self.values.get(name)
         if value is None or value != value or value == unknown:
@@ -213,3 +216,39 @@ class Members:
     def _refuse(self, name, value, expected):
         shown = repr(value) if not isinstance(value, int) or abs(value) < LARGEST * 10 else "a huge number"
         self.refuse(f"{self._place(name)} = {shown[:80]}", expected)
+
+
+def typed(members: Members, kind: type[msgspec.Struct]):
+    """
+    Read an object into a Struct. A member that is missing, null or NaN keeps its default, and a negative count, where
+    the Struct allows one, becomes None. A RawDataError names the first member with a value that is not allowed.
+    """
+    try:
+        return msgspec.convert(members.values, kind)
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        return _by_members(members, inspect.type_info(kind))
+
+
+def _by_members(members, declared):
+    values = {field.name: _member(members, field.name, field.type) for field in declared.fields}
+    return declared.cls(**{name: value for name, value in values.items() if value is not None})
+
+
+def _member(members, name, declared):
+    null = isinstance(declared, inspect.UnionType)
+    declared = declared.types[0] if null else declared
+    match declared:
+        case inspect.StructType():
+            absent = null and name not in members.values
+            return None if absent else _by_members(members.members(name), declared)
+        case inspect.ListType():
+            return [_by_members(part, declared.item_type) for part in members.list(name)]
+        case inspect.IntType():
+            return members.count(name, unknown=min(declared.ge, -1), minimum=0 if declared.ge >= -1 else None)
+        case inspect.FloatType():
+            return members.number(name, most=declared.le)
+        case inspect.BoolType():
+            return members.flag(name)
+        case inspect.LiteralType():
+            return members.text(name, declared.values)
+    return members.text(name)

@@ -46,7 +46,7 @@ _EVENTS = {
     "acknowledged": (is_count, is_us, is_count, lambda offset: offset == -1 or is_count(offset)),
     "failed": (is_count, is_us, is_text),
 }
-"""What a producer's line has after the name of an event: sequence, time, and partition with offset, or a reason."""
+"""Parts of a producer's line after the name of an event: sequence, time, and partition with offset, or a reason."""
 _CHANGES = ("assigned", "revoked", "lost")
 _LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z [A-Z]+ (.*)")
 _OF_BROKERS = {

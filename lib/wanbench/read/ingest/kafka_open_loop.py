@@ -207,7 +207,7 @@ class Printed:
     client: str | None = None
 
     def second(self, number: int) -> Second:
-        """Return a second of the schedule; an empty one if nothing was printed about it."""
+        """Return a second of the schedule; an empty `Second` if nothing was printed about it."""
         return self.seconds.get(number) or Second()
 
     def total(self, name: str, numbers=None) -> int:
@@ -216,7 +216,7 @@ class Printed:
 
 
 def _read(path: Path, program: Members, title: str, counts, histograms, printed: Printed) -> None:
-    """Add one program's output to `printed`. The output of a program that failed early is empty."""
+    """Add one program's output to `printed`; a program that failed early has none."""
     file, sha256 = named_file(program, path)
     for number, value in json_lines(file, sha256):
         if not isinstance(value, dict):

@@ -78,7 +78,7 @@ def _row(path, line_number, hop: str, values: dict[str, float | None]) -> dict:
 
 
 def _time(text: str) -> datetime | None:
-    """Parse a time; None if it has no time zone, as in old versions."""
+    """Parse a time; return None if it has no time zone, as in old versions."""
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
     except ValueError:

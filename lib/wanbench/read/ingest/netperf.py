@@ -122,7 +122,7 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
 
 
 def _named(body: list[str]) -> dict[str, str]:
-    """Parse the output of -k or -o, by the names of -k; empty if neither option was used."""
+    """Parse the output of -k or -o into values by the names of -k; empty if neither option was used."""
     found = {match[1]: match[2].strip() for line in body if (match := KEYVAL.fullmatch(line.strip()))}
     for heading, values in pairwise(body):
         names = next(csv.reader([heading]), [])

@@ -16,7 +16,7 @@ send call       the call that hands a message to the client, from its       ms, 
 ==============  ==========================================================  ==================================
 
 The end-to-end latency of an open-loop load (`kafka_open_loop`), in contrast, starts at the intended send and drops no
-value. Messages that could not be sent have no latency; column publish_errors_per_s counts them.
+value. Messages that could not be sent have no latency.
 
 Names of members may be in upper or lower case, with or without underscores; unknown members are ignored. Percentiles of
 windows are separate rows and are never combined.
@@ -50,15 +50,6 @@ MOST_WINDOWS = 100_000
 
 LARGEST = 1e15
 """Largest allowed number; whole numbers up to it are exact in floats."""
-
-EXACT_BITS = 18
-"""The benchmark's histograms keep five significant decimal digits, which are 18 bits."""
-
-LARGEST_WHOLE_MS = 26_000
-"""
-Larger latencies are ignored in judging the clocks' resolution, because the histograms' buckets are then wider than a
-tenth of a millisecond.
-"""
 
 COUNTS = {name: name for name in ("topics", "partitions")} | {"record_bytes": "messageSize"}
 COUNTS |= {"producers_per_topic": "producersPerTopic", "consumers_per_topic": "consumersPerTopic"}
@@ -100,34 +91,17 @@ class _Result:
             self.refuse("publishRate", "a result with a list of rates or with the quantiles of its run")
 
     def run(self) -> dict:
-        def mean(name: str) -> float | None:
-            values = self.series(name)
-            return sum(values.tolist()) / len(values) if len(values) and not np.isnan(values).any() else None
-
         return {
             **{name: self.text(name) for name in ("workload", "driver")},
             **{column: self.count(name) for column, name in COUNTS.items()},
             "n_windows": self.n_windows,
-            "mean_publish_records_per_s": mean("publishRate"),
-            "mean_consume_records_per_s": mean("consumeRate"),
-            "clock_limited": self.clock_limited(),
         }
 
     def windows(self) -> dict[str, np.ndarray]:
         unknown = np.full(self.n_windows, nan)
         values = {column: self.windowed(name) for column, name in WINDOWED.items()}
-        values |= {"publish_errors_per_s": self.publish_errors(), "window": np.arange(self.n_windows)}
+        values["window"] = np.arange(self.n_windows)
         return {column: numbers if len(numbers) else unknown for column, numbers in values.items()}
-
-    def publish_errors(self) -> np.ndarray:
-        """
-        Return the error rate of each window; in results of Redpanda's fork it is computed from the number of errors.
-        """
-        if len(rates := self.windowed("publishErrorRate")):
-            return rates
-        every_ms = self.number("sampleRateMillis")
-        failed = self.windowed("publishFailed")
-        return failed * 1_000 / every_ms if every_ms else np.array([])
 
     @cached_property
     def quantiles(self) -> dict:
@@ -148,13 +122,6 @@ class _Result:
         columns["what"] = pd.array(whats, dtype="str").repeat([len(values) for *_, values in parts])
         known = ~np.isnan(columns["latency_ms"])
         return columns if known.all() else {name: values[known] for name, values in columns.items()}
-
-    def clock_limited(self) -> bool:
-        """Return whether the end-to-end quantiles are whole milliseconds, or negative."""
-        found = self.quantiles
-        values = np.unique(found["latency_ms"][found["what"] == "end to end"])
-        near = values[values < LARGEST_WHOLE_MS].tolist()
-        return bool((values < 0).any()) or (bool(near) and all(map(_is_whole, near)))
 
     def series(self, name: str) -> np.ndarray:
         """Return a member that is a list of numbers, NaN if not measured; empty if the member is missing."""
@@ -232,21 +199,6 @@ def _part(what: str, windows, shares, values: np.ndarray) -> tuple:
     """Return columns of table quantiles for one kind of latency: what, window, quantile, latency in ms."""
     latencies = values if UNITS_PER_MS[what] == 1 else values / UNITS_PER_MS[what]
     return what, *np.broadcast_arrays(windows, shares, latencies)
-
-
-def _is_whole(value_ms: float) -> bool:
-    """
-    Return whether a latency from a histogram of microseconds may be a whole millisecond.
-
-    The benchmark states the highest value of a histogram's bucket. Below 262.144 ms a bucket is 1 µs wide; its width
-    doubles with each doubling of the latency.
-
-    >>> [_is_whole(value) for value in (83.0, 302.001, 852.003, 83.001, 302.501)]
-    [True, True, True, False, False]
-    """
-    value_us = round(value_ms * 1_000)
-    bucket_us = 1 << max(0, value_us.bit_length() - EXACT_BITS)
-    return value_us % 1_000 < bucket_us and abs(value_ms * 1_000 - value_us) < 1e-3
 
 
 def _members(path: Path) -> dict:

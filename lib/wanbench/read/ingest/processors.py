@@ -2,8 +2,8 @@
 Read CPU times of brokers and machines, <stem>.processors.jsonl, into table metrics. The program
 `wanbench.measure.kafka.programs.processor_use` writes them.
 
-- Metrics of brokers have the source "process". They are counters since the start of the broker's process or of its
-  control group: CPU time (`user_s`, `system_s`), the numbers of all and of throttled quota periods (`quota_periods`,
+- Metrics of brokers have the source "process". They are counters since the start of the broker's process or control
+  group: CPU time (`user_s`, `system_s`), the numbers of all and of throttled quota periods (`quota_periods`,
   `quota_waits`), and throttled time (`quota_waited_s`). `start_ticks` is not a counter, but changes when the process
   restarts.
 - Metrics of machines have the source "processors". The counter `used_s` is CPU time since the first sample. Its

@@ -33,6 +33,7 @@ from . import (
     processors,
     ripe_atlas,
     route,
+    thinning,
 )
 from .content import plain_name
 from .rows import Rows
@@ -65,7 +66,7 @@ class Reader(NamedTuple):
 
 
 _BUILTIN = {
-    "ping": Reader(ping.read, "*.txt", loose=True, tables=("echoes",)),
+    "ping": (Reader(ping.read, "*.txt", loose=True, tables=("echoes",)), Reader(thinning.read, "*" + thinning.ENDING)),
     "iperf3": Reader(iperf3.read, "*.json", loose=True, tables=("transfers", "intervals")),
     "cut": (Reader(lab.read_cut, "*.json", tables=("cuts",)), Reader(ping.read, "*.txt")),
     "detection": Reader(detection.read, "*.detection.json"),

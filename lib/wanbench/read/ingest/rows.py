@@ -2,12 +2,14 @@
 Check the rows that readers return, and join the rows of several files into tables.
 
 A reader returns a table without its context (run, test, regions, file) as a DataFrame, an Arrow table or a list of
-rows. The latter two are faster for thousands of small files, because their columns are checked only once.
+rows. For thousands of small files, the latter two are faster, because columns are checked only once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import chain
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,7 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.tables.columns import Column
 
 Rows = pd.DataFrame | pa.Table | list[dict]
+NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
 @cache
@@ -74,7 +77,22 @@ def _concatenated(name: str, files: list[Rows]) -> pd.DataFrame:
 
 
 def _of_rows(name: str, rows: list[dict]) -> dict[str, pd.Series]:
-    return {c.name: pd.Series([row.get(c.name) for row in rows], dtype=object) for c in core(name)}
+    names = [column.name for column in core(name)]
+    columns: Iterable = ([row.get(name) for row in rows] for name in names)
+    if rows:
+        with suppress(KeyError):  # where each row has every column, this is faster
+            columns = list(zip(*map(itemgetter(*names), rows), strict=True))
+    return {column.name: _of_values(column, values) for column, values in zip(core(name), columns, strict=True)}
+
+
+def _of_values(column: Column, values) -> pd.Series:
+    """Convert values by Arrow, which is fast, if all have the column's type; return them as objects otherwise."""
+    wanted = column.arrow_field().type
+    with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):
+        array = pa.array(values)  # of the type of the values, because a conversion could round
+        if array.type in (wanted, pa.null()) or (array.type, wanted) == (pa.int64(), pa.float64()):
+            return array.cast(wanted).to_pandas(types_mapper=NULLABLE.get)
+    return pd.Series(values, dtype=object)
 
 
 def _is_single(values) -> bool:

@@ -17,6 +17,7 @@ from wanbench.folders import data_folder
 from wanbench.read.plausibility import check
 from wanbench.runs import Run
 from wanbench.runs.raw import sha256
+from wanbench.runs.read import THINNED
 
 from .lab import of_all_sessions
 from .other_tools import recognised_file
@@ -25,7 +26,7 @@ from .rows import Rows, joined
 from .trials import of_plan, trials
 
 RECORD = "ingested.json"
-"""Name of the file beside the tables that says what they were made from."""
+"""Name of the file next to the tables that says from what they were made."""
 
 
 def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
@@ -34,7 +35,7 @@ def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
     `<target>/<name>.parquet`.
 
     The default `target` is the run's `tables_folder`. The raw files are read every time, so that the tables always
-    match the readers; `tabulate_campaign` reads only what changed. `ingested.json` beside the tables records the size,
+    match the readers; `tabulate_campaign` reads only what changed. `ingested.json` next to the tables records the size,
     time and hash of the run's journal and manifest.
     """
     run = Run.open(folder)
@@ -73,11 +74,11 @@ def _hashes(made_from: dict) -> dict:
 
 def _made_from(run_folder: Path, recorded: dict) -> dict:
     """
-    Return the hash of the readers, and the size, time and hash of the run's journal and manifest. A file with the size
-    and time in `recorded` has the hash that is recorded there.
+    Return the hash of the readers, and the size, time and hash of the run's journal and manifest. A file with the
+    recorded size and time is taken to have the recorded hash.
     """
     found = {"readers": {"sha256": _readers()}}
-    for path in (run_folder / "journal.jsonl", run_folder / "manifest.json"):
+    for path in (run_folder / name for name in ("journal.jsonl", "manifest.json", THINNED)):
         if path.is_file():
             status, known = path.stat(), recorded.get(path.name, {})
             about = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
@@ -141,10 +142,10 @@ def tabulate_campaign(campaign: str, folder=None, *, again: bool = False) -> Cam
     Write the tables of each new or changed run of a campaign as `tabulate` does, and return the tables of all its runs.
 
     Runs are those in `<folder>/raw/<campaign>`; the default `folder` is the data folder. A run is read again if its
-    journal or manifest, or wanbench's readers, differ from those recorded beside its tables. So the time depends on the
-    runs that are new, not on the length of the campaign. With `again`, all are read, which checks the SHA-256 of every
-    raw file. Raise ParameterError if there is no such campaign, and RawDataError if the journal or manifest of a run is
-    damaged.
+    journal or manifest, or wanbench's readers, differ from what is recorded next to its tables. So the time depends on
+    the number of new runs, not on the length of the campaign. With `again`, all runs are read, which checks the SHA-256
+    of every raw file. Raise ParameterError if there is no such campaign, and RawDataError if the journal or manifest of
+    a run is damaged.
     """
     raw = (data_folder() if folder is None else Path(folder)) / "raw"
     check_choice("campaign", campaign, sorted({path.parent.parent.name for path in raw.glob("*/*/journal.jsonl")}))
@@ -202,7 +203,7 @@ def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     files = _Files(None)
     for path in paths:
         context = {column.name: None for column in tables.CONTEXT} | {"source_file": str(path)}
-        files.read(reader, Path(path), context, tool=experiment)
+        files.read(reader, path if isinstance(path, Path) else Path(path), context, tool=experiment)
     return files.tables(reader.tables)
 
 

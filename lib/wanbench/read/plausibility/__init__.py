@@ -2,8 +2,8 @@
 Flag implausible values in tables, and name the likely cause.
 
 `check` reads the tables of a run or an import and returns table `flags`; it removes no rows. `report` summarises flags,
-`suspects` marks the flagged rows of a table, and `geolocate` estimates from RTTs where a region can be. `RULES` lists
-the rules. The rules themselves are tested on simulated tables with known faults (`simulations.planted_faults`).
+and `suspects` marks the flagged rows of a table. `RULES` lists the rules. The rules themselves are tested on simulated
+tables with known faults (`simulations.planted_faults`).
 
 The rules do not detect:
 
@@ -14,11 +14,11 @@ The rules do not detect:
 - rates 1,000 times too small in all rows, without other values to compare with,
 - a rate limiter whose rate is not a round number,
 - a copied day whose values have few digits,
-- an answer from a host near the sender over less than 500 km, or after 1 ms or more.
+- an answer from near the sender, if the pair is less than 500 km apart or the answer takes 1 ms or more.
 """
 
 from .rates import known_instances
 from .rule import RULES, Rule
-from .rules import Report, check, geolocate, report, suspects
+from .rules import Report, check, report, suspects
 
-__all__ = ["RULES", "Report", "Rule", "check", "geolocate", "known_instances", "report", "suspects"]
+__all__ = ["RULES", "Report", "Rule", "check", "known_instances", "report", "suspects"]

@@ -70,7 +70,7 @@ class _Region:
         return bool(area.allows(self.latitude, self.longitude, slack_km=self.precision_km)[0])
 
     def hypotheses(self) -> dict[str, tuple[float, float]]:
-        """Return, for each common mistake, the place that would be true if the stated one came from this mistake."""
+        """Return, for each common mistake, the true place if the stated place came from this mistake."""
         latitude, longitude = self.latitude, self.longitude
         places = {
             "the longitude has the wrong sign": (latitude, -longitude),
@@ -104,12 +104,6 @@ def check_coordinates(
         flags += light_flags(rtts[theirs], f"{region}: {cause}")
         explained |= theirs
     return flags, explained
-
-
-def area_of(region: str, rtts: pd.DataFrame, places: pd.DataFrame, without=()) -> Area | None:
-    """Return the area that a region's RTTs allow, ignoring the landmarks `without`; None if no landmark is left."""
-    landmarks = _landmarks(region, _unordered(rtts), places, without)
-    return locate(region, landmarks) if len(landmarks) else None
 
 
 def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:
@@ -172,7 +166,7 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
 
 def _best(counts: pd.Series, left, pairs, places, blamed):
     """
-    Return the region, among those in many too fast pairs (`counts`), that best fits another place; None if none does.
+    Return, of the regions in many too fast pairs (`counts`), that which best fits another place; None if none fits.
     """
     best = None
     for name, n in counts.items():
@@ -244,7 +238,7 @@ def _soft(region: _Region, typical: float, places) -> tuple | None:
 
 
 def _verdict(region: _Region, n: int, area: Area, places, verdict, score: float) -> tuple:
-    """Return verdict, finding, cause, km from the stated place to the allowed area's centre, and the area's radius."""
+    """Return verdict, finding, cause, km from the stated place to the allowed area's centre, and its radius in km."""
     away = float(great_circle_km(region.latitude, region.longitude, area.latitude_deg, area.longitude_deg))
     fast = f"{count(n, 'pair')} {'is' if n == 1 else 'are'} faster than light in fibre; " if n else ""
     found = (

@@ -37,7 +37,7 @@ PAIR = ["from_region", "to_region"]
 
 
 def check_copies(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flag copies, except the first of each, and tables whose directions are copies of each other."""
+    """Flag all copies but the first, and tables in which one direction is a copy of the other."""
     flags = []
     for table in VALUES:
         if table in tables and len(tables[table]) > 1:

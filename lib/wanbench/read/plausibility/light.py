@@ -1,4 +1,4 @@
-"""Compare RTTs with light over the geodesic, with the opposite direction, and with the best detour."""
+"""Compare RTTs with light, with the opposite direction, and with the fastest way over a third region."""
 
 import numpy as np
 import pandas as pd
@@ -66,7 +66,7 @@ def _light_flag(row, cause: str) -> dict:
 
 
 def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
-    """Return, for each row, the median RTT of the opposite direction, among the rows `among`; NaN if there is none."""
+    """Return the median RTT in ms of each row's opposite direction, among the rows `among`; NaN if there is none."""
     median = rtts[among].groupby(["from_region", "to_region"]).rtt_ms.median().to_dict()
     return np.array([median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float)
 
@@ -248,7 +248,7 @@ def _of_a_sender(rtts, early, also) -> list[dict]:
 
 
 def _of(names: pd.Series, who: str) -> pd.Series:
-    """Return a mask of the regions that have the name `who`, or belong to the cloud `who`."""
+    """Return a mask of the regions that are `who`, or belong to the cloud `who`."""
     return (names == who) | names.str.startswith(f"{who}:")
 
 

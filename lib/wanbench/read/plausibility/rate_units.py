@@ -142,7 +142,7 @@ def rtt_ms(frame: pd.DataFrame, rtts: pd.DataFrame) -> np.ndarray:
 def _below_usual(logs: np.ndarray, times_ms: np.ndarray) -> np.ndarray:
     """
     Return how far each log10 rate is below the upper quartile of rows of similar RTT; rows without an RTT count as
-    those with the longest.
+    having the longest.
     """
     order = np.argsort(times_ms, kind="stable")
     near = pd.Series(logs[order]).rolling(SIMILAR_ROWS, center=True, min_periods=(SIMILAR_ROWS + 1) // 2)

@@ -1,4 +1,4 @@
-"""Compare throughput with bytes and duration, with the TCP window and with rate limits, and detect rate limiters."""
+"""Compare throughput with bytes and duration, with the TCP window and with known limits; detect rate limiters."""
 
 from collections.abc import Mapping
 from functools import cache

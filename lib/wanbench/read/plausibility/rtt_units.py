@@ -150,7 +150,7 @@ def _telling(rtts, wrong, here) -> np.ndarray:
 
 
 def _whole(rtts, wrong, here) -> bool:
-    """Return whether so many of the rows that reveal the unit are wrong that the column is to be flagged."""
+    """Return whether to flag the column, because enough of the rows that reveal the unit are wrong."""
     n = int((wrong & here).sum())
     return n >= MIN_ROWS and n >= WHOLE_SHARE * _telling(rtts, wrong, here).sum()
 

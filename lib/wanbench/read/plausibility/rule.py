@@ -1,6 +1,5 @@
 """
-Define rules and how they raise flags, and compute what several rules need: round trips, row names, and the limit that a
-tail implies.
+Define rules and how they raise flags, and compute what several rules need: round trips, row names, the bound of a tail.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from wanbench.checks import check_choice, check_columns, refusal
 from wanbench.formatting import count
 
 from . import light
-from .coordinates import area_of, check_coordinates
+from .coordinates import check_coordinates
 from .copies import check_copied_days, check_copies
-from .places import Area, check_earth, known_places
+from .places import check_earth, known_places
 from .rates import check_rates
 from .rtt_units import check_halved, check_near_answers, check_rtt_units
 from .rule import RULES, round_trips
@@ -49,24 +49,6 @@ def check(tables: Mapping[str, pd.DataFrame], *, regions: pd.DataFrame | None = 
     flags += check_rates(tables, rtts, links)
     flags += [flag for rule in RULES.values() if rule.check for flag in rule.check(tables)]
     return declared.from_rows("flags", flags)
-
-
-def geolocate(
-    tables: Mapping[str, pd.DataFrame], region: str, *, regions: pd.DataFrame | None = None, without: Iterable[str] = ()
-) -> Area:
-    """
-    Return the area where a region can be, according to its RTTs, ignoring RTTs that no place would explain.
-
-    `tables` and `regions` are as for `check`. Regions in `without` are not used as landmarks, for example because their
-    own coordinates are flagged. Raise ParameterError if the region has no RTTs to regions with known coordinates.
-    """
-    places = known_places(tables.get("regions"), regions)
-    _, rtts = light.zero_rtts(light.against_light(round_trips(tables), places))
-    mine = (rtts.from_region == region) | (rtts.to_region == region)
-    _, explained = _in_turn(PLACE_INDEPENDENT, rtts)
-    if (area := area_of(region, rtts[mine & ~explained], places, without)) is None:
-        raise refusal("region", region, "a region with round trips to regions with known coordinates")
-    return area
 
 
 def _without_links(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFrame:
@@ -151,9 +133,9 @@ def suspects(pairs: pd.DataFrame, flags: pd.DataFrame, *, about: str | None = No
     Return a mask of the flagged rows of table `pairs`.
 
     A pair counts as flagged if there is a flag of a row with its two regions, in its direction, in any table; a flag of
-    the region where it starts; or a flag of either region by a rule in `AT_BOTH_ENDS`. Flags of whole columns and
-    tables are ignored, as they would mark every row. With `about` ("rtt" or "throughput"), flags that concern only the
-    other quantity are ignored.
+    the sending region; or a flag of either region by a rule in `AT_BOTH_ENDS`. Flags of whole columns and tables are
+    ignored, as they would mark every row. With `about` ("rtt" or "throughput"), flags that concern only the other
+    quantity are ignored.
     """
     check_choice("about", about, ABOUT, optional=True)
     check_columns("flags", flags, FLAGS)

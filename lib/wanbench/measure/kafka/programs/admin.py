@@ -155,7 +155,7 @@ class Admin(KafkaAdminClient):
         return [broker.node_id for broker in self.connections.cluster.brokers()]
 
     def request(self, request, node_id: int | None = None) -> dict:
-        """Return the response of a broker (by default, of any broker); raise KafkaError if there is none."""
+        """Return the response of a broker (by default, of any broker); raise KafkaError if it does not respond."""
         (answer,) = self.requests([(node_id, request)])
         if isinstance(answer, errors.KafkaError):
             raise answer
@@ -325,13 +325,13 @@ def elect(admin: Admin) -> dict:
 
 def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool = False) -> dict:
     """
-    Reorder the replicas of partitions, and elect the first replica of each as its leader if it is in sync. No data is
+    Reorder the replicas of partitions, and elect the first replica of each, if it is in sync, as leader. No data is
     moved.
 
     `replicas` maps topic and partition number to the new order. A missing topic or partition is skipped; a partition
     whose replicas are a different set is refused. With `others`, a different set is allowed: new replicas are then
-    copied and awaited. Return the numbers of partitions that have the new order ("ordered"), of those among them that
-    are led by their first replica ("led"), and of skipped ones ("missing").
+    copied and awaited. Return the numbers of partitions that have the new order ("ordered"), that also are led by their
+    first replica ("led"), and that were skipped ("missing").
     """
     there = _partitions(admin, replicas)
     wanted = {at: replicas[at.topic][str(at.partition)] for at in there}
@@ -408,7 +408,7 @@ def log_ends(admin: Admin, topic: str) -> list[dict]:
 
 def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
     """
-    Return the latest offset of each partition that `leader` leads, as it reports this to the replica with this id.
+    Return the latest offset of each partition that `leader` leads, as reported to the replica `replica_id`.
     """
     kind = ListOffsetsRequest.ListOffsetsTopic
     asked = [kind.ListOffsetsPartition(partition_index=number, timestamp=-1) for number in numbers]
@@ -469,8 +469,7 @@ def read_arguments(path: str, question: str = "{}") -> tuple[dict, dict]:
 
 def print_line(line: dict, secret: str | None) -> None:
     """
-    Print a line of JSON; hide the secret if the line is an error. In answers it is not hidden, because a topic may have
-    the same name.
+    Print a line of JSON; hide the secret in an error. Answers do not hide it, because a topic may have the same name.
     """
     text = json.dumps(line)
     if secret and "error" in line:

@@ -1,5 +1,5 @@
 """
-Code shared by the programs that send and receive records: records, schedules, librdkafka's settings, and output.
+Share code among programs that send and receive records: records, schedules, librdkafka's settings, output.
 
 A record is a head and a body. The head holds, big-endian: the kind, the number of the sending process, the sequence
 number, the intended send time (Unix ns by the sender's clock), and a CRC-32 of the rest of the record (0 in open-loop
@@ -84,7 +84,7 @@ def read_arguments(description: str, names: str) -> argparse.Namespace:
 
 def client_settings(path: str, more: dict, role: str | None = None) -> dict:
     """
-    Return a client's settings for librdkafka: those in a JSON file (addresses and security), and `more`.
+    Return a client's settings for librdkafka: the content of a JSON file (addresses and security), and `more`.
 
     With a `role`, "producer" or "consumer", settings in `more` that apply only to the other role are left out.
     """
@@ -96,7 +96,7 @@ def client_settings(path: str, more: dict, role: str | None = None) -> dict:
 
 def error_name(error) -> str:
     """
-    Return librdkafka's name for an error or for an exception that wraps one; for any other exception, return its class.
+    Return librdkafka's name for an error, or for an exception that wraps an error; else the class of the exception.
     """
     kafka = error.args[0] if isinstance(error, Exception) and error.args else error
     return kafka.name() if hasattr(kafka, "name") else type(error).__name__

@@ -7,9 +7,10 @@ latency counts from the due time.
 
 It prints `Lines`, with times in microseconds since the origin:
 
-    [partition, due, latency]            acknowledged [partition, due, null, "late"]       not answered within the
-    limit; may be followed by [partition, due, latency, "after"]   the answer to such a record [partition, due, null,
-    error name]   never acknowledged, with librdkafka's name of the error
+    [partition, due, latency]            acknowledged
+    [partition, due, null, "late"]       not answered within the limit; may be followed by
+    [partition, due, latency, "after"]   the answer to such a record
+    [partition, due, null, error name]   never acknowledged, with librdkafka's name of the error
 
 The last line is an object with `ended`, and `due`, the number of records that came due.
 """

@@ -2,8 +2,8 @@
 Run a command, pass on its output, and record when each line was printed, by this host's clock.
 
 ``python line_times.py <file> <command> <argument>...`` writes Unix times in seconds to the file, one per line: the
-start of the command, then the time at which each output line was complete. The file grows with the output, so it
-survives a kill. Imports only the standard library, because it is copied to hosts.
+start of the command, then the end of each output line. The file grows with the output, so it survives a kill. Imports
+only the standard library, because it is copied to hosts.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ with `ends`, the offset after the last record of each partition, then
     [partition, offset, producer, sequence, is damaged]    producer and sequence are null if damaged
 
 and at the end an object with `ended`, and `complete`, whether every partition was read to its end; the exit status is 0
-if so. A partition ends at its high watermark, so the caller first waits until that has reached the end of the log. A
-partition whose end is unknown is missing from `ends`.
+if so. A partition ends at its high watermark, so the caller first waits until the watermark has reached the end of the
+log. A partition whose end is unknown is missing from `ends`.
 """
 
 import sys

@@ -1,5 +1,5 @@
 """
-Receive the records of an open-loop load, as all the members of one consumer group for each topic.
+Receive the records of an open-loop load: one process runs all members of a consumer group.
 
 Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_open_loop`. Each member has a thread,
 which time-stamps records as librdkafka delivers them.

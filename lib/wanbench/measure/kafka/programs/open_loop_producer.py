@@ -13,12 +13,14 @@ It prints JSON, one value per line: first an object with `program`; an object wi
 acknowledged a warm-up record of every producer; {"error": [name, text, count]}; and at the end an object for each
 second of the schedule, and one with `ended`. The object of a second holds
 
-    n_due, n_handed, n_answered, n_failed   records due in this second, and what became of them publish         time
-    from due time to acknowledgement, in us: value, count, value, count ... late            lateness of the loop in
-    units of 100 us, in the same form late_max_us     largest lateness of the loop n_sent_in, n_acknowledged_in
-    records handed over, and acknowledged, during this second backlog         records due so far that were neither
-    acknowledged nor failed at the end of this second blocked_us      time in this second during which a record waited
-    for room in a queue n_resent_in     records sent again during this second, because a request failed or timed out
+    n_due, n_handed, n_answered, n_failed   records due in this second, and what became of them
+    publish         time from due time to acknowledgement, in us: value, count, value, count ...
+    late            lateness of the loop in units of 100 us, in the same form
+    late_max_us     largest lateness of the loop in us
+    n_sent_in, n_acknowledged_in   records handed over, and acknowledged, during this second
+    backlog         records due so far that were neither acknowledged nor failed at the end of this second
+    blocked_us      time in this second during which a record waited for room in a queue
+    n_resent_in     records sent again during this second, because a request failed or timed out
 """
 
 import gc

@@ -24,13 +24,12 @@ LAST_S = 1.5  # timeout of the last scrape; a host kills a program two seconds a
 
 
 class Ended(BaseException):
-    """The program was told to end, while it was not writing."""
+    """The program was asked to end while it was not writing."""
 
 
 class Ending:
     """
-    Turn SIGTERM into `Ended`. It is raised at once while `may_raise` is set, and otherwise as soon as that is set
-    again.
+    Turn SIGTERM into `Ended`, raised at once while `may_raise` is set, and otherwise as soon as `may_raise` is set.
     """
 
     def __init__(self):

@@ -29,8 +29,8 @@ THROTTLED = ("Throttling", "ThrottlingException", "ThrottledException", "Request
 @dataclass(frozen=True)
 class Kind:
     """
-    A kind of resource in CloudWatch: its namespace, its dimension, the shortest period without extra cost, and its
-    metrics, one per line as "statistic name unit".
+    A kind of resource in CloudWatch: namespace, dimension, shortest period without extra cost (s), and metrics, one per
+    line as "statistic name unit".
     """
 
     namespace: str
@@ -132,10 +132,10 @@ class CloudWatch:
     """
     Fetches the metrics of resources at the end of a session: pass it to `campaign.run` as `watched=[...]`.
 
-    Data points arrive late. So the request is repeated until those of the last period have arrived, but for no longer
-    than `patience_s`, because rented hosts cost money meanwhile, and no more after the user interrupts. If data points
-    are still missing, a message says how many. If CloudWatch refuses the metrics of a resource, its file has the error
-    message instead of data.
+    Data points arrive late. So the request is repeated until the last period has its points, but for no longer than
+    `patience_s`, because rented hosts cost money meanwhile, and not after the user interrupts. If data points are still
+    missing, a message says how many. If CloudWatch refuses the metrics of a resource, its file has the error message
+    instead of data.
     """
 
     def __init__(self, resources: Sequence[Watched], *, patience_s: float = 180.0, aws: Aws | None = None):

@@ -58,7 +58,7 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
     Import the key pair, make the security group, and return the group's id. The group admits SSH from `operator` (a
     CIDR), and everything from its members.
 
-    A call that is repeated because its answer was lost makes nothing twice.
+    Repeating a call whose answer was lost makes nothing twice.
     """
     region, name = site.wanted.region, f"wanbench-{tags.run}"
     key = {"PublicKeyMaterial": public_key.encode(), "TagSpecifications": specifications(tags, "key-pair")}
@@ -94,7 +94,7 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
     """
     Launch the region's hosts in the first zone that has capacity for all of them, and return the zone.
 
-    The client token consists of run and zone, so that a repeated call launches nothing twice.
+    The client token consists of run and zone, so a repeated call launches nothing twice.
     """
     wanted = site.wanted
     interface = {"DeviceIndex": 0, "Groups": [group], "AssociatePublicIpAddress": True, "DeleteOnTermination": True}

@@ -1,4 +1,4 @@
-"""Checks before anything is launched: enabled regions, zones, images, networks, quotas and prices."""
+"""Check before anything is launched: enabled regions, zones, images, networks, quotas and prices."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _type(aws: Aws, wanted: Wanted) -> tuple[str, int]:
 
 def _quotas(aws: Aws, wanted: Wanted, of_lab: Sequence[Wanted]) -> tuple[list[str], list[str]]:
     """
-    Return sentences about those quotas of a region that are too small for the whole lab, and about unknown quotas.
+    Return sentences about quotas of a region that are unknown, or too small for the whole lab.
     """
     problems, notes, region, rules = [], [], wanted.region, sum(hosts.count for hosts in of_lab) + 2
     if code := VCPU_QUOTAS.get(family := _family(wanted.instance_type)):
@@ -176,7 +176,7 @@ def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[st
     """
     Return the lowest and highest on-demand price of each item over these regions (AWS's own names), for `Costs`.
 
-    Items without a price in one of the regions are left out, so that the tables of the package are used for them.
+    Items without a price in one of the regions are left out; the tables of the package then give their prices.
     """
     machine = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
 

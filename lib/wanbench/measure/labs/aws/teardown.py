@@ -96,8 +96,8 @@ class MskResources(AwsResources):
 
 def sweep(*, client: Aws | None = None, **options) -> int:
     """
-    Sweep AWS; see `wanbench.measure.labs.rented.sweep`. MSK clusters are deleted first, because they use security
-    groups.
+    Delete what runs left on AWS (see `wanbench.measure.labs.rented.sweep`): MSK clusters first, because they use
+    security groups.
     """
     client = client or Aws()
     return max(_sweep_msk(client, options), sweep_cloud(AwsResources(client), **options))

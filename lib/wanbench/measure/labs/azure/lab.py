@@ -39,8 +39,8 @@ class Site:
     """
     Where and from which image a region's hosts can be launched.
 
-    `zones` has the first choice first; it is (None,) if the region has no zones. `accelerated` says whether hosts can
-    have accelerated networking, and `is_stopped` whether Azure can stop hosts in the region at a time set in advance.
+    `zones` are in order of preference, or (None,) if the region has no zones. `accelerated` says whether hosts can have
+    accelerated networking, and `is_stopped` whether Azure can stop hosts in the region at a time set in advance.
     """
 
     wanted: Wanted
@@ -53,7 +53,7 @@ class Site:
 
     @property
     def image(self) -> str:
-        """The image's name."""
+        """Return the image's name."""
         return f"{PUBLISHER}:{OFFER}:{self.image_sku}:{self.image_version}"
 
 

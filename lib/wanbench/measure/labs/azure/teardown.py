@@ -29,8 +29,7 @@ class AzureResources(Resources):
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """
         See `Resources.listed`; `region` is always `SUBSCRIPTION`, but each resource returned names its Azure region.
-        All groups are listed and then selected here: if Azure misread a filter, the empty list would look as if all
-        were deleted.
+        All groups are listed and then selected here: if Azure misread a filter, an empty list would look like success.
         """
         groups = [
             Resource(GROUP, group.name, group.location, group.properties.provisioning_state or "", group.tags or {})
@@ -45,7 +44,7 @@ class AzureResources(Resources):
 
 
 def sweep(*, client: Azure | None = None, **options) -> int:
-    """Sweep Azure; see `wanbench.measure.labs.rented.sweep`."""
+    """Delete what runs left on Azure; see `wanbench.measure.labs.rented.sweep`."""
     return sweep_cloud(AzureResources(client), **options)
 
 

@@ -33,7 +33,7 @@ _PRIVATE = (
 
 class Gcp:
     """
-    The clients of one project, which are made when first needed. Safe to use from several threads.
+    The clients of one project, each made when first needed. Safe to use from several threads.
 
     If credentials or project are not given, google-auth finds them: in the environment variables
     GOOGLE_APPLICATION_CREDENTIALS and GOOGLE_CLOUD_PROJECT, or where `gcloud auth application-default login` wrote

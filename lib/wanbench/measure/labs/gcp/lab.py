@@ -39,7 +39,7 @@ GUEST_AGENT = {"/etc/default/instance_configs.cfg": "[InstanceSetup]\nset_host_k
 @dataclass(frozen=True)
 class Site:
     """
-    Where and from which image a region's hosts can be launched. `zones` has the first choice first; `image_link` is the
+    Where and from which image a region's hosts can be launched. `zones` are in order of preference; `image_link` is the
     image's name in calls of the API.
     """
 
@@ -166,8 +166,8 @@ def make(gcp: Gcp, service: str, operation: str, tags: Tags, what: str = "", **a
     """
     Make a resource unless it exists, and return once it does.
 
-    The request's id and all names follow from the run and from `what`, so that a request that is repeated because its
-    answer was lost makes nothing twice.
+    The request's id and all names follow from the run and from `what`, so repeating a request whose answer was lost
+    makes nothing twice.
     """
     request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{tags.run}/{service}/{what}"))
     try:

@@ -72,7 +72,7 @@ def _state_of(kind, item) -> str:
 
 
 def sweep(*, client: Gcp | None = None, **options) -> int:
-    """Sweep Google Cloud; see `wanbench.measure.labs.rented.sweep`."""
+    """Delete what runs left on Google Cloud; see `wanbench.measure.labs.rented.sweep`."""
     return sweep_cloud(GcpResources(client), **options)
 
 

@@ -1,4 +1,4 @@
-"""What the clients of all clouds use: errors without account names, checks of quotas, the cloud's time, extras."""
+"""Serve the clients of all clouds: errors without account names, checks of quotas, the cloud's time, extras."""
 
 import re
 import urllib.error

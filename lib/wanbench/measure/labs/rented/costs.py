@@ -1,4 +1,4 @@
-"""Costs of labs of rented hosts: estimate them, ask the user to agree before anything starts, and keep to a budget."""
+"""Estimate the cost of a lab of rented hosts, ask the user to agree before anything starts, and keep to a budget."""
 
 from __future__ import annotations
 
@@ -136,8 +136,7 @@ def agree(
     ask: Callable[[str], str] = input,
 ) -> None:
     """
-    Show what a lab will cost, and return only if the user agrees, whether by `yes`, by WANBENCH_YES=1, or by answering
-    the question.
+    Show what a lab will cost, and return only if the user agrees: by `yes`, by WANBENCH_YES=1, or by answering.
 
     The budget covers this cost and the cost of the run's earlier sessions. BudgetError if the maximum cost exceeds the
     budget, if there is a budget but the cost of an item is unknown, or if the user does not agree.
@@ -246,7 +245,7 @@ class Costs:
 
 
 class Meter:
-    """Counts how long hosts have run since the meter was made, and how much they have sent."""
+    """Count the seconds that hosts have run since the meter was made, and the bytes that they have sent."""
 
     def __init__(self):
         # The wall clock, because a monotonic clock stops while this machine sleeps.

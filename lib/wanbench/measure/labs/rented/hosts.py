@@ -98,7 +98,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Order:
-    """What all hosts of a run have in common; `first_start` is the cloud-config document, see `user_data`."""
+    """What all hosts of a run have in common; `first_start` is the cloud-config document of `user_data`."""
 
     tags: Tags
     public_key: str
@@ -283,7 +283,7 @@ def own_public_address(host: Host, private: str, public: str) -> None:
 
 class Paths:
     """
-    Selects the path of new connections between hosts: over the internet, or over a private link.
+    Select the path of new connections between hosts: over the internet, or over a private link.
 
     `hosts` are (host, private address). On the private path, each host sends packets for the public address of a host
     in another region to that host's private address instead. Commands, and the addresses that brokers advertise, are

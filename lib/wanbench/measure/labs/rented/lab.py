@@ -1,4 +1,4 @@
-"""The lab whose hosts are rented from one cloud."""
+"""A lab whose hosts are rented from one cloud, how long they live, and when they are launched and deleted."""
 
 import getpass
 from abc import abstractmethod

@@ -1,8 +1,8 @@
 """
-Leases: files that show which runs are still controlled from this machine.
+Keep leases: files that show which runs are still controlled from this machine.
 
-The process that controls a run, its driver, keeps the lease locked; the kernel releases the lock when the driver ends
-for whatever reason.
+The driver of a run (the process that controls it) keeps the lease locked; when the driver ends, for whatever reason,
+the kernel releases the lock.
 """
 
 import fcntl
@@ -89,7 +89,7 @@ def free_leases(cloud: str | None = None) -> list[Path]:
 
 
 def is_of(path: Path, account: str) -> bool:
-    """Tell whether the run of this lease is in this account; true also for old leases, which have no account."""
+    """Tell whether the run of this lease is in this account; true also for old leases, which name no account."""
     _, _, account_hash = path.read_text().strip().partition("\n")
     return account_hash in ("", _hash(account, path.stem))
 

@@ -1,6 +1,6 @@
 """
-The tags of all resources that runs make, and how these resources are deleted: list those with a tag, delete them, and
-list again until nothing is left.
+Tag all resources that runs make, and delete tagged resources: list them, delete them, and list again until none is
+left.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Resource:
 
     @property
     def about(self) -> str:
-        """Whom to ask about the resource, and until when it is needed, according to its tags."""
+        """Say from the tags whom to ask about the resource, and until when it is needed."""
         campaign, owner, expires = (self.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES))
         return f"campaign {campaign}, owner {owner}, expires {expires}"
 
@@ -189,8 +189,8 @@ def uninterrupted(work: Callable, title: str):
 
 def tell(text: str) -> None:
     """
-    Print to stderr, and ignore errors in doing so. They occur if the terminal was closed, or if `tee` ended with the
-    same Ctrl-C, and must not stop the deletion of resources.
+    Print to stderr, and ignore errors of printing, which occur if the terminal was closed or `tee` ended with the same
+    Ctrl-C, and must not stop the deletion of resources.
     """
     with suppress(OSError, ValueError):
         print(text, end="\n" * bool(text), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Labs of rented hosts that are combined from several: of several clouds, or of several instance types."""
+"""Combine labs of rented hosts: on several clouds, or of several instance types."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence

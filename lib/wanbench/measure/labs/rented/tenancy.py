@@ -29,10 +29,10 @@ class Tenancy(Lab):
     """
     A lab of hosts that are launched on entry and deleted on exit, even after an error.
 
-    It has one or several `parts`, each a `RentedLab`, whose hosts form one lab with one budget; the user agrees to the
-    cost of all parts at once. A `RentedLab` is a `Tenancy` whose only part is itself. Parts launch concurrently, and
-    all hosts admit each other and the operator. If one part fails, the others are deleted as soon as they have
-    launched. A run that would exceed `budget_usd` is refused or stopped; `yes` agrees to the cost.
+    One or several `parts`, each a `RentedLab`, form one lab with one budget; the user agrees to the cost of all at
+    once. A `RentedLab` is a `Tenancy` whose only part is itself. Parts launch concurrently, and all hosts admit each
+    other and the operator. If one part fails, the others are deleted as soon as they have launched. A run that would
+    exceed `budget_usd` is refused or stopped; `yes` agrees to the cost.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class Tenancy(Lab):
         return together(everywhere(lambda part: part.spent(), self.parts))
 
     def at_most(self) -> Estimate:
-        """Return the maximum cost, which is that of hosts that run until they end themselves."""
+        """Return the maximum cost: that of hosts that run until they end themselves."""
         return together([part.at_most() for part in self.parts])
 
     def agree_to(self, plan: Plan | None, campaign: str, folder: Path | None = None) -> None:

@@ -1,11 +1,11 @@
 """
-Hosts that are reached by SSH: an inventory of them, one permanent connection to each, and the lab that they form.
+Hosts reached by SSH: their inventory, one permanent connection to each, and the lab that they form.
 
 On each host a small program of wanbench (`programs/supervisor.py`) starts the commands, and ends them all when the
 connection ends, for whatever reason. So one session of the system's `ssh` is enough for everything. OpenSSH's
 ControlMaster and asyncssh start a session for each command (which takes 0.3 to 0.5 s on a busy host, compared with 0.01
-s) and leave commands running when the connection breaks. With asyncssh in place of `ssh`, the supervisor would still be
-needed, and an event loop besides the threads.
+s) and leave commands running when the connection breaks. With asyncssh, the supervisor would still be needed, and an
+event loop besides the threads.
 """
 
 from .connection import Login

@@ -1,4 +1,4 @@
-"""The connection to a host: an `ssh` process here, and on the host the supervisor that runs commands."""
+"""Connect to a host: an `ssh` process here, and on the host the supervisor that runs commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONNECT_S = 15  # Timeout of connecting by TCP and exchanging keys; three round 
 @dataclass(frozen=True)
 class Login:
     """
-    How to log in to a host. SSH never prompts for anything.
+    Say how to log in to a host. SSH never prompts for anything.
 
     `address` may differ from the address used for measuring. `key_file` is the private key; only its path appears on
     command lines. `known_hosts_file` has lines as `ssh-keyscan` prints them; a host that is not in this file, or has

@@ -1,4 +1,4 @@
-"""A host that is reached by SSH."""
+"""Reach one host by SSH: run commands, copy files, reconnect."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class SshHost(Host):
     If the connection is lost, the supervisor on the host ends all commands. The next command connects again; if the
     host was rebooted meanwhile, this command fails with HostRebooted.
 
-    `address` is the address used for measuring, at which the lab's hosts reach each other. A host without a `login`
-    cannot be opened. `python` must be 3.8 or newer. With `sudo` every command runs as root, by `sudo -n`. `folder` is
-    the folder in which the next connection makes the scratch folder; by default, it is the host's folder for temporary
-    files.
+    `address` and `address_ipv6` are used for measuring: at these the lab's hosts reach each other. A host without a
+    `login` cannot be opened. `python` must be 3.8 or newer. With `sudo` every command runs as root, by `sudo -n`.
+    `folder` is the folder in which the next connection makes the scratch folder; by default, it is the host's folder
+    for temporary files.
     """
 
     folder: str | None = None
@@ -59,9 +59,10 @@ class SshHost(Host):
         python: str = "python3",
         sudo: bool = False,
         patience_s: float = PATIENCE_S,
+        address_ipv6: str | None = None,
     ):
         self.name, self.region, self.address, self.login = name, region, address, login
-        self.python, self.sudo, self.patience_s = python, sudo, patience_s
+        self.python, self.sudo, self.patience_s, self.address_ipv6 = python, sudo, patience_s, address_ipv6
         self._kept = _Kept()
 
     def open(self) -> SshHost:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from ipaddress import IPv6Address
 from pathlib import Path
 
 from wanbench.checks import check_flag, check_name, check_number, refusal
@@ -16,7 +17,7 @@ from .connection import Login
 from .host import PATIENCE_S, SshHost
 
 _LOGIN = ("user", "key_file", "known_hosts_file", "port")
-_HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address")
+_HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address", "address_ipv6")
 _OTHER = ("jump", "proxy_command", "python", "sudo", "patience_s")
 _DEFAULTS = {"port": 22, "python": "python3", "sudo": False, "patience_s": PATIENCE_S}
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
@@ -34,6 +35,7 @@ class Entry:
     def as_dict(self) -> dict:
         """Return the fields that a manifest records; they contain nothing about the login."""
         place = {"name": self.host.name, "region": self.host.region, "address": self.host.address}
+        place |= {"address_ipv6": self.host.address_ipv6} if self.host.address_ipv6 else {}
         if self.latitude_deg is not None:
             place |= {"latitude_deg": self.latitude_deg, "longitude_deg": self.longitude_deg}
         return place
@@ -86,9 +88,9 @@ def read_inventory(path: str | Path) -> Inventory:
     if not isinstance(hosts, list) or not hosts:
         raise refusal(f"{path}: hosts", hosts, "a list of hosts")
     entries = tuple(reader.entry(number, fields, jumps) for number, fields in enumerate(hosts, 1))
-    for what in ("name", "address"):
+    for what in ("name", "address", "address_ipv6"):
         values = [getattr(entry.host, what) for entry in entries]
-        if twice := [value for value in values if values.count(value) > 1]:
+        if twice := [value for value in filter(None, values) if values.count(value) > 1]:
             raise ParameterError(f"{path}: two hosts have the {what} {twice[0]!r}; allowed: each once.")
     return Inventory(str(path), entries)
 
@@ -124,6 +126,9 @@ class _Reader:
         address = given.get("address", login.address)
         if not _IPV4.fullmatch(str(address)):
             raise refusal(f"{place}: address", address, "an IPv4 address of the host itself")
+        address_ipv6 = given.get("address_ipv6")
+        if address_ipv6 is not None and not _is_ipv6(address_ipv6):
+            raise refusal(f"{place}: address_ipv6", address_ipv6, "an IPv6 address of the host itself")
         jump, proxy = given.get("jump"), given.get("proxy_command")
         if jump is not None and jump not in jumps:
             raise refusal(f"{place}: jump", jump, f"one of the jumps: {', '.join(jumps) or 'there are none'}")
@@ -133,7 +138,8 @@ class _Reader:
         python = _word(f"{place}: python", given["python"])
         sudo = check_flag(f"{place}: sudo", given["sudo"])
         patience_s = check_number(f"{place}: patience_s", given["patience_s"], 2, 3600)
-        host = SshHost(name, region, str(address), login, python=python, sudo=sudo, patience_s=patience_s)
+        more = {"python": python, "sudo": sudo, "patience_s": patience_s, "address_ipv6": address_ipv6}
+        host = SshHost(name, region, str(address), login, **more)
         return Entry(host, latitude, longitude)
 
     def _login(self, place, given, name) -> Login:
@@ -173,10 +179,17 @@ def _fields(given, place, allowed=None) -> dict:
 
 
 def _word(place, given) -> str:
-    """Return the text if it is one word that no program can mistake for an option."""
+    """Return the text if it is one word that no program takes for an option."""
     if check_name(place, given).startswith("-") or " " in given:
         raise refusal(place, given, "one word that does not begin with a dash")
     return given
+
+
+def _is_ipv6(address) -> bool:
+    try:
+        return isinstance(address, str) and bool(IPv6Address(address))
+    except ValueError:
+        return False
 
 
 def _words(place, given) -> tuple[str, ...]:

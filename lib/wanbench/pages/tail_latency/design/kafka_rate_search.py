@@ -41,14 +41,14 @@ class KafkaRateSearch(ClientLoad):
     repeats its rate; a second invalid step in a row ends the search.
 
     The result is a bracket: the highest rate that met the objective, and the lowest rate that failed it. The ends of
-    the search range are not measured, so a bracket that reaches one of them has no known limit on that side. Chance may
-    decide a step near the limit, so a replicate is a whole search, not a repeated step.
+    the search range are not measured, so a bracket that reaches an end of the range is open on that side. Chance may
+    decide a step near the highest rate, so a replicate is a whole search, not a repeated step.
 
     Parameters
     ----------
     load : KafkaOpenLoop
-        The load of every step; its own rate is not used. Choose `duration_s` so long that the quantile depends on many
-        seconds, because records of one second have similar latencies.
+        The load of every step, except its rate. Choose a long `duration_s`: records of one second have similar
+        latencies, so the quantile should depend on many seconds.
     what : "end to end" or "publish"
         Latency until receipt, of all groups together, or until acknowledgement.
 
@@ -135,13 +135,13 @@ class KafkaRateSearch(ClientLoad):
 
 
 def _middle(low: float, high: float) -> float:
-    """Return the geometric mean of two rates, rounded to 0.1 records/s if it then still lies between them."""
+    """Return the geometric mean of two rates, rounded to 0.1 records/s if that still lies between them."""
     middle = math.sqrt(low * high)
     return round(middle, 1) if low < round(middle, 1) < high else middle
 
 
 class _SearchSession(ClientSession):
-    """Runs the steps of a search."""
+    """Run the steps of a search."""
 
     ended = ALL_STEPS
 
@@ -175,7 +175,7 @@ class _SearchSession(ClientSession):
 
 def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) -> dict:
     """
-    Decide whether a step met its objective, from the per-second output of each producing process and each group.
+    Decide whether a step met the objective, from the per-second output of each producing process and each group.
 
     Returns value_ms (the quantile; None if it falls on a lost record), n and n_lost of the latencies that count,
     backlog_grew, fell_behind, and met (None if the generator fell behind).
@@ -222,8 +222,8 @@ def rate_searches(
     """
     Plan searches for every system, in blocks as in `systems_by_steps`; their `setting` is "<system>, search".
 
-    `rates` are the lowest and the highest rate of a `KafkaRateSearch`; `replicates` is the number of searches for each
-    system; it can be 0. `options` are those of `systems_by_steps`.
+    `rates` are the lowest and the highest rate of a `KafkaRateSearch`; `replicates` is the number of searches per
+    system, which can be 0. `options` are those of `systems_by_steps`.
 
     Examples
     --------

@@ -43,16 +43,14 @@ class OpenMessaging(ClientLoad):
     """
     A run of the OpenMessaging Benchmark, or of one of its forks, against the cluster of the lab.
 
-    The distribution on the hosts runs unmodified. It is given the workload, and the driver with the cluster's address
-    and a reference to its security settings. Its durations are whole minutes.
-
-    Its measurements differ from those of `KafkaOpenLoop`: see `to_open_loop`. The benchmark uses Kafka's Java clients,
-    `KafkaOpenLoop` uses librdkafka. With one request in flight no difference was seen (``python
-    benchmarks/openmessaging.py --in-turn --in-flight 1 --blocks 2``; from two runs each, the ratio of means is only
-    known to lie between 0.3 and 4.1). With several requests in flight their latencies may differ: a broker processes
-    the requests of one connection one after another (https://kafka.apache.org/protocol), and with acks "all" each
-    occupies the connection until it is replicated, so latency depends on how a client batches. So compare systems
-    under the same load generator only.
+    The distribution on the hosts runs unmodified, with the workload, and with the driver that holds the cluster's
+    address and a reference to its security settings. Durations are whole minutes. Measurements differ from those of
+    `KafkaOpenLoop`: see `to_open_loop`. The benchmark uses Kafka's Java clients, `KafkaOpenLoop` uses librdkafka. With
+    one request in flight no difference was seen (``python benchmarks/openmessaging.py --in-turn --in-flight 1 --blocks
+    2``; from two runs each, the ratio of means is only known to lie between 0.3 and 4.1). With several requests in
+    flight latencies may differ: a broker processes the requests of a connection one at a time
+    (https://kafka.apache.org/protocol), and with acks "all" each request occupies the connection until it is
+    replicated, so latency depends on how a client batches. So compare systems under the same load generator only.
 
     Parameters
     ----------
@@ -66,7 +64,7 @@ class OpenMessaging(ClientLoad):
         Regions whose first hosts run a worker; a region may be listed several times. The first half of them produce and
         the others consume. If None, the benchmark process itself produces and consumes.
     port : int
-        Port of the first worker of a host, which also uses the next one; further workers use the following ports.
+        Port of the first worker of a host, which also uses the next port; further workers use the following ports.
     heap_mb : int
         Java's heap of the benchmark and of each worker; older forks ignore it and take 4 GB.
     timeout_s : float or None
@@ -227,7 +225,7 @@ WRITES = b"Writing test result into"
 LISTENS = "Javalin has started"  # Printed by a worker once it listens.
 CHECK_S = 1.0
 _OVERLAP = 64
-"""Bytes to search again, because a line may arrive in parts; longer than any text that is searched for."""
+"""Bytes to search again, because a line may arrive in parts: more than the length of any text searched for."""
 _RUN_S = 30.0
 _MOST_LOG_BYTES = 1_000_000
 """Longest output that is kept whole, in bytes; a minute makes some 5 kB."""
@@ -328,7 +326,7 @@ class OpenMessagingSession(ClientSession):
         """
         Return the driver with the cluster's address and security settings.
 
-        The latter refer to a file on the client's host, so that the driver contains no secret.
+        Security settings refer to a file on the client's host, so the driver contains no secret.
         """
         settings = {"bootstrap.servers": self.cluster.bootstrap}
         path = self.cluster.client_file(self.benchmark.host)
@@ -370,8 +368,8 @@ class OpenMessagingSession(ClientSession):
 
     def _follow(self) -> None:
         """
-        Wait for the benchmark's result. Afterwards the benchmark may not end by itself, because threads of its local
-        worker stay.
+        Wait for the benchmark's result. The benchmark may then not end by itself, because threads of its local worker
+        stay.
 
         Raises ExperimentError if the benchmark fails, ends without a result or takes too long, or a worker or broker
         dies.
@@ -457,7 +455,7 @@ class OpenMessagingSession(ClientSession):
 
 
 def _cut(printed: bytes) -> bytes:
-    """Return an output; if it is long, only both ends of it, with the number of bytes left out."""
+    """Return an output; of a long one, return only both ends, with the number of bytes left out."""
     left_out = len(printed) - _MOST_LOG_BYTES
     if left_out <= 0:
         return printed

@@ -127,9 +127,9 @@ class Workload(FlatFile):
         Messages per second of all producers of all topics together. If 0, the benchmark searches for the highest rate
         that it can sustain.
     testDurationMinutes : int
-        Whole minutes; with 0 the test never ends.
+        Whole minutes; a test of 0 minutes never ends.
     useRandomizedPayloads, randomBytesRatio, randomizedPayloadPoolSize
-        Instead of `payloadFile`: payloads from a pool, with this share of random bytes and zeros otherwise.
+        Instead of `payloadFile`: payloads from a pool, with this fraction of random bytes and else zeros.
     consumerBacklogSizeGB, backlogDrainRatio
         The backlog that is built before consumers start, and how far it must be drained.
     """
@@ -225,8 +225,8 @@ def read_flat(path) -> dict[str, tuple[yaml.Node, object]]:
     """
     Return the entries of a YAML file: the name, its node and its value (a scalar, or a list of scalars or lists).
 
-    Raises ParameterError if the file cannot be read, has more than `LARGEST_BYTES`, is not YAML, or has more than one
-    document, a name twice, an alias, or a deeper structure. The error names file and line.
+    Raises ParameterError if the file cannot be read, has more than `LARGEST_BYTES`, is not YAML, or has several
+    documents, a repeated name, an alias, or a deeper structure. The error names file and line.
     """
     path = Path(path)
     try:

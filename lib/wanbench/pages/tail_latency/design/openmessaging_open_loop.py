@@ -54,7 +54,7 @@ class Lost(NamedTuple):
 
 
 def of_driver(driver) -> tuple[dict, list[Lost]]:
-    """Convert a driver to fields of KafkaOpenLoop, and list those of its settings that are lost."""
+    """Convert a driver to fields of KafkaOpenLoop, and list the driver's settings that are lost."""
     lost: list[Lost] = []
     producer, consumer = driver.settings("producer"), driver.settings("consumer")
     values = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}

@@ -31,7 +31,7 @@ class System:
     broker_settings, security, cluster : optional
         As in `KafkaTrial`.
     link : LinkSettings or mapping of its fields, optional
-        Settings of both directions of the link; None means the `link` of `systems_by_steps`.
+        Settings of both directions of the link; all systems have them, or none has.
     load : mapping of str, optional
         Fields of the load that differ for this system, such as {"linger_ms": 0}.
 
@@ -128,18 +128,15 @@ def systems_by_steps(
     seed: int = 0,
     alongside: tuple = (),
     *,
-    link: LinkSettings | None = None,
     client_regions: Sequence[str] | None = None,
-    gateway_bps: float | None = None,
 ) -> list[Trial]:
     """
     Plan trials of every system at every step of a load, once per replicate.
 
-    A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
-    comparisons are close in time. If systems need restarts of the cluster, those with equal broker settings form a
-    group instead, with all their steps adjacent; the order of groups is `alternating`, and the first block begins with
-    the cluster's own settings, if a system has them. Steps of external clusters, which need no restart, are spread over
-    the groups.
+    A replicate is a block. Steps come in random order, and so do the systems at each step, so comparisons are close in
+    time. If systems need restarts of the cluster, those with equal broker settings form a group instead, with all their
+    steps adjacent; the order of groups is `alternating`, and the first block begins with the cluster's own settings, if
+    a system has them. Steps of external clusters, which need no restart, are spread over the groups.
 
     Parameters
     ----------
@@ -149,11 +146,9 @@ def systems_by_steps(
         The load, apart from changes by systems and steps.
     steps : mapping of str to sequences
         Maps fields of the load to their levels; all other fields stay as in `load`. If the levels of two fields include
-        that of `load`, this load is measured once, under the first field's name.
+        the level of `load`, this load is measured once, under the first field's name.
     alongside : tuple
         As in `KafkaTrial`, but without `BrokerMetrics` on external clusters, whose hosts cannot be reached.
-    link : LinkSettings or mapping of its fields, optional
-        Settings for systems without a `link`; required if only some systems have one.
 
     Returns
     -------
@@ -169,17 +164,16 @@ def systems_by_steps(
     ['a, batch_bytes 16384', 'a, batch_bytes 4096', 'b, batch_bytes 16384', 'b, batch_bytes 4096']
     """
     check_number("replicates", replicates, 1, whole=True)
-    systems, link = read_systems(systems), link_of("link", link)
-    if link is None and 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
+    systems = read_systems(systems)
+    if 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
         raise ParameterError(
             f"{having} of {len(systems)} systems have a link, and the others would keep that of the previous trial; "
-            "allowed: a link for every system, or `link` for those without one."
+            "allowed: a link for every system, or for none."
         )
     _check_fields(systems, load, steps)
-    options = {"client_regions": client_regions, "gateway_bps": gateway_bps}
     levels = _levels(load, steps)
     trials = {
-        (system.name, step): _trial(system, load, f"{system.name}, {step}", changes, link, alongside, options)
+        (system.name, step): _trial(system, load, f"{system.name}, {step}", changes, alongside, client_regions)
         for step, changes in levels.items()
         for system in systems
     }
@@ -211,7 +205,7 @@ def _order(systems, steps, replicates, seed):
 
 
 def _levels(load, steps):
-    """Return the changes of each step to the load, by the step's name; a load that occurs twice is kept once."""
+    """Return the changes of each step to the load, by the step's name; a repeated load is kept once."""
     levels, has_own = {}, False
     for field, values in steps.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
@@ -240,19 +234,19 @@ def _check_fields(systems, load, steps):
             )
 
 
-def _trial(system, load, name, changes, link, alongside, options):
+def _trial(system, load, name, changes, alongside, client_regions):
     if system.cluster is not None:
         alongside = tuple(each for each in alongside if not isinstance(each, BrokerMetrics))
     try:
         return KafkaTrial(
             replace(load, **{**dict(system.load or ()), **changes}),
-            link=system.link or link,
+            link=system.link,
             alongside=tuple(alongside),
             broker_settings=system.broker_settings,
             security=system.security,
             system=system.name,
             cluster=system.cluster,
-            **options,
+            client_regions=client_regions,
         )
     except ParameterError as error:
         raise ParameterError(f"{name}: {error}") from None

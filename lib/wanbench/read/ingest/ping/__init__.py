@@ -16,8 +16,7 @@ time is `received_at_s` if it has a date and a time zone or is in Unix seconds, 
 - Times of day without a date (macOS `--apple-time`) are dropped. The RTTs of toybox are whole milliseconds.
 - "time=0.000 ms" (the clock was set back) and replies too short to carry a time also have a null `rtt_ms`.
 - The footer's counts must fit the rows, and its minimum, mean and maximum must fit the RTTs.
-- "time=60.10 ms" of iputils s20180629 stands for 61.0 (see `footer_times`). If the footer proves it, `rtt_ms` is 61.0,
-  otherwise null. `error` keeps the printed text.
+- "time=60.10 ms" of iputils s20180629 stands for 61.0 (see `lines.WITHOUT_CARRY`); `error` keeps the printed text.
 - A ping without a header, for example because it could not resolve its host, has no rows.
 
 A log passes through these modules: `scan` splits it into lines and recognises ordinary replies with numpy, one chunk at
@@ -41,7 +40,7 @@ from wanbench.read.ingest.content import as_utf8, decompressed
 from wanbench.read.ingest.rows import core
 
 from .echoes import Echoes, code, joined
-from .footer_times import Tally, lack_carry
+from .footer_times import Tally
 from .lines import REPLY, LineReader, Ping
 from .scan import events_of
 
@@ -76,7 +75,7 @@ def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     [{'sequence': 1, 'rtt_ms': None, 'lost': True}, {'sequence': 2, 'rtt_ms': 0.021, 'lost': False}]
     """
     texts = {None: 0}
-    batches = _collected(lambda rows: [_arrow(batch, texts) for batch in rows], source, texts, fast)
+    batches = [_arrow(batch, texts) for batch in _batches(source, texts, fast)]
     return {"echoes": pa.Table.from_batches(batches, SCHEMA)}
 
 
@@ -88,17 +87,7 @@ def convert(source, target) -> int:
     """
     texts = {None: 0}
     with replaced_file(Path(target)) as temporary:
-        return _collected(lambda rows: _write(temporary, rows, texts), source, texts, True)
-
-
-def _collected(collect, source, texts, fast):
-    """
-    Collect the batches of a source. Collect them a second time if a footer proved, after rows were yielded, that their
-    times lack a carry.
-    """
-    proven: dict[int, bool] = {}
-    collected = collect(_batches(source, texts, fast, {}, proven))
-    return collect(_batches(source, texts, fast, proven, {})) if proven else collected
+        return _write(temporary, _batches(source, texts, True), texts)
 
 
 def _write(path, batches, texts) -> int:
@@ -114,19 +103,15 @@ def _write(path, batches, texts) -> int:
     return n
 
 
-def _batches(source, texts, fast, lacking, proven) -> Iterator[np.ndarray]:
-    """
-    Yield rows in batches.
-
-    `lacking` maps a ping's number to whether its doubtful times lack a carry; `proven` collects what footers prove.
-    """
+def _batches(source, texts, fast) -> Iterator[np.ndarray]:
+    """Yield rows in batches."""
     with decompressed(source) as (path, file):
         if not file.peek(1):
             raise RawDataError(path, None, "an empty file", "output of ping")
         fast = (file.size is None or file.size > FAST_BYTES) if fast is None else fast
-        reader = LineReader(path, lacking)
+        reader = LineReader(path)
         parts, n = [], 0
-        for rows in _rows(path, events_of(as_utf8(file), reader, texts, fast=fast), texts, proven):
+        for rows in _rows(path, events_of(as_utf8(file), reader, texts, fast=fast), texts):
             parts.append(rows)
             n += len(rows)
             if n >= ROWS_AT_ONCE:
@@ -136,20 +121,20 @@ def _batches(source, texts, fast, lacking, proven) -> Iterator[np.ndarray]:
             yield joined(*parts)
 
 
-def _rows(path, scanned, texts, proven) -> Iterator[np.ndarray]:
+def _rows(path, scanned, texts) -> Iterator[np.ndarray]:
     one, silent = None, 0
     try:
         for ping, events, ended in scanned:
             one = one or _OnePing(path, ping, silent, texts)
             yield one.add(events)
             if ended:
-                yield one.finish(proven)
+                yield one.finish()
                 one, silent = None, one.silent
     except RawDataError:
         if one is not None:
             one.echoes.check()  # a fault in an earlier line comes first
         raise
-    yield one.finish(proven)
+    yield one.finish()
 
 
 class _OnePing:
@@ -172,14 +157,11 @@ class _OnePing:
             self.times.add([0.0] * sum(bool(ZERO.match(known[remark] or "")) for remark in remarks))
         return self._numbered(self.echoes.add(events))
 
-    def finish(self, proven: dict[int, bool]) -> np.ndarray:
-        """Return the remaining rows; enter into `proven` what the footer proves about doubtful times."""
+    def finish(self) -> np.ndarray:
+        """Return the remaining rows; raise RawDataError if the footer contradicts the lines."""
         rows = self.echoes.finish(self.ping.footer, self.last_line, self.ping.reported)
-        doubtful = self.ping.doubtful
         if self.comparable and not self.ping.reported:
-            lacking = lack_carry(self.path, self.ping.times, self.times, doubtful)
-            if doubtful.n and lacking is not None:
-                proven[self.ping.number] = lacking
+            self.times.check(self.path, self.ping.times)
         return self._numbered(rows)
 
     def _numbered(self, rows):

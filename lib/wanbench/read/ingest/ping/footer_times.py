@@ -1,10 +1,4 @@
-"""
-Check round-trip times against ping's footer.
-
-iputils s20180629 prints 60.96 ms as "60.10" and 1.996 ms as "1.100", because it rounds the decimals without a carry. No
-other version of iputils prints two decimals for times from 10 ms, or three for times from 1 ms. The footer, which ping
-computes from microseconds, shows which value is right.
-"""
+"""Check round-trip times against the minimum, mean and maximum in ping's footer."""
 
 from __future__ import annotations
 
@@ -16,10 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from wanbench.errors import RawDataError
-
-WITHOUT_CARRY = re.compile(r"[1-9][0-9]\.10|[1-9]\.100")
-CARRY_MS = 0.9
-"""Difference that the missing carry makes: 61.0 is printed as 60.10, and 2.00 as 1.100."""
 
 _NUMBER = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)"
 _LINES = (
@@ -75,51 +65,20 @@ class Tally:
             self.min_ms = min(self.min_ms, float(times_ms.min()))
             self.max_ms = max(self.max_ms, float(times_ms.max()))
 
-    def joined(self, other: Tally, more_ms: float = 0.0) -> Tally:
-        """Combine this tally with another, after adding `more_ms` to each time of the other."""
-        return Tally(
-            self.n + other.n,
-            self.sum_ms + other.sum_ms + other.n * more_ms,
-            min(self.min_ms, other.min_ms + more_ms),
-            max(self.max_ms, other.max_ms + more_ms),
-        )
-
-    def mean_error_ms(self, times: Times) -> float:
-        """Return the difference between this tally's mean and the footer's mean."""
-        return abs(self.sum_ms / self.n - times.mean_ms)
-
-    def fits(self, times: Times) -> bool:
-        """Return whether the footer's times match this tally within rounding."""
-        allowed = [_unit_ms(value) + 1.001 * times.unit_ms for value in (self.min_ms, self.max_ms)]
-        return (
-            abs(self.min_ms - times.min_ms) <= allowed[0]
-            and abs(self.max_ms - times.max_ms) <= allowed[1]
-            and self.mean_error_ms(times) <= allowed[1]
-        )
-
-
-def lack_carry(path, times: Times | None, exact: Tally, doubtful: Tally) -> bool | None:
-    """
-    Return whether the doubtful times of a ping lack their carry; None if the footer is inconclusive.
-
-    Raise RawDataError if the footer fits the times neither with nor without the carry.
-    """
-    if times is None or not exact.n + doubtful.n:
-        return None
-    printed = exact.joined(doubtful)
-    fits = printed.fits(times)
-    if fits and not doubtful.n:
-        return None
-    carry = exact.joined(doubtful, CARRY_MS)
-    if carry.fits(times) and not fits:
-        return True
-    if not fits:
-        shown = f"minimum {printed.min_ms:g}, mean {printed.sum_ms / printed.n:.6g}, maximum {printed.max_ms:g}"
-        expected = f"times that fit the lines: {shown} ms of {printed.n:,} replies"
-        raise RawDataError(path, times.line_number, times.text, expected)
-    if not carry.fits(times):
-        return False
-    return True if carry.mean_error_ms(times) < printed.mean_error_ms(times) else None
+    def check(self, path, times: Times | None) -> None:
+        """Raise RawDataError if the footer's times do not match these within rounding."""
+        if times is None or not self.n:
+            return
+        allowed_ms = [_unit_ms(value) + 1.001 * times.unit_ms for value in (self.min_ms, self.max_ms)]
+        mean_ms = self.sum_ms / self.n
+        if (
+            abs(self.min_ms - times.min_ms) > allowed_ms[0]
+            or abs(self.max_ms - times.max_ms) > allowed_ms[1]
+            or abs(mean_ms - times.mean_ms) > allowed_ms[1]
+        ):
+            shown = f"minimum {self.min_ms:g}, mean {mean_ms:.6g}, maximum {self.max_ms:g}"
+            expected = f"times that fit the lines: {shown} ms of {self.n:,} replies"
+            raise RawDataError(path, times.line_number, times.text, expected)
 
 
 def _unit_ms(time_ms: float) -> float:

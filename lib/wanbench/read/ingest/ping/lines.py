@@ -5,14 +5,14 @@ Dialects are iputils (old and new), busybox, toybox, BSD and macOS, GNU inetutil
 host with `-C`, `-c` or `-l`, which has neither header nor footer. Each is read with IPv4 and IPv6.
 
 Outside a ping (before its header, after its counts, or after the last line of a killed ping) other lines are allowed:
-prompts, dates, output of a script. A line that only ping prints is rejected there, because its header was not
-recognised. An unknown line within a ping is rejected, too, because it may be an unknown form of echo.
+prompts, dates, output of a script. A line that only ping prints is rejected there, because no header was recognised
+before it. An unknown line within a ping is rejected, too, because it may be an unknown form of echo.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ import pandas as pd
 
 from wanbench.errors import RawDataError
 
-from .footer_times import CARRY_MS, WITHOUT_CARRY, Tally, Times
+from .footer_times import Times
 
 REPLY = 0
 SILENCE = 1
@@ -65,7 +65,7 @@ class Ping:
 
     `number` counts pings from 0. `line_number` is the line of the header (for fping, of the first echo). `counted` is
     the number of echoes so far for Windows, and of first echoes for fping. `reported` is the number of errors that
-    Windows counts as received. `doubtful` holds the times that may lack a carry, as printed.
+    Windows counts as received.
     """
 
     number: int
@@ -77,7 +77,6 @@ class Ping:
     times: Times | None = None
     reported: int = 0
     counted: int = 0
-    doubtful: Tally = field(default_factory=Tally)
 
 
 def number(digits: str | None) -> float | None:
@@ -112,6 +111,14 @@ def fping_echo(line_number: int, text: str) -> tuple[str, Event] | None:
     event = Event(line_number, REPLY, sequence, at, time or None, -1, size, line["who"], zero, again)
     return line["target"], event
 
+
+WITHOUT_CARRY = re.compile(r"[1-9][0-9]\.10|[1-9]\.100")
+"""
+Matches a time of iputils s20180629, which prints 60.96 ms as "60.10" and 1.996 ms as "1.100", because it rounds the
+decimals without a carry. No other version prints two decimals for times from 10 ms, or three for times from 1 ms.
+"""
+CARRY_MS = 0.9
+"""Difference that the missing carry makes: 61.0 is printed as 60.10, and 2.00 as 1.100."""
 
 LONGEST_LINE = 4096
 """Maximum length of a line, far above that of any line of ping; it limits the time that the patterns take."""
@@ -228,11 +235,11 @@ class LineReader:
     Read lines one at a time, in order, and track the position in ping's output.
 
     `phase` is "outside" (of any ping), "body", "footer" (before its counts) or "after" (after its counts). `ping` is
-    the latest ping; None before the first. `lacking` maps a ping's number to whether its doubtful times lack a carry.
+    the latest ping; None before the first.
     """
 
-    def __init__(self, path, lacking: dict[int, bool] | None = None):
-        self.path, self.lacking = path, lacking or {}
+    def __init__(self, path):
+        self.path = path
         self.phase = "outside"
         self.ping: Ping | None = None
         self.last_reply: tuple[int, int] = (0, 0)
@@ -256,7 +263,7 @@ class LineReader:
         return event._replace(received_at_s=at_s) if event and event.received_at_s is None else event
 
     def _without_prefix(self, text):
-        """Return the line without its indentation, or without the time before it, and that time, if it is known."""
+        """Return the line without its indentation or the time before it, and this time, if known."""
         may_begin = any(word in text for word in MAY_BE_PREFIXED)
         if not (may_begin or self._indent or self._is_timed):
             return text, None
@@ -383,7 +390,7 @@ class LineReader:
         if rtt_ms == 0:  # impossible: the clock was set back, or is too coarse
             rtt_ms, marks = None, f"time={line['time']} ms {marks}".strip()
         elif rtt_ms and self.ping.dialect == "iputils" and WITHOUT_CARRY.fullmatch(line["time"]):
-            rtt_ms, marks = self._resolved(line["time"], marks)
+            rtt_ms, marks = float(round(rtt_ms + CARRY_MS)), f"time={line['time']} ms {marks}".strip()
         kind, ttl = (
             REPORT if "BAD CHECKSUM" in marks else REPLY,
             self._in_range(line_number, text, line["ttl"] or -1, 255),
@@ -391,17 +398,6 @@ class LineReader:
         who, is_again = line["who"] or line["bare"], "(DUP!)" in line["marks"]
         about = (number(line["at"]), rtt_ms, ttl, int(line["size"]), who, marks or None, is_again)
         return Event(line_number, kind, sequence, *about)
-
-    def _resolved(self, digits, marks):
-        """Return a doubtful time as the footer resolves it (None if the footer does not), and the remark."""
-        lacking = self.lacking.get(self.ping.number)
-        if lacking is False:
-            return float(digits), marks
-        marks = f"time={digits} ms {marks}".strip()
-        if lacking:
-            return float(round(float(digits) + CARRY_MS)), marks
-        self.ping.doubtful.add([float(digits)])
-        return None, marks
 
     def _windows(self, line_number, text):
         if line := WINDOWS_REPLY_LINE.fullmatch(text):
