@@ -14,7 +14,7 @@ from plotly.subplots import make_subplots
 from wanbench.checks import check_choice
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
-from wanbench.formatting import count, number, percent
+from wanbench.formatting import count, percent
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import geometric_mean, mean_of
 from wanbench.runs import Run
@@ -134,8 +134,8 @@ class Cells(RowsResult):
 
     @property
     def headline(self) -> str:
-        where, times = self.ratio.quantity.removeprefix("BBR over CUBIC at "), number(self.ratio.estimate)
-        return f"With losses, yes: at {where}, BBR carries {times} times what CUBIC does."
+        where = self.ratio.quantity.removeprefix("BBR over CUBIC at ")
+        return f"With losses, yes: at {where}, BBR carries {self.ratio.formatted} what CUBIC does."
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
