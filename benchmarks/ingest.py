@@ -45,6 +45,7 @@ def main() -> int:
         expected_iperf3 = _run("make_iperf3", files, asked.files)["rows"]
         print(f"{'':44} {'MB':>7} {'s':>7} {'MB/s':>7} {'process s':>10} {'CPU s':>7} {'peak MB':>8} {'rows':>11}")
         _show("wc -l", log, _wc(log))
+        lines = _show("Python, for line in file", log, _run("read_lines", log))
         whole = _show("wanbench ping.convert, to Parquet", log, _run("convert", log), expected)
         _show("wanbench ping.read, slice", part, _run("read_ping", part), part_rows)
         _show("wanbench ping.read (careful), slice", part, _run("read_ping_carefully", part), part_rows)
@@ -68,6 +69,8 @@ def main() -> int:
     record(of_log, whole["mb_per_s"], "MB/s", bound=about, peer="jc, on a slice", of_peer=jc["mb_per_s"])
     peer = {"peer": "pingparsing, on a slice", "of_peer": pingparsing["mb_per_s"]}
     record(f"{of_log}, beside pingparsing", whole["mb_per_s"], "MB/s", bound=about, **peer)
+    peer = {"peer": "`for line in file` of Python", "of_peer": lines["mb_per_s"]}
+    record(f"{of_log}, beside counting lines", whole["mb_per_s"], "MB/s", bound=about, **peer)
     record(f"{of_log}, memory", whole["peak_mb"], "MB", bound=f"under {MOST_MB}")
     met = whole["mb_per_s"] >= LEAST_MB_PER_S and whole["peak_mb"] < MOST_MB
     print(f"Goal for the log, at least {LEAST_MB_PER_S} MB/s in less than {MOST_MB} MB: {'met' if met else 'missed'}.")
@@ -172,6 +175,12 @@ def convert(path):
     return {"seconds": seconds, "rows": rows}
 
 
+def read_lines(path):
+    """Only the lines, one by one: the bound of a reader in plain Python."""
+    with open(path, "rb") as lines:
+        return _clocked(lambda: range(sum(1 for _ in lines)))
+
+
 def read_ping(path):
     """wanbench, to an Arrow table."""
     from wanbench.read.ingest import ping
@@ -230,6 +239,7 @@ JOBS = (
     make_log,
     make_iperf3,
     convert,
+    read_lines,
     read_ping,
     read_ping_carefully,
     read_jc,

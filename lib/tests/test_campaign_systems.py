@@ -95,13 +95,18 @@ def test_a_system_may_have_its_own_link_and_settings_from_plain_data():
     slow, fast = read_systems(
         [
             {"name": "slow", "link": {"delay_ms": 40}},
-            {"name": "fast", "broker_settings": {"num.io.threads": 4}, "load": {"placement": [[1], [2]]}},
+            {
+                "name": "fast",
+                "link": {"delay_ms": 1},
+                "broker_settings": {"num.io.threads": 4},
+                "load": {"placement": [[1], [2]]},
+            },
         ]
     )
     assert slow.link == LinkSettings(40) and fast.broker_settings == (("num.io.threads", "4"),)
     assert read_systems([slow, fast]) == (slow, fast) and hash(fast)
     load = KafkaLoad(partitions=2)
-    trials = systems_by_steps([slow, fast], load, {"linger_ms": [5, 10.0]}, replicates=1, link={"delay_ms": 1})
+    trials = systems_by_steps([slow, fast], load, {"linger_ms": [5, 10.0]}, replicates=1)
     of = {trial.setting: trial.experiments[0] for trial in trials}
     assert of["slow, linger_ms 5"].link == LinkSettings(40)
     assert of["fast, linger_ms 10"].link == LinkSettings(1)

@@ -159,7 +159,7 @@ def test_lines_that_say_nothing_are_not_fed_one_by_one(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "text"),
-    [(ping, "\n" * 8_000_000), (host_metrics, of_sadf(500)), (openmessaging, of_openmessaging(20_000))],
+    [(ping, "\n" * 16_000_000), (host_metrics, of_sadf(500)), (openmessaging, of_openmessaging(20_000))],
     ids=["ping", "sadf", "openmessaging"],
 )
 def test_memory_stays_under_ten_times_the_file(module, text, monkeypatch, tmp_path):

@@ -157,14 +157,15 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
 # Settings that experiments had when samples were recorded, with the value that all samples have.
 FORMER = {"transfer_bytes": None, "disk_bps": None, "producers_per_region": 1, "consumers_per_region": 1}
 FORMER |= {"method": "cusum", "weight": 0.2}
+NEWER = {"ip_version": 4}  # and settings that experiments have since, with the value that older recordings have
 
 
 def _is_asked_for(recorded, wanted):
-    """Tell whether recorded settings equal the wanted ones; settings that the recording lacks must be None."""
+    """Tell whether recorded settings equal the wanted ones; settings that it lacks must be None, or as in `NEWER`."""
     if isinstance(recorded, dict) and isinstance(wanted, dict):
         wanted = {name: FORMER[name] for name in FORMER.keys() & recorded.keys()} | wanted
         same = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
-        return same and all(value is None for name, value in wanted.items() if name not in recorded)
+        return same and all(value == NEWER.get(name) for name, value in wanted.items() if name not in recorded)
     if isinstance(recorded, list) and isinstance(wanted, list):
         return len(recorded) == len(wanted) and all(map(_is_asked_for, recorded, wanted))
     return recorded == wanted

@@ -137,9 +137,9 @@ def _newton(theta, rows, squares, censored, weights, free) -> tuple[np.ndarray, 
     return step, (step * gradient).sum(axis=1)
 
 
-def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
+def find_ceiling(throughput_bps, sources) -> float:
     """
-    Find the ceiling of throughputs in bit/s.
+    Find the ceiling of throughputs in bit/s; NaN if there is none.
 
     A ceiling is a value with a cluster of values from several regions at most 5 % below it. Up to 2 % of the values, or
     one value, may lie above the ceiling, so an outlier does not hide it; the cluster must have at least 3 times as many
@@ -147,29 +147,21 @@ def find_ceiling(throughput_bps, sources) -> tuple[float, str]:
 
     sources: The sending region of each value.
 
-    Returns: the ceiling (NaN if there is none), and the counts behind the decision as text.
-
     >>> crowd = [970e6, 968e6, 971e6, 969e6, 973e6, 972e6, 400e6, 200e6]
-    >>> find_ceiling(crowd, list("abcabcab"))[0]
+    >>> find_ceiling(crowd, list("abcabcab"))
     973000000.0
-    >>> find_ceiling([100e6, 90e6, 81e6, 70e6, 60e6, 50e6], list("abcabc"))[0]
+    >>> find_ceiling([100e6, 90e6, 81e6, 70e6, 60e6, 50e6], list("abcabc"))
     nan
     """
     values, sources = np.asarray(throughput_bps, dtype=float), np.asarray(sources)
-    first_rule = ""
     for n_above, top in enumerate(np.sort(values)[::-1][: max(1, int(MAX_SHARE_ABOVE * len(values))) + 1]):
         crowd = (values >= top * (1 - WITHIN)) & (values <= top)
         n, n_regions = int(crowd.sum()), len(set(sources[crowd]))
         n_band = int(((values >= top * (1 - WITHIN) ** 2) & (values < top * (1 - WITHIN))).sum())
-        rule = (
-            f"{n:,} values from {count(n_regions, 'region')} within {100 * WITHIN:g} % of the largest"
-            f"{f' but {n_above:,}' if n_above else ''}, {n_band:,} in the band of that width below"
-        )
-        first_rule = first_rule or rule
         enough = n >= max(MIN_CROWD, CROWD_TO_ABOVE * n_above) and n_regions >= MIN_REGIONS
         if enough and n >= CROWD_TO_BAND * max(n_band, 1):
-            return float(top), rule
-    return nan, first_rule
+            return float(top)
+    return nan
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,14 +172,12 @@ class CeilingFit(Result):
     half_distance: Distance that halves throughput, in km.
     plain_half_distance: The same, by least squares without ceilings.
     slope: Change of log10(bit/s) per 1,000 km.
-    ceilings: Per sending cloud: source, ceiling_bps, n (rows at the ceiling), n_rows, rule.
     rows: Per ordered pair: from_region, to_region, distance_km, value in bit/s, censored.
     """
 
     half_distance: Estimate
     plain_half_distance: Estimate
     slope: Estimate
-    ceilings: pd.DataFrame
     rows: pd.DataFrame
 
 
@@ -206,7 +196,7 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
     require_regions(sample, 3, "a line with a ceiling")
     frame, by_cloud = sample.frame, sample.frame.groupby("from_cloud")
     ceilings = {cloud: find_ceiling(part.value, part.from_region) for cloud, part in by_cloud}
-    tops = frame.from_cloud.map({cloud: inf if isnan(top) else top for cloud, (top, _) in ceilings.items()})
+    tops = frame.from_cloud.map({cloud: inf if isnan(top) else top for cloud, top in ceilings.items()})
     limit = tops * (1 - WITHIN)
     censored = (frame.value >= limit).to_numpy()
     x, y = frame.distance_km.to_numpy() / THOUSAND_KM, np.log10(frame.value.to_numpy())
@@ -229,15 +219,10 @@ def fit_with_ceiling(pairs: pd.DataFrame) -> CeilingFit:
     name = "log10 throughput per distance"
     slope = with_ceiling.estimate(quantity=f"{name}, with the ceiling", **change)
     plain = as_it_stands.estimate(quantity=f"{name}, as it stands", **change | {"method": ORDINARY})
-    rows = [
-        (cloud, ceilings[cloud][0], int(censored[part.index].sum()), len(part), ceilings[cloud][1])
-        for cloud, part in by_cloud
-    ]
     return CeilingFit(
         half_distance=half_distance(slope, "distance that halves throughput, with the ceiling"),
         plain_half_distance=half_distance(plain, "distance that halves throughput, without the ceiling"),
         slope=slope,
-        ceilings=pd.DataFrame(rows, columns=["source", "ceiling_bps", "n", "n_rows", "rule"]),
         rows=frame.assign(censored=censored),
     )
 

@@ -8,7 +8,6 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from wanbench.checks import check_number
 from wanbench.figures import theme
 from wanbench.methods.result import Result
 
@@ -42,8 +41,6 @@ class Timeline(Result):
     group: pd.DataFrame
     rates: pd.DataFrame
 
-    TITLE = "Number of partitions before, during and after the fault"
-
     @property
     def heal_s(self) -> float:
         """When healing was ordered, in seconds since the fault was ordered."""
@@ -58,16 +55,8 @@ class Timeline(Result):
             f"{self.heal_s:.0f} s."
         )
 
-    def formatted_table(self) -> pd.DataFrame:
-        rows = []
-        for name, end in (("before the fault", 0.0), ("before healing", self.heal_s), ("at the end", float("inf"))):
-            leaders, group, replicas = (last_until(one, end) for one in (self.leaders, self.group, self.replicas))
-            row = {"": name}
-            row |= {f"led by broker {one.broker:.0f}": f"{one.partitions:.0f}" for one in leaders.itertuples()}
-            row |= {f"read in {one.region}": f"{one.partitions:.0f}" for one in group.itertuples()}
-            full = f"{replicas.full.iloc[-1]:.0f}" if len(replicas) else ""
-            rows.append(row | {"all replicas in sync": full})
-        return pd.DataFrame(rows).fillna("0")
+    def formatted_table(self) -> None:
+        """Return None, because the figure has the values."""
 
     def table(self) -> pd.DataFrame:
         parts = [
@@ -131,10 +120,9 @@ def stem(text: str) -> str:
     return "-".join("".join(each if each.isalnum() and each.isascii() else " " for each in text.lower()).split())
 
 
-def timeline(episodes: Episodes, setting: str, number: int = 0) -> Timeline:
-    """Return the observations of one episode of a setting; `number` counts its episodes with a fault from 0."""
-    own = episodes.of(setting).with_fault().items
-    episode = own[check_number("number", number, 0, len(own) - 1, whole=True)]
+def timeline(episodes: Episodes, setting: str) -> Timeline:
+    """Return the observations of the first episode of a setting with a fault."""
+    episode = episodes.of(setting).with_fault().items[0]
     zero = episode.fault_at_s
     samples = episode.samples
     # one watcher's view: two would interleave, and one that lags would make leaders flicker
@@ -157,9 +145,3 @@ def timeline(episodes: Episodes, setting: str, number: int = 0) -> Timeline:
 def _filled(numbers: pd.Series, name: str) -> pd.DataFrame:
     """Return one row per time and broker or region (`name`); missing numbers of partitions become 0."""
     return numbers.unstack(fill_value=0).stack().reset_index().set_axis(["at_s", name, "partitions"], axis=1)
-
-
-def last_until(rows: pd.DataFrame, at_s: float) -> pd.DataFrame:
-    """Return the rows of the last sample up to a time."""
-    own = rows[rows.at_s <= at_s]
-    return own[own.at_s == own.at_s.max()]

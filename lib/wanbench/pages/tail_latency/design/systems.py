@@ -31,7 +31,7 @@ class System:
     broker_settings, security, cluster : optional
         As in `KafkaTrial`.
     link : LinkSettings or mapping of its fields, optional
-        Settings of both directions of the link; None means the `link` of `systems_by_steps`.
+        Settings of both directions of the link; all systems have them, or none has.
     load : mapping of str, optional
         Fields of the load that differ for this system, such as {"linger_ms": 0}.
 
@@ -128,9 +128,7 @@ def systems_by_steps(
     seed: int = 0,
     alongside: tuple = (),
     *,
-    link: LinkSettings | None = None,
     client_regions: Sequence[str] | None = None,
-    gateway_bps: float | None = None,
 ) -> list[Trial]:
     """
     Plan trials of every system at every step of a load, once per replicate.
@@ -151,8 +149,6 @@ def systems_by_steps(
         the level of `load`, this load is measured once, under the first field's name.
     alongside : tuple
         As in `KafkaTrial`, but without `BrokerMetrics` on external clusters, whose hosts cannot be reached.
-    link : LinkSettings or mapping of its fields, optional
-        Settings for systems without a `link`; required if only some systems have one.
 
     Returns
     -------
@@ -168,17 +164,16 @@ def systems_by_steps(
     ['a, batch_bytes 16384', 'a, batch_bytes 4096', 'b, batch_bytes 16384', 'b, batch_bytes 4096']
     """
     check_number("replicates", replicates, 1, whole=True)
-    systems, link = read_systems(systems), link_of("link", link)
-    if link is None and 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
+    systems = read_systems(systems)
+    if 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
         raise ParameterError(
             f"{having} of {len(systems)} systems have a link, and the others would keep that of the previous trial; "
-            "allowed: a link for every system, or `link` for those without one."
+            "allowed: a link for every system, or for none."
         )
     _check_fields(systems, load, steps)
-    options = {"client_regions": client_regions, "gateway_bps": gateway_bps}
     levels = _levels(load, steps)
     trials = {
-        (system.name, step): _trial(system, load, f"{system.name}, {step}", changes, link, alongside, options)
+        (system.name, step): _trial(system, load, f"{system.name}, {step}", changes, alongside, client_regions)
         for step, changes in levels.items()
         for system in systems
     }
@@ -239,19 +234,19 @@ def _check_fields(systems, load, steps):
             )
 
 
-def _trial(system, load, name, changes, link, alongside, options):
+def _trial(system, load, name, changes, alongside, client_regions):
     if system.cluster is not None:
         alongside = tuple(each for each in alongside if not isinstance(each, BrokerMetrics))
     try:
         return KafkaTrial(
             replace(load, **{**dict(system.load or ()), **changes}),
-            link=system.link or link,
+            link=system.link,
             alongside=tuple(alongside),
             broker_settings=system.broker_settings,
             security=system.security,
             system=system.name,
             cluster=system.cluster,
-            **options,
+            client_regions=client_regions,
         )
     except ParameterError as error:
         raise ParameterError(f"{name}: {error}") from None

@@ -149,7 +149,7 @@ class Echoes:
             fault = (int(events["line_number"][n]), f"echo {printed[n]}", expected)
         if n:
             self._raw, self._unwrapped, self._newest = int(raw[n - 1]), int(sequence[n - 1]), int(newest[n - 1])
-        events = joined(events[:n])
+        events = events[:n]
         events["sequence"] = sequence[:n]
         return events, fault
 
@@ -186,7 +186,7 @@ class Echoes:
             return self._with_missing(events, sequence)
         new = np.diff(sequence, prepend=-1) != 0
         keep = events["kind"] == REPLY
-        rows = joined(events)
+        rows = events
         rows["duplicate"] = False
         several = np.flatnonzero(~(new & np.append(new[1:], True) & keep))
         if len(several):
