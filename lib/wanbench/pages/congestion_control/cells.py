@@ -22,6 +22,7 @@ from wanbench.runs import Run
 PATH = ["loss", "burst", "queue"]  # What a path has besides its RTT; `burst` is 1 for independent losses.
 NAMES = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
 METHOD = "mean over blocks; interval from Student's t, for ratios on logarithms"
+SLOPES = "mean over blocks of the least-squares slope of log throughput on log RTT; Student's t"
 ASSUMPTION = "Blocks are independent, and transfers at the same time do not slow each other down"
 FEWEST_RTTS = 2  # A slope, and a line of the figure, needs two RTTs.
 PANELS, ROW_PX = 4, 220  # Panels side by side that leave room for their titles, and height of a further row.
@@ -57,15 +58,8 @@ def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
     pairs = pairs.reindex(columns=["bbr", "cubic"]).dropna()
     if pairs.empty:
         raise ParameterError(f"rows {where} have no block with both 'bbr' and 'cubic', which a ratio needs.")
-    ratio = geometric_mean(
-        pairs.bbr / pairs.cubic,
-        0.95,
-        unit_name="block",
-        quantity=f"BBR over CUBIC {where}",
-        claim=f"BBR carries {{}} what CUBIC does {where}",
-        method=METHOD,
-        assumption=ASSUMPTION,
-    )
+    about = {"quantity": f"BBR over CUBIC {where}", "claim": f"BBR carries {{}} what CUBIC does {where}"}
+    ratio = geometric_mean(pairs.bbr / pairs.cubic, 0.95, **about, method=METHOD, assumption=ASSUMPTION)
     return replace(ratio, basis=count(len(pairs), "block"))
 
 
@@ -106,18 +100,10 @@ class Cells(RowsResult):
                 np.polyfit(np.log(means.columns), np.log(means.to_numpy().T), 1)[0] if len(means) and enough else []
             )
             if len(slopes):
-                estimates.append(
-                    mean_of(
-                        slopes,
-                        0.95,
-                        unit_name="block",
-                        quantity=f"slope of {NAMES[algorithm]}",
-                        claim=f"{NAMES[algorithm]}'s throughput goes with the RTT to the power of {{}}",
-                        unit="",
-                        method="mean over blocks of the least-squares slope of log throughput on log RTT; Student's t",
-                        assumption=f"{ASSUMPTION}; and a power of the RTT describes the fall",
-                    )
-                )
+                claim = f"{NAMES[algorithm]}'s throughput goes with the RTT to the power of {{}}"
+                about = {"quantity": f"slope of {NAMES[algorithm]}", "claim": claim, "unit": "", "method": SLOPES}
+                assumption = f"{ASSUMPTION}; and a power of the RTT describes the fall"
+                estimates.append(mean_of(slopes, 0.95, unit_name="block", **about, assumption=assumption))
         return tuple(estimates)
 
     @property
@@ -161,33 +147,26 @@ class Cells(RowsResult):
             part = part[part.throughput_bps > 0]
             low_end = part.low.clip(lower=part.throughput_bps / 10)  # an interval to 0 has no end on a log axis
             rate, low, high = part.throughput_bps / 1e6, low_end / 1e6, part.high / 1e6
-            figure.add_scatter(
-                x=part.rtt_ms,
-                y=rate,
-                error_y=primitives.interval_bar(rate, low, high, color=shades[algorithm]),
-                mode="lines+markers",
-                marker={"color": shades[algorithm], "size": 8},
-                name=NAMES[algorithm],
-                legendgroup=algorithm,
-                showlegend=panel == panels[0],
-                row=panels.index(panel) // PANELS + 1,
-                col=panels.index(panel) % PANELS + 1,
-            )
+            bar = primitives.interval_bar(rate, low, high, color=shades[algorithm])
+            style = {
+                "mode": "lines+markers",
+                "marker": {"color": shades[algorithm], "size": 8},
+                "legendgroup": algorithm,
+            }
+            style |= {"name": NAMES[algorithm], "showlegend": panel == panels[0]}
+            row, column = divmod(panels.index(panel), PANELS)
+            figure.add_scatter(x=part.rtt_ms, y=rate, error_y=bar, row=row + 1, col=column + 1, **style)
         figure.update_xaxes(title="RTT in ms", **theme.log_axis(rows.rtt_ms, ""))
         figure.update_yaxes(**theme.log_axis(rows.throughput_bps[rows.throughput_bps > 0] / 1e6, ""))
         figure.update_yaxes(title="throughput in Mbit/s", col=1)
         figure.update_layout(height=theme.HEIGHT_PX + ROW_PX * (n_rows - 1))
-        return theme.finish(
-            figure,
-            name="throughput-against-rtt",
-            title=theme.headline(self.headline, "Throughput against RTT by congestion control"),
-            subtitle="Log axes. Means over blocks, 95 % intervals, cut at a tenth of the mean. BDP: queue of that "
-            "many bandwidth-delay products.",
-            alt=f"Throughput against RTT for each congestion control and kind of path. {self.sentence}",
-            caption=str(self),
-            table=self.rows,
-            headroom_px=theme.PANEL_TITLES_PX,
+        subtitle = (
+            "Log axes. Means over blocks, 95 % intervals, cut at a tenth. BDP: queue in bandwidth-delay products."
         )
+        title = theme.headline(self.headline, "Throughput against RTT by congestion control")
+        alt = f"Throughput against RTT for each congestion control and kind of path. {self.sentence}"
+        about = {"name": "throughput-against-rtt", "headroom_px": theme.PANEL_TITLES_PX, "table": self.rows}
+        return theme.finish(figure, title=title, subtitle=subtitle, alt=alt, caption=str(self), **about)
 
 
 def block_mean(rows: pd.DataFrame, measure: str, **about) -> Estimate:

@@ -100,15 +100,11 @@ class Agreement(RowsResult):
         )
         figure.update_xaxes(title="published share of the link", **theme.log_axis(self.rows.claimed, ""))
         figure.update_yaxes(title="measured share of the link", **theme.log_axis(self.rows.share, ""))
-        return theme.finish(
-            figure,
-            name="published-cells",
-            title=theme.headline(self.estimates[0].sentence, "Published and measured cells"),
-            subtitle="Log axes. Points are means over blocks, with 95 % intervals, cut at a tenth of the mean.",
-            alt=f"Measured against published shares of a 10 Mbit/s link. {self.sentence}",
-            caption=str(self),
-            table=self.rows,
-        )
+        title = theme.headline(self.estimates[0].sentence, "Published and measured cells")
+        subtitle = "Log axes. Points are means over blocks, with 95 % intervals, cut at a tenth of the mean."
+        alt = f"Measured against published shares of a link. {self.sentence}"
+        about = {"name": "published-cells", "caption": str(self), "table": self.rows}
+        return theme.finish(figure, title=title, subtitle=subtitle, alt=alt, **about)
 
 
 def agreement(shares: pd.DataFrame) -> Agreement:
@@ -139,9 +135,7 @@ def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     {}
     """
     audit = read_claims(SOURCE)
-    if shares is None:
-        return audit
-    for row in agreement(shares).rows.itertuples():
+    for row in agreement(shares).rows.itertuples() if shares is not None else ():
         of = shares[(shares.algorithm == row.algorithm) & (shares.rtt_ms == row.rtt_ms) & (shares.loss == row.loss)]
         estimate = block_mean(of, "share", quantity=HOW, claim="A request uses {} of the link")
         bound = as_printed(audit.claims[row.claim])

@@ -122,9 +122,6 @@ class CongestionControl:
     def __post_init__(self):
         check_declared(self)
 
-    def __str__(self) -> str:
-        return f"congestion control {self.algorithm}"
-
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
         """Change the route, yield no files, and restore the route; ExperimentError if the kernel refuses."""
@@ -142,11 +139,3 @@ class CongestionControl:
             yield []
         finally:
             ip("replace", *former)
-
-    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return 0: it lasts as long as the load."""
-        return 0.0
-
-    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return 0: it sends nothing."""
-        return 0.0

@@ -8,17 +8,10 @@ import numpy as np
 import pandas as pd
 
 from wanbench.errors import MissingDataError
-from wanbench.methods.result import Estimate, RowsResult
+from wanbench.formatting import count
+from wanbench.methods.result import Estimate, RowsResult, text_table
 from wanbench.methods.result.means import half_width, ratio_estimate
-from wanbench.methods.tcp.models import (
-    MSS_BYTES,
-    RANDOM,
-    buffer_bytes,
-    cubic_bps,
-    mathis_bps,
-    pftk_bps,
-    window_limited_bps,
-)
+from wanbench.methods.tcp import models
 
 from .cells import NAMES, Cells
 
@@ -26,10 +19,10 @@ IP_BYTES = 1500  # Size of a full packet, of which `MSS_BYTES` are payload.
 FACTORS = np.array(sorted(np.linspace(-4, 4, 1601), key=abs))
 """Logarithms of the factors that a fit tries, in steps of 0.5 %; of equal ones, the factor nearest to 1 is taken."""
 MODELS = {
-    "window": lambda rtt_ms, loss, rate: window_limited_bps(buffer_bytes(rate, 100), rtt_ms),
-    "Mathis": lambda rtt_ms, loss, rate: mathis_bps(loss, rtt_ms, RANDOM),
-    "PFTK": lambda rtt_ms, loss, rate: pftk_bps(loss, rtt_ms),
-    "CUBIC": lambda rtt_ms, loss, rate: cubic_bps(loss, rtt_ms),
+    "window": lambda rtt_ms, loss, rate: models.window_limited_bps(models.buffer_bytes(rate, 100), rtt_ms),
+    "Mathis": lambda rtt_ms, loss, rate: models.mathis_bps(loss, rtt_ms, models.RANDOM),
+    "PFTK": lambda rtt_ms, loss, rate: models.pftk_bps(loss, rtt_ms),
+    "CUBIC": lambda rtt_ms, loss, rate: models.cubic_bps(loss, rtt_ms),
     "BBR's pacing": lambda rtt_ms, loss, rate: rate * (1 - loss),
 }
 """
@@ -57,21 +50,13 @@ class ModelScores(RowsResult):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The errors of the best model of each congestion control."""
-        return tuple(
-            Estimate(
-                quantity=f"error of {row.model} for {NAMES[row.algorithm]}",
-                claim=f"{row.model} predicts {NAMES[row.algorithm]} best, with a typical error of {{}}",
-                estimate=row.error - 1,
-                low=row.low - 1,
-                high=row.high - 1,
-                unit="fraction",
-                n=row.n,
-                basis=f"{row.n} cells",
-                method=METHOD,
-                assumption=ASSUMPTION,
-            )
-            for row in self.rows[self.rows.verdict == BEST].itertuples()
-        )
+        about, found = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}, []
+        for row in self.rows[self.rows.verdict == BEST].itertuples():
+            name, ends = NAMES[row.algorithm], (row.error - 1, row.low - 1, row.high - 1)
+            claim = f"{row.model} predicts {name} best, with a typical error of {{}}"
+            words = {"n": row.n, "basis": count(row.n, "cell")}
+            found.append(Estimate(f"error of {row.model} for {name}", claim, *ends, **about, **words))
+        return tuple(found)
 
     @property
     def sentence(self) -> str:
@@ -82,17 +67,7 @@ class ModelScores(RowsResult):
         return " ".join(parts)
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = self.rows
-        ends = zip(rows.error - 1, rows.low - 1, rows.high - 1, strict=True)
-        return pd.DataFrame(
-            {
-                "Congestion control": rows.algorithm.map(NAMES),
-                "Model": rows.model,
-                "Error": [f"{100 * error:.0f} % ({100 * low:.0f} to {100 * high:.0f})" for error, low, high in ends],
-                "Fitted factor": [f"{factor:.2f}" for factor in rows.factor],
-                "Verdict": rows.verdict,
-            }
-        )
+        return text_table(self.rows.assign(algorithm=self.rows.algorithm.map(NAMES)))
 
 
 def score_models(cells: Cells) -> ModelScores:
@@ -111,7 +86,7 @@ def score_models(cells: Cells) -> ModelScores:
             raise MissingDataError(
                 "Models need at least three cells with independent losses and a queue of one product."
             )
-        measured, capacity = np.log(part.throughput_bps), np.log(part.rate_bps * MSS_BYTES / IP_BYTES)
+        measured, capacity = np.log(part.throughput_bps), np.log(part.rate_bps * models.MSS_BYTES / IP_BYTES)
         given = (part.rtt_ms.to_numpy(), part.loss.to_numpy(), part.rate_bps.to_numpy())
         predicted = {
             name: np.minimum(np.log(model(*given)) + FACTORS[:, None], capacity.to_numpy())
