@@ -46,8 +46,8 @@ def planned(*trials):
 
 @pytest.mark.timing
 def test_two_settings_from_plan_to_rates(tmp_path):
-    load = KafkaLoad(partitions=1, consumer_groups=0, batch_bytes=8192, duration_s=2, warmup_s=1, jvm=QUICK)
-    with_link = KafkaTrial(load, background=background(3), ping=PING, alongside=(LinkSamples(),))
+    load = KafkaLoad(partitions=1, consumer_groups=0, batch_bytes=8192, duration_s=3, warmup_s=1, jvm=QUICK)
+    with_link = KafkaTrial(load, background=background(5), ping=PING, alongside=(LinkSamples(),))
     plan = planned(*(Trial(name, (replace(with_link, link=link),)) for name, link in LINKS.items()))
     run = measure(plan, a_lab(), data_folder=tmp_path, campaign="two")
     assert run.finished and run.tests().outcome.tolist() == ["done", "done"]
