@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import signal
+import sys
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
@@ -22,6 +23,10 @@ from wanbench.measure.links import LinkSettings
 
 collect_ignore = ["gcp_description.py", "gcp_stub.py"]
 """Helpers without doctests; to look for some would load the clients of Google Cloud in every process."""
+
+sys.modules.setdefault(
+    "rfc3987_syntax", None
+)  # jsonschema would build its unused grammar for seconds, in every process
 
 for name, examples in (("test", 60), ("fuzz", 10_000)):
     settings.register_profile(

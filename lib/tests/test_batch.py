@@ -1,6 +1,7 @@
 """Batches: what they ask for, what they keep, whatever is killed, here and on a Dask cluster."""
 
 import fcntl
+import io
 import json
 import os
 import random
@@ -8,8 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import patch
 
 import nbformat
 import pandas as pd
@@ -20,6 +24,7 @@ from patience import comes_about
 
 from wanbench import cli
 from wanbench.errors import ParameterError, WanbenchError
+from wanbench.publish import batch as batches
 from wanbench.publish.batch import BatchJob, prepared, run_job
 from wanbench.publish.batch_file import parse_sweep, read_batch
 from wanbench.publish.parameters import Parameter
@@ -66,6 +71,8 @@ with _one_at_a_time():
     with open("../measured", "a") as file:
         print(began, time.time(), file=file)"""
 NAME = "00-seed-"
+PAPERMILL = "import sys; sys.modules['rfc3987_syntax'] = None; from papermill.cli import papermill; papermill()"
+"""As `python -m papermill`, without the grammar that jsonschema would build for a second."""
 MAIN = [sys.executable, "-c", "import sys; from wanbench.cli import main; sys.exit(main())"]
 
 
@@ -95,8 +102,17 @@ def start(top, *arguments, **environment):
         )
 
 
-def batch(top, *arguments, status=0, **environment):
-    """Run `wanbench batch` to its end, and return what it said."""
+def batch(*arguments, status=0):
+    """Run `wanbench batch` in this process to its end, in whose folder it is, and return what it said."""
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said), patch.object(batches, "tell", partial(print, file=said)):
+        found = cli.main(["batch", *map(str, arguments)])
+    assert found == status, said.getvalue()
+    return said.getvalue()
+
+
+def batch_on_a_cluster(top, *arguments, status=0, **environment):
+    """Run `wanbench batch` to its end in a process of its own, as a cluster's client stays, and return what it said."""
     (top / "driver.log").unlink(missing_ok=True)
     running = start(top, *arguments, **environment)
     try:
@@ -241,7 +257,7 @@ def test_a_batch_from_a_file_keeps_what_is_done_and_tries_the_rest_again(top):
         "- notebook: 00\n  parameters: {slope_ms: 3.0}\n  sweep: {seed: 2..2}\n"
         "- {notebook: 00, parameters: {mode: fail}}\n- {notebook: 00, parameters: {mode: kill}}\n"
     )
-    said = batch(top, "mine.yml", "-j", 3, status=1)
+    said = batch("mine.yml", "-j", 3, status=1)
     folder, good = folder_of(top, "mine"), "00-seed=2-slope_ms=3.0"
     assert states(folder) == {good: "done", "00-mode=fail": "failed", "00-mode=kill": "failed"}
     assert "00-mode=fail: failed: 00-tiny.ipynb: cell 3 of 4, under 'Tiny': ValueError: no such mode" in said
@@ -265,10 +281,10 @@ def test_a_batch_from_a_file_keeps_what_is_done_and_tries_the_rest_again(top):
         state = json.loads(path.read_text())
         assert state["failures"] == 1
         path.write_text(json.dumps(state | {"failures": 2}))
-    assert "[1 kept, 2 running]" in batch(top, "mine.yml", status=1)
-    assert "running" not in batch(top, "mine.yml", status=1), "a job that failed three times is not run again"
+    assert "[1 kept, 2 running]" in batch("mine.yml", status=1)
+    assert "running" not in batch("mine.yml", status=1), "a job that failed three times is not run again"
     (top / "mended").touch()
-    assert "3 of 3 jobs done" in batch(top, "mine.yml", "--retry")
+    assert "3 of 3 jobs done" in batch("mine.yml", "--retry")
     assert set(states(folder).values()) == {"done"} and not (folder / "00-mode=fail/failed").exists()
     assert {good: pages(folder)[good]} == before and comes_about(lambda: not processes_of(top))
 
@@ -276,12 +292,12 @@ def test_a_batch_from_a_file_keeps_what_is_done_and_tries_the_rest_again(top):
 @pytest.mark.slow
 def test_a_changed_notebook_is_run_again_and_papermill_disturbs_nothing(top):
     arguments = ("00", "--sweep", "seed=1..2", "-p", "mode=good", "--name", "mine")
-    batch(top, *arguments)
+    batch(*arguments)
     folder = folder_of(top, "mine")
     before = contents(folder)
     assert "Findings of 00-tiny against seed: 2 findings of 2 jobs." in (folder / "index.html").read_text()
 
-    papermill = [sys.executable, "-m", "papermill", "00-tiny.ipynb", str(top / "out.ipynb"), "--no-progress-bar"]
+    papermill = [sys.executable, "-c", PAPERMILL, "00-tiny.ipynb", str(top / "out.ipynb"), "--no-progress-bar"]
     done = subprocess.run(
         [*papermill, "-p", "sed", "7"], cwd=top / "notebooks", capture_output=True, text=True, check=False
     )
@@ -292,17 +308,17 @@ def test_a_changed_notebook_is_run_again_and_papermill_disturbs_nothing(top):
         [*papermill, "-p", "seed", "2", "-f", top / "own.yml"], cwd=top / "notebooks", check=True, capture_output=True
     )
     assert json.loads((top / "data/scratch/findings/00-tiny/rtt.json").read_text())["estimate"] == 10
-    assert "running" not in batch(top, *arguments) and contents(folder) == before
+    assert "running" not in batch(*arguments) and contents(folder) == before
 
     path = top / "notebooks/00-tiny.ipynb"
     path.write_text(path.read_text().replace("RTT is", "The RTT is"))
-    assert "running" in batch(top, "00", "--sweep", "seed=2..2", "-p", "mode=good", "--name", "mine")
+    assert "running" in batch("00", "--sweep", "seed=2..2", "-p", "mode=good", "--name", "mine")
     assert "The RTT is 4.0 ms." in (folder / "results.csv").read_text()
 
 
 @pytest.mark.slow
 def test_a_batch_killed_at_random_moments_ends_with_every_page_once(top):
-    kills, kept = int(os.environ.get("WANBENCH_KILLS", "3")), {}
+    kills, kept = int(os.environ.get("WANBENCH_KILLS", "2")), {}
     seeds, moments = range(1, kills + 2), random.Random(1)
     arguments = ("00", "--sweep", f"seed=1..{seeds[-1]}", "-j", 2)
     for _ in range(kills):
@@ -314,7 +330,7 @@ def test_a_batch_killed_at_random_moments_ends_with_every_page_once(top):
             now = pages(folder)
             assert {name: now[name] for name in kept} == kept, "what was done is as it was"
             kept = now
-    said = batch(top, *arguments)
+    said = batch(*arguments)
     folder = folder_of(top)
     assert f"{len(seeds)} of {len(seeds)} jobs done, 0 failed" in said
     assert pages(folder).keys() == {f"00-seed={seed}" for seed in seeds}
@@ -335,7 +351,7 @@ def test_an_interrupt_stops_the_jobs_and_a_second_command_is_told_of_the_first(t
     running = start(top, *arguments)
     try:
         assert comes_about(lambda: started(top, 2))
-        assert "another command runs the batch" in batch(top, *arguments, status=2)
+        assert "another command runs the batch" in batch(*arguments, status=2)
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 130
     finally:
@@ -345,7 +361,7 @@ def test_an_interrupt_stops_the_jobs_and_a_second_command_is_told_of_the_first(t
     assert states(folder) == {"00-seed=1": "done", "00-seed=2": "queued"}
     assert "1 done, 1 queued" in (folder / "index.html").read_text()
     (top / "hold-2").unlink()
-    assert "2 of 2 jobs done" in batch(top, *arguments)
+    assert "2 of 2 jobs done" in batch(*arguments)
     assert [started(top, seed) for seed in (1, 2)] == [1, 2]
 
 
@@ -395,11 +411,11 @@ def test_a_lost_worker_and_a_cut_connection_lose_nothing_and_the_pages_are_those
         kept = pages(folder)
         assert kept and "00-seed=3" not in kept
         (top / "hold-3").unlink()
-        said = batch(top, *arguments, "--name", "far", "--cluster", address)
+        said = batch_on_a_cluster(top, *arguments, "--name", "far", "--cluster", address)
     assert "1 worker at" in said and "3 of 3 jobs done, 0 failed" in said and f"[{len(kept)} kept, " in said
     assert {name: pages(folder)[name] for name in kept} == kept
     assert not list(folder.glob("*/.page-*"))
-    batch(top, *arguments, "--name", "here")
+    batch(*arguments, "--name", "here")
     assert len(pages(folder)) == 3 and contents(folder) == contents(folder_of(top, "here"))
     assert (folder / "results.csv").read_bytes() == (folder_of(top, "here") / "results.csv").read_bytes()
 
@@ -408,7 +424,7 @@ def test_a_lost_worker_and_a_cut_connection_lose_nothing_and_the_pages_are_those
 def test_measuring_jobs_wait_for_a_worker_with_the_resource(top, tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with cluster(tmp_path / "cluster", resources=["measure=1"], environment=environment) as (address, _):
-        said = batch(top, "01", "--sweep", "seed=1..2", "--cluster", address)
+        said = batch_on_a_cluster(top, "01", "--sweep", "seed=1..2", "--cluster", address)
     assert "2 workers" in said and "1 with the resource measure" in said and "2 of 2 jobs done" in said
     times = sorted(list(map(float, line.split())) for line in (top / "measured").read_text().splitlines())
     assert len(times) == 2 and all(one[1] <= other[0] for one, other in pairwise(times))
@@ -416,5 +432,6 @@ def test_measuring_jobs_wait_for_a_worker_with_the_resource(top, tmp_path):
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_said_so(top):
-    said = batch(top, "00", "--cluster", "tcp://127.0.0.1:9", status=2, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="1s")
+    short = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    said = batch_on_a_cluster(top, "00", "--cluster", "tcp://127.0.0.1:9", status=2, **short)
     assert "wanbench: " in said and "tcp://127.0.0.1:9" in said and "Traceback" not in said

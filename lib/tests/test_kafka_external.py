@@ -112,7 +112,7 @@ class Eyes:
                     )
                     if is_marked(arguments):
                         self.found.add(arguments)
-            self._end.wait(0.01)
+            self._end.wait(0.05)
 
 
 def is_marked(content):

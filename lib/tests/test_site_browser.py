@@ -18,10 +18,14 @@ WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 A4_PX = {"width": 673, "height": 1000}  # What the margins of site.css leave of the paper's width.
 ACROSS_PX = {"width": 1032, "height": 700}  # The ledger of claims is printed across.
 AXE = (Path(importlib.util.find_spec("axe_playwright_python").origin).parent / "axe.min.js").read_text()
-AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"], "preload": False}
+AXE_RULES = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"],
+    "preload": False,
+    "resultTypes": ["violations"],
+}
 OF_LOOKS = AXE_RULES | {"runOnly": ["color-contrast", "link-in-text-block", "scrollable-region-focusable"]}
 """What a narrow screen and other colours can change; the rest of a page is the same on each screen."""
-APART = ".main-svg, tbody tr:nth-child(n+21)"
+APART = ".main-svg, tbody tr:nth-child(n+21), details:not([open]) > :not(summary)"
 RUN_AXE = """async ([apart, rules]) => {
     const put = [...document.querySelectorAll(apart)].map(one => {
         const place = document.createComment("");
@@ -30,9 +34,12 @@ RUN_AXE = """async ([apart, rules]) => {
     });
     const found = await axe.run(document, rules);
     put.forEach(([place, one]) => place.replaceWith(one));
-    return found;
+    return found.violations;
 }"""
-"""A drawing is one image to axe-core, and rows of a table are made alike, so that the first 20 stand for all."""
+"""
+A drawing is one image to axe-core; rows of a table are made alike, so the first 20 stand for all; and axe-core does
+not look at what a closed fold hides.
+"""
 MOST_TAB_STOPS = 120
 TAB_STOPS = """[...document.querySelectorAll("a[href], button, input, select, summary, [tabindex]")]
     .filter(one => one.tabIndex >= 0 && one.checkVisibility()).length"""
@@ -49,23 +56,33 @@ def offline_browser(screen=WIDE):
             started.close()
 
 
-def faults_of_page(context, path):
+def faults_of_site(context, *paths):
     """
-    What is wrong with one page, as sentences; an empty list for a good page.
+    What is wrong with HTML files of a built site, as sentences, each with its file's name; an empty list for good ones.
 
     Parameters
     ----------
     context : playwright BrowserContext
-        Offline.
-    path : Path
-        An HTML file of a built site.
+        Offline. All files are shown in one tab, which keeps Plotly compiled.
     """
-    faults = []
     page = context.new_page()
+    faults = []
     page.on("console", lambda message: faults.append(f"console: {message.text}") if message.type == "error" else None)
     page.on("pageerror", lambda error: faults.append(f"script error: {error}"))
     page.on("requestfailed", lambda request: faults.append(f"failed: {request.url[:200]}"))
     page.on("request", lambda request: faults.append(f"asked: {request.url}") if _elsewhere(request.url) else None)
+    found = []
+    for path in sorted(paths):
+        faults += faults_of_page(page, path)
+        found += [f"{path.name}: {fault}" for fault in faults]
+        faults.clear()
+    page.close()
+    return found
+
+
+def faults_of_page(page, path):
+    """What is wrong with one page, on a wide light screen and a narrow dark one."""
+    faults = []
     for screen, scheme, rules in ((WIDE, "light", AXE_RULES), (NARROW, "dark", OF_LOOKS)):
         page.set_viewport_size(screen)
         page.emulate_media(color_scheme=scheme)
@@ -74,7 +91,6 @@ def faults_of_page(context, path):
         faults += [f"{fault} {where}" for fault in (*_accessible(page, rules), *_legible(page), *_width(page))]
         for check in (_document, _figures, _tables, _anchors, _code, _print) if screen == WIDE else ():
             faults += check(page)
-    page.close()
     return faults
 
 
@@ -86,7 +102,7 @@ def _show(page, path):
 def _accessible(page, rules):
     """What axe-core finds, and more stops of the Tab key than anybody wants."""
     page.evaluate(AXE)
-    found = page.evaluate(RUN_AXE, [APART, rules])["violations"]
+    found = page.evaluate(RUN_AXE, [APART, rules])
     faults = [f"axe {one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
     stops = page.evaluate(TAB_STOPS)
     return [*faults, f"has {stops} tab stops"] if stops > MOST_TAB_STOPS else faults
@@ -102,13 +118,6 @@ def _legible(page):
 def _tables(page):
     names = page.locator("table").evaluate_all("all => all.map(one => one.caption?.textContent || '')")
     return ["has a table without a caption"] if not all(names) else []
-
-
-def faults_of_site(context, folder):
-    """What is wrong with any page of a site, each fault with the name of its page."""
-    return [
-        f"{path.name}: {fault}" for path in sorted(folder.glob("*.html")) for fault in faults_of_page(context, path)
-    ]
 
 
 def _elsewhere(url):
@@ -235,9 +244,9 @@ def context():
 
 
 def test_example_site_has_no_faults(context):
-    site = built_site() / "site"
-    assert sorted(path.name for path in site.glob("*.html")) == ["00-example.html", "index.html"]
-    assert faults_of_site(context, site) == []
+    pages = sorted((built_site() / "site").glob("*.html"))
+    assert [path.name for path in pages] == ["00-example.html", "index.html"]
+    assert faults_of_site(context, *pages) == []
 
 
 def test_search_finds_sections_of_all_pages_from_any_page(context):
@@ -338,7 +347,7 @@ def broken_page():
 
 def test_faults_are_noticed(context, broken_page):
     path = broken_page({old: new for old, (new, _) in BREAK.items()})
-    found = faults_of_page(context, path)
+    found = faults_of_site(context, path)
     assert [fault for _, fault in BREAK.values() if not any(fault in one for one in found)] == []
 
 
@@ -347,12 +356,12 @@ CUT = NOTE.replace("a note", "a note that goes on and on " * 9).replace('"y":0.5
 
 
 def test_texts_that_no_reader_can_read_are_noticed(context, broken_page):
-    found = faults_of_page(context, broken_page({'"layout":{': f'"layout":{{"annotations":[{NOTE},{NOTE},{CUT}],'}))
+    found = faults_of_site(context, broken_page({'"layout":{': f'"layout":{{"annotations":[{NOTE},{NOTE},{CUT}],'}))
     for fault in ("over each other: a note | a note", f"cut: {('a note that goes on and on ' * 9).strip()}"):
         for where in ("(1280 px, light)", "(390 px, dark)"):
-            assert f"figure-rtt-by-distance: {fault} {where}" in found
+            assert f"broken.html: figure-rtt-by-distance: {fault} {where}" in found
 
 
 def test_a_figure_that_fails_does_not_keep_the_next_from_being_drawn(context, broken_page):
-    found = faults_of_page(context, broken_page({'"text":"Latency': '"text":,"Latency'}))
-    assert [one for one in found if "is not drawn" in one] == ["figure-rtt-by-distance is not drawn"]
+    found = faults_of_site(context, broken_page({'"text":"Latency': '"text":,"Latency'}))
+    assert [one for one in found if "is not drawn" in one] == ["broken.html: figure-rtt-by-distance is not drawn"]

@@ -1,8 +1,9 @@
 """
-The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
+The emulated WAN: links with delay, jitter, loss, rate, queue and MTU between network namespaces of this machine.
 
-`LinkSettings` describes one direction of a pair of regions; `link` decides what happens to each packet; `relay` moves
-the packets, in user space; `lab_supervisor` is the process that owns the namespaces.
+`LinkSettings` describes one direction of a pair of regions; `link` decides what happens to each packet, with CoDel in
+`queues` and ICMP in `mtu`; `relay` moves the packets, in user space; `lab_supervisor` is the process that owns the
+namespaces.
 """
 
 import csv

@@ -214,6 +214,10 @@ class Link:
         """Return the bytes in the link's or the gateway's queue, including the packet in transmission."""
         return self._queued_bytes + self._bottleneck.backlog_bytes(now)
 
+    def rate_bps(self) -> float | None:
+        """Return the present rate of the link or the gateway."""
+        return self._bottleneck.bytes_per_s and self._bottleneck.bytes_per_s * 8
+
     def in_flight(self) -> tuple[int, int]:
         """Return the number of packets and of bytes that are neither delivered nor dropped yet."""
         return tuple(

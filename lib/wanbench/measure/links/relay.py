@@ -220,6 +220,7 @@ def _counted(link, now):
         **{f"{unit}_{what}": getattr(link, f"{unit}_{what}") for what in COUNTED for unit in UNITS},
         "packets_in_flight": packets,
         "bytes_in_flight": size,
+        "rate_bps": link.rate_bps(),
         "packets_marked": link.packets_marked,
         "bytes_backlog": round(link.backlog_bytes(now)),
         "mean_late_ms": link.late_sum_s / link.writes * 1000 if link.writes else None,
