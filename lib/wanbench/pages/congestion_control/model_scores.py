@@ -10,7 +10,7 @@ import pandas as pd
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count
 from wanbench.methods.result import Estimate, RowsResult, text_table
-from wanbench.methods.result.means import half_width, ratio_estimate
+from wanbench.methods.result.means import half_width
 from wanbench.methods.tcp import models
 
 from .cells import NAMES, Cells
@@ -83,37 +83,20 @@ def score_models(cells: Cells) -> ModelScores:
     for algorithm in [name for name in NAMES if name in set(used.algorithm)]:
         part = used[used.algorithm == algorithm]
         if len(part) < 3:
-            raise MissingDataError(
-                "Models need at least three cells with independent losses and a queue of one product."
-            )
+            raise MissingDataError("Models need three cells with independent losses and a queue of one product.")
         measured, capacity = np.log(part.throughput_bps), np.log(part.rate_bps * models.MSS_BYTES / IP_BYTES)
-        given = (part.rtt_ms.to_numpy(), part.loss.to_numpy(), part.rate_bps.to_numpy())
-        predicted = {
-            name: np.minimum(np.log(model(*given)) + FACTORS[:, None], capacity.to_numpy())
-            for name, model in MODELS.items()
-        }
-        misses = {name: np.abs(curves - measured.to_numpy()) for name, curves in predicted.items()}
-        totals = {name: miss.sum(axis=1, keepdims=True) for name, miss in misses.items()}
-        errors = {
-            name: np.take_along_axis(miss, (totals[name] - miss).argmin(axis=0)[None], axis=0)[0]
-            for name, miss in misses.items()
-        }
+        errors, factors = {}, {}
+        for name, model in MODELS.items():
+            curve = np.log(model(*(part[column].to_numpy() for column in ("rtt_ms", "loss", "rate_bps"))))
+            misses = np.abs(np.minimum(curve + FACTORS[:, None], capacity.to_numpy()) - measured.to_numpy())
+            total = misses.sum(axis=1, keepdims=True)
+            errors[name] = misses[(total - misses).argmin(axis=0), np.arange(len(part))]
+            factors[name] = float(np.exp(FACTORS[total.argmin()]))
         best = min(errors, key=lambda name: errors[name].mean())
         for name, error in sorted(errors.items(), key=lambda item: item[1].mean()):
-            one = ratio_estimate(
-                error.mean(), half_width(error, 0.95), n=len(error), quantity="", claim="", method="", assumption=""
-            )
-            gap = error - errors[best]
-            worse = gap.mean() > half_width(gap, 0.95)
-            rows.append(
-                {
-                    "algorithm": algorithm,
-                    "model": name,
-                    "error": one.estimate,
-                    "low": max(one.low, 1.0),
-                    "high": one.high,
-                }
-                | {"n": len(error), "factor": float(np.exp(FACTORS[totals[name].argmin()]))}
-                | {"verdict": BEST if name == best else WORSE if worse else TIED}
-            )
-    return ModelScores(pd.DataFrame(rows))
+            mean, half, gap = error.mean(), half_width(error, 0.95), error - errors[best]
+            verdict = BEST if name == best else WORSE if gap.mean() > half_width(gap, 0.95) else TIED
+            ends = np.exp([mean, max(mean - half, 0.0), mean + half])
+            rows.append((algorithm, name, *ends, len(error), factors[name], verdict))
+    columns = ["algorithm", "model", "error", "low", "high", "n", "factor", "verdict"]
+    return ModelScores(pd.DataFrame(rows, columns=columns))
