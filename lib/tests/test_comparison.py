@@ -250,6 +250,15 @@ def test_findings_of_two_batches_are_compared(tmp_path):
         verdicts.compare(sides.side(a), sides.side("survey-quick"))
 
 
+def test_jobs_of_two_batches_are_compared_one_by_one(tmp_path):
+    for name, factor in (("a", 1), ("b", 2)):
+        for seed in (1, 2):
+            level = 100 * seed * (factor if seed == 2 else 1)
+            findings(tmp_path / name / f"00-seed={seed}" / "page", rtt=(level, level - 1, level + 1, None))
+    found = verdicts.compare(*(sides.side(str(tmp_path / name)) for name in "ab")).rows.set_index("key")
+    assert found.verdict.to_dict() == {"00-seed=2/p/rtt": "changed", "00-seed=1/p/rtt": "equivalent"}
+
+
 def test_the_figure_shows_the_margin_and_every_row():
     found = compare(survey("lab", 1.1))
     figure = found.figure()
