@@ -118,8 +118,9 @@ def test_damaged_files_are_told_and_not_compared(tmp_path, capsys):
 
 
 def test_other_experiments_cannot_be_compared(capsys):
-    assert cli.main(["compare", "survey-quick", "geo-kafka"]) == 2
-    assert "survey-quick measured pairs of regions, geo-kafka measured Kafka trials" in capsys.readouterr().err
+    assert cli.main(["compare", "survey-quick", "rolling-and-degraded"]) == 2
+    told = capsys.readouterr().err
+    assert "survey-quick measured pairs of regions, rolling-and-degraded measured Kafka trials" in told
 
 
 @pytest.mark.parametrize(
