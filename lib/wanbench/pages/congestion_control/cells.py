@@ -82,8 +82,7 @@ class Cells(RowsResult):
     def ratio(self) -> Estimate:
         """The throughput of BBR over that of CUBIC, with independent losses and a queue of one product."""
         loss, rtt_ms = self.at
-        part = _plain(self.transfers, loss)
-        part = part[part.rtt_ms == rtt_ms]
+        part = _plain(self.transfers, loss).query("rtt_ms == @rtt_ms")
         rate = f"{part.rate_bps.iloc[0] / 1e6:.3g} Mbit/s" if len(part) else "no link"
         return bbr_over_cubic(part, "throughput_bps", f"at {rtt_ms:g} ms and {percent(loss)} loss on {rate}")
 

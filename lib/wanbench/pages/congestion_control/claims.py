@@ -28,7 +28,6 @@ START_RTTS = 3  # Handshakes of TCP and TLS 1.3, and the request: round trips be
 RAMP_S = 2.0  # After this time, slow start is over on all paths of the source.
 FAST = 0.5
 """Share of the link above which slow start, and not loss, explains a low mean. A slower sender writes too unevenly."""
-HOW = "share of the link that a request uses"
 
 
 def request_shares(transfers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -137,10 +136,9 @@ def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     audit = read_claims(SOURCE)
     for row in agreement(shares).rows.itertuples() if shares is not None else ():
         of = shares[(shares.algorithm == row.algorithm) & (shares.rtt_ms == row.rtt_ms) & (shares.loss == row.loss)]
-        estimate = block_mean(of, "share", quantity=HOW, claim="A request uses {} of the link")
+        estimate = block_mean(of, "share", quantity="share of the link", claim="A request uses {} of the link")
         bound = as_printed(audit.claims[row.claim])
         verdict = bound.verdict(estimate)
-        if verdict == UNDECIDED and row.inside:
-            verdict = WITHIN
+        verdict = WITHIN if verdict == UNDECIDED and row.inside else verdict
         audit.rerun(row.claim, verdict, estimate.sentence, estimate)
     return audit

@@ -54,8 +54,8 @@ class ModelScores(RowsResult):
         for row in self.rows[self.rows.verdict == BEST].itertuples():
             name, ends = NAMES[row.algorithm], (row.error - 1, row.low - 1, row.high - 1)
             claim = f"{row.model} predicts {name} best, with a typical error of {{}}"
-            words = {"n": row.n, "basis": count(row.n, "cell")}
-            found.append(Estimate(f"error of {row.model} for {name}", claim, *ends, **about, **words))
+            words = about | {"n": row.n, "basis": count(row.n, "cell")}
+            found.append(Estimate(f"error of {row.model} for {name}", claim, *ends, **words))
         return tuple(found)
 
     @property
