@@ -127,7 +127,7 @@ def test_other_experiments_cannot_be_compared(capsys):
     ("a", "b", "told"),
     [
         ("survey-quick", "survey-quick", "have the same run"),
-        ("survey-quick", "nothing", "campaigns are compression-levels, geo-kafka"),
+        ("survey-quick", "nothing", "campaigns are compression-levels, "),
         ("survey-quick@2020", "geo-kafka", "survey-quick was measured on 2026-11-21"),
         ("survey-quick", "{empty}", "a folder without a journal or findings"),
     ],
