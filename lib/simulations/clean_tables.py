@@ -206,9 +206,8 @@ def _lab(tests, pairs, rng):
         loss=0.0,
         rate_bps=rate,
         queue_bytes=int(rate / 80),
-        mean_loss_burst=None,
     ).drop(columns="path_ms")
-    return {"echoes": echoes, "transfers": transfers, "links": declared.validate("links", links)}
+    return {"echoes": echoes, "transfers": transfers, "links": declared.from_rows("links", links.to_dict("records"))}
 
 
 FORMS = {"pings": _pings, "grid": _grid, "survey": _survey, "lab": _lab}

@@ -240,6 +240,14 @@ def test_a_worker_that_does_not_see_the_folder_says_so(tmp_path):
         run_job(BatchJob(Job(tmp_path / "02-a.ipynb"), tmp_path / "none", tmp_path, name="02"), {})
 
 
+def test_a_worker_with_other_packages_fails_the_job_and_says_so(tmp_path):
+    for name in ("02-a.ipynb", "session"):
+        (tmp_path / name).touch()
+    (tmp_path / "02").mkdir()
+    state = run_job(BatchJob(Job(tmp_path / "02-a.ipynb"), tmp_path, tmp_path, name="02", library="another"), {})
+    assert state.state == "failed" and "another version of wanbench or of its packages" in state.reason
+
+
 # Here
 
 

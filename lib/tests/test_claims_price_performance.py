@@ -29,7 +29,7 @@ def test_every_claim_is_tried_or_says_why_not():
         ("m6g-more", WITHIN, ""),
         ("m5-more", OWN, ""),
         ("m5-billion", UNKNOWN, "0.979 million messages/s, or 489 MB/s: per broker if"),
-        ("same-partitions", UNKNOWN, "666.7 partitions each"),
+        ("same-partitions", UNKNOWN, "666.7 partitions per broker"),
         ("same-partitions", UNKNOWN, "at most 2.48 copies"),
         ("retention", UNTESTED, "at most 0.499 GB"),
         ("throttleable", CANNOT, "25 minutes"),

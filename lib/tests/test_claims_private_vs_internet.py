@@ -64,7 +64,7 @@ def test_every_claim_is_tried_or_says_why_not():
         ("times", OWN, "about 2.00 times, agrees with 2.25 times"),
         ("packets", OWN, "2.25 times rounds to the claim, and 3.25 times does not"),
         ("total", OWN, "800 + 150 = 950"),
-        ("below-rate", OWN, "984 Mbit/s, or 1,009 Mbit/s on Ethernet, of 1,000"),
+        ("below-rate", OWN, "984 Mbit/s, on Ethernet 1,009, at a rate of 1,000"),
         ("below-rate", OWN, "867 Mbit/s"),
         (
             "kafka-traffic",

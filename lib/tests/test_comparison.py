@@ -118,15 +118,16 @@ def test_damaged_files_are_told_and_not_compared(tmp_path, capsys):
 
 
 def test_other_experiments_cannot_be_compared(capsys):
-    assert cli.main(["compare", "survey-quick", "geo-kafka"]) == 2
-    assert "survey-quick measured pairs of regions, geo-kafka measured Kafka trials" in capsys.readouterr().err
+    assert cli.main(["compare", "survey-quick", "rolling-and-degraded"]) == 2
+    told = capsys.readouterr().err
+    assert "survey-quick measured pairs of regions, rolling-and-degraded measured Kafka trials" in told
 
 
 @pytest.mark.parametrize(
     ("a", "b", "told"),
     [
         ("survey-quick", "survey-quick", "have the same run"),
-        ("survey-quick", "nothing", "campaigns are compression-levels, geo-kafka"),
+        ("survey-quick", "nothing", "campaigns are compression-levels, "),
         ("survey-quick@2020", "geo-kafka", "survey-quick was measured on 2026-11-21"),
         ("survey-quick", "{empty}", "a folder without a journal or findings"),
     ],
@@ -247,6 +248,15 @@ def test_findings_of_two_batches_are_compared(tmp_path):
     assert found.rows.ratio.iloc[0] == pytest.approx(1.2) and found.exit_code() == 1
     with pytest.raises(ParameterError, match="one has runs and the other findings"):
         verdicts.compare(sides.side(a), sides.side("survey-quick"))
+
+
+def test_jobs_of_two_batches_are_compared_one_by_one(tmp_path):
+    for name, factor in (("a", 1), ("b", 2)):
+        for seed in (1, 2):
+            level = 100 * seed * (factor if seed == 2 else 1)
+            findings(tmp_path / name / f"00-seed={seed}" / "page", rtt=(level, level - 1, level + 1, None))
+    found = verdicts.compare(*(sides.side(str(tmp_path / name)) for name in "ab")).rows.set_index("key")
+    assert found.verdict.to_dict() == {"00-seed=2/p/rtt": "changed", "00-seed=1/p/rtt": "equivalent"}
 
 
 def test_the_figure_shows_the_margin_and_every_row():

@@ -228,7 +228,7 @@ def test_an_episode_loses_nothing_where_nothing_fails(hosts, tmp_path):
     assert len(lost(found)) == 0 and len(found["fault_records"]) > 30
     assert found["fault_records"].acknowledged_at_s.notna().all()
     assert len(found["fault_log"]) == len(found["fault_records"])
-    assert set(found["fault_records"].producer) == {0, 1, 2} == set(found["fault_assignments"].consumer)
+    assert set(found["fault_records"].producer) == {0, 1, 2}
     row = found["faults"].iloc[0]
     times = ["started_at_s", "fault_at_s", "fault_done_at_s", "heal_at_s", "heal_done_at_s", "ended_at_s"]
     assert row[times].is_monotonic_increasing and row.healthy_at_s >= row.heal_done_at_s

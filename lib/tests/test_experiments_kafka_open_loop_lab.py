@@ -46,8 +46,7 @@ def test_the_delay_of_the_links_shows_in_both_latencies(lab, tmp_path):
     assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == 900
     assert (row["n_received_per_group_min"], row["n_duplicates"], row["n_failed"]) == (900, 0, 0)
     assert (row["clock_error_ms"], row["clock_method"]) == (0, "one machine, one clock")
-    seconds, histograms = found["open_loop_seconds"], found["open_loop_histograms"]
-    assert seconds.n_intended.tolist() == [300] * 3 and seconds.warm_up.sum() == 1
+    histograms = found["open_loop_histograms"]
     assert len(histograms) == 4 * 3 and (histograms.n == 300).all() and not histograms.n_lost.any()
     publish, received = (of_open_loop(histograms, what=what) for what in ("publish", "end to end"))
     assert publish.n == 2 * 300 and received.n == 3 * 2 * 300
@@ -63,9 +62,8 @@ def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_tim
     )  # fmt: skip
     found = tables(narrow_lab, tmp_path, load)
     [row] = found["open_loop_loads"].to_dict("records")
-    backlog = found["open_loop_seconds"].backlog_records
     assert row["n_intended"] == 1_000 > row["n_sent"] > row["n_acknowledged"]
-    assert backlog.is_monotonic_increasing and backlog.iloc[-1] > 500
+    assert row["backlog_records"] > 500
     assert row["blocked_s"] > 1 and row["acknowledged_records_per_s"] * 80_000 < 4e6
     tail = of_open_loop(found["open_loop_histograms"])
     assert tail.n == 800 and tail.n_lost > 400 and tail.quantile(0.9) == float("inf")

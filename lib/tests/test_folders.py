@@ -2,7 +2,7 @@
 
 import pytest
 
-from wanbench.errors import WanbenchError
+from wanbench.errors import ParameterError, WanbenchError
 from wanbench.folders import ROOT_MARK, data_folder, kafka_jars, root
 
 
@@ -15,6 +15,12 @@ def test_root_is_the_nearest_folder_above(tmp_path, monkeypatch):
     assert root(tmp_path / "outer") == tmp_path / "outer"
     monkeypatch.chdir(inner / "notebooks")
     assert root() == inner and data_folder() == inner / "data"
+
+
+def test_an_address_is_no_data_folder(monkeypatch):
+    monkeypatch.setenv("WANBENCH_DATA", "s3://bucket/data")
+    with pytest.raises(ParameterError, match="WANBENCH_DATA is s3://bucket/data; allowed: a folder"):
+        data_folder()
 
 
 def test_no_checkout_is_an_error(tmp_path, monkeypatch):

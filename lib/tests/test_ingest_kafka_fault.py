@@ -23,8 +23,8 @@ def read(tmp_path):
 def test_all_tables_are_valid(read):
     found = read()
     assert set(found) == {
-        "faults", "fault_clients", "fault_records", "fault_receipts", "fault_log", "fault_assignments", "fault_errors",
-        "cluster_samples", "group_samples", "controller_events",
+        "faults", "fault_clients", "fault_records", "fault_receipts", "fault_log", "fault_errors", "cluster_samples",
+        "group_samples", "controller_events",
     }  # fmt: skip
     for name, rows in found.items():
         assert len(joined(name, [(rows, CONTEXT)])) == len(rows) > 0
@@ -100,7 +100,6 @@ def test_events_of_the_topic_and_of_brokers_come_from_the_nodes_logs(read):
 
 def test_changes_and_errors_of_clients(read):
     found = read()
-    assert found["fault_assignments"].partitions.tolist() == ["0,1", "1"]
     [error] = found["fault_errors"].to_dict("records")
     assert (error["role"], error["kind"]) == ("producer", "_TRANSPORT")
 

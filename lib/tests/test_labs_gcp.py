@@ -19,7 +19,7 @@ from importlib.util import find_spec
 import pytest
 import yaml
 
-if not find_spec("google") or not find_spec("google.cloud.compute_v1"):
+if not find_spec("google") or not find_spec("google.cloud.compute"):
     pytest.skip("the extra gcp is not installed", allow_module_level=True)
 
 import gcp_stub

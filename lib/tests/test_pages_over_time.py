@@ -118,7 +118,7 @@ def test_all_runs_of_a_campaign_are_read_with_their_routes(tmp_path, monkeypatch
     assert "1 pair had too few values" in str(changes)
     found = over_time.route_changes(tables, changes)
     assert found.rows.changes.tolist() == [1] and found.rows.routes.tolist() == [2]
-    assert found.sentence.startswith("The usual route changed 1 time between 1 pair")
+    assert found.sentence.startswith("The usual route changed 1 time over 1 pair")
 
 
 def test_a_route_is_kept_as_mtr_prints_it_and_a_host_without_mtr_is_no_failure(tmp_path):

@@ -92,6 +92,7 @@ def test_pages_say_that_they_are_replayed(site):
         "09-rolling-and-degraded",
         "10-price-performance",
         "13-compression-levels",
+        "15-congestion-control",
     }
 
 

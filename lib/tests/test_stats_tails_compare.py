@@ -121,7 +121,7 @@ def test_what_is_not_known_is_not_compared():
 
 
 def test_an_open_end_is_no_agreement():
-    """Of 1,000 records p99.9 has no upper limit: that speaks against what is slower by far, and for nothing."""
+    """Of 1,000 records p99.9 has no upper end: that speaks against what is slower by far, and for nothing."""
     rng = np.random.default_rng(13)
     short, long = (of_values([rng.lognormal(3, 0.3, n)], "it") for n in (1_000, 10_000))
     slow = of_values([rng.lognormal(9, 0.3, 1_000)], "slow")

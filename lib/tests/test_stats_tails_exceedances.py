@@ -17,7 +17,7 @@ def test_few_bursts_leave_the_upper_end_open_and_are_counted(q, bursts, size):
     assert isinf(found.high) and not isinf(tail.independent_interval(q)[1])
     assert len(tail.bursts(q)) == bursts and tail.bursts(q).sum() == pytest.approx(min(bursts * size, beyond), abs=3)
     came = f"{tail.bursts(q).sum():.0f} of the {beyond} records beyond it came in {bursts} burst"
-    assert came in str(found) and "a limit needs the equivalent of 5 bursts of equal size" in str(found)
+    assert came in str(found) and "it needs the equivalent of 5 bursts of equal size" in str(found)
     assert f"{tail.bursts(q).sum():.0f} of {beyond} beyond it in {bursts} burst" in found.basis
 
 

@@ -27,7 +27,7 @@ def test_too_few_records_for_a_quantile_are_said_to_be():
     assert found[0.5].estimate == 500 and not found[0.5].warnings
     assert isinf(found[0.999].high) and found[0.999].formatted_interval.startswith("at least")
     [warning] = found[0.999].warnings
-    assert "p99.9 of it has no upper limit: 1,000 records are too few; a limit needs 3,688" in warning
+    assert "p99.9 of it has no upper end: 1,000 records are too few; it needs 3,688" in warning
     assert found[0.999].finding("tail-p999").estimate == 999
 
 

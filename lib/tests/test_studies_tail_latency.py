@@ -159,7 +159,7 @@ def test_percentiles_say_how_many_records_each_needs(trials):
     needed = found.formatted_table()["records needed"].tolist()
     assert needed == ["6", "36", "72", "368", "3,688", "36,887"]
     assert "plain: independent records, of 18,000" in found.formatted_table()
-    assert "p99.9 of plain has no upper limit" in found.sentence
+    assert "p99.9 of plain has no upper end" in found.sentence
 
 
 def test_links_allow_each_system_what_its_bytes_imply(trials, tables):

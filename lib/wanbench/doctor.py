@@ -32,7 +32,12 @@ class Check:
         line = f"{self.name:<10} for {self.needed_for}"
         if self.present:
             return f"ok       {line}: {self.present}"
-        return "\n         ".join([f"MISSING  {line}", *self.remedy])
+        return "\n         ".join([f"{'not here' if self.is_optional else 'MISSING '} {line}", *self.remedy])
+
+    @property
+    def is_optional(self) -> bool:
+        """Return whether everything else works without it."""
+        return self.needed_for.endswith("(optional)")
 
 
 def programs() -> list[dict[str, str]]:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from .errors import WanbenchError
+from .errors import ParameterError, WanbenchError
 
 DATA_VARIABLE = "WANBENCH_DATA"
 FINDINGS_VARIABLE = "WANBENCH_FINDINGS"  # where the page that is being made saves its findings
@@ -30,8 +30,15 @@ def data_folder(top: Path | None = None) -> Path:
     """
     Return the folder for measurements and results: `data/` in the checkout `top` (default: `root()`), or the folder
     that the environment variable WANBENCH_DATA names; a relative path starts at the root of the checkout.
+
+    Raise ParameterError if the variable holds an address, such as s3://bucket.
     """
-    return (top or root()) / (os.environ.get(DATA_VARIABLE) or "data")
+    given = os.environ.get(DATA_VARIABLE) or "data"
+    if "://" in given:
+        raise ParameterError(
+            f"{DATA_VARIABLE} is {given}; allowed: a folder (`wanbench bucket` copies to and from S3)."
+        )
+    return (top or root()) / given
 
 
 def findings_folder() -> Path:

@@ -39,7 +39,7 @@ from wanbench.formatting import count
 from .batch_page import write_batch_page
 from .execute import INJECTED
 from .parameters import file_hashes
-from .site import Job, Site, publish_page, sources_hash
+from .site import Job, Site, library_hash, publish_page, sources_hash
 
 POLL_S = 0.2
 PAGE_S = 60.0  # The page of a running batch is at most this old: to write it takes up to a second.
@@ -80,7 +80,7 @@ class BatchJob:
     A page to make as part of a batch.
 
     `folder` is the batch's folder, `root` the checkout, `varied` holds the parameters in which the batch's jobs with
-    this notebook differ, and `session` names the command that runs the batch.
+    this notebook differ, `session` names the command that runs the batch, and `library` is its `library_hash`.
     """
 
     page: Job
@@ -90,6 +90,7 @@ class BatchJob:
     varied: Mapping[str, object] = field(default_factory=dict)
     name: str = ""
     session: str = ""
+    library: str = ""
 
     @property
     def path(self) -> Path:
@@ -213,6 +214,10 @@ def main() -> int:
         if job.is_done():
             job.put("done", failures=0)
             return 0
+        if job.library != library_hash(False):
+            other = "has another version of wanbench or of its packages than the machine of the command"
+            job.fail(f"worker {platform.node()} {other}: install the same on both.")
+            return 1
         return job.make() if job.is_wanted() else 130
     return 130
 
@@ -264,7 +269,8 @@ def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
             raise ParameterError(f"{notebook.name} is in the batch twice with the parameters {dict(given)}.")
         told = [sorted(given.items()), job.page.replay_reason, job.page.remark, file_hashes(given, notebook)]
         made_from = hashlib.sha256(f"{sources[notebook]} {told!r}".encode()).hexdigest()
-        made[name] = replace(job, name=name, varied=varied, page=replace(job.page, made_from=made_from))
+        page = replace(job.page, made_from=made_from)
+        made[name] = replace(job, name=name, varied=varied, page=page, library=library_hash(False))
     return [*made.values()]
 
 

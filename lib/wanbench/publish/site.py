@@ -50,14 +50,15 @@ def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, stric
         hashlib.sha256(notebook.read_bytes()).hexdigest(),
         json.dumps([given, remarks], sort_keys=True, default=repr),
         *file_hashes(given, notebook),
-        _library(strict),
+        library_hash(strict),
         *_data(*_results(top, own, campaign) if strict else ()),
     ]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()
 
 
 @cache
-def _library(strict: bool) -> str:
+def library_hash(strict: bool) -> str:
+    """Return a hash of the library and of the installed packages; `strict` as for `sources_hash`."""
     hashed = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*")):
         if path.is_file() and path.suffix != ".pyc":

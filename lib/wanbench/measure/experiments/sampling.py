@@ -360,13 +360,9 @@ class _Sampler(threading.Thread):
             counted = self.links.counters(self.pairs[first : first + _AT_ONCE])
             took_s = time.perf_counter() - asked
             longest_s = max(longest_s, took_s)
-            rows += [{"at_s": asked_at_s + took_s / 2, "rate_bps": self._rate_bps(row), **row} for row in counted]
+            rows += [{"at_s": asked_at_s + took_s / 2, **row} for row in counted]
         sample = {"answer_ms": round(longest_s * 1000, 3), "links": rows}
         self.lines.append(json.dumps(sample).encode() + b"\n")
-
-    def _rate_bps(self, row):
-        gateway_bps = self.links.gateways.get(row["from_region"])
-        return self.links.links[row["from_region"], row["to_region"]].rate_bps if gateway_bps is None else gateway_bps
 
 
 _C = ["env", "LC_ALL=C"]  # sysstat formats numbers and dates by the locale

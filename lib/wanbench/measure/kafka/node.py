@@ -14,7 +14,7 @@ from wanbench.runs.journal import now_utc
 
 from .access import put_private, without_secrets
 from .java_commands import PROFILES, Jars, java_command, java_fault, package_file, pause_log
-from .placement import BROKER_PORT, CLIENT_PORT, CONTROLLER_PORT, METRICS_PORT, NodePlacement
+from .placement import METRICS_PORT, NodePlacement
 from .settings import effective_settings, properties
 
 _HEAD = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z (?P<level>[A-Z]+) (?P<message>.*?)( \([\w.$]+\))?$")
@@ -83,37 +83,6 @@ def _last_error(lines):
     return ": ".join(kept)
 
 
-def check_free(placement: NodePlacement, metrics: bool) -> None:
-    """Raise ClusterError, naming the port and the process, if a port is in use; a host without `ss` is not checked."""
-    done = placement.host.run(["ss", "-Hltnp"], timeout_s=30, ok=None)
-    taken = parsed(done.stdout.decode(errors="replace").splitlines())
-    ports = [CLIENT_PORT, BROKER_PORT] * placement.is_broker + [METRICS_PORT] * metrics
-    for port in ports + [CONTROLLER_PORT] * placement.is_controller:
-        for address, by in taken.get(port, ()):
-            if address in (placement.host.address, "0.0.0.0", "*", "::", ""):
-                raise ClusterError(
-                    f"{placement.name} cannot start: port {port} of {placement.host.address} is in use by {by}."
-                )
-
-
-def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:
-    """
-    Parse the lines of `ss -Hltnp` into {port: [(address, process)]}.
-
-    >>> parsed(['LISTEN 0 50 [::ffff:10.1.0.1]:9092 *:* users:(("java",pid=22,fd=130))'])
-    {9092: [('10.1.0.1', 'java (process 22)')]}
-    """
-    ports = {}
-    for line in lines:
-        fields = line.split()
-        local = re.fullmatch(r"\[?(?:::ffff:)?([^\]%]*)\]?(?:%\w+)?:(\d+)", fields[3]) if len(fields) > 3 else None
-        if local:
-            process = re.search(r'\("(.*?)",pid=(\d+)', line)
-            by = f"{process[1]} (process {process[2]})" if process else "another process"
-            ports.setdefault(int(local[2]), []).append((local[1], by))
-    return ports
-
-
 FORMAT_S = 120.0  # timeout of formatting the storage: a start of Java, on a busy machine
 STOP_S = 60.0  # timeout for a broker to hand over its partitions and end
 
@@ -155,8 +124,7 @@ class Node:
         return self._java("kafka.Kafka", [self._properties], f"server-{start}.log", self._heap_mb, flags)
 
     def prepare(self, cluster_id: str) -> None:
-        """Make the node's folder and format its storage; raise ClusterError if a port is in use or a step fails."""
-        check_free(self.placement, self._metrics)
+        """Make the node's folder and format its storage; raise ClusterError if a step fails."""
         done = self.host.run(["mkdir", self.folder], timeout_s=30, ok=None)
         if done.returncode:
             message = last_message(b"", done.stderr)

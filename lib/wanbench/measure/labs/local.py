@@ -280,7 +280,8 @@ class LocalLab(Lab):
 
         Each row has from_region, to_region, and the numbers of packets and bytes sent, delivered, lost, queue_dropped,
         cut, device_dropped, too_big and in_flight (`packets_sent`, `bytes_sent`, ...). The number sent is the sum of
-        the others. `packets_marked` is the number that CoDel marked, `bytes_backlog` the number of queued bytes.
+        the others. `packets_marked` is the number that CoDel marked, `bytes_backlog` the number of queued bytes, and
+        `rate_bps` the present rate.
         `mean_late_ms` and `worst_late_ms` say how late the relay delivered packets, measured from when they were due
         (None if it delivered none). Packets are counted as on the wire, bytes with IP headers.
         """

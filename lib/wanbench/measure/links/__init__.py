@@ -1,8 +1,9 @@
 """
-The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
+The emulated WAN: links with delay, jitter, loss, rate, queue and MTU between network namespaces of this machine.
 
-`LinkSettings` describes one direction of a pair of regions; `link` decides what happens to each packet; `relay` moves
-the packets, in user space; `lab_supervisor` is the process that owns the namespaces.
+`LinkSettings` describes one direction of a pair of regions; `link` decides what happens to each packet, with CoDel in
+`queues` and ICMP in `mtu`; `relay` moves the packets, in user space; `lab_supervisor` is the process that owns the
+namespaces.
 """
 
 import csv
@@ -45,7 +46,7 @@ CODEL_INTERVAL_MS = 100.0  # the RFC's: about the longest usual RTT
 @dataclass(frozen=True)
 class Step:
     """
-    A change of a link: what it is from `at_s` on, in seconds since its schedule began. None means unchanged.
+    A change of a link: its settings from `at_s` on, in s since the schedule began. None means unchanged.
 
     >>> Step(5, rate_bps=1e6)
     Step(at_s=5, delay_ms=None, loss=None, rate_bps=1000000.0)
@@ -100,8 +101,8 @@ class LinkSettings:
         With a target (RFC 8289 recommends 5), CoDel drops packets from the head of the queue, ever more often, once
         packets have waited longer than the target for an interval. The interval is 100 ms by default.
     ecn : bool or None
-        Whether CoDel marks packets (RFC 3168) instead of dropping them, if their sender understands marks. Hosts do
-        with the sysctl `net.ipv4.tcp_ecn` = 1.
+        Whether CoDel marks packets (RFC 3168) instead of dropping them, if their sender understands marks. Hosts
+        understand marks with the sysctl `net.ipv4.tcp_ecn` = 1.
     schedule : sequence of Step, or None
         Changes of the link, in the order of their times. The relay makes them. The schedule begins when the lab opens,
         and again with each `LocalLab.set_link`. `read_schedule` reads one from a file.
@@ -110,7 +111,7 @@ class LinkSettings:
     mtu_bytes : int or None
         Largest packet, 576 (with IPv6: 1,280) to 1,500, which is the default and the hosts' own limit. A larger packet
         is dropped, and its sender gets an ICMP message with the MTU (RFC 1191, RFC 8201). Links do not split packets,
-        even if their sender permits it.
+        even if the sender permits this.
     mtu_black_hole : bool or None
         Whether packets that are too big vanish without a message, as behind a firewall that drops ICMP.
 
@@ -166,7 +167,7 @@ def _given(name, schedule):
 
 
 def check_schedule(schedule: Sequence[Step], repeat_s: float | None = None) -> None:
-    """Check that a schedule's steps are in order, each at a time of its own, and before `repeat_s`."""
+    """Check that the times of a schedule's steps increase and are below `repeat_s`."""
     before = -1.0
     for number, step in enumerate(schedule, 1):
         check_kind(f"step {number} of the schedule", step, Step)

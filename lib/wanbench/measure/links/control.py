@@ -1,5 +1,5 @@
 """
-Protocol between a lab and its supervisor over a socket pair: a request and its answer are JSON objects, one per line.
+Exchange requests and answers between a lab and its supervisor over a socket pair, as JSON objects, one per line.
 
 A request is {"id": n, "verb": ..., ...}; the answer is {"id": n, "result": ...} or {"id": n, "error": ...}. Each
 request starts with an empty line, in case the previous request was cut off; empty lines are ignored.

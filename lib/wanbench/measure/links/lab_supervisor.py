@@ -1,5 +1,5 @@
 """
-The process that owns a local lab: `python -m wanbench.measure.links.lab_supervisor <socket> <the lab's pidfd>`.
+Own a local lab as a process: `python -m wanbench.measure.links.lab_supervisor <socket> <the lab's pidfd>`.
 
 `launch` starts it as the first process of a new PID namespace. It makes an unnamed network namespace for each region
 and forwards the packets of the links. When the lab's process ends, for whatever reason, the supervisor exits, because

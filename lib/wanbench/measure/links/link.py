@@ -1,6 +1,6 @@
 """
-One direction of a pair in the relay: decides when a packet arrives, or whether it is dropped. This module does no input
-or output.
+Decide when a packet arrives over one direction of a pair, or whether it is dropped. This module does no input or
+output.
 """
 
 import math
@@ -106,7 +106,7 @@ def _folded(total):
 
 
 def _steps(schedule, repeat_s, start):
-    """Yield the time and the changes of each step of a schedule; with `repeat_s`, the schedule begins ever again."""
+    """Yield the time and the changes of each step of a schedule; with `repeat_s`, the schedule repeats forever."""
     while True:
         for step in schedule:
             changes = {name: value for name, value in step.items() if name != "at_s" and value is not None}
@@ -213,6 +213,10 @@ class Link:
     def backlog_bytes(self, now: float) -> float:
         """Return the bytes in the link's or the gateway's queue, including the packet in transmission."""
         return self._queued_bytes + self._bottleneck.backlog_bytes(now)
+
+    def rate_bps(self) -> float | None:
+        """Return the present rate of the link or the gateway."""
+        return self._bottleneck.bytes_per_s and self._bottleneck.bytes_per_s * 8
 
     def in_flight(self) -> tuple[int, int]:
         """Return the number of packets and of bytes that are neither delivered nor dropped yet."""
@@ -354,7 +358,7 @@ class Link:
 
     def _draw_until_loss(self, delivered):
         """
-        Draw the number of packets before the next loss; `delivered` is the probability that the next one arrives.
+        Draw the number of packets before the next loss; `delivered` is the probability that the next packet arrives.
 
         Then one packet arrives, and after it a number with a geometric distribution: until the good state ends.
         """

@@ -1,4 +1,4 @@
-"""What a router answers if a packet is too big for its next link."""
+"""Answer, as a router does, a packet that is too big for its next link."""
 
 import struct
 

@@ -1,5 +1,5 @@
 """
-Unnamed network namespaces, which exist as long as one process holds their files open.
+Make unnamed network namespaces, which exist as long as one process holds their files open.
 
 Region number i (from 1) has the addresses 10.i.0.1, 10.i.0.2, ... and fd77:616e:62:i::1, fd77:616e:62:i::2, ... (i in
 hexadecimal) on its loopback interface, and one device, `wan0`, that leads to all other regions.

@@ -1,4 +1,4 @@
-"""What waits in a queue from which packets leave one by one, and CoDel, which keeps such a queue short."""
+"""Queue packets, which leave one by one, and keep the queue short by CoDel."""
 
 import math
 import struct

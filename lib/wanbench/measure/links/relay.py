@@ -1,6 +1,5 @@
 """
-The user-space relay: forwards packets between the regions' TUN devices with the delay, jitter, loss and rate of the
-links.
+Forward packets in user space between the regions' TUN devices, with the delay, jitter, loss and rate of the links.
 
 Each region has one device. The relay reads a packet, finds the link by the destination address, decides when the packet
 is due, keeps it in one heap for all links, and writes it to the other region's device when it is due. It also measures
@@ -220,6 +219,7 @@ def _counted(link, now):
         **{f"{unit}_{what}": getattr(link, f"{unit}_{what}") for what in COUNTED for unit in UNITS},
         "packets_in_flight": packets,
         "bytes_in_flight": size,
+        "rate_bps": link.rate_bps(),
         "packets_marked": link.packets_marked,
         "bytes_backlog": round(link.backlog_bytes(now)),
         "mean_late_ms": link.late_sum_s / link.writes * 1000 if link.writes else None,

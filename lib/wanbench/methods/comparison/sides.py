@@ -60,7 +60,7 @@ def side(text: str) -> Side:
         if journals := sorted([*folder.glob(journal.NAME), *folder.glob(f"*/{journal.NAME}")]):
             return Side(text, tuple(Run.open(path.parent) for path in journals))
         if folders := sorted({path.parent for path in [*folder.glob("*.json"), *folder.glob("**/findings/**/*.json")]}):
-            return Side(text, findings=pd.concat([findings.load(path) for path in folders], ignore_index=True))
+            return Side(text, findings=pd.concat([_findings(path, folder) for path in folders], ignore_index=True))
         raise refusal(text, "a folder without a journal or findings", ALLOWED)
     name, _, date = text.partition("@")
     known = [run for at in (data_folder(), samples_folder()) for run in find(at)]
@@ -72,6 +72,12 @@ def side(text: str) -> Side:
         days = sorted({run.facts()["started_at_utc"][:10] for run in runs})
         raise refusal("run", text, f"{name} was measured on {', '.join(days)}")
     return Side(text, tuple(dated[key] for key in sorted(dated)))
+
+
+def _findings(path: Path, folder: Path) -> pd.DataFrame:
+    """Read the findings in a folder; in the folder of a batch, the names of their pages begin with the job's."""
+    found, (job, *inner) = findings.load(path), (*path.relative_to(folder).parts, "")
+    return found.assign(page=f"{job}/" + found.page.fillna("")) if inner[:1] == ["page"] else found
 
 
 def differences(a: Side, b: Side) -> pd.DataFrame:

@@ -33,6 +33,12 @@ NAMES = {
     "window": "TCP window of the run",
     "capacity": "TCP capacity of the run",
     "loss-from-throughput": "packet loss estimated from throughput",
+    "burst": "packets lost in a row",
+    "wait": "wait in a queue with CoDel",
+    "ecn": "segments lost where packets are marked",
+    "delay": "one-way delay of a link that changes",
+    "mtu": "largest packet",
+    "black-hole": "answers to packets that are too big for a black hole",
     "order": "replies out of order while a delay becomes shorter",
 }
 OF_A_RUN = ("window", "capacity")  # Quantities with one number for all links of a run

@@ -69,7 +69,7 @@ class OverEpisodes(RowsResult):
             names = ", ".join(f"“{name}”" for name in dict.fromkeys(self.rows[self.BY][ended]))
             notes.append(
                 "an outage that had not ended when its fault was healed counts with the time until then, so its "
-                f"duration is a lower limit; this applies to some outages of {names}"
+                f"duration is a lower bound; this applies to some outages of {names}"
             )
         return tuple(notes)
 

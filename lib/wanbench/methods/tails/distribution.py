@@ -327,7 +327,7 @@ class Tail:
             return (f"{name} is beyond the time waited: {self._lost}",)
         if isfinite(high):
             return ()
-        return (f"{name} has no upper limit: {self._why_open(q, level, effective_n)}",)
+        return (f"{name} has no upper end: {self._why_open(q, level, effective_n)}",)
 
     @property
     def _lost(self) -> str:
@@ -340,13 +340,13 @@ class Tail:
             largest = f", the largest of {number(bursts.max(), 0)}" if len(bursts) > 1 else ""
             return (
                 f"{number(bursts.sum(), 0)} of the {beyond} beyond it came in {count(len(bursts), 'burst')}{largest}; "
-                f"a limit needs the equivalent of {MIN_BURSTS} bursts of equal size, so measure longer"
+                f"it needs the equivalent of {MIN_BURSTS} bursts of equal size, so measure longer"
             )
         needed = order.min_values(q, level)
         if effective_n < needed:
             dependent = effective_n <= NEARLY_ALL * self.n
             worth = f", worth {number(effective_n, 0)} independent ones" if dependent else ""
-            return f"{count(self.n, 'record')}{worth} are too few; a limit needs {needed:,}"
+            return f"{count(self.n, 'record')}{worth} are too few; it needs {needed:,}"
         return self._lost if self.n_lost else "the records above it cluster, so they count as too few"
 
 

@@ -1,5 +1,5 @@
 """
-What flows do to each other and to the latency of the path that they share.
+Estimate what flows do to each other, and to the latency of the path that they share.
 
 Both functions take the tables of tests of one setting with `wanbench.measure.experiments.CompetingFlows`
 (`wanbench.read.ingest.pairs.selected` selects a setting).
@@ -34,7 +34,7 @@ def fairness(transfers: pd.DataFrame, *, direction: str = "forward", level: floa
     """
     Estimate Jain's index of the greedy flows, from the payload that each flow's receiver got: the mean over the tests.
 
-    direction: "forward" or "reverse": the flows that are compared. Those that failed are left out with their test.
+    direction: "forward" or "reverse": the flows that are compared. A failed flow is left out with its test.
 
     Raises MissingDataError: no test has two flows in this direction.
     """
@@ -60,8 +60,8 @@ def fairness(transfers: pd.DataFrame, *, direction: str = "forward", level: floa
 
 def latency_under_load(echoes: pd.DataFrame, *, level: float = LEVEL) -> Estimate:
     """
-    Estimate by how much the flows raise the median RTT, in ms: the mean over the tests of median with them less median
-    without them. Lost echoes do not count.
+    Estimate by how many ms the flows raise the median RTT: the mean over tests of the median with flows less the median
+    without. Lost echoes do not count.
 
     Raises MissingDataError: no test has replies with and without flows.
     """

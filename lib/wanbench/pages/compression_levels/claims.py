@@ -61,8 +61,8 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     audit.judge(
         "codec-first",
         codecs > levels,
-        f"From the table: sizes differ by {number(codecs, 3)} times between codecs, and by up to {number(levels, 3)} "
-        f"times between levels of one codec ({number(with_it, 3)} with zstd -5).",
+        f"From the table: sizes differ by a factor of {number(codecs, 3)} between codecs, and by up to "
+        f"{number(levels, 3)} between levels of one codec ({number(with_it, 3)} with zstd -5).",
     )
     took_s = audit.number("linear-bytes") / (1e6 * audit.number("linear-write"))
     audit.judge(

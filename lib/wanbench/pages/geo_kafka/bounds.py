@@ -158,8 +158,8 @@ class Share(Result):
     def sentence(self) -> str:
         part, unexplained = self.trials, ""
         lowest = (
-            f"In every trial the {MACHINE} is the lowest limit; the share of it is simply the utilisation of "
-            "the processors."
+            f"In every trial the {MACHINE} is the lowest limit; a trial's share of it equals the utilisation "
+            "of the processors."
         )
         if self.lowest is not None:
             lowest = f"The lowest limit is the {part.limits.mode().iloc[0]}. {self.lowest.sentence}"

@@ -156,9 +156,9 @@ def _rates(audit: Audit) -> None:
         "message-rate",
         bytes_per_s / size,
         f"Own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. The claimed number is "
-        f"{number(rate * size / 1e6)} MB/s, {number(bytes_per_s / size / rate)} times less. It is what one of the "
-        f"{number(producers)} producers sends ({number(bytes_per_s / producers / 1e6)} MB/s); for consumers, too, the "
-        "source gives the rate of one of them.",
+        f"{number(rate * size / 1e6)} MB/s, less by a factor of {number(bytes_per_s / size / rate)}. One of the "
+        f"{number(producers)} producers sends that much ({number(bytes_per_s / producers / 1e6)} MB/s); "
+        "for consumers, too, the source gives the rate of one.",
     )
     ratio = audit.from_printed(lambda total, one: 1e9 * total / size / one, "throughput", "message-rate")
     audit.compare(
@@ -281,8 +281,8 @@ def _cost(audit: Audit) -> None:
     audit.judge(
         "dwarfed",
         ratio >= DWARFS,
-        f"Holds if the variable cost is at least {number(DWARFS)} times the fixed cost. Own numbers: it is "
-        f"{number(ratio)} times that at the full rate already. The two are equal at "
+        f"Holds if the variable cost is at least {number(DWARFS)} times the fixed cost. Own numbers: at "
+        f"the full rate it is already {number(ratio)} times the fixed cost. The two are equal at "
         f"{number(own.even_messages_per_s)} messages/s, {quantity(1 / ratio, 'fraction')} of the full rate.",
     )
     regions, price = audit.number("n-regions"), audit.number("region-price")

@@ -108,7 +108,7 @@ class CheckedPredictions(Result):
         return theme.finish(
             figure,
             name="predictions-elsewhere",
-            title=f"In another survey RTTs are {self.ratio.formatted} times the predicted ones",
+            title=f"In another survey RTTs are {self.ratio.formatted} times the predicted RTTs",
             subtitle="One point per pair that the first survey lacks; bars: prediction intervals.",
             alt=f"Predicted against measured round-trip times. {self.sentence}",
             caption=str(self),

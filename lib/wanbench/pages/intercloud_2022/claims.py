@@ -74,11 +74,9 @@ def throughput_across_clouds(
         f"{' '.join(direction.sentence for direction in clouds.directions)}",
     )
     median = inflation.medians[ALL]
-    straight = f"Holds if the median is below {STRAIGHT:g} times. {median.sentence}"
+    straight = f"Holds if the median is below {STRAIGHT:g}. {median.sentence}"
     audit.judge("straightforward", median.high < STRAIGHT, straight)
-    most = (
-        f"Holds if the interval lies below 2 times, so that light takes more than half of the time. {median.sentence}"
-    )
+    most = f"Holds if the interval lies below 2: light then takes more than half of the time. {median.sentence}"
     audit.judge("light-most", None if median.low <= 2 <= median.high else median.high < 2, most)
     _spiky(audit, scatters)
     _buffers(audit, models, charts)

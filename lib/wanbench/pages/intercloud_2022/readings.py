@@ -68,7 +68,7 @@ class UnitReadings(RowsResult):
             parts.append(
                 f"Read as {reading}, {count(int(part.n_above.sum()), 'row')} would exceed the maximum rate of the "
                 f"sender (at worst {quantity(worst.max_bps, 'bit/s')} from {cloud_title(worst.sender)}, "
-                f"{number(worst.share_of_limit, 2)} times its {quantity(worst.limit_bps, 'bit/s')})"
+                f"{number(worst.share_of_limit, 2)} times the limit of {quantity(worst.limit_bps, 'bit/s')})"
             )
         of_blocks = f" Every value is a multiple of {self.step:,}, like a count of bytes sent in blocks."
         step = of_blocks if self.step > 1 else ""

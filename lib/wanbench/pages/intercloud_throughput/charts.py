@@ -11,8 +11,6 @@ from wanbench.figures.primitives import draw_pairs, draw_regions, label_pairs, w
 from wanbench.formatting import count, decimals, quantity, scale, span
 from wanbench.methods.regions.pairs import unordered
 
-ENDS = ("from_region", "to_region")
-COLOURS = {"done": theme.WITHIN, "failed": theme.OUTSIDE, "interrupted": theme.UNKNOWN}
 CLASSES = 6  # Number of colours: the eye distinguishes no more shades
 RAMP = ("#2B1B5A", "#4A3C9A", "#2F7EBC", "#3FB5A3", "#A8C545", "#F2B134")
 FEW_LINKS = 60  # Up to this number of pairs lines are thick and nearly opaque; more would hide each other

@@ -45,7 +45,7 @@ METHOD = "average window = throughput x RTT / (8 MSS), and the loss that gives t
 MODELS = {
     "reno": "Mathis et al. 1997 with the constant of Ott, Kemperman & Mathis 1996",
     "cubic": "CUBIC as in Linux, with constants for independent losses; a sender that follows RFC 9438 past cwnd_prior "
-    "loses up to 23 % more than this says",
+    "loses up to 23 % more than estimated",
 }
 ASSUMPTION = (
     "Only loss limits the sender, packets are lost independently, and start-up is over; a receiver's window, a full "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -13,7 +15,9 @@ from typing import ClassVar
 from wanbench.errors import CommandError
 from wanbench.measure.campaign import start
 from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, keep, links_of
+from wanbench.measure.experiments.iperf3 import Iperf3
 from wanbench.measure.experiments.ping import Ping
+from wanbench.measure.experiments.sampling import gzipped
 from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Plan, make_plan
@@ -37,6 +41,12 @@ def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
         links[f"lab:a{number}", f"lab:b{number}"] = link
         links[f"lab:b{number}", f"lab:a{number}"] = link
     return links
+
+
+def codel_links(rtts_ms: Sequence[float]) -> list[LinkSettings]:
+    """Return two links of 20 Mbit/s with CoDel for each round-trip time: one drops packets, the other marks them."""
+    link = {"rate_bps": 20e6, "queue_bytes": 2_000_000, "codel_target_ms": 5}  # a queue that never overflows
+    return [LinkSettings(rtt / 2, **link, ecn=ecn) for rtt in rtts_ms for ecn in (None, True)]
 
 
 def plan_for_links(
@@ -75,6 +85,7 @@ def calibrate(
     return start.run(plan, links, lab=lab, campaign=campaign, **options)
 
 
+_PROBE, _PROBE_PORT = str(Path(__file__).with_name("probe.py")), 9999
 _MARGIN_S = 30.0  # Time that the first echo, and the end of ping, may take
 
 
@@ -208,3 +219,65 @@ class Shorten(_PingDuringChange):
                 undoing.callback(links.set_link, *way, delay_ms=links.links[way].delay_ms)
                 links.set_link(*way, delay_ms=self.delay_ms)
             yield {}
+
+
+@dataclass(frozen=True)
+class Probes:
+    """
+    Send `count` numbered UDP packets of `packet_bytes` (with headers) through the link of the pair, one per interval.
+
+    Requires emulated links of a lab whose hosts share a clock. With `load`, the packets are sent while that experiment
+    runs, and end with it. With `restart`, the schedules of the link begin again shortly before. Writes
+    probes/<stem>.txt.gz, which `wanbench.read.ingest.probes` reads, and the files of `load`.
+    """
+
+    count: int = bounded(1000, 1, 1_000_000)
+    interval_us: int = bounded(1000, 20, 1_000_000)
+    packet_bytes: int = bounded(100, 40, 1500)
+    restart: bool = False
+    load: Iperf3 | None = None
+
+    name: ClassVar[str] = "probes"
+
+    def __post_init__(self):
+        check_declared(self)
+
+    def __str__(self) -> str:
+        return f"probes: {self.count} packets, one per {self.interval_us} µs" + (
+            f", under {self.load}" * bool(self.load)
+        )
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """Run receiver, load and sender; raise ExperimentError, with the output so far, if one of them fails."""
+        links, files, began_us = links_of(source), [], 0
+        if self.restart:
+            before_s = time.time()
+            links.set_link(source.region, target.region)
+            began_us = round((before_s + time.time()) / 2 * 1e6)
+        numbers = (_PROBE_PORT, self.count, self.interval_us, self.packet_bytes, began_us)
+        about = [target.address, *map(str, numbers)]
+        receiver = target.start([sys.executable, _PROBE, "receive", *about])
+        try:
+            receiver.wait_for_output("listening", _MARGIN_S)
+            with ThreadPoolExecutor(1) as threads:
+                loading = self.load and threads.submit(self.load.run, source, target, folder, stem)
+                source.run([sys.executable, _PROBE, "send", *about], timeout_s=self._lasts_s() + _MARGIN_S)
+                done = receiver.wait(_MARGIN_S)
+                files += keep(folder, self.name, stem, "txt.gz", gzipped(done))
+                files += loading.result() if loading else []
+        except CommandError as error:
+            raise ExperimentError(str(error), files + keep(folder, self.name, stem, "txt", receiver.stop())) from error
+        finally:
+            receiver.stop()
+        return files
+
+    def _lasts_s(self):
+        return self.count * self.interval_us / 1e6
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Return the expected duration: that of sending, and two seconds until the receiver ends."""
+        return self._lasts_s() + 2 + (self.load.expected_s(rtt_ms, rate_bps) if self.load else 0)
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
+        """Return the expected bytes of all packets, without those of the load."""
+        return self.count * self.packet_bytes

@@ -33,8 +33,8 @@ class RouteChanges(RowsResult):
     def sentence(self) -> str:
         rows, total = self.rows, int(self.rows.changes.sum())
         return (
-            f"The usual route changed {count(total, 'time')} between {count(len(rows), 'pair')}, and "
-            f"{int(rows.with_rtt.sum())} of these times, the RTT changed its level within one step."
+            f"The usual route changed {count(total, 'time')} over {count(len(rows), 'pair')}; at "
+            f"{int(rows.with_rtt.sum())} of these changes, the RTT changed its level within one step."
         )
 
 

@@ -127,8 +127,8 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
     of = f"in the retention time, of the {number(audit.number('retention'))} GB that the setting allows."
     audit.note("retention", f"Own numbers: a partition gets at most {number(kept_gb)} GB {of}")
     working = (
-        f"Holds if {number(partitions)} is a multiple of {number(brokers)} brokers; it is "
-        f"{number(partitions / brokers, 1)} partitions each. Otherwise brokers have equally many only with "
+        f"Holds if {number(partitions)} is a multiple of {number(brokers)} brokers; that is "
+        f"{number(partitions / brokers, 1)} partitions per broker. Otherwise brokers have equal numbers only with "
         f"{number(brokers)} replicas, which the source does not mention. If the costs per message are those of all "
         f"brokers, EBS volumes could write at most {number(most, 2)} copies; if they are those of one broker, the "
         f"cluster costs {number(brokers)} times the printed cost."
@@ -206,8 +206,8 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     intel = "Holds if the newer Intel type is ahead of Graviton3, and the older at most a tenth behind Graviton2."
     more = f"Holds if {LEADER} has the higher rate of messages in: {number(produced, 2)} times that of {RIVAL}."
     apart = (
-        f"By messages these differ by {number(spread, 2)} times, and the source says that {LEADER} sends far more than "
-        f"{RIVAL}."
+        f"By messages these differ by a factor of {number(spread, 2)}, and the source says that {LEADER} sends far "
+        f"more than {RIVAL}."
     )
     return [
         (claim, holds, f"{working} {own}")
@@ -248,7 +248,7 @@ def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
         f"{number(1 / least - 1, 1)} times as much from disk as it writes."
     )
     ratio = audit.number("m6a-ebs") / audit.number("m5-ebs")
-    bound = f"Holds if they differ by at most {SIMILAR:g} times."
+    bound = f"Holds if they differ by a factor of at most {SIMILAR:g}."
     similar = f"{bound} Own numbers: m6a has {number(ratio, 2)} times the EBS throughput of m5."
     return [
         ("saturated", None if least < FULL else True, saturated),

@@ -18,7 +18,6 @@ from wanbench.methods.result import LEVEL, Estimate, Result
 from wanbench.methods.result.means import mean_of
 from wanbench.methods.trials.concurrent import round_trips
 
-OFFSET = 0.13  # Offset of a setting from the middle of its statistic.
 STATISTICS = {
     "min": ("min_rtt_ms", "minimum RTT of a ping run"),
     "mean": ("mean_rtt_ms", "mean RTT of a ping run"),
@@ -38,15 +37,9 @@ EXTREME = "min and max depend on the number of echoes of a run ({} here): more e
 
 @dataclass(frozen=True, repr=False)
 class RttTable(Result):
-    """
-    RTTs of pings per setting.
-
-    numbers: The mean over ping runs of each statistic, by (setting, "min", "mean", "max" or "mdev").
-    runs: One row per ping run: `setting`, `n_echoes`, `n_lost_echoes`, and the statistics in ms.
-    """
+    """The mean over ping runs of each statistic, by (setting, "min", "mean", "max" or "mdev")."""
 
     numbers: dict[tuple[str, str], Estimate]
-    runs: pd.DataFrame
 
     TITLE = "RTT (ms), measured and in the source"
 
@@ -55,29 +48,26 @@ class RttTable(Result):
         return tuple(self.numbers.values())
 
     @property
-    def settings(self) -> list[str]:
-        return list(dict.fromkeys(setting for setting, _ in self.numbers))
-
-    @property
     def sentence(self) -> str:
         listed = []
-        for setting in self.settings:
+        for setting, published in PUBLISHED.items():
             four = " / ".join(self.numbers[setting, name].formatted.removesuffix(" ms") for name in STATISTICS)
-            source = " / ".join(f"{value:g}" for value in PUBLISHED.get(setting, {}).values())
-            printed = f"; in the source {source}" if source else ""
-            basis = self.numbers[setting, "mean"].basis
-            listed.append(f"RTT over “{setting}”, min / mean / max / mdev: {four} ms ({basis}{printed}).")
+            source, basis = (
+                " / ".join(f"{value:g}" for value in published.values()),
+                self.numbers[setting, "mean"].basis,
+            )
+            listed.append(
+                f"RTT over “{setting}”, min / mean / max / mdev: {four} ms ({basis}; in the source {source})."
+            )
         return " ".join(listed)
 
     def formatted_table(self) -> pd.DataFrame:
-        level = percent(self.estimates[0].level)
         rows = {"RTT": list(STATISTICS)}
-        for setting in self.settings:
+        for setting, published in PUBLISHED.items():
             own = [self.numbers[setting, name] for name in STATISTICS]
-            printed = PUBLISHED.get(setting, {})
             rows[f"{setting}: measured"] = [number.formatted.removesuffix(" ms") for number in own]
-            rows[f"{setting}: {level} interval"] = [number.formatted_interval for number in own]
-            rows[f"{setting}: source"] = [f"{printed.get(name, '')}" for name in STATISTICS]
+            rows[f"{setting}: {percent(LEVEL)} interval"] = [number.formatted_interval for number in own]
+            rows[f"{setting}: source"] = [f"{published[name]}" for name in STATISTICS]
         return pd.DataFrame(rows)
 
 
@@ -92,30 +82,19 @@ def rtt_table(tables: Mapping[str, pd.DataFrame]) -> RttTable:
     runs = round_trips(tables["echoes"]).merge(done[[*KEY, "setting"]], on=KEY)
     silent = int(runs.mean_rtt_ms.isna().sum())
     runs = runs[runs.mean_rtt_ms.notna()]
-    parts, numbers = [], {}
+    left_out, numbers = (f"{count(silent, 'test')} without an answered echo left out",) * bool(silent), {}
     for name in PUBLISHED:
         own = runs[runs.setting == name]
         if own.empty:
             measured = ", ".join(dict.fromkeys(map(str, runs.setting))) or "none"
             raise refusal("setting", name, f"settings of tests with answered echoes ({measured})")
-        notes = [f"{count(silent, 'test')} without an answered echo left out"] if silent else []
-        for statistic in STATISTICS:
-            extreme = [EXTREME.format(_range(own.n_echoes))] if statistic in ("min", "max") else []
-            numbers[name, statistic] = _number(own, statistic, name, (*extreme, *notes))
-        parts.append(own.assign(setting=name))
-    return RttTable(numbers, pd.concat(parts, ignore_index=True))
-
-
-def _number(own, statistic: str, name: str, notes: tuple[str, ...]) -> Estimate:
-    column, label = STATISTICS[statistic]
-    values = own[column].to_numpy(dtype=float)
-    if len(values) < 2:
-        notes = (*notes, f"no interval for {name}: a single ping run")
-    names = {"quantity": f"{statistic} of RTT, {name}", "claim": f"Over {name} the {label} is {{}}", "unit": "ms"}
-    about = {"basis": f"{count(len(values), 'run')} of {_range(own.n_echoes)} echoes", "warnings": notes}
-    return mean_of(values, LEVEL, method=METHOD, assumption=ASSUMPTION, **names, **about)
-
-
-def _range(counts: pd.Series) -> str:
-    low, high = int(counts.min()), int(counts.max())
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        low, high = int(own.n_echoes.min()), int(own.n_echoes.max())
+        echoes = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        alone = (f"no interval for {name}: a single ping run",) * (len(own) < 2)
+        about = {"basis": f"{count(len(own), 'run')} of {echoes} echoes", "method": METHOD, "assumption": ASSUMPTION}
+        for statistic, (column, label) in STATISTICS.items():
+            notes = (EXTREME.format(echoes),) * (statistic in ("min", "max")) + left_out + alone
+            names = {"quantity": f"{statistic} of RTT, {name}", "claim": f"Over {name} the {label} is {{}}"}
+            values = own[column].to_numpy(dtype=float)
+            numbers[name, statistic] = mean_of(values, LEVEL, unit="ms", warnings=notes, **names, **about)
+    return RttTable(numbers)

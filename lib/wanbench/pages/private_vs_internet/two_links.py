@@ -62,7 +62,6 @@ class TwoLinks(Result):
     other_values: dict[str, Estimate]
     pairs: pd.DataFrame
     trials: pd.DataFrame
-    seconds: pd.DataFrame
 
     TITLE = "Ratios"
 
@@ -134,10 +133,7 @@ def compare_links(rates: TrialRates, *, seed: int = 0) -> TwoLinks:
             _, in_pairs, over_all = _compare(partners, trials, rates, name, seed)
             flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
             others[name] = _cautioned((in_pairs or over_all).ratio, (FLAT_OUT,) if flat_out else ())
-    columns = ["run_id", "test_id", "at_s", "second", "link", "trial", "_value"]
-    seconds = _seconds(trials, rates, VALUE)
-    seconds = seconds[[name for name in columns if name in seconds]]
-    return TwoLinks(ratio, paired, by_trial, others, pairs, trials, seconds)
+    return TwoLinks(ratio, paired, by_trial, others, pairs, trials)
 
 
 def link_trials(rates: TrialRates, value: str) -> pd.DataFrame:
@@ -252,7 +248,7 @@ def _methods(result: TwoLinks) -> list[tuple]:
     paired = None if result.paired is None else result.ratio
     named = {"in pairs": paired, "trials, unpaired": single}
     rows = [(name, one.estimate, one.low, one.high) for name, one in named.items() if one is not None]
-    if len(result.seconds) > len(result.trials):
+    if single.naive.method == OF_SECONDS:
         rows.append((SECONDS, single.estimate, single.naive.low, single.naive.high))
     return rows
 

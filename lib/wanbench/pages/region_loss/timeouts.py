@@ -152,14 +152,13 @@ class Planned(RowsResult):
         n, inside, longer, healed = (int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed"))
         left_out = f" {count(healed, 'more outage')} ended only with healing and cannot be compared." if healed else ""
         return (
-            f"Of {count(n, 'measured outage')}, {inside} lie within the limits that timeouts and round trips "
-            "imply, and "
-            f"{longer} lasted longer.{left_out}"
+            f"Of {count(n, 'measured outage')}, {inside} lie within the bounds that timeouts and round trips "
+            f"imply, and {longer} lasted longer.{left_out}"
         )
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        return ("an episode has up to three outages; they are not independent, because they share its fault",)
+        return ("an episode has up to three outages; they are not independent, because they share a fault",)
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows

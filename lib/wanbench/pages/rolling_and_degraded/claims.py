@@ -113,7 +113,7 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     claim = "p99 exceeded the undisturbed limit in {} of the controlled restarts"
     about = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
     most = {
-        "method": "maximum, which is a lower limit of what restarts can cause",
+        "method": "maximum, which is a lower bound of what restarts can cause",
         "assumption": "none, as it was observed",
     }
     most |= {"claim": "The slowest record of all controlled restarts took {}", "basis": count(len(rows), "restart")}

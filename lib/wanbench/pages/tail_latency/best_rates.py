@@ -160,7 +160,7 @@ def searched_rate(steps: pd.DataFrame, objective_ms: float, q: float = 0.99) -> 
         level = min(level, 1 - 0.5**n)
         notes = (
             f"{count(int((~closed).sum()), 'search', 'searches')} of {n} met the objective at every rate "
-            "tried or at none, so the rate has a limit on one side only",
+            "tried or at none, so the rate has a bound on one side only",
         )
     else:
         below, above = np.log(lows), np.log(highs)

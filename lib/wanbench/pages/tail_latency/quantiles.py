@@ -189,11 +189,11 @@ class Percentiles(Result):
             name, pairs = side.tail.name, list(zip(side.quantiles, side.estimates, strict=True))
             closed = [k for k, (_, one) in enumerate(pairs) if isfinite(one.low) and isfinite(one.high)]
             if not closed:
-                parts.append(f"For “{name}” no percentile has an interval with an upper limit")
+                parts.append(f"For “{name}” no percentile has an interval with an upper end")
                 continue
             q, one = pairs[closed[-1]]
             lacking = [next_.warnings[0] for _, next_ in pairs[closed[-1] + 1 :][:1] if next_.warnings]
-            highest = f"For “{name}” the highest percentile whose interval has an upper limit is {order.name(q)}"
+            highest = f"For “{name}” the highest percentile whose interval has an upper end is {order.name(q)}"
             parts += [f"{highest}, which is {one.formatted} ({one.formatted_interval})", *lacking]
         return f"{'. '.join(parts)}."
 
@@ -266,7 +266,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
         title=theme.headline(
             f"{order.name(last)}: {tails}", f"Latency of {' and '.join(r.tail.name for r in distributions)}"
         ),
-        subtitle=f"Points: quantiles with their {level} intervals. Triangles: the interval has no upper limit.",
+        subtitle=f"Points: quantiles with their {level} intervals. Triangles: the interval has no upper end.",
         alt=f"Percentile plot of latencies. {' '.join(result.estimates[-1].sentence for result in distributions)}",
         caption=" ".join(result.sentence for result in distributions),
         table=table,

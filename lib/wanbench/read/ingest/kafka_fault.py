@@ -72,7 +72,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     of_role = {role: [program for program in named if program.role == role] for role in ROLES}
     consumers = of_role["consumer"]
     partitions = settings.count("partitions", minimum=1) or settings.refuse("settings without partitions", "a number")
-    rows = {"faults": [_fault(top, settings)], "fault_clients": [], "fault_assignments": [], "fault_errors": []}
+    rows = {"faults": [_fault(top, settings)], "fault_clients": [], "fault_errors": []}
     rows |= {name: [] for name in COLUMNS} | {"group_samples": []}
     for program in named:
         if program.role in ("producer", "consumer"):
@@ -174,7 +174,7 @@ def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> 
 
 
 def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> None:
-    """Add one consumer's rows of fault_receipts, fault_assignments and fault_errors."""
+    """Add one consumer's rows of fault_receipts and fault_errors."""
     origin_ns, lines = program.events("fault consumer")
     for number, line in lines:
         if isinstance(line, dict):
@@ -184,8 +184,6 @@ def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> 
         elif isinstance(line, list) and line and line[0] in _CHANGES:
             valid = fits(line, line[0], is_us, are_counts) and all(partition < partitions for partition in line[2])
             program.check(number, line, valid, "a time and partitions")
-            row = {"consumer": program.number, "at_s": origin_ns / 1e9 + line[1] / 1e6, "kind": line[0]}
-            rows["fault_assignments"].append(row | {"partitions": ",".join(map(str, line[2]))})
         else:
             valid = isinstance(line, list) and len(line) == 7 and line[0] == "received" and is_us(line[5])
             valid = valid and _is_record(line[3:5], line[1:3], line[6], partitions)

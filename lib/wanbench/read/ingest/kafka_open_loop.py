@@ -1,8 +1,7 @@
 """
-Read an open-loop load into tables open_loop_loads, open_loop_seconds and open_loop_histograms.
+Read an open-loop load into tables open_loop_loads and open_loop_histograms.
 
-- Latencies belong to the second in which their records were due; rates, `n_sent`, `n_acknowledged` and `n_received` of
-  a second count what happened in that second.
+- Latencies belong to the second in which their records were due; rates count what happened in that second.
 - A due record that was never acknowledged, or never received by a group, is lost, whether it was sent or not.
 - `wanbench.open_loop` decides whether the generator fell behind.
 """
@@ -39,7 +38,6 @@ def read(path) -> dict[str, pd.DataFrame]:
     load = _Load(path)
     return {
         "open_loop_loads": fitting(path, "open_loop_loads", [load.row()]),
-        "open_loop_seconds": fitting(path, "open_loop_seconds", load.seconds()),
         "open_loop_histograms": fitting(path, "open_loop_histograms", load.histograms()),
     }
 
@@ -105,7 +103,7 @@ class _Load:
             "late_p99_ms": None if late_p99 is None else late_p99 * open_loop.LATE_UNIT_MS,
             "late_max_ms": max((sent.second(n)["late_max_us"] / 1e3 for n in self.counted), default=None),
             "blocked_s": sent.total("blocked_us") / 1e6,
-            "backlog_records": None if last is None else self._backlog(last),
+            "backlog_records": None if last is None else sent.second(last).counts.get("backlog"),
             "fell_behind": self.fell_behind if self.start_s is not None else None,
             "clock_offset_ms": worst.values.get("offset_ms"),
             "clock_error_ms": worst.number("error_ms"),
@@ -113,19 +111,6 @@ class _Load:
             "client_errors": "; ".join(f"{name} {n:,}" for name, n in errors.most_common()) or None,
             "error": self.top.text("error"),
         }
-
-    def seconds(self) -> list[dict]:
-        rows = []
-        for number in self.numbers:
-            second = self.sent.second(number)
-            received = [group.second(number)["n_received_in"] for group in self.groups]
-            row = self._about(number) | {"second": number, "at_s": self.start_s + number}
-            row |= {"n_intended": self._n_intended(number), "n_sent": second["n_sent_in"]}
-            row |= {"n_acknowledged": second["n_acknowledged_in"], "n_resent": second.counts.get("n_resent_in")}
-            row |= {"n_received": sum(received) / len(received) if received else 0.0}
-            row |= {"late_max_ms": second["late_max_us"] / 1e3, "blocked_ms": second["blocked_us"] / 1e3}
-            rows.append(row | {"backlog_records": self._backlog(number)})
-        return rows
 
     def histograms(self) -> list[dict]:
         sources = [("publish", None, self.sent, "publish", 0.0)]
@@ -157,9 +142,6 @@ class _Load:
         n_all = max(1, round(self.rate * self.length_s))
         return max(self.sent.second(number)["n_due"], min(after, n_all) - min(first, n_all))
 
-    def _backlog(self, number: int) -> int | None:
-        return self.sent.second(number).counts.get("backlog")
-
 
 def _needed(settings: Members, name: str) -> float:
     value = settings.number(name)
@@ -171,8 +153,7 @@ def _needed(settings: Members, name: str) -> float:
 MOST_SECONDS = 100_000
 """Maximum length of a schedule: a day and several hours of warm-up."""
 _OF_PRODUCER = (
-    "n_due", "n_handed", "n_answered", "n_failed", "n_sent_in", "n_acknowledged_in", "backlog", "blocked_us",
-    "late_max_us", "n_resent_in",
+    "n_due", "n_handed", "n_answered", "n_sent_in", "n_acknowledged_in", "backlog", "blocked_us", "late_max_us",
 )  # fmt: skip
 _OF_CONSUMER = ("n_received", "n_duplicates", "n_negative", "n_received_in")
 

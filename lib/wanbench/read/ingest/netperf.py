@@ -2,13 +2,11 @@
 Read output of netperf: TCP_RR and UDP_RR into table pings, TCP_STREAM, TCP_MAERTS and UDP_STREAM into transfers.
 
 A request of one byte and its answer take one round trip. With one transaction in flight, 1 / rate is therefore the mean
-RTT, including processing on both hosts. Other statistics need the options -k or -o (MIN_LATENCY, P50_LATENCY, ...).
-Default output and the output of -k and -o are read. A file may hold several tests, and other lines around them.
+RTT, including processing on both hosts. Other statistics need the option -k (MIN_LATENCY, P50_LATENCY, ...). Default
+output and that of -k are read. A file may hold several tests, and other lines around them.
 """
 
-import csv
 import re
-from itertools import pairwise
 from math import isfinite
 
 import pandas as pd
@@ -46,14 +44,6 @@ BITS = {
 UNIT = re.compile(r"(10\^[369]bits|[KMG]?Bytes)/s(?:ec)?\b")
 KEYVAL = re.compile(r"([A-Z][A-Z0-9_]+)=(.*)")
 NUMBERS = re.compile(r"\s*[-\d.]+(?:\s+[-\d.]+)+\s*")
-HEADINGS = {
-    "Throughput": "THROUGHPUT", "Throughput Units": "THROUGHPUT_UNITS", "Elapsed Time (sec)": "ELAPSED_TIME",
-    "Protocol": "PROTOCOL", "Direction": "DIRECTION", "Minimum Latency Microseconds": "MIN_LATENCY",
-    "Mean Latency Microseconds": "MEAN_LATENCY", "50th Percentile Latency Microseconds": "P50_LATENCY",
-    "90th Percentile Latency Microseconds": "P90_LATENCY", "99th Percentile Latency Microseconds": "P99_LATENCY",
-    "Maximum Latency Microseconds": "MAX_LATENCY", "Stddev Latency Microseconds": "STDDEV_LATENCY",
-}  # fmt: skip
-"""Names in the output of -k, by the headings of -o."""
 LATENCIES = {
     "min_rtt_ms": "MIN_LATENCY", "mean_rtt_ms": "MEAN_LATENCY", "median_rtt_ms": "P50_LATENCY",
     "p90_rtt_ms": "P90_LATENCY", "p99_rtt_ms": "P99_LATENCY", "max_rtt_ms": "MAX_LATENCY",
@@ -91,7 +81,7 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
     values = _named(body) or _columns(body, protocol, direction)
     rate, unit = _number(values, "THROUGHPUT"), values.get("THROUGHPUT_UNITS", "")
     if not rate:
-        raise RawDataError(path, line_number, banner[0], "a result above zero in netperf's own columns, -k or -o")
+        raise RawDataError(path, line_number, banner[0], "a result above zero in netperf's own columns or -k")
     protocol = values.get("PROTOCOL", protocol)
     if unit == "Trans/s":
         times = {column: _number(values, name) for column, name in LATENCIES.items()}
@@ -122,13 +112,8 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
 
 
 def _named(body: list[str]) -> dict[str, str]:
-    """Parse the output of -k or -o into values by the names of -k; empty if neither option was used."""
-    found = {match[1]: match[2].strip() for line in body if (match := KEYVAL.fullmatch(line.strip()))}
-    for heading, values in pairwise(body):
-        names = next(csv.reader([heading]), [])
-        if not found and len(names) > 1 and "Throughput" in names:
-            found = dict(zip((HEADINGS.get(name, name) for name in names), values.split(","), strict=False))
-    return found
+    """Parse the output of -k, by its names; empty if the option was not used."""
+    return {match[1]: match[2].strip() for line in body if (match := KEYVAL.fullmatch(line.strip()))}
 
 
 def _columns(body: list[str], protocol: str | None, direction: str | None) -> dict[str, str]:

@@ -1,0 +1,102 @@
+"""Score models of TCP throughput on cells that were left out of their fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from wanbench.errors import MissingDataError
+from wanbench.formatting import count
+from wanbench.methods.result import Estimate, RowsResult, text_table
+from wanbench.methods.result.means import half_width
+from wanbench.methods.tcp import models
+
+from .cells import NAMES, Cells
+
+IP_BYTES = 1500  # Size of a full packet, of which `MSS_BYTES` are payload.
+FACTORS = np.array(sorted(np.linspace(-4, 4, 1601), key=abs))
+"""Logarithms of the factors that a fit tries, in steps of 0.5 %; of equal ones, the factor nearest to 1 is taken."""
+MODELS = {
+    "window": lambda rtt_ms, loss, rate: models.window_limited_bps(models.buffer_bytes(rate, 100), rtt_ms),
+    "Mathis": lambda rtt_ms, loss, rate: models.mathis_bps(loss, rtt_ms, models.RANDOM),
+    "PFTK": lambda rtt_ms, loss, rate: models.pftk_bps(loss, rtt_ms),
+    "CUBIC": lambda rtt_ms, loss, rate: models.cubic_bps(loss, rtt_ms),
+    "BBR's pacing": lambda rtt_ms, loss, rate: rate * (1 - loss),
+}
+"""
+Throughput in bit/s by name, before a fitted factor and the capacity: a window that is the same at all RTTs, here 100 ms
+times the rate; Mathis et al. 1997 with the constant of Ott, Kemperman & Mathis 1996; Padhye et al. 1998, eq. 32; RFC
+9438, section 5; and a sender paced at the link's rate that a loss does not slow down (Cardwell et al. 2016).
+"""
+METHOD = (
+    "one factor per model and congestion control, which minimises the mean absolute error of log throughput on the "
+    "other cells; mean over the left-out cells, interval from Student's t"
+)
+ASSUMPTION = "Errors of cells are independent, although their fits share cells"
+BEST, TIED, WORSE = "best", "tied with the best", "worse"
+
+
+@dataclass(frozen=True, repr=False)
+class ModelScores(RowsResult):
+    """
+    Errors of models on left-out cells: `algorithm`, `model`, `error` (as a factor, 1 is perfect), `low`, `high`,
+    `n` (cells), `factor` (fitted to all cells) and `verdict`.
+    """
+
+    TITLE = "Error on left-out cells, by congestion control and model"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The errors of the best model of each congestion control."""
+        about, found = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}, []
+        for row in self.rows[self.rows.verdict == BEST].itertuples():
+            name, ends = NAMES[row.algorithm], (row.error - 1, row.low - 1, row.high - 1)
+            claim = f"{row.model} predicts {name} best, with a typical error of {{}}"
+            words = about | {"n": row.n, "basis": count(row.n, "cell")}
+            found.append(Estimate(f"error of {row.model} for {name}", claim, *ends, **words))
+        return tuple(found)
+
+    @property
+    def sentence(self) -> str:
+        parts = []
+        for one, (_, part) in zip(self.estimates, self.rows.groupby("algorithm", sort=False), strict=True):
+            tied = part.model[part.verdict == TIED]
+            parts.append(one.sentence + (f" Tied with it: {', '.join(tied)}." if len(tied) else ""))
+        return " ".join(parts)
+
+    def formatted_table(self) -> pd.DataFrame:
+        return text_table(self.rows.assign(algorithm=self.rows.algorithm.map(NAMES)))
+
+
+def score_models(cells: Cells) -> ModelScores:
+    """
+    Score every model for every congestion control, on the cells with independent losses and a queue of one product.
+
+    A model predicts a cell from its RTT and loss: the smaller of the link's capacity and the model times one factor,
+    fitted without the cell. Cells without loss are left out, as every loss model predicts the capacity there.
+    MissingDataError if there are fewer than three cells.
+    """
+    used = cells.rows[(cells.rows.loss > 0) & (cells.rows.burst == 1) & (cells.rows.queue == 1)]
+    rows = []
+    for algorithm in [name for name in NAMES if name in set(used.algorithm)]:
+        part = used[used.algorithm == algorithm]
+        if len(part) < 3:
+            raise MissingDataError("Models need three cells with independent losses and a queue of one product.")
+        measured, capacity = np.log(part.throughput_bps), np.log(part.rate_bps * models.MSS_BYTES / IP_BYTES)
+        errors, factors = {}, {}
+        for name, model in MODELS.items():
+            curve = np.log(model(*(part[column].to_numpy() for column in ("rtt_ms", "loss", "rate_bps"))))
+            misses = np.abs(np.minimum(curve + FACTORS[:, None], capacity.to_numpy()) - measured.to_numpy())
+            total = misses.sum(axis=1, keepdims=True)
+            errors[name] = misses[(total - misses).argmin(axis=0), np.arange(len(part))]
+            factors[name] = float(np.exp(FACTORS[total.argmin()]))
+        best = min(errors, key=lambda name: errors[name].mean())
+        for name, error in sorted(errors.items(), key=lambda item: item[1].mean()):
+            mean, half, gap = error.mean(), half_width(error, 0.95), error - errors[best]
+            verdict = BEST if name == best else WORSE if gap.mean() > half_width(gap, 0.95) else TIED
+            ends = np.exp([mean, max(mean - half, 0.0), mean + half])
+            rows.append((algorithm, name, *ends, len(error), factors[name], verdict))
+    columns = ["algorithm", "model", "error", "low", "high", "n", "factor", "verdict"]
+    return ModelScores(pd.DataFrame(rows, columns=columns))

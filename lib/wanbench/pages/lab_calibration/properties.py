@@ -1,0 +1,179 @@
+"""Judge by numbered packets what links do beyond delay, jitter, independent loss and rate."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from wanbench.formatting import count, number, percent, quantity
+from wanbench.methods.distance.inflation import order_interval
+from wanbench.methods.lab.link_verdicts import LEVEL, RATE_SHARE, RTT_MS, RTT_SHARE, effective_n
+from wanbench.methods.lab.verdicts import OUTSIDE, Verdicts, groups, judged, link_of, matching, row_of
+from wanbench.methods.result import RowsResult, exact_binomial
+
+# After a change, packets sent before it are still under way or wait: the longest delay of the page's schedule.
+SETTLING_S = 0.15
+# RFC 8289 keeps what waits permanently near its target of 5 ms; a greedy flow adds its own oscillation.
+MOST_WAIT_MS = 15.0
+IN_INTERVAL = f"requested value inside the {percent(LEVEL)} interval"
+
+
+def loss_bursts(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
+    """
+    Judge the share of lost packets, and the mean number of packets lost in a row, in one direction of each link.
+
+    Whether a lost packet is followed by another is independent of all before, so the number of those that are has an
+    exact binomial interval, and with it the mean length of a burst, 1 / (1 - their share). Losses themselves are
+    dependent: n packets count as n (1 - c) / (1 + c), where c is the lag-1 autocorrelation of the model.
+    """
+    rows = []
+    for key, group in groups("probes", probes):
+        link, lost = link_of(links, key), group.sort_values("sequence").lost.to_numpy(dtype=bool)
+        ends = 1 - link.loss if pd.isna(link.mean_loss_burst) else 1 / link.mean_loss_burst
+        kept = 1 - ends - ends * link.loss / (1 - link.loss)
+        share = (1 - kept) / (1 + kept)
+        low, high = exact_binomial(round(lost.sum() * share), round(len(lost) * share), LEVEL)
+        note = f"{lost.sum():,} of {len(lost):,} packets"
+        row = row_of(key, "loss", "fraction", LEVEL, IN_INTERVAL, len(lost))
+        rows.append(row | judged(link.loss, lost.mean(), low, high, note=note))
+        followed = lost[1:][lost[:-1]]
+        row = row_of(key, "burst", "packets", LEVEL, IN_INTERVAL, len(followed))
+        if len(followed) and not followed.all():
+            low, high = (1 / (1 - end) for end in exact_binomial(followed.sum(), len(followed), LEVEL))
+            row |= judged(1 / ends, 1 / (1 - followed.mean()), low, high)
+        rows.append(row)
+    return Verdicts.of(rows)
+
+
+def waits(probes: pd.DataFrame, links: pd.DataFrame, *, skip_s: float) -> Verdicts:
+    """
+    Judge whether the median wait in queues with CoDel is at most 15 ms, from `skip_s` after the first packet on.
+
+    The wait is the one-way delay less the requested delay of the link. Its interval is from order statistics of as
+    many values as the autocorrelation leaves independent.
+    """
+    rows = []
+    for key, group in groups("probes", probes):
+        link, group = link_of(links, key), group[~group.lost].sort_values("sequence")
+        values = group.delay_ms[group.sent_at_s > group.sent_at_s.min() + skip_s].to_numpy(float) - link.delay_ms
+        row = row_of(key, "wait", "ms", LEVEL, f"at most {MOST_WAIT_MS:g} ms", len(values))
+        if len(values) > 1:
+            every = max(1, round(len(values) / effective_n(values, of="mean")))
+            low, high = order_interval(values[::every], LEVEL)
+            note = f"mean {quantity(values.mean(), 'ms')}, nine in ten below {quantity(np.quantile(values, 0.9), 'ms')}"
+            target = float(link.codel_target_ms)
+            row |= judged(target, float(np.median(values)), low, high, MOST_WAIT_MS - target, note)
+        rows.append(row)
+    return Verdicts.of(rows)
+
+
+def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
+    """
+    Judge whether links that mark packets dropped none of TCP's, by its retransmitted segments, and did mark some.
+
+    The receiver's kernel counts the marks.
+    """
+    rows = []
+    for key, group in groups("probe_runs", runs):
+        sent = matching(transfers, key)
+        if _is_on(link_of(links, key).ecn) and len(sent):
+            marked, again = int(group.packets_marked.sum()), float(sent.retransmits.sum())
+            row = row_of(key, "ecn", "segments", np.nan, "0 retransmitted, and packets marked", marked)
+            row |= judged(0.0, again, np.nan, np.nan, 0.0, f"{count(marked, 'packet')} arrived with the mark")
+            rows.append(row if marked else row | {"verdict": OUTSIDE})
+    return Verdicts.of(rows)
+
+
+def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str, str], object]) -> Verdicts:
+    """
+    Judge delay, loss and rate of links that change, from 150 ms after each step of their schedules to the next.
+
+    Limits: 1 ms + 1 % for the median one-way delay while packets do not wait for a rate, the exact binomial interval
+    for the loss, and 5 % for the rate at which packets arrive where more are sent than the rate lets pass.
+
+    links: The `LinkSettings` of each direction.
+    """
+    rows = []
+    for key, group in groups("probes", probes):
+        link, [run] = links[key[1:]], matching(runs, key).itertuples()
+        group = group.sort_values("sequence")
+        sent = np.interp(group.sequence, group.sequence[~group.lost], group.sent_at_s[~group.lost].astype(float))
+        sent, delay = sent - run.schedule_began_at_s, group.delay_ms.to_numpy(dtype=float, na_value=np.nan)
+        offered = run.packet_bytes * 8 * (len(sent) - 1) / (sent[-1] - sent[0])
+        ends = [step.at_s for step in link.schedule[1:]] + [link.repeat_s or np.inf]
+        now = {"delay_ms": link.delay_ms, "loss": link.loss, "rate_bps": link.rate_bps}
+        for step, end in zip(link.schedule, ends, strict=True):
+            now |= {name: value for name in now if (value := getattr(step, name)) is not None}
+            inside = (sent >= step.at_s + SETTLING_S) & (sent < min(end, sent[-1]))
+            lost, got = np.isnan(delay[inside]), delay[inside & ~np.isnan(delay)]
+            if not len(got):
+                continue
+            since = f"from {step.at_s:g} s on"
+            if now["rate_bps"] and now["rate_bps"] < offered:
+                arrived = np.sort(sent[inside] + delay[inside] / 1000)[: len(got)]
+                rate = run.packet_bytes * 8 * (len(arrived) - 1) / (arrived[-1] - arrived[0])
+                row = row_of(key, "rate", "bit/s", np.nan, percent(RATE_SHARE), len(arrived))
+                asked = now["rate_bps"]
+                rows.append(row | judged(asked, rate, np.nan, np.nan, RATE_SHARE * asked, since))
+                continue
+            allowed = RTT_MS + RTT_SHARE * now["delay_ms"]
+            row = row_of(key, "delay", "ms", LEVEL, f"{RTT_MS:g} ms + {percent(RTT_SHARE)}", len(got))
+            rows.append(row | judged(now["delay_ms"], np.median(got), *order_interval(got, LEVEL), allowed, since))
+            low, high = exact_binomial(int(lost.sum()), len(lost), LEVEL)
+            row = row_of(key, "loss", "fraction", LEVEL, IN_INTERVAL, len(lost))
+            rows.append(row | judged(now["loss"], lost.mean(), low, high, note=since))
+    return Verdicts.of(rows)
+
+
+def mtu(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
+    """
+    Judge the MTU that ping was told of when its echoes were too big, and whether a black hole answered any of them.
+    """
+    rows = []
+    for key, group in groups("echoes", echoes):
+        link = link_of(links, key)
+        told = group.error.str.extract(r"mtu ?= ?(\d+)")[0].dropna().astype(float)
+        if _is_on(link.mtu_black_hole):
+            answers = float(len(told) + (~group.lost).sum())
+            row = row_of(key, "black-hole", "answers", np.nan, "0 answers", len(group))
+            rows.append(row | judged(0.0, answers, np.nan, np.nan, 0.0))
+        else:
+            row = row_of(key, "mtu", "bytes", np.nan, "0 bytes", len(told))
+            asked, note = (
+                float(link.mtu_bytes),
+                f"{(~group.lost).sum()} of {len(group)} echoes then came back in pieces",
+            )
+            rows.append(row | judged(asked, told.iloc[0], np.nan, np.nan, 0.0, note) if len(told) else row)
+    return Verdicts.of(rows)
+
+
+def _is_on(flag) -> bool:
+    return pd.notna(flag) and bool(flag)
+
+
+class RelayCost(RowsResult):
+    """
+    Processor time of the relay per packet, by the kernel's account of its process.
+
+    rows: Per test: run_id, from_region, to_region, packets, packets_per_s, relay_us (processor time per packet),
+        relay_share (of one processor).
+    """
+
+    @property
+    def sentence(self) -> str:
+        parts = []
+        for rate, rows in self.rows.groupby(self.rows.packets_per_s.round(-3)):
+            low, high = rows.relay_us.min(), rows.relay_us.max()
+            span = number(low) if len(rows) == 1 else f"{number(low)} to {number(high)}"
+            parts.append(f"{span} µs per packet at {rate:,.0f} packets a second ({count(len(rows), 'test')})")
+        return f"The relay uses {'; '.join(parts)}."
+
+
+def relay_cost(runs: Sequence[pd.DataFrame]) -> RelayCost:
+    """Divide the relay's processor time by the packets sent, in tests that were alone in their lab (`probe_runs`)."""
+    rows = pd.concat(runs, ignore_index=True)
+    per_s, each = rows.packets / rows.lasted_s, rows.relay_processor_s / rows.packets
+    rows = rows[["run_id", "from_region", "to_region", "packets"]].assign(
+        packets_per_s=per_s, relay_us=each * 1e6, relay_share=each * per_s
+    )
+    return RelayCost(rows)
