@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import time
 import uuid
 from collections import defaultdict
@@ -280,14 +279,13 @@ class OpenMessagingSession(ClientSession):
         return [f"http://{worker.host.address}:{next(ports[worker.host.name])}" for worker in self.workers]
 
     def _check_hosts(self) -> None:
-        path, hosts = self.settings.distribution, {program.host.name: program.host for program in self._programs()}
-        for host in hosts.values():
-            on_host = [program for program in self._programs() if program.host.name == host.name]
-            scripts = [f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}" for program in on_host]
+        path = self.settings.distribution
+        for program in self._programs():
+            host, script = program.host, f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}"
             if not self._is(host, "-d", path):
                 raise ExperimentError(f"OpenMessaging distribution is {path!r}; {host.name} has no such folder")
-            if missing := [script for script in scripts if not self._is(host, "-f", script)]:
-                raise ExperimentError(f"OpenMessaging distribution {path} on {host.name} has no {missing[0]}")
+            if not self._is(host, "-f", script):
+                raise ExperimentError(f"OpenMessaging distribution {path} on {host.name} has no {script}")
             find = ["find", f"{path}/lib", "-maxdepth", "1", "-name", "*benchmark-framework*.jar"]
             if not host.run(find, timeout_s=_RUN_S, ok=None).stdout.strip():
                 raise ExperimentError(
@@ -401,20 +399,17 @@ class OpenMessagingSession(ClientSession):
                 raise ExperimentError(self._why(benchmark, f"did not end within {limit_s:g} s and was stopped"))
 
     def _written_result(self) -> bytes:
-        path, host = f"{self.benchmark.folder}/result.json", self.benchmark.host
-        with tempfile.TemporaryDirectory() as temporary:
-            copy = Path(temporary, "result.json")
+        content, cat = b"", ["cat", f"{self.benchmark.folder}/result.json"]
 
-            def is_whole():
-                with suppress(ValueError):
-                    if self._is(host, "-f", path):
-                        host.get(path, copy)
-                        return json.loads(copy.read_bytes()) is not None
-                return False
+        def is_whole():
+            nonlocal content
+            content = self.benchmark.host.run(cat, timeout_s=_RUN_S, ok=None).stdout
+            with suppress(ValueError):
+                return json.loads(content) is not None
 
-            if not self._until(is_whole, _RUN_S):
-                raise ExperimentError(self._why(self.benchmark, "left no whole result"))
-            return copy.read_bytes()
+        if not self._until(is_whole, _RUN_S):
+            raise ExperimentError(self._why(self.benchmark, "left no whole result"))
+        return content
 
     def _why(self, program: _Program, what: str) -> str:
         """Return the message of a failure, with the first error in the output and its cause."""

@@ -25,17 +25,17 @@ OF_BOTH = frozenset(
     )
 )  # fmt: skip
 """Settings that Kafka's Java clients and librdkafka have under the same name and with the same meaning."""
-_KBYTES = {"queue.buffering.max.kbytes"}
+_KBYTES = "queue.buffering.max.kbytes"
 _RENAMED = {
-    "buffer.memory": "queue.buffering.max.kbytes",
+    "buffer.memory": _KBYTES,
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "max.request.size": "message.max.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
 """Maps names of settings in Java to those in librdkafka."""
-_KERNEL_DECIDES = {"socket.receive.buffer.bytes": ("-1", "0"), "socket.send.buffer.bytes": ("-1", "0")}
-"""Values with which Java and librdkafka leave the size of a buffer to the kernel."""
+_BUFFERS = ("socket.receive.buffer.bytes", "socket.send.buffer.bytes")
+"""Buffers whose size Java's clients leave to the kernel with -1, librdkafka with 0."""
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
 _JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
@@ -60,7 +60,8 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
     values = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}
     for name, field in _FIELDS.items():
         if name in producer:
-            values[field] = _value(name, producer.pop(name))
+            text = producer.pop(name)
+            values[field] = text if field in ("acks", "compression") else _whole(name, text)
     producer.pop("enable.idempotence", None)  # see `to_open_loop`
     if values["acks"] == "-1":
         values["acks"] = "all"
@@ -85,18 +86,13 @@ def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]
             lost.append(Lost(name, "the clients' security is set by the cluster"))
         elif name in _RENAMED:
             name = _RENAMED[name]
-            java, own = _KERNEL_DECIDES.get(name, ("", ""))
-            text = own if text == java else text
-            translated[name] = str(_whole(name, text) // 1024) if name in _KBYTES else text
+            text = "0" if name in _BUFFERS and text == "-1" else text
+            translated[name] = str(_whole(name, text) // 1024) if name == _KBYTES else text
         elif name in OF_BOTH:
             translated[name] = text
         else:
             lost.append(Lost(name, "librdkafka has no such setting, or the load sets it"))
     return translated
-
-
-def _value(name: str, text: str):
-    return _whole(name, text) if name in ("linger.ms", "batch.size") else text
 
 
 def _whole(name: str, text: str) -> int:
@@ -111,9 +107,8 @@ def java_names(kind: str, load) -> dict[str, str]:
     translated = {}
     for name, text in getattr(load, kind):
         if name in java_of:
-            java, own = _KERNEL_DECIDES.get(name, ("", ""))
-            text = java if text == own and java else text
-            translated[java_of[name]] = str(_whole(name, text) * 1024) if name in _KBYTES else text
+            text = "-1" if name in _BUFFERS and text == "0" else text
+            translated[java_of[name]] = str(_whole(name, text) * 1024) if name == _KBYTES else text
         elif name in OF_BOTH:
             translated[name] = text
         else:
@@ -142,9 +137,10 @@ _LOST = (
     Lost("consumerOnly", "an open-loop load always produces"),
     Lost("partitionsPerTopicList", "all topics of an open-loop load have the same number of partitions", "partitions"),
     Lost("producersPerTopicList", "all topics of an open-loop load have the same number of producers", "producers"),
-    Lost("existingTopicList", "an open-loop load makes its own topics"),
-    Lost("existingProduceTopicList", "an open-loop load makes its own topics"),
-    Lost("existingConsumeTopicList", "an open-loop load makes its own topics"),
+    *(
+        Lost(f"existing{which}TopicList", "an open-loop load makes its own topics")
+        for which in ("", "Produce", "Consume")
+    ),
 )
 """Fields of a workload that an open-loop load does not have."""
 
