@@ -253,7 +253,7 @@ def test_settings_come_from_mappings_and_files_and_are_kept_as_json(tmp_path):
     path = WORKLOAD.write(tmp_path / "w.yaml")
     DRIVER.write(tmp_path / "d.yaml")
     one = OpenMessaging("/x/", WORKLOAD, DRIVER)
-    assert one == OpenMessaging("/x", WORKLOAD.as_mapping(), DRIVER.as_mapping())
+    assert one == OpenMessaging("/x", asdict(WORKLOAD), asdict(DRIVER))
     assert one == OpenMessaging("/x", str(path), tmp_path / "d.yaml")
     kept = json.loads(json.dumps(asdict(one)))
     assert kept["workload"]["producerRate"] == 200 and kept["driver"]["replicationFactor"] == 3

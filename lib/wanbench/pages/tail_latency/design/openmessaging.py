@@ -22,19 +22,18 @@ from wanbench.checks import refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments.base import ClientLoad, ExperimentError, bounded, check_declared, keep, last_line
 from wanbench.measure.experiments.session import ClientSession
-from wanbench.measure.kafka.access import may_hold_secret, put_private
+from wanbench.measure.kafka.access import put_private
 from wanbench.measure.kafka.java_commands import checked_heap
 from wanbench.measure.labs.base import Completed, Host, Process
 
 from .openmessaging_files import Driver, Workload, properties_text, read_driver, read_workload
-from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES
+from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES, is_security
 
 START_S, END_S = 15.0, 35.0
 """
 Time from the start to the first message, and from the last window to the result, in which consumers leave their groups;
 measured on two processors.
 """
-_SECURITY = ("security.", "sasl.", "ssl.")
 
 
 @dataclass(frozen=True)
@@ -118,21 +117,17 @@ class OpenMessaging(ClientLoad):
         if workload.useRandomizedPayloads:
             if workload.randomBytesRatio is None:
                 yield "randomBytesRatio is None; random payloads need it."
-            if not workload.randomizedPayloadPoolSize:
-                pool = workload.randomizedPayloadPoolSize
+            if not (pool := workload.randomizedPayloadPoolSize):
                 yield f"randomizedPayloadPoolSize is {pool}; random payloads need it."
         elif not workload.payloadFile:
             yield f"payloadFile is {workload.payloadFile!r}; allowed: a path, or useRandomizedPayloads: true."
         if workload.consumerBacklogSizeGB and self.timeout_s is None:
             yield "has consumerBacklogSizeGB, so it runs until the backlog is drained; give timeout_s."
         if self.driver.reset:
-            yield (
-                "driver has reset, which deletes other topics of the cluster; leave it out. The topics of a run are "
-                "deleted at its end."
-            )
+            yield "driver has reset, which deletes other topics of the cluster; leave it out: a run deletes its own."
         for what in ("common", "topic", "producer", "consumer"):
             for name in self.driver.settings(what):
-                if may_hold_secret(name) or name.startswith(_SECURITY):
+                if is_security(name):
                     yield f"driver has {name!r} in {what}Config; the clients' security is set by the cluster."
 
     def __str__(self) -> str:
@@ -260,7 +255,7 @@ class OpenMessagingSession(ClientSession):
             for number, worker in enumerate(self.consumer_hosts)
         ]
         self.addresses = self._addresses()
-        self._topics_before: set[str] | None = None
+        self._topics_before: set[str] = set()
         self._prepared: list[_Program] = []
         self._contents: dict[str, bytes] = {}
 
@@ -430,8 +425,8 @@ class OpenMessagingSession(ClientSession):
     def _clean_up(self) -> str | None:
         why = None
         try:
-            made = [] if self._topics_before is None else sorted(self._topics() - self._topics_before)
-            for topic in made if self.benchmark.process is not None else ():
+            made = set() if self.benchmark.process is None else self._topics() - self._topics_before
+            for topic in sorted(made):
                 self.cluster.delete_topic(topic)
         except LabError as error:
             why = f"the benchmark's topics could not be deleted: {error}"

@@ -68,13 +68,11 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    pass
+    def represent_text(self, text):
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
-_Dumper.add_representer(
-    str,
-    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
-)
+_Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def read_properties(text: str, name: str = "a property") -> dict[str, str]:
@@ -122,14 +120,11 @@ class FlatFile:
             raise ParameterError(f"{cls.__name__} lacks {', '.join(missing)}.")
         return cls(**values)
 
-    def as_mapping(self) -> dict[str, object]:
-        """Return the fields that are present, in the order of declaration."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
-
     def text(self) -> str:
-        """Return the content of the file."""
-        return yaml.dump(self.as_mapping(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
+        """Return the content of the file: the fields that are present, in the order of declaration."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {name: value for name, value in values.items() if value is not None}
+        return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
 
     def write(self, path) -> Path:
         """Write the file atomically and return its path, which must end in .yaml or .yml."""

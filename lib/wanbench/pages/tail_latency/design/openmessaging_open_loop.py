@@ -39,9 +39,8 @@ _BUFFERS = ("socket.receive.buffer.bytes", "socket.send.buffer.bytes")
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
 _JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
-_OVERRULED = {"bootstrap.servers", "group.id"} | {
-    f"{part}.{what}" for part in ("key", "value") for what in ("serializer", "deserializer")
-}
+_OVERRULED = {"bootstrap.servers", "group.id", "key.serializer", "value.serializer"}
+_OVERRULED |= {"key.deserializer", "value.deserializer"}
 """Settings that the lab (the address) or the benchmark sets, whatever the driver has."""
 
 
@@ -77,12 +76,17 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
     return values, list(dict.fromkeys(lost))
 
 
+def is_security(name: str) -> bool:
+    """Whether a setting belongs to the clients' security, which the cluster sets."""
+    return may_hold_secret(name) or name.startswith(("security.", "sasl.", "ssl."))
+
+
 def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]:
     translated = {}
     for name, text in settings.items():
         if name in _OVERRULED:
             continue
-        if may_hold_secret(name) or name.startswith(("security.", "sasl.", "ssl.")):
+        if is_security(name):
             lost.append(Lost(name, "the clients' security is set by the cluster"))
         elif name in _RENAMED:
             name = _RENAMED[name]
@@ -137,10 +141,7 @@ _LOST = (
     Lost("consumerOnly", "an open-loop load always produces"),
     Lost("partitionsPerTopicList", "all topics of an open-loop load have the same number of partitions", "partitions"),
     Lost("producersPerTopicList", "all topics of an open-loop load have the same number of producers", "producers"),
-    *(
-        Lost(f"existing{which}TopicList", "an open-loop load makes its own topics")
-        for which in ("", "Produce", "Consume")
-    ),
+    *(Lost(f"existing{kind}TopicList", "an open-loop load makes topics itself") for kind in ("", "Produce", "Consume")),
 )
 """Fields of a workload that an open-loop load does not have."""
 
