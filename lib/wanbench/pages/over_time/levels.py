@@ -165,7 +165,7 @@ def variances(logs: np.ndarray, index: np.ndarray) -> tuple[float, float]:
     Estimate the variance of a value about its level, and the long-run variance (n times the variance of a mean).
 
     The variogram of white noise plus an autoregression of order 1 is fitted to squared medians of absolute differences.
-    Both are raised to include what remains of bursts: the first to the mean square about the running median, the second
+    Both variances are raised for remaining bursts: the first to the mean square about the running median, the second
     by the same ratio, and at least to the long-run variance of these deviations (Newey & West 1987).
 
     >>> noise = np.random.default_rng(0).normal(size=4_000)
