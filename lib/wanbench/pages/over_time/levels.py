@@ -31,12 +31,12 @@ DECAYS = np.linspace(0.0, 0.96, 33)  # Candidate autocorrelations from step to s
 SMALLEST_SD = 1e-3  # A change of one per mille is below what matters; constant series would have variance 0.
 FEWEST = 2 * WINDOW  # With fewer values, no level before and after a change outlasts the running median.
 METHOD = (
-    "least-squares segmentation of logarithms (ruptures), penalty 3 log n long-run variances; "
+    "least-squares segmentation of logarithms (ruptures), penalty 3 log n times the long-run variance; "
     "interval of a ratio by Student's t with the long-run variance"
 )
 ASSUMPTION = (
     "Between changes the level is constant, with fluctuations that decay within weeks of steps; "
-    "that the date was chosen by the data is not in the interval"
+    "the interval ignores that the data chose the date"
 )
 
 

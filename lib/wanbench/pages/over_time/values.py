@@ -78,7 +78,7 @@ def open_campaign(campaign: str, *, regions: list[str], seed: int = 1) -> Campai
 
 
 def values_of_tests(tables: CampaignTables) -> pd.DataFrame:
-    """Return from_region, to_region, at_utc, minimum rtt_ms and throughput_bps (null if unmeasured) per finished test."""
+    """Return from_region, to_region, at_utc, minimum rtt_ms and throughput_bps (null if missing) of finished tests."""
     return tables.query(QUERY)
 
 
