@@ -116,3 +116,20 @@ def test_a_known_limit_is_no_finding():
     link = {"run_id": "r", "delay_ms": 0.0, "jitter_ms": 0.0, "loss": 0.0, "rate_bps": 1e12}
     links = tables.from_rows("links", [link | pair for pair in pairs])
     assert plausibility.check(planted.tables | {"links": links}).empty
+
+
+@pytest.mark.parametrize("sent_bps, flagged", [(14e6, False), (80e6, True)])
+def test_a_sender_may_count_what_its_socket_buffer_holds(sent_bps, flagged):
+    ends = {"run_id": "r", "from_region": "lab:a", "to_region": "lab:b"}
+    row = {
+        "test_id": "t",
+        "attempt": 1,
+        "source_file": "f",
+        "direction": "forward",
+        "protocol": "TCP",
+        "duration_s": 6.0,
+    }
+    row |= {"throughput_bps": 9.5e6, "bytes": 7_125_000, "sent_throughput_bps": sent_bps}
+    link = {"delay_ms": 10.0, "jitter_ms": 0.0, "loss": 0.0, "rate_bps": 10e6}
+    made = {name: tables.from_rows(name, [ends | one]) for name, one in (("transfers", row), ("links", link))}
+    assert bool(rules(made)) == flagged

@@ -28,7 +28,6 @@ START_RTTS = 3  # Handshakes of TCP and TLS 1.3, and the request: round trips be
 RAMP_S = 2.0  # After this time, slow start is over on all paths of the source.
 FAST = 0.5
 """Share of the link above which slow start, and not loss, explains a low mean. A slower sender writes too unevenly."""
-HOW = "share of the link that a request uses"
 
 
 def request_shares(transfers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -101,7 +100,7 @@ class Agreement(RowsResult):
         figure.update_xaxes(title="published share of the link", **theme.log_axis(self.rows.claimed, ""))
         figure.update_yaxes(title="measured share of the link", **theme.log_axis(self.rows.share, ""))
         title = theme.headline(self.estimates[0].sentence, "Published and measured cells")
-        subtitle = "Log axes. Points are means over blocks, with 95 % intervals, cut at a tenth of the mean."
+        subtitle = "Log axes. Points are means over blocks. 95 % intervals are drawn from a tenth of the mean up."
         alt = f"Measured against published shares of a link. {self.sentence}"
         about = {"name": "published-cells", "caption": str(self), "table": self.rows}
         return theme.finish(figure, title=title, subtitle=subtitle, alt=alt, **about)
@@ -126,8 +125,8 @@ def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     """
     Test the published cells on a re-run.
 
-    A cell is reproduced if its interval lies within a tenth of the published number, not reproduced if it lies outside,
-    and otherwise inside the interval if the interval contains the number.
+    A cell is "reproduced" if its interval lies within a tenth of the published number, "not reproduced" if it lies
+    outside; else "inside the interval" if it contains the number, or "undecided".
 
     Examples
     --------
@@ -137,10 +136,9 @@ def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     audit = read_claims(SOURCE)
     for row in agreement(shares).rows.itertuples() if shares is not None else ():
         of = shares[(shares.algorithm == row.algorithm) & (shares.rtt_ms == row.rtt_ms) & (shares.loss == row.loss)]
-        estimate = block_mean(of, "share", quantity=HOW, claim="A request uses {} of the link")
+        estimate = block_mean(of, "share", quantity="share of the link", claim="A request uses {} of the link")
         bound = as_printed(audit.claims[row.claim])
         verdict = bound.verdict(estimate)
-        if verdict == UNDECIDED and row.inside:
-            verdict = WITHIN
+        verdict = WITHIN if verdict == UNDECIDED and row.inside else verdict
         audit.rerun(row.claim, verdict, estimate.sentence, estimate)
     return audit

@@ -98,8 +98,8 @@ def transfers(
                     algorithm, link = orders[pair][position], links[pair]
                     name = f"{next(number):04d}-{pair[0]}-{pair[1]}".replace(":", ".")
                     of_link = f"{2 * link.delay_ms:g} ms, {link.loss:.3g} lost, queue {link.queue_bytes:,} bytes"
-                    about = (f"{algorithm}, {of_link}", block, (experiments[algorithm],))
-                    tests.append(Test(name, len(rounds) + 1, *pair, 2 * link.delay_ms, *about))
+                    about = (2 * link.delay_ms, f"{algorithm}, {of_link}", block, (experiments[algorithm],))
+                    tests.append(Test(name, len(rounds) + 1, *pair, *about))
                 rounds.append(tuple(tests))
     rate_bps = max((link.rate_bps or 0 for link in links.values()), default=0) or None
     return Plan(tuple(rounds), (), seed, lower_bound=len(rounds), batch=at_once, rate_bps=rate_bps)

@@ -15,6 +15,7 @@ from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, Rule, row_names
 LINK = RULES["link"]
 INSTANCE = RULES["instance"]
 TOLERANCE = 1.05  # A short transfer can exceed the link's rate slightly, because the queue absorbs a part.
+BUFFER_BYTES = 4 << 20  # A sender counts bytes that still wait in its socket buffer: by Linux's default, up to these.
 FAR_ABOVE = 2.0  # Clouds state minimum rates of instances: some send slightly more, none twice as much.
 CEILING = {LINK.name: "the link's rate", INSTANCE.name: "the rate limit of the sender's instance"}
 EXCHANGED = "from and to are exchanged in these rows: {} in the opposite direction allows them"
@@ -210,6 +211,9 @@ def _column(column: Column, tests, rtts, links) -> list[dict]:
     both = (column, column.exchanged())
     link, link_back = (link_rates(way, links) for way in both)
     instance, instance_back = (instance_rates(way, tests) for way in both)
+    if column.name == "sent_throughput_bps":
+        waiting = (column.values - column.frame.throughput_bps.astype("float64")) * column.frame.duration_s / 8
+        link = np.where(waiting.to_numpy(dtype=float) <= BUFFER_BYTES, np.nan, link)
     if not flags:
         flags += check_limiter(column, rate_units.rtt_ms(column.frame, rtts), np.fmin(link, instance))
     flags += check_ceiling(LINK, column, link, link_back, cause)
@@ -258,7 +262,7 @@ def _in_no_time(column: Column) -> list[dict]:
     cause = "the duration was not measured, or was truncated to whole units"
     flags = []
     for k in np.flatnonzero((duration == 0) & (size > 0) & (column.values > 0)):
-        found = f"{quantity(column.values.iloc[k], 'bit/s')} , but {quantity(size.iloc[k], 'bytes')} took 0 s"
+        found = f"{quantity(column.values.iloc[k], 'bit/s')}, but {quantity(size.iloc[k], 'bytes')} took 0 s"
         flags.append(column.row(BYTES, k, found, cause, np.nan))
     return flags
 
