@@ -94,7 +94,12 @@ class OpenMessaging(ClientLoad):
             raise refusal("OpenMessaging distribution", self.distribution, "an absolute path on the hosts")
         object.__setattr__(self, "distribution", self.distribution.rstrip("/") or "/")
         for name, kind, read in (("workload", Workload, read_workload), ("driver", Driver, read_driver)):
-            object.__setattr__(self, name, _given(getattr(self, name), kind, read))
+            value = getattr(self, name)
+            if isinstance(value, Mapping | str | Path):
+                value = kind.of_mapping(value) if isinstance(value, Mapping) else read(value)
+            if not isinstance(value, kind):
+                raise refusal(f"OpenMessaging {name}", value, f"a {kind.__name__}, a mapping of its fields or a path")
+            object.__setattr__(self, name, value)
         check_declared(self)
         checked_heap(self.heap_mb)
         for objection in self._objections():
@@ -201,17 +206,6 @@ class OpenMessaging(ClientLoad):
         return float(self.workload.producerRate * self.workload.messageSize * self.length_s)
 
 
-def _given(value, kind, read):
-    if isinstance(value, kind):
-        return value
-    if isinstance(value, Mapping):
-        return kind.of_mapping(value)
-    if isinstance(value, str | Path):
-        return read(value)
-    allowed = f"a {kind.__name__}, a mapping of its fields or a path"
-    raise refusal(f"OpenMessaging {kind.__name__.lower()}", value, allowed)
-
-
 TOPIC_PREFIX = "test-topic"  # Prefix of the Kafka driver's topics, in all forks.
 SENDS = b"----- Starting "  # Printed by the benchmark when its warm-up or measurement starts.
 FAILS = b"Failed to run the workload"
@@ -254,7 +248,9 @@ class OpenMessagingSession(ClientSession):
             _Program(f"worker-{number}", worker, f"{worker.scratch}/{unique}-worker-{number}")
             for number, worker in enumerate(self.consumer_hosts)
         ]
-        self.addresses = self._addresses()
+        # a worker uses a port for commands and the next one for statistics
+        ports: defaultdict[str, count] = defaultdict(lambda: count(self.settings.port, 2))
+        self.addresses = [f"http://{worker.host.address}:{next(ports[worker.host.name])}" for worker in self.workers]
         self._topics_before: set[str] = set()
         self._prepared: list[_Program] = []
         self._contents: dict[str, bytes] = {}
@@ -267,11 +263,6 @@ class OpenMessagingSession(ClientSession):
 
     def _programs(self) -> list[_Program]:
         return [self.benchmark, *self.workers]
-
-    def _addresses(self) -> list[str]:
-        """Return the address of each worker, which uses a port for commands and the next one for statistics."""
-        ports: defaultdict[str, count] = defaultdict(lambda: count(self.settings.port, 2))
-        return [f"http://{worker.host.address}:{next(ports[worker.host.name])}" for worker in self.workers]
 
     def _check_hosts(self) -> None:
         path = self.settings.distribution
@@ -287,11 +278,7 @@ class OpenMessagingSession(ClientSession):
                     f"OpenMessaging distribution {path} on {host.name} has no jar of the benchmark in lib; build "
                     "it, or unpack its binary distribution"
                 )
-            try:
-                java = host.run(["java", "-version"], timeout_s=_RUN_S, ok=None).returncode
-            except LabError:
-                java = 127
-            if java:
+            if host.run(["env", "java", "-version"], timeout_s=_RUN_S, ok=None).returncode:
                 raise ExperimentError(f"{host.name} has no Java, which the OpenMessaging Benchmark needs")
         payload = self.settings.workload_on_host()
         if not payload.useRandomizedPayloads and not self._is(self.benchmark.host, "-f", payload.payloadFile):
@@ -305,11 +292,10 @@ class OpenMessagingSession(ClientSession):
         """Make a folder for each program, with links to the distribution, and write workload and driver."""
         self._topics_before = self._topics()
         for program in self._programs():
-            host = program.host
-            host.run(["mkdir", "-m", "700", program.folder], timeout_s=_RUN_S)
+            program.host.run(["mkdir", "-m", "700", program.folder], timeout_s=_RUN_S)
             self._prepared.append(program)
             parts = [f"{self.settings.distribution}/{part}" for part in ("bin", "lib")]
-            host.run(["ln", "-s", "-t", program.folder, *parts], timeout_s=_RUN_S)
+            program.host.run(["ln", "-s", "-t", program.folder, *parts], timeout_s=_RUN_S)
         inside = Path(self.benchmark.folder).name
         for name, file in (("workload", self.settings.workload_on_host()), ("driver", self._driver())):
             self._contents[f"{name}.yaml"] = file.text().encode()

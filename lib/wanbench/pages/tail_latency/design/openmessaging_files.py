@@ -109,8 +109,7 @@ class FlatFile:
         """
         check_kind(cls.__name__, values, Mapping)
         known = {each.name: each for each in fields(cls)}
-        if required is None:
-            required = [name for name, each in known.items() if each.default is MISSING]
+        required = required or [name for name, each in known.items() if each.default is MISSING]
         for name in known:  # before unknown names, which the driver of another system has, too
             if name in values:
                 _checked(cls, known[name], values[name])
@@ -122,8 +121,7 @@ class FlatFile:
 
     def text(self) -> str:
         """Return the content of the file: the fields that are present, in the order of declaration."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        values = {name: value for name, value in values.items() if value is not None}
+        values = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
         return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
 
     def write(self, path) -> Path:
@@ -141,8 +139,8 @@ def _checked(cls, each, value):
     try:
         value = msgspec.convert(value, kind, strict=True)
     except (msgspec.ValidationError, UnicodeEncodeError):
-        kind = next(part for part in (kind, *get_args(kind)) if hasattr(part, "__metadata__"))
-        allowed = kind.__metadata__[0].description
+        parts = (kind, *get_args(kind))  # of "kind or None", too
+        allowed = next(part.__metadata__[0].description for part in parts if hasattr(part, "__metadata__"))
         if each.repr:
             raise refusal(label, value, allowed) from None
         raise ParameterError(f"{label} is a {type(value).__name__}, not shown; allowed: {allowed}.") from None

@@ -84,17 +84,13 @@ def is_security(name: str) -> bool:
 def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]:
     translated = {}
     for name, text in settings.items():
-        if name in _OVERRULED:
-            continue
         if is_security(name):
             lost.append(Lost(name, "the clients' security is set by the cluster"))
-        elif name in _RENAMED:
-            name = _RENAMED[name]
-            text = "0" if name in _BUFFERS and text == "-1" else text
-            translated[name] = str(_whole(name, text) // 1024) if name == _KBYTES else text
-        elif name in OF_BOTH:
-            translated[name] = text
-        else:
+        elif name in _RENAMED or name in OF_BOTH:
+            own = _RENAMED.get(name, name)
+            text = "0" if own in _BUFFERS and text == "-1" else text
+            translated[own] = str(_whole(own, text) // 1024) if own == _KBYTES else text
+        elif name not in _OVERRULED:
             lost.append(Lost(name, "librdkafka has no such setting, or the load sets it"))
     return translated
 
@@ -107,19 +103,16 @@ def _whole(name: str, text: str) -> int:
 
 def java_names(kind: str, load) -> dict[str, str]:
     """Return the settings in the field `kind` of a load, under their names in Java."""
-    java_of = {own: java for java, own in _RENAMED.items()}
+    java_of = {name: name for name in OF_BOTH} | {own: java for java, own in _RENAMED.items()}
     translated = {}
     for name, text in getattr(load, kind):
-        if name in java_of:
-            text = "-1" if name in _BUFFERS and text == "0" else text
-            translated[java_of[name]] = str(_whole(name, text) * 1024) if name == _KBYTES else text
-        elif name in OF_BOTH:
-            translated[name] = text
-        else:
+        if name not in java_of:
             raise ParameterError(
                 f"KafkaOpenLoop {kind} has {name!r}, which Kafka's Java clients do not have; leave it "
                 "out, or set Java's equivalent in the driver."
             )
+        text = "-1" if name in _BUFFERS and text == "0" else text
+        translated[java_of[name]] = str(_whole(name, text) * 1024) if name == _KBYTES else text
     return translated
 
 
