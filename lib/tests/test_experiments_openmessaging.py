@@ -12,13 +12,7 @@ from patience import comes_about
 from wanbench.errors import ClusterError, ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaTrial
 from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
-from wanbench.pages.tail_latency.design.openmessaging_files import (
-    Driver,
-    Workload,
-    read_driver,
-    read_flat,
-    read_workload,
-)
+from wanbench.pages.tail_latency.design.openmessaging_files import Driver, Workload, read_driver, read_workload
 from wanbench.pages.tail_latency.latencies import of_benchmark
 from wanbench.read.ingest import openmessaging as reader
 from wanbench.read.ingest.readers import reader_in_run
@@ -259,7 +253,7 @@ def test_settings_come_from_mappings_and_files_and_are_kept_as_json(tmp_path):
     path = WORKLOAD.write(tmp_path / "w.yaml")
     DRIVER.write(tmp_path / "d.yaml")
     one = OpenMessaging("/x/", WORKLOAD, DRIVER)
-    assert one == OpenMessaging("/x", WORKLOAD.as_mapping(), DRIVER.as_mapping())
+    assert one == OpenMessaging("/x", asdict(WORKLOAD), asdict(DRIVER))
     assert one == OpenMessaging("/x", str(path), tmp_path / "d.yaml")
     kept = json.loads(json.dumps(asdict(one)))
     assert kept["workload"]["producerRate"] == 200 and kept["driver"]["replicationFactor"] == 3
@@ -288,7 +282,7 @@ def test_the_benchmark_itself_on_a_secured_cluster(tmp_path, shared_cluster, wor
     lab = shared_cluster.lab
     load = OpenMessaging(DISTRIBUTION, WORKLOAD, Driver(producerConfig="acks=all\n"), workers=workers, timeout_s=600)
     load.run(lab.host("eu"), lab.host("us"), tmp_path, "0001.1")
-    assert read_flat(tmp_path / "openmessaging/0001.1.driver.yaml")
+    assert read_driver(tmp_path / "openmessaging/0001.1.driver.yaml")
     found = reader.read(tmp_path / "openmessaging/0001.1.result.json")
     tail = of_benchmark(found["quantiles"], found["benchmark_windows"])
     assert found["benchmark_runs"].n_windows[0] >= 5 and tail.n > 1_000

@@ -4,10 +4,11 @@ import json
 import os
 import random
 import subprocess
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from openmessaging_examples import DRIVER, TEXT, WORKLOAD, file
@@ -16,12 +17,12 @@ from wanbench.errors import ParameterError
 from wanbench.pages.tail_latency.design.openmessaging_files import (
     KAFKA_DRIVER,
     KEY_DISTRIBUTORS,
+    LARGEST_BYTES,
     LARGEST_INT,
     LARGEST_LONG,
     Driver,
     Workload,
     read_driver,
-    read_flat,
     read_properties,
     read_workload,
 )
@@ -39,26 +40,22 @@ def test_a_workload_is_read_and_what_is_not_there_is_none(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (
-            "producerRate: 50000",
-            "producerRat: 50000",
-            "line 12: Workload has no field 'producerRat'; allowed: topics, ",
-        ),
+        ("producerRate: 50000", "producerRat: 50000", "Workload has no field 'producerRat'; allowed: topics, "),
         ("topics: 1\n", "", "Workload lacks topics"),
-        ("topics: 1\n", "topics: one\n", "line 4: Workload topics is 'one'; allowed: a whole number from 0"),
-        ("topics: 1\n", "topics: '1'\n", "line 4: Workload topics is '1'; allowed: a whole number"),
+        ("topics: 1\n", "topics: one\n", "Workload topics is 'one'; allowed: a whole number from 0"),
+        ("topics: 1\n", "topics: '1'\n", "Workload topics is '1'; allowed: a whole number"),
         ("topics: 1\n", "topics: [1, 2]\n", "Workload topics is [1, 2]; allowed: a whole number"),
         ("topics: 1\n", "topics:\n", "Workload topics is None; allowed: a whole number"),
-        ("Minutes: 15", "Minutes: 0.5", "line 14: Workload testDurationMinutes is 0.5; allowed: a whole number"),
+        ("Minutes: 15", "Minutes: 0.5", "Workload testDurationMinutes is 0.5; allowed: a whole number"),
         ("Minutes: 15", "Minutes: 3000000000", "Workload testDurationMinutes is 3000000000"),
         ('"NO_KEY"', "SOME_KEY", "keyDistributor is 'SOME_KEY'; allowed: 'NO_KEY', 'KEY_ROUND_ROBIN', 'RANDOM_NANO'"),
-        ("topics: 1\n", "topics: 1\nuseRandomizedPayloads: yes\n", "useRandomizedPayloads is 'yes'; allowed: True"),
+        ("topics: 1\n", "topics: 1\nuseRandomizedPayloads: 1\n", "useRandomizedPayloads is 1; allowed: True"),
         ("topics: 1\n", "topics: 1\nrandomBytesRatio: 1.5\n", "randomBytesRatio is 1.5; allowed: a number from 0 to 1"),
-        ("topics: 1\n", "topics: 1\nproducerRateList: [[1]]\n", "a list of [minutes, rate]"),
-        ("topics: 1\n", "topics: 1\nexistingTopicList: [1]\n", "a list of names"),
+        ("topics: 1\n", "topics: 1\nproducerRateList: [[1]]\n", "entries [minutes, rate]"),
+        ("topics: 1\n", "topics: 1\nexistingTopicList: [1]\n", "a list of up to 10,000 names"),
     ],
 )
-def test_errors_name_file_line_field_and_what_is_allowed(tmp_path, old, new, said):
+def test_errors_name_file_field_and_what_is_allowed(tmp_path, old, new, said):
     path = file(tmp_path, TEXT.replace(old, new))
     with pytest.raises(ParameterError) as error:
         read_workload(path)
@@ -88,6 +85,52 @@ def test_a_driver_is_read_and_never_shows_its_settings(tmp_path):
     assert "hunter2" not in str(error.value)
 
 
+BOMB = "a: &a [x, x]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(9))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BOMB, "line 2: there is an alias; allowed: YAML"),
+        ("a: !!python/object/apply:os.system [ls]\n", "line 1: could not determine a constructor for the tag"),
+        ("a: !!bool hunter2\n", "has a value that its YAML type cannot hold"),
+        ("a: !!timestamp x\n", "cannot hold"),
+        ("a: 1\nb: 2\na: 3\n", "there is 'a' twice; allowed: YAML"),
+        ("a: 1\n---\na: 2\n", "line 2: but found another document"),
+        ("topics: {b: 1}\n", "Workload topics is {'b': 1}; allowed: a whole number"),
+        ("producerRateList: [[[1]]]\n", "Workload producerRateList is [[[1]]]; allowed: a list"),
+        ("? [a]\n: 1\n", "line 1: found unhashable key"),
+        ("1: 2\n", "Workload has no field '1'"),
+        ("- hunter2\n", "it holds list; allowed: names with values"),
+        ("hunter2", "it holds str; allowed: names with values"),
+        ("# nothing\n", "it holds NoneType; allowed: names with values"),
+        ("a: [1\n", "line 2"),
+        ("a: '%\n", "allowed: YAML"),
+        ("a: %x\n", "allowed: YAML"),
+        ("[" * 60_000, "cannot be read"),
+        ("topics: " + "9" * 5_000, "cannot hold"),
+        (b"a: \xff\n", "utf-8"),
+        (b"a: \x00\n", "allowed: YAML"),
+        ("a: " + "x" * LARGEST_BYTES, f"more than {LARGEST_BYTES:,} bytes"),
+    ],
+)
+def test_files_that_are_refused(tmp_path, text, said):
+    path = tmp_path / "a.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    for read in (read_workload, read_driver):
+        with pytest.raises(ParameterError) as error:
+            read(path)
+        assert "a.yaml" in str(error.value) and "hunter2" not in str(error.value)
+        assert said in str(error.value) or (read is read_driver and "Workload" in said)
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "none.yaml", ".", "a\0b"):
+        with pytest.raises(ParameterError):
+            read_workload(f"{tmp_path}/{name}")
+
+
 def test_a_file_needs_the_ending_without_which_the_benchmark_fails(tmp_path):
     with pytest.raises(ParameterError, match=r"a name that ends in .yaml"):
         WORKLOAD.write(tmp_path / "workload")
@@ -96,27 +139,24 @@ def test_a_file_needs_the_ending_without_which_the_benchmark_fails(tmp_path):
 LINE = st.text(st.characters(codec="utf-8"), max_size=12).filter(str.isprintable)
 WHOLE = st.integers(0, LARGEST_INT)
 KINDS = {
-    "whole": WHOLE,
-    "share": st.floats(0, 1),
-    "flag": st.booleans(),
-    "text": LINE,
-    "texts": st.lists(LINE, max_size=3).map(tuple),
-    "wholes": st.lists(WHOLE, max_size=3).map(tuple),
-    "rows": st.lists(st.tuples(WHOLE, WHOLE) | st.tuples(WHOLE, WHOLE, WHOLE), max_size=3).map(tuple),
-    "properties": st.lists(LINE, max_size=3).map("\n".join) | st.text("a=\\ \n\t#:", max_size=9),
+    "Whole": WHOLE,
+    "Short": st.integers(0, 2**15 - 1),
+    "Long": st.integers(0, LARGEST_LONG),
+    "Share": st.floats(0, 1),
+    "Flag": st.booleans(),
+    "KeyDistributor": st.sampled_from(KEY_DISTRIBUTORS),
+    "DriverClass": st.just(KAFKA_DRIVER),
+    "Line": LINE,
+    "Lines": st.lists(LINE, max_size=3).map(tuple),
+    "Wholes": st.lists(WHOLE, max_size=3).map(tuple),
+    "Rates": st.lists(st.tuples(WHOLE, WHOLE) | st.tuples(WHOLE, WHOLE, WHOLE), max_size=3).map(tuple),
+    "Properties": st.lists(LINE, max_size=3).map("\n".join) | st.text("a=\\ \n\t#:", max_size=9),
 }
 
 
 def made_up(kind):
-    parts = {}
-    for each in fields(kind):
-        metadata = each.metadata
-        values = st.sampled_from(metadata["allowed"]) if "allowed" in metadata else KINDS[metadata["kind"]]
-        if each.name == "consumerBacklogSizeGB":
-            values = st.integers(0, LARGEST_LONG)
-        if each.name == "replicationFactor":
-            values = st.integers(0, 2**15 - 1)
-        parts[each.name] = values | st.none() if each.default is None or each.name == "name" else values
+    parts = {each.name: KINDS[each.type.removesuffix(" | None")] for each in fields(kind)}
+    parts |= {each.name: parts[each.name] | st.none() for each in fields(kind) if each.type.endswith("None")}
 
     def build(found):
         try:
@@ -138,8 +178,8 @@ def kinds_of_files(folder):
     """Workload and Kafka driver files below a folder, with their readers; what is neither is left out."""
     for path in sorted(Path(folder).rglob("*.yaml")):
         try:
-            names = set(read_flat(path))
-        except ParameterError:
+            names = set(yaml.safe_load(path.read_text()))
+        except (yaml.YAMLError, TypeError):
             continue
         if {"messageSize", "topics"} <= names and "nameFormat" not in names:  # not a template of many workloads
             yield path, read_workload
@@ -149,8 +189,6 @@ def kinds_of_files(folder):
 
 @pytest.mark.skipif(not CLONES, reason="WANBENCH_OMB_CLONES names no folder of clones")
 def test_files_of_others_read_write_and_read_equal(tmp_path):
-    import yaml
-
     found = list(kinds_of_files(CLONES))
     assert {read for _, read in found} == {read_workload, read_driver}
     for path, read in found:
@@ -214,13 +252,14 @@ def drawn(rng, kind):
         if each.name in OF_FORKS or (each.default is None and rng.random() < 0.3):
             continue
         values[each.name] = {
-            "whole": lambda: rng.randrange(30_000),
-            "share": lambda: rng.choice([0.0, 1.0, rng.random(), 1e-7]),
-            "flag": lambda: rng.random() < 0.5,
-            "text": lambda text=text: text,
-            "choice": lambda each=each: rng.choice(each.metadata["allowed"]),
-            "properties": lambda lines=lines: lines[: rng.choice([None, -1])],
-        }[each.metadata["kind"]]()
+            "Whole": lambda: rng.randrange(30_000),
+            "Share": lambda: rng.choice([0.0, 1.0, rng.random(), 1e-7]),
+            "Flag": lambda: rng.random() < 0.5,
+            "Line": lambda text=text: text,
+            "KeyDistributor": lambda: rng.choice(KEY_DISTRIBUTORS),
+            "DriverClass": lambda: KAFKA_DRIVER,
+            "Properties": lambda lines=lines: lines[: rng.choice([None, -1])],
+        }[{"Short": "Whole", "Long": "Whole"}.get(kind_of := each.type.removesuffix(" | None"), kind_of)]()
     return kind(**values)
 
 
@@ -240,8 +279,8 @@ def test_the_benchmarks_own_parser_reads_what_is_written(tmp_path):
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     read = json.loads(done.stdout)
     for path, one in written.items():
-        for name, value in one.as_mapping().items():
-            if name != "reset":  # of the forks
+        for name, value in asdict(one).items():
+            if name != "reset" and value is not None:  # reset: of the forks
                 assert read[path][name] == value, (path, name)
         for name in ("topicConfig", "commonConfig", "producerConfig", "consumerConfig") * isinstance(one, Driver):
             assert read[path][f"{name} read"] == read_properties(getattr(one, name))

@@ -2,10 +2,7 @@
 
 import io
 import itertools
-import json
 import re
-from functools import partial
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -16,24 +13,12 @@ from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
-from wanbench.figures.primitives import coastline
 from wanbench.methods.distance import inflation, straight_lines
 from wanbench.methods.lab import Verdicts, link_verdicts
 from wanbench.methods.tcp import window_fit
-from wanbench.pages.intercloud_throughput.charts import link_map
 from wanbench.pages.lab_calibration.cut_figure import cut_timeline
 
 PAIRS = simulated_surveys.survey(12, seed=1, region_ms=4, region_log_sd=0.1)
-REGIONS = pd.DataFrame(
-    {
-        "name": sorted(set(PAIRS.from_region)),
-        "cloud": [name.partition(":")[0] for name in sorted(set(PAIRS.from_region))],
-        "city": "<b>Town</b>",
-        "country": "Nowhere",
-        "latitude_deg": np.linspace(-50, 60, 12),
-        "longitude_deg": np.linspace(-170, 170, 12),
-    }
-)
 A, B = "aws:region-000", "azure:region-001"
 
 
@@ -83,7 +68,6 @@ MAKERS = {
     "path-inflation": lambda: inflation.path_inflation(PAIRS, resamples=40).figure(),
     "requested-against-delivered": lambda: calibration().figure(),
     "cut-timeline": lambda: cut_timeline(echoes(), cuts()),
-    "link-map-throughput": lambda: link_map(PAIRS, REGIONS),
 }
 
 
@@ -116,14 +100,6 @@ def test_every_figure_has_the_template_a_title_and_an_honest_subtitle(made, name
     assert len(figure.to_json()) < 400_000
 
 
-@pytest.mark.parametrize("name", ["link-map-throughput"])
-def test_maps_need_no_base_map(made, name):
-    geo = made[name].layout.geo
-    assert geo.visible is False and geo.fitbounds is False
-    assert {trace.type for trace in made[name].data} == {"scattergeo"}
-    assert made[name].data[0].mode == "lines" and len(made[name].data[0].lon) > 1000
-
-
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_same_input_gives_the_same_figure(made, name):
     assert MAKERS[name]().to_json() == made[name].to_json()
@@ -140,18 +116,16 @@ def test_a_sentence_that_is_too_long_for_a_title_is_replaced():
     assert theme.headline("It " + "goes on " * 20, "reads") == "reads"
 
 
-@pytest.mark.parametrize("name", ["path-inflation", "link-map-throughput"])
-def test_every_figure_takes_a_title_and_a_theme(name):
-    draw = {"path-inflation": inflation.path_inflation(PAIRS, resamples=40).figure}
-    draw["link-map-throughput"] = partial(link_map, PAIRS, REGIONS)
-    dark = draw[name](title="My <title>", theme="dark")
+def test_every_figure_takes_a_title_and_a_theme():
+    draw = inflation.path_inflation(PAIRS, resamples=40).figure
+    dark = draw(title="My <title>", theme="dark")
     assert dark.layout.title.text == "My &lt;title&gt;"
     assert dark.layout.template.layout.paper_bgcolor == "rgb(20, 24, 29)" and theme.TEXT not in dark.to_json()
-    other = draw[name](theme="plotly_dark")
+    other = draw(theme="plotly_dark")
     assert other.layout.template == pio.templates["plotly_dark"] and theme.TEXT not in other.to_json()
-    assert draw[name](theme="light") == draw[name]()
+    assert draw(theme="light") == draw()
     with pytest.raises(ParameterError, match="theme is 'pink'; allowed: light, dark, ggplot2"):
-        draw[name](theme="pink")
+        draw(theme="pink")
 
 
 def test_long_alt_texts_end_with_a_sentence():
@@ -228,19 +202,9 @@ def test_the_timeline_places_lost_echoes_by_their_number(made):
         cut_timeline(echoes(), cuts().head(0))
 
 
-def test_the_map_draws_every_link_and_shows_names_as_text(made):
-    figure = made["link-map-throughput"]
-    lines = [trace for trace in figure.data[1:] if trace.mode == "lines"]
-    assert sum(np.isnan(np.array(trace.lon, dtype=float)).sum() for trace in lines) == 66
-    shown = json.dumps([list(trace.text) for trace in figure.data if trace.text is not None])
-    assert "&lt;b&gt;Town" in shown and "<b>" not in shown
-    with pytest.raises(ParameterError, match="lacks 1 region of the pairs, such as aws:region-000"):
-        link_map(PAIRS, REGIONS[REGIONS.name != "aws:region-000"])
-
-
 def test_a_name_that_is_not_a_file_name_is_refused():
     with pytest.raises(ParameterError, match="name is 'A b'; allowed: lower-case letters"):
-        theme.finish(go.Figure(), name="A b", title="", subtitle="", alt="", caption="", table=REGIONS)
+        theme.finish(go.Figure(), name="A b", title="", subtitle="", alt="", caption="", table=PAIRS)
 
 
 @pytest.mark.parametrize("values", [[], [np.nan], [0.0, -1.0], [5.0], [1e6, 1e6], [1e-3, 1e9]])
@@ -276,21 +240,6 @@ def test_colours_differ_to_every_eye(eye):
     seen = {colour: in_lab(np.clip(np.array(SEEN[eye]) @ linear(colour), 0, 1)) for colour in colours}
     for one, other in itertools.combinations(colours, 2):
         assert np.linalg.norm(seen[one] - seen[other]) >= 15, (one, other)
-
-
-def test_the_coastline_is_small_and_says_where_it_is_from():
-    raw = files("wanbench.figures").joinpath("coastline.json").read_bytes()
-    content = json.loads(raw)
-    assert len(raw) < 80_000
-    assert "Natural Earth" in content["source"] and "public domain" in content["licence"]
-    longitude, latitude = coastline()
-    known = [value for value in longitude if value is not None]
-    assert min(known) >= -180 and max(known) <= 180
-    assert all((a is None) == (b is None) for a, b in zip(longitude, latitude, strict=True))
-    seam = sum(
-        a is not None and b is not None and abs(a) == 180 and abs(b) == 180 for a, b in itertools.pairwise(longitude)
-    )
-    assert seam == 0
 
 
 def test_text_of_the_numbers_that_a_spreadsheet_would_compute_is_quoted():

@@ -53,7 +53,7 @@ OF_PAGES = {
     ),
     grids_and_predictions: ("fit_predictor", "what_if"),
     intercloud_2022: ("compare_models",),
-    intercloud_throughput: ("estimate_loss", "link_map"),
+    intercloud_throughput: ("estimate_loss",),
     lab_calibration: ("cut_timeline",),
     private_vs_internet: ("fit_factorial",),
     region_loss: ("episodes", "losses", "recovery"),

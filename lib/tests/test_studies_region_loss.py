@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from fault_tables import REGIONS, campaign, episode, together
+from fault_tables import campaign, episode, together
 
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.pages import region_loss
@@ -318,18 +318,6 @@ def test_errors_count_of_any_producer_that_remains_and_from_the_fault_on():
     losses, recovered, healed = (region_loss.losses(found), region_loss.recovery(found), region_loss.healing(found))
     said = region_loss.article(found, "cut", losses, recovered, healed)
     assert (said["producer_errors"].estimate, said["producers_failed"].estimate) == (0.5, 0.5)
-
-
-def test_lost_records_are_laid_to_leaders_that_were_replaced(disasters):
-    elsewhere = region_loss.lost_when(disasters)
-    assert elsewhere.rows[["lost", "episodes", "to_affected_region", "of_replaced_leaders"]].values.tolist() == [
-        [54, 3, 0, 0]
-    ]
-    there = region_loss.episodes(together([episode(acks="1", at=REGIONS[2], lost=5)]))
-    explained = region_loss.lost_when(there)
-    assert explained.rows[["lost", "to_affected_region", "of_replaced_leaders"]].values.tolist() == [[5, 5, 5]]
-    with pytest.raises(MissingDataError, match="no acknowledged record"):
-        region_loss.lost_when(disasters.of("cut"))
 
 
 def test_producers_that_are_behind_before_the_fault_are_a_caution():

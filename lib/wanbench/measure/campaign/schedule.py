@@ -60,7 +60,7 @@ class Schedule:
         return timedelta(**{UNITS[self.every[-1]]: int(self.every[:-1])})
 
     def is_due(self, raw: Path, now: datetime | None = None) -> bool:
-        """Return whether half a period has passed since the last run of the campaign under `raw` began."""
+        """Return whether the campaign has no run under `raw` that began less than half a period ago."""
         stamps = [path.parent.name[:16] for path in (raw / self.campaign).glob("*/journal.jsonl")]
         began = max((datetime.strptime(one, "%Y%m%dT%H%M%SZ") for one in stamps if STAMP.match(one)), default=None)
         now = now or datetime.now(UTC)

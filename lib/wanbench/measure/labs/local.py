@@ -258,7 +258,7 @@ class LocalLab(Lab):
 
         A packet is dropped, and counted in `packets_cut`, if the link is cut when the packet is sent or when it would
         arrive. So no packet arrives during a cut; a packet sent before the cut is delivered if it is due after healing.
-        Packets sent after healing arrive one delay later.
+        Packets sent after healing are delayed as usual.
         """
         self._cut(self._both_ways(a, b, one_way), True)
 

@@ -360,7 +360,7 @@ class Link:
         """
         Draw the number of packets before the next loss; `delivered` is the probability that the next packet arrives.
 
-        Then one packet arrives, and after it a number with a geometric distribution: until the good state ends.
+        If it arrives, a number of packets with a geometric distribution follow: until the good state ends.
         """
         if self._loss <= 0:
             return math.inf

@@ -23,7 +23,7 @@ class RobustVariance:
     The variance of least-squares coefficients when runs have different variances.
 
     design: Array (runs, coefficients).
-    inverse: The inverse of design' design.
+    inverse: The inverse of design.T @ design.
     leverage: The leverage of each run.
     run_variances: The variance of each run: squared residual over 1 - leverage, averaged over the runs of the same
         combination of levels.

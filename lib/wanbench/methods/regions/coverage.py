@@ -39,7 +39,7 @@ FEW_REGIONS = 16  # With this many regions or more, an interval that is too wide
 
 def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     """
-    Warn if the simulated coverage of an interval is outside the band, or is low with skewed effects.
+    Return warnings if an interval's simulated coverage is outside `BAND`, or is low with skewed effects.
 
     The simulated survey is the largest one with at most `n_units` regions, or else the smallest one. A coverage above
     the band (the interval is too wide) is reported for few units only.
@@ -111,7 +111,7 @@ def _covers(size: int, low: float, high: float) -> str:
 
 def _simulated(sizes: dict[int, tuple[float, float]] | None, n_units: int) -> tuple[int, tuple[float, float]]:
     """
-    Return the number of regions of the simulated survey that applies to `n_units`, and its coverage.
+    Return the size of the simulated survey that applies to `n_units`, and its coverage in % (low, high).
 
     sizes: Coverage by number of regions; None if not simulated, in which case the band is taken as the coverage.
     """

@@ -111,7 +111,7 @@ def pair_weights(weights: np.ndarray, first, second) -> np.ndarray:
 
 def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.ndarray:
     """
-    Sum `values` (pairs, k) over pairs, weighted by the product of the regions' weights; returns (resamples, k).
+    Sum `values` (pairs, k), weighted by the product of regions' weights (resamples, regions): (resamples, k).
 
     Quadratic forms in the weights avoid an array of resamples x pairs.
     """

@@ -112,7 +112,7 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def spearman_without(x: np.ndarray, y: np.ndarray, first, second, n_regions: int) -> np.ndarray:
-    """Compute Spearman's rho without each region."""
+    """Compute Spearman's rho without each region: (regions,)."""
     region = np.arange(n_regions)[:, None]
     return np.array([spearman(x[kept], y[kept]) for kept in (first != region) & (second != region)])
 
@@ -125,7 +125,7 @@ def _interval(r: float, variance: float, left: LeaveOut, level: float) -> Interv
 
 
 def _parts(sums: np.ndarray):
-    """Compute the slope of y on x, the variance of x, and the variance of y about the line."""
+    """Compute the slope of y on x, the variance of x, and that of y about the line, from `sums` (..., 6)."""
     slope, xx, xy, yy = slope_and_squares(sums)
     n = sums[..., 0]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -134,7 +134,7 @@ def _parts(sums: np.ndarray):
 
 @dataclass(frozen=True)
 class Part:
-    """One parameter of a fit with its intervals; `others` are intervals by other methods."""
+    """A fit's parameter with intervals; `naive` takes pairs as independent, `others` use other methods."""
 
     value: float
     interval: Interval
@@ -215,19 +215,19 @@ class Standardisation:
         return (x - self.mean_x) / self.sd_x, (y - self.mean_y) / self.sd_y
 
     def back(self, solved: np.ndarray) -> np.ndarray:
-        """Convert (intercept, slope, r) of the standardised x and y to those of the original x and y."""
+        """Convert (intercept, slope, r), on the last axis, of the standardised x and y to those of the original."""
         slope = solved[..., 1] * self.sd_y / self.sd_x
         intercept = self.mean_y + self.sd_y * solved[..., 0] - slope * self.mean_x
         return np.stack([intercept, slope, solved[..., 2]], axis=-1)
 
     def height(self, x) -> np.ndarray:
-        """Return the weights of the standardised coefficients in the line's height at x."""
+        """Return the weights (..., 2) of the standardised intercept and slope in the line's y at x (...)."""
         x = np.asarray(x, dtype=float)
         return self.sd_y * np.stack([np.ones_like(x), (x - self.mean_x) / self.sd_x], axis=-1)
 
     @property
     def slope(self) -> np.ndarray:
-        """Weights of the standardised coefficients in the slope."""
+        """Weights (2,) of the standardised intercept and slope in the line's slope."""
         return np.array([0.0, self.sd_y / self.sd_x])
 
 
@@ -298,7 +298,7 @@ def straight_line(
 
 
 def solve(sums: np.ndarray) -> np.ndarray:
-    """Compute (intercept, slope, r) from sums of 1, x, y, xx, xy, yy along the last axis; NaN where undetermined."""
+    """Compute (intercept, slope, r) from `sums` (..., 6) of 1, x, y, xx, xy, yy; NaN where undetermined."""
     slope, xx, xy, yy = slope_and_squares(sums)
     n, sx, sy = sums[..., 0], sums[..., 1], sums[..., 2]
     with np.errstate(divide="ignore", invalid="ignore"):

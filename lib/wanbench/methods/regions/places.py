@@ -133,7 +133,7 @@ def _distances(sample, regions: list[str]) -> np.ndarray:
 
 
 def _nearby(far: np.ndarray, km: float) -> np.ndarray:
-    """Label groups of regions that are all within `km` of each other (complete linkage)."""
+    """Label groups of regions whose distances `far` (regions, regions) are all at most `km` (complete linkage)."""
     if len(far) < 2:
         return np.arange(len(far))
     apart = scipy.spatial.distance.squareform(np.minimum(far, UNKNOWN_KM), checks=False)

@@ -237,7 +237,7 @@ class Tail:
         return self.at_rank(order.rank(self.n, order.check_quantile(q)))
 
     def effective_n(self, q: float, level: float = 0.95) -> float:
-        """Return the number of independent values with as much information about the quantile: from 1 to n."""
+        """Return how many independent values tell as much about the quantile as these n do: from 1 to n."""
         x = self.quantile(q)
         if self.parts is None or not isfinite(x):
             return float(self.n)

@@ -29,7 +29,7 @@ class Knee:
 
     level, falling: Infinite if no point lies on their side of the knee.
     x, y: The points, x ascending.
-    scale: The scale of the residuals.
+    scale: The residuals' standard deviation, as `mad_scale` estimates it.
     robust: The weights of the points by Huber's loss.
     """
 
@@ -137,7 +137,7 @@ def huber_weights(residual: np.ndarray, scale) -> np.ndarray:
 
 
 def mad_scale(residual: np.ndarray, smallest: float = 1e-9) -> float:
-    """Estimate the standard deviation of normal residuals from their median absolute value."""
+    """Estimate the standard deviation of normal residuals from their median absolute value; at least `smallest`."""
     return max(MAD_TO_SD * float(np.median(np.abs(residual))), smallest)
 
 

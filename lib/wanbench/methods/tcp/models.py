@@ -86,7 +86,7 @@ def mathis_bps(loss, rtt_ms, constant=PERIODIC):
     The law ignores timeouts and the receiver's window: it is too high beyond a loss of about 2 %. It holds for senders
     that halve their window, not for CUBIC beyond its Reno-friendly region, and not for BBR.
 
-    loss: The rate of loss events; several losses in one window count once.
+    loss: Loss events per packet; several losses in one window count as one event.
     constant: `PERIODIC` or `RANDOM`.
 
     >>> round(float(mathis_bps(1e-4, 100)) / 1e6, 2)
@@ -105,7 +105,7 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
     backs off to at most 64 times its length. The window stays below the receiver's window, and grows by one segment per
     round trip (b = 1), as Linux counts acknowledged bytes.
 
-    loss: The rate of loss events.
+    loss: Loss events per packet.
 
     >>> float(pftk_bps(0, 80, window_bytes=65_536).round())
     6553600.0

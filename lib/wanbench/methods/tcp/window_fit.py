@@ -166,8 +166,8 @@ def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
     """
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
-    The variance of log W is the jackknife over regions less the share of the jackknife over pairs that belongs to
-    single pairs; variance components give that share and the degrees of freedom. C and the knee change abruptly with a
+    The variance of log W is the jackknife over regions less a share of that over pairs: the scatter's share specific to
+    single pairs. Variance components give the share and the degrees of freedom. C and the knee change abruptly with a
     single region, so their intervals are percentiles of a bootstrap over regions; an end is infinite if resamples had
     no such limit. If RTTs were measured without load, they lack the queue that a transfer causes, and W is too small.
 

@@ -32,8 +32,8 @@ def transfer_rows(run: Run, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     Join each transfer of a run with its path and its block.
 
-    The columns are those of table transfers, `algorithm`, `block`, `rtt_ms` (nominal), `loss`, `burst` (mean packets of
-    a burst of losses), `queue` (in bandwidth-delay products), and `rate_bps`. MissingDataError if no transfer ended.
+    Returns the columns of table transfers, `algorithm`, `block`, `rtt_ms` (nominal), `loss` (0 to 1), `burst` (mean
+    number of packets lost in a row), `queue` (in bandwidth-delay products), `rate_bps`. MissingDataError if none ended.
     """
     blocks = {test["id"]: test["block"] for test in run.plan["tests"]}
     links = tables["links"].assign(rtt_ms=lambda row: 2 * row.delay_ms)
@@ -50,8 +50,8 @@ def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
     """
     Estimate the ratio of a measure with BBR to that with CUBIC, from the blocks that have both.
 
-    `rows` has the columns `block`, `measure`, and `algorithm`, or `setting` for Kafka's trials. `where` completes the
-    sentence. ParameterError if no block has both.
+    `rows` has the columns `block`, `measure`, and `algorithm`, or `setting` for Kafka's trials. `where` names the
+    rows in sentences. ParameterError if no block has both.
     """
     named = rows.assign(algorithm=rows.algorithm if "algorithm" in rows else rows.setting)
     pairs = named.pivot_table(index="block", columns="algorithm", values=measure)
@@ -80,7 +80,7 @@ class Cells(RowsResult):
 
     @property
     def ratio(self) -> Estimate:
-        """The throughput of BBR over that of CUBIC, with independent losses and a queue of one product."""
+        """BBR's throughput over CUBIC's, with independent losses and a queue of one bandwidth-delay product."""
         loss, rtt_ms = self.at
         part = _plain(self.transfers, loss).query("rtt_ms == @rtt_ms")
         rate = f"{part.rate_bps.iloc[0] / 1e6:.3g} Mbit/s" if len(part) else "no link"
@@ -160,7 +160,7 @@ class Cells(RowsResult):
         figure.update_yaxes(title="throughput in Mbit/s", col=1)
         figure.update_layout(height=theme.HEIGHT_PX + ROW_PX * (n_rows - 1))
         subtitle = (
-            "Log axes. Means over blocks, 95 % intervals, cut at a tenth. BDP: queue in bandwidth-delay products."
+            "Log axes. Means over blocks, 95 % intervals above mean / 10. BDP: queue in bandwidth-delay products."
         )
         title = theme.headline(self.headline, "Throughput against RTT by congestion control")
         alt = f"Throughput against RTT for each congestion control and kind of path. {self.sentence}"
@@ -175,7 +175,7 @@ def block_mean(rows: pd.DataFrame, measure: str, **about) -> Estimate:
 
 
 def _plain(rows: pd.DataFrame, loss: float) -> pd.DataFrame:
-    """Return the rows with this loss, independent, and a queue of one bandwidth-delay product."""
+    """Return the rows with independent losses of this share and a queue of one bandwidth-delay product."""
     check_choice("loss", loss, rows.loss.unique())
     return rows[(rows.loss == loss) & (rows.burst == 1) & (rows.queue == 1)]
 

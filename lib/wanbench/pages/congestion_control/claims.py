@@ -100,7 +100,7 @@ class Agreement(RowsResult):
         figure.update_xaxes(title="published share of the link", **theme.log_axis(self.rows.claimed, ""))
         figure.update_yaxes(title="measured share of the link", **theme.log_axis(self.rows.share, ""))
         title = theme.headline(self.estimates[0].sentence, "Published and measured cells")
-        subtitle = "Log axes. Points are means over blocks, with 95 % intervals, cut at a tenth of the mean."
+        subtitle = "Log axes. Points are means over blocks. 95 % intervals are drawn from a tenth of the mean up."
         alt = f"Measured against published shares of a link. {self.sentence}"
         about = {"name": "published-cells", "caption": str(self), "table": self.rows}
         return theme.finish(figure, title=title, subtitle=subtitle, alt=alt, **about)
@@ -125,8 +125,8 @@ def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     """
     Test the published cells on a re-run.
 
-    A cell is reproduced if its interval lies within a tenth of the published number, not reproduced if it lies outside,
-    and otherwise inside the interval if the interval contains the number.
+    A cell is "reproduced" if its interval lies within a tenth of the published number, "not reproduced" if it lies
+    outside; else "inside the interval" if it contains the number, or "undecided".
 
     Examples
     --------

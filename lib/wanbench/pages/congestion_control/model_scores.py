@@ -72,7 +72,7 @@ class ModelScores(RowsResult):
 
 def score_models(cells: Cells) -> ModelScores:
     """
-    Score every model for every congestion control, on the cells with independent losses and a queue of one product.
+    Score each model for each congestion control, on cells with independent losses and a queue of one BDP.
 
     A model predicts a cell from its RTT and loss: the smaller of the link's capacity and the model times one factor,
     fitted without the cell. Cells without loss are left out, as every loss model predicts the capacity there.
@@ -83,7 +83,7 @@ def score_models(cells: Cells) -> ModelScores:
     for algorithm in [name for name in NAMES if name in set(used.algorithm)]:
         part = used[used.algorithm == algorithm]
         if len(part) < 3:
-            raise MissingDataError("Models need three cells with independent losses and a queue of one product.")
+            raise MissingDataError("Models need three cells with independent losses and a queue of one BDP.")
         measured, capacity = np.log(part.throughput_bps), np.log(part.rate_bps * models.MSS_BYTES / IP_BYTES)
         errors, factors = {}, {}
         for name, model in MODELS.items():

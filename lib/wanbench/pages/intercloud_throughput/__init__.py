@@ -1,6 +1,5 @@
-"""Analyse a survey of throughput between regions: its map, and the loss that explains a throughput."""
+"""Analyse a survey of throughput between regions: the loss that explains a throughput."""
 
-from .charts import link_map
 from .loss import estimate_loss
 
-__all__ = ["estimate_loss", "link_map"]
+__all__ = ["estimate_loss"]

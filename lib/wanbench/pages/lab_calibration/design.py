@@ -275,7 +275,7 @@ class Probes:
         return self.count * self.interval_us / 1e6
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration: that of sending, and two seconds until the receiver ends."""
+        """Return the expected duration in s: of sending, and 2 s until the receiver ends."""
         return self._lasts_s() + 2 + (self.load.expected_s(rtt_ms, rate_bps) if self.load else 0)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:

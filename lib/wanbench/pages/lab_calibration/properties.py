@@ -22,9 +22,9 @@ def loss_bursts(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     Judge the share of lost packets, and the mean number of packets lost in a row, in one direction of each link.
 
-    Whether a lost packet is followed by another is independent of all before, so the number of those that are has an
-    exact binomial interval, and with it the mean length of a burst, 1 / (1 - their share). Losses themselves are
-    dependent: n packets count as n (1 - c) / (1 + c), where c is the lag-1 autocorrelation of the model.
+    A lost packet is followed by another with the same probability whatever came before. So the number of those followed
+    has an exact binomial interval, and so has the mean burst, 1 / (1 - their share). Losses themselves are dependent: n
+    packets count as n (1 - c) / (1 + c), where c is the lag-1 autocorrelation of the model.
     """
     rows = []
     for key, group in groups("probes", probes):
@@ -69,7 +69,7 @@ def waits(probes: pd.DataFrame, links: pd.DataFrame, *, skip_s: float) -> Verdic
 
 def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge whether links that mark packets dropped none of TCP's, by its retransmitted segments, and did mark some.
+    Judge whether links that mark packets dropped none of TCP's (it retransmitted none) and marked some.
 
     The receiver's kernel counts the marks.
     """
@@ -89,7 +89,7 @@ def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str,
     Judge delay, loss and rate of links that change, from 150 ms after each step of their schedules to the next.
 
     Limits: 1 ms + 1 % for the median one-way delay while packets do not wait for a rate, the exact binomial interval
-    for the loss, and 5 % for the rate at which packets arrive where more are sent than the rate lets pass.
+    for the loss, and 5 % for the rate of arrivals while more is sent than the link can pass.
 
     links: The `LinkSettings` of each direction.
     """

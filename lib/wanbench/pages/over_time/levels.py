@@ -31,12 +31,12 @@ DECAYS = np.linspace(0.0, 0.96, 33)  # Candidate autocorrelations from step to s
 SMALLEST_SD = 1e-3  # A change of one per mille is below what matters; constant series would have variance 0.
 FEWEST = 2 * WINDOW  # With fewer values, no level before and after a change outlasts the running median.
 METHOD = (
-    "least-squares segmentation of logarithms (ruptures), penalty 3 log n long-run variances; "
+    "least-squares segmentation of logarithms (ruptures), penalty 3 log n times the long-run variance; "
     "interval of a ratio by Student's t with the long-run variance"
 )
 ASSUMPTION = (
     "Between changes the level is constant, with fluctuations that decay within weeks of steps; "
-    "that the date was chosen by the data is not in the interval"
+    "the interval ignores that the data chose the date"
 )
 
 
@@ -165,7 +165,7 @@ def variances(logs: np.ndarray, index: np.ndarray) -> tuple[float, float]:
     Estimate the variance of a value about its level, and the long-run variance (n times the variance of a mean).
 
     The variogram of white noise plus an autoregression of order 1 is fitted to squared medians of absolute differences.
-    Both are raised to include what remains of bursts: the first to the mean square about the running median, the second
+    Both variances are raised for remaining bursts: the first to the mean square about the running median, the second
     by the same ratio, and at least to the long-run variance of these deviations (Newey & West 1987).
 
     >>> noise = np.random.default_rng(0).normal(size=4_000)

@@ -21,7 +21,7 @@ from .values import MEASURES
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MIN_UNITS = 4  # With fewer days, an interval by Student's t is wider than any rhythm.
 METHOD = "medians over pairs per day; geometric mean over days, interval by Student's t, simultaneous (Bonferroni)"
-ASSUMPTION = "Days, or weeks for weekdays, are independent in how they differ between their parts; all pairs are pooled"
+ASSUMPTION = "How hours of a day, or days of a week, differ is independent of other days or weeks; all pairs are pooled"
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,8 +72,7 @@ class Rhythm(RowsResult):
             figure,
             name=f"rhythm-of-{name.lower()}",
             title=f"{name} by hour and by weekday",
-            subtitle="Ratio to the mean of the day, or of the week; median over pairs. Bars are 95 % intervals that "
-            "hold together.",
+            subtitle="Ratio to the mean of the day or week; median over pairs. Bars: simultaneous 95 % intervals.",
             alt=f"{name} by hour of the day and by weekday. {self.sentence}",
             caption=str(self),
             table=self.rows,

@@ -23,8 +23,8 @@ ORDER BY started_at_utc
 @dataclass(frozen=True, repr=False)
 class RouteChanges(RowsResult):
     """
-    Changes of route, one row per pair: `steps`, `routes` (number of different routes), `changes`, and `with_rtt`
-    (number of changes at most one step away from a change of the RTT's level).
+    Changes of route, one row per pair: `steps` of time with a route, `routes` (number of different ones), `changes`,
+    and `with_rtt` (number of changes at most one step from a change of the RTT's level).
     """
 
     TITLE = "Changes of route"
@@ -34,13 +34,13 @@ class RouteChanges(RowsResult):
         rows, total = self.rows, int(self.rows.changes.sum())
         return (
             f"The usual route changed {count(total, 'time')} over {count(len(rows), 'pair')}; at "
-            f"{int(rows.with_rtt.sum())} of these changes, the RTT changed its level within one step."
+            f"{int(rows.with_rtt.sum())} of these changes, the RTT changed its level within one step of time."
         )
 
 
 def route_changes(tables: CampaignTables | None, changes: PairChanges) -> RouteChanges:
     """
-    Compare, for each pair, the most frequent route of each step with the route of the step before.
+    Compare each pair's most frequent route per step of time, such as a day, with the step before.
 
     Raises
     ------

@@ -38,7 +38,7 @@ BURSTS, BURST = 0.03, 0.15  # Share of tests in a burst, and its mean height in 
 @dataclass(frozen=True)
 class Campaign:
     """
-    The tests of a campaign, as `values_of_tests`.
+    The tests of a campaign, as `values_of_tests` returns them.
 
     `about` is "" or says that they are simulated; `tables` is then None. `runs` are the first and the last run, because
     opening all runs of a year takes long.
@@ -78,7 +78,7 @@ def open_campaign(campaign: str, *, regions: list[str], seed: int = 1) -> Campai
 
 
 def values_of_tests(tables: CampaignTables) -> pd.DataFrame:
-    """Return from_region, to_region, at_utc, rtt_ms and throughput_bps (null if not measured) of all finished tests."""
+    """Return from_region, to_region, at_utc, minimum rtt_ms and throughput_bps (null if missing) of finished tests."""
     return tables.query(QUERY)
 
 

@@ -128,10 +128,10 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
     audit.note("retention", f"Own numbers: a partition gets at most {number(kept_gb)} GB {of}")
     working = (
         f"Holds if {number(partitions)} is a multiple of {number(brokers)} brokers; that is "
-        f"{number(partitions / brokers, 1)} partitions per broker. Otherwise brokers have equal numbers only with "
-        f"{number(brokers)} replicas, which the source does not mention. If the costs per message are those of all "
-        f"brokers, EBS volumes could write at most {number(most, 2)} copies; if they are those of one broker, the "
-        f"cluster costs {number(brokers)} times the printed cost."
+        f"{number(partitions / brokers, 1)} partitions per broker. Otherwise brokers hold equally many only with "
+        f"{number(brokers)} replicas, which the source does not mention. If the printed cost covers all brokers, EBS "
+        f"volumes could write at most {number(most, 2)} copies of a message; if it covers one, the cluster costs "
+        f"{number(brokers)} times as much."
     )
     return [("same-partitions", True if partitions % brokers == 0 else None, working)]
 

@@ -57,7 +57,7 @@ def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def each_size(broker_sizes: str, brokers: int) -> list[dict | None]:
-    """Parse column broker_sizes of table trials: the size of each broker, or None."""
+    """Parse a cell of column broker_sizes of table trials: each broker's settings, or None."""
     sizes = json.loads(broker_sizes) if broker_sizes else None
     return sizes if isinstance(sizes, list) else [sizes] * brokers
 
@@ -224,5 +224,5 @@ def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
 
 
 def quotas_of(broker_sizes: str, brokers: int) -> list[float | None]:
-    """Return the processor quota of each broker, or None."""
+    """Return each broker's quota in processors, or None."""
     return [None if size is None else size.get("processors") for size in each_size(broker_sizes, brokers)]

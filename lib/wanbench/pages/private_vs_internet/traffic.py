@@ -23,7 +23,7 @@ def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float) -> dict[st
     uncompressed records at the scaled-up batch.size. Small batches are less full than large ones (4,096 bytes hold 3
     records of 1,000), so scaling bytes with the rate would give too little.
 
-    rates: Trials at one or several link rates; each is scaled by its own rate.
+    rates: Trials at one or several link rates; each is scaled from its own rate.
     setting: Name or pattern of the setting whose trials are used.
     full_rate_bps: The rate before scaling down.
 

@@ -85,10 +85,6 @@ class Episode:
         """Maps each client, as (role, number), to its region."""
         return {(row.role, int(row.client)): row.region for row in self.tables["fault_clients"].itertuples()}
 
-    def side(self, region: str) -> str:
-        """Return AFFECTED or SURVIVING for a region."""
-        return AFFECTED if region in self.affected else SURVIVING
-
     @cached_property
     def acknowledgements(self) -> pd.DataFrame:
         """One row per acknowledgement: at_s, client, partition, region, and side (AFFECTED or SURVIVING)."""

@@ -1,5 +1,5 @@
 """
-Count acknowledged records that were lost (RPO), and trace when they were acknowledged.
+Count acknowledged records that were lost (RPO).
 
 Records of one episode share a fault and are lost together. So upper bounds are for the share of episodes with a loss,
 not for the share of records.
@@ -12,14 +12,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from wanbench.checks import check_kind
-from wanbench.errors import MissingDataError
 from wanbench.formatting import count, percent
-from wanbench.methods.result import Estimate, Result, RowsResult
+from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.means import share_of
 
-from .episodes import AFFECTED, Episodes, is_planted
-from .phases import first_changes
-from .records import MORE, NAMES, account, lost_records
+from .episodes import Episodes, is_planted
+from .records import MORE, NAMES, account
 
 LEVEL = 0.95
 
@@ -106,56 +104,3 @@ def losses(episodes: Episodes) -> Losses:
         about = {"setting": each.setting, "acks": each.about.acks, "gone": counts["lost"] + counts["undelivered"]}
         rows.append(each.key | about | counts)
     return Losses(pd.DataFrame(rows))
-
-
-@dataclass(frozen=True, repr=False)
-class LostWhen(RowsResult):
-    """
-    When and where lost records had been acknowledged: one row per setting that lost records.
-
-    Columns: lost (records), episodes (with a loss), first_s and last_s (times of the acknowledgements, since the
-    fault), to_affected_region (acknowledged to producers there), of_replaced_leaders (in partitions whose leader was
-    replaced afterwards).
-    """
-
-    TITLE = "The records that were lost"
-
-    @property
-    def sentence(self) -> str:
-        lost, replaced, affected = self.rows[["lost", "of_replaced_leaders", "to_affected_region"]].sum()
-        return (
-            f"Of {count(int(lost), 'lost record')}, {replaced:,} were in partitions whose leader was replaced, and "
-            f"{affected:,} had been sent from the affected region."
-        )
-
-    def formatted_table(self) -> pd.DataFrame:
-        rows = self.rows
-        times = [*map("{:.1f} to {:.1f} s".format, rows.first_s, rows.last_s)]
-        cells = {"setting": rows.setting, "lost": rows.lost.map("{:,}".format), "in episodes": rows.episodes.map(str)}
-        cells |= {"acknowledged after the fault": times}
-        cells |= {"sent from the affected region": rows.to_affected_region.map("{:,}".format)}
-        return pd.DataFrame(
-            cells | {"in a partition whose leader was replaced later": rows.of_replaced_leaders.map("{:,}".format)}
-        )
-
-
-def lost_when(episodes: Episodes) -> LostWhen:
-    """Trace every acknowledged record that is missing from the log; MissingDataError if there is none."""
-    rows = []
-    for setting, own in episodes.with_fault().by_setting().items():
-        parts = []
-        for number, each in enumerate(own):
-            lost = lost_records(each.tables["fault_records"], each.tables["fault_log"])
-            regions = (each.regions.get(("producer", int(producer)), "") for producer in lost.producer)
-            affected = [each.side(region) == AFFECTED for region in regions]
-            replaced = lost.partition.isin(first_changes(each, each.about.ended_at_s).index)
-            about = {"episode": number, "after_s": lost.acknowledged_at_s - each.fault_at_s}
-            parts.append(pd.DataFrame(about | {"from_affected": affected, "replaced": replaced}))
-        lost = pd.concat(parts, ignore_index=True)
-        row = {"setting": setting, "lost": len(lost), "episodes": lost.episode.nunique()}
-        row |= {"first_s": lost.after_s.min(), "last_s": lost.after_s.max()}
-        row |= {"to_affected_region": int(lost.from_affected.sum()), "of_replaced_leaders": int(lost.replaced.sum())}
-        rows += [row] if len(lost) else []
-    if not rows:
-        raise MissingDataError("no acknowledged record was lost from the log.")
-    return LostWhen(pd.DataFrame(rows))

@@ -59,10 +59,10 @@ def phases(episodes: Episodes, recovered: Recovery) -> Phases:
     return Phases(pd.DataFrame(rows))
 
 
-def first_changes(episode: Episode, until_s: float | None = None) -> pd.Series:
-    """Return when each partition whose leader changed was first seen with another leader, by default until healing."""
-    rows, until_s = episode.samples, episode.heal_at_s if until_s is None else until_s
-    rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < until_s) & (rows.leader >= 0)]
+def first_changes(episode: Episode) -> pd.Series:
+    """Return when each partition whose leader changed was first seen with another leader, before healing."""
+    rows = episode.samples
+    rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < episode.heal_at_s) & (rows.leader >= 0)]
     before = rows.partition.map(episode.leaders_before)
     changed = rows[before.notna() & (rows.leader != before)]
     return changed.groupby("partition").at_s.min()

@@ -85,7 +85,7 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
     kept, spoilt = _split(log)
     received, spoilt_receipts = _split(receipts)
     acknowledged = records[records.acknowledged_at_s.notna()]
-    in_log, damaged_in_log = _in_log(acknowledged, kept, spoilt)
+    in_log = _among(acknowledged, kept, RECORD)
     delivered = _among(acknowledged, received, RECORD)
     # a damaged receipt at least names its offset; the log says which record stands there
     places = kept.drop_duplicates(RECORD)[[*RECORD, *PLACE]]
@@ -98,7 +98,7 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
     first = received.sort_values("received_at_s", kind="stable").drop_duplicates(RECORD).index
     first_receipts = received[received.index.isin(first)]
     return {
-        "lost": acknowledged[~in_log & ~damaged_in_log],
+        "lost": acknowledged[~in_log & ~_among(acknowledged, spoilt, PLACE)],
         "undelivered": acknowledged[in_log & ~delivered & ~spoilt_on_the_way],
         "damaged_in_log": spoilt,
         "damaged_in_delivery": acknowledged[spoilt_on_the_way],
@@ -111,24 +111,12 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
     }
 
 
-def lost_records(records: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
-    """Return the acknowledged records that are missing from the log."""
-    acknowledged = records[records.acknowledged_at_s.notna()]
-    in_log, damaged_in_log = _in_log(acknowledged, *_split(log))
-    return acknowledged[~in_log & ~damaged_in_log]
-
-
 def _behind(rows: pd.DataFrame, within: list[str]) -> pd.DataFrame:
     """Return rows whose sequence number is below an earlier one of the same group."""
     if rows.empty:
         return rows
     sequence = rows.sequence.astype("int64")
     return rows[sequence < sequence.groupby([rows[name] for name in within]).cummax()]
-
-
-def _in_log(acknowledged: pd.DataFrame, kept: pd.DataFrame, spoilt: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    in_log = _among(acknowledged, kept, RECORD)
-    return in_log, ~in_log & _among(acknowledged, spoilt, PLACE)
 
 
 def _split(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -294,7 +294,7 @@ def check_triangle(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[di
 
 
 def _detours(direct: np.ndarray) -> np.ndarray:
-    """Return, for each pair, the smallest sum of RTTs over a third region; infinite if there is none."""
+    """Return the smallest sums of RTTs over a third region (regions, regions); infinite if there is none."""
     best = np.full_like(direct, np.inf)
     for k in range(len(direct)):
         over = direct[:, k][:, None] + direct[k][None, :]

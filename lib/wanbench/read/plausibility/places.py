@@ -53,7 +53,7 @@ def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.D
 
 def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.ndarray:
     """
-    Return great-circle distances between points in degrees on the mean sphere; arrays are broadcast.
+    Return great-circle distances in km on the mean sphere between points in degrees; arrays are broadcast.
 
     >>> great_circle_km(0.0, 0.0, 0.0, 90.0).round()
     np.float64(10008.0)
@@ -65,7 +65,7 @@ def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.
 
 
 def kilometres_to(places: pd.DataFrame, latitude, longitude) -> np.ndarray:
-    """Return great-circle distances of points (rows) to places (columns)."""
+    """Return great-circle distances in km of points (rows) to places (columns)."""
     points = np.atleast_1d(latitude)[:, None], np.atleast_1d(longitude)[:, None]
     return great_circle_km(*points, places.latitude_deg.to_numpy(), places.longitude_deg.to_numpy())
 
@@ -166,7 +166,7 @@ def locate(region: str, landmarks: pd.DataFrame) -> Area:
 
 
 def cap(latitude: float, longitude: float, radius_km: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return points that fill a disc on the sphere evenly, in a sunflower pattern from its centre."""
+    """Return latitudes and longitudes (degrees) that fill a disc evenly, in a sunflower pattern from its centre."""
     k = np.arange(N_POINTS)
     cosine = 1 - (1 - np.cos(radius_km / EARTH_RADIUS_KM)) * k / (N_POINTS - 1)
     angle, bearing = np.arccos(np.clip(cosine, -1, 1)), k * GOLDEN_ANGLE

@@ -262,7 +262,7 @@ def _in_no_time(column: Column) -> list[dict]:
     cause = "the duration was not measured, or was truncated to whole units"
     flags = []
     for k in np.flatnonzero((duration == 0) & (size > 0) & (column.values > 0)):
-        found = f"{quantity(column.values.iloc[k], 'bit/s')} , but {quantity(size.iloc[k], 'bytes')} took 0 s"
+        found = f"{quantity(column.values.iloc[k], 'bit/s')}, but {quantity(size.iloc[k], 'bytes')} took 0 s"
         flags.append(column.row(BYTES, k, found, cause, np.nan))
     return flags
 

@@ -389,8 +389,7 @@ def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, s
 
 def log_ends(admin: Admin, topic: str) -> list[dict]:
     """
-    Return two end offsets of each partition: the high watermark, up to which consumers can read, and the end of the
-    leader's log.
+    Return "partition", "high_watermark" (up to which consumers can read) and "end" (of the leader's log) per partition.
 
     Both are offsets after the last record.
     """

@@ -92,7 +92,7 @@ class Group:
 
 
 def group_for(pid: int, share: float) -> Group | None:
-    """Return a control group with this share for a process; None if the kernel does not allow one."""
+    """Return a control group that limits a process to this share of a processor; None if the kernel allows none."""
     lines = []
     with suppress(OSError):
         lines = [line.split(":", 2) for line in _read(f"/proc/{pid}/cgroup").splitlines()]

@@ -92,7 +92,7 @@ class Programs:
 
 
 def processor_time(pid: str) -> dict:
-    """Return the CPU time of a process, or {} if there is no such process."""
+    """Return a process's user, system and starting ticks; {} if there is no such process."""
     after_name = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(after_name) < 20:
         return {}
@@ -101,7 +101,7 @@ def processor_time(pid: str) -> dict:
 
 
 def throttled(pid: str) -> dict:
-    """Return the kernel's throttling counters for a process's control group, or {} if no group limits the process."""
+    """Return nr_periods, nr_throttled and throttled_ns of a process's control group, or {} if no group limits it."""
     for line in read(f"/proc/{pid}/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import time
 import uuid
 from collections import defaultdict
@@ -23,19 +22,18 @@ from wanbench.checks import refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments.base import ClientLoad, ExperimentError, bounded, check_declared, keep, last_line
 from wanbench.measure.experiments.session import ClientSession
-from wanbench.measure.kafka.access import may_hold_secret, put_private
+from wanbench.measure.kafka.access import put_private
 from wanbench.measure.kafka.java_commands import checked_heap
 from wanbench.measure.labs.base import Completed, Host, Process
 
 from .openmessaging_files import Driver, Workload, properties_text, read_driver, read_workload
-from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES
+from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES, is_security
 
 START_S, END_S = 15.0, 35.0
 """
 Time from the start to the first message, and from the last window to the result, in which consumers leave their groups;
 measured on two processors.
 """
-_SECURITY = ("security.", "sasl.", "ssl.")
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,12 @@ class OpenMessaging(ClientLoad):
             raise refusal("OpenMessaging distribution", self.distribution, "an absolute path on the hosts")
         object.__setattr__(self, "distribution", self.distribution.rstrip("/") or "/")
         for name, kind, read in (("workload", Workload, read_workload), ("driver", Driver, read_driver)):
-            object.__setattr__(self, name, _given(getattr(self, name), kind, read))
+            value = getattr(self, name)
+            if isinstance(value, Mapping | str | Path):
+                value = kind.of_mapping(value) if isinstance(value, Mapping) else read(value)
+            if not isinstance(value, kind):
+                raise refusal(f"OpenMessaging {name}", value, f"a {kind.__name__}, a mapping of its fields or a path")
+            object.__setattr__(self, name, value)
         check_declared(self)
         checked_heap(self.heap_mb)
         for objection in self._objections():
@@ -119,21 +122,17 @@ class OpenMessaging(ClientLoad):
         if workload.useRandomizedPayloads:
             if workload.randomBytesRatio is None:
                 yield "randomBytesRatio is None; random payloads need it."
-            if not workload.randomizedPayloadPoolSize:
-                pool = workload.randomizedPayloadPoolSize
+            if not (pool := workload.randomizedPayloadPoolSize):
                 yield f"randomizedPayloadPoolSize is {pool}; random payloads need it."
         elif not workload.payloadFile:
             yield f"payloadFile is {workload.payloadFile!r}; allowed: a path, or useRandomizedPayloads: true."
         if workload.consumerBacklogSizeGB and self.timeout_s is None:
             yield "has consumerBacklogSizeGB, so it runs until the backlog is drained; give timeout_s."
         if self.driver.reset:
-            yield (
-                "driver has reset, which deletes other topics of the cluster; leave it out. The topics of a run are "
-                "deleted at its end."
-            )
+            yield "driver has reset, which deletes other topics of the cluster; leave it out: a run deletes its own."
         for what in ("common", "topic", "producer", "consumer"):
             for name in self.driver.settings(what):
-                if may_hold_secret(name) or name.startswith(_SECURITY):
+                if is_security(name):
                     yield f"driver has {name!r} in {what}Config; the clients' security is set by the cluster."
 
     def __str__(self) -> str:
@@ -207,17 +206,6 @@ class OpenMessaging(ClientLoad):
         return float(self.workload.producerRate * self.workload.messageSize * self.length_s)
 
 
-def _given(value, kind, read):
-    if isinstance(value, kind):
-        return value
-    if isinstance(value, Mapping):
-        return kind.of_mapping(value)
-    if isinstance(value, str | Path):
-        return read(value)
-    allowed = f"a {kind.__name__}, a mapping of its fields or a path"
-    raise refusal(f"OpenMessaging {kind.__name__.lower()}", value, allowed)
-
-
 TOPIC_PREFIX = "test-topic"  # Prefix of the Kafka driver's topics, in all forks.
 SENDS = b"----- Starting "  # Printed by the benchmark when its warm-up or measurement starts.
 FAILS = b"Failed to run the workload"
@@ -260,8 +248,10 @@ class OpenMessagingSession(ClientSession):
             _Program(f"worker-{number}", worker, f"{worker.scratch}/{unique}-worker-{number}")
             for number, worker in enumerate(self.consumer_hosts)
         ]
-        self.addresses = self._addresses()
-        self._topics_before: set[str] | None = None
+        # a worker uses a port for commands and the next one for statistics
+        ports: defaultdict[str, count] = defaultdict(lambda: count(self.settings.port, 2))
+        self.addresses = [f"http://{worker.host.address}:{next(ports[worker.host.name])}" for worker in self.workers]
+        self._topics_before: set[str] = set()
         self._prepared: list[_Program] = []
         self._contents: dict[str, bytes] = {}
 
@@ -274,31 +264,21 @@ class OpenMessagingSession(ClientSession):
     def _programs(self) -> list[_Program]:
         return [self.benchmark, *self.workers]
 
-    def _addresses(self) -> list[str]:
-        """Return the address of each worker, which uses a port for commands and the next one for statistics."""
-        ports: defaultdict[str, count] = defaultdict(lambda: count(self.settings.port, 2))
-        return [f"http://{worker.host.address}:{next(ports[worker.host.name])}" for worker in self.workers]
-
     def _check_hosts(self) -> None:
-        path, hosts = self.settings.distribution, {program.host.name: program.host for program in self._programs()}
-        for host in hosts.values():
-            on_host = [program for program in self._programs() if program.host.name == host.name]
-            scripts = [f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}" for program in on_host]
+        path = self.settings.distribution
+        for program in self._programs():
+            host, script = program.host, f"{path}/bin/benchmark{'-worker' * (program is not self.benchmark)}"
             if not self._is(host, "-d", path):
                 raise ExperimentError(f"OpenMessaging distribution is {path!r}; {host.name} has no such folder")
-            if missing := [script for script in scripts if not self._is(host, "-f", script)]:
-                raise ExperimentError(f"OpenMessaging distribution {path} on {host.name} has no {missing[0]}")
+            if not self._is(host, "-f", script):
+                raise ExperimentError(f"OpenMessaging distribution {path} on {host.name} has no {script}")
             find = ["find", f"{path}/lib", "-maxdepth", "1", "-name", "*benchmark-framework*.jar"]
             if not host.run(find, timeout_s=_RUN_S, ok=None).stdout.strip():
                 raise ExperimentError(
                     f"OpenMessaging distribution {path} on {host.name} has no jar of the benchmark in lib; build "
                     "it, or unpack its binary distribution"
                 )
-            try:
-                java = host.run(["java", "-version"], timeout_s=_RUN_S, ok=None).returncode
-            except LabError:
-                java = 127
-            if java:
+            if host.run(["env", "java", "-version"], timeout_s=_RUN_S, ok=None).returncode:
                 raise ExperimentError(f"{host.name} has no Java, which the OpenMessaging Benchmark needs")
         payload = self.settings.workload_on_host()
         if not payload.useRandomizedPayloads and not self._is(self.benchmark.host, "-f", payload.payloadFile):
@@ -312,11 +292,10 @@ class OpenMessagingSession(ClientSession):
         """Make a folder for each program, with links to the distribution, and write workload and driver."""
         self._topics_before = self._topics()
         for program in self._programs():
-            host = program.host
-            host.run(["mkdir", "-m", "700", program.folder], timeout_s=_RUN_S)
+            program.host.run(["mkdir", "-m", "700", program.folder], timeout_s=_RUN_S)
             self._prepared.append(program)
             parts = [f"{self.settings.distribution}/{part}" for part in ("bin", "lib")]
-            host.run(["ln", "-s", "-t", program.folder, *parts], timeout_s=_RUN_S)
+            program.host.run(["ln", "-s", "-t", program.folder, *parts], timeout_s=_RUN_S)
         inside = Path(self.benchmark.folder).name
         for name, file in (("workload", self.settings.workload_on_host()), ("driver", self._driver())):
             self._contents[f"{name}.yaml"] = file.text().encode()
@@ -401,20 +380,17 @@ class OpenMessagingSession(ClientSession):
                 raise ExperimentError(self._why(benchmark, f"did not end within {limit_s:g} s and was stopped"))
 
     def _written_result(self) -> bytes:
-        path, host = f"{self.benchmark.folder}/result.json", self.benchmark.host
-        with tempfile.TemporaryDirectory() as temporary:
-            copy = Path(temporary, "result.json")
+        content, cat = b"", ["cat", f"{self.benchmark.folder}/result.json"]
 
-            def is_whole():
-                with suppress(ValueError):
-                    if self._is(host, "-f", path):
-                        host.get(path, copy)
-                        return json.loads(copy.read_bytes()) is not None
-                return False
+        def is_whole():
+            nonlocal content
+            content = self.benchmark.host.run(cat, timeout_s=_RUN_S, ok=None).stdout
+            with suppress(ValueError):
+                return json.loads(content) is not None
 
-            if not self._until(is_whole, _RUN_S):
-                raise ExperimentError(self._why(self.benchmark, "left no whole result"))
-            return copy.read_bytes()
+        if not self._until(is_whole, _RUN_S):
+            raise ExperimentError(self._why(self.benchmark, "left no whole result"))
+        return content
 
     def _why(self, program: _Program, what: str) -> str:
         """Return the message of a failure, with the first error in the output and its cause."""
@@ -435,8 +411,8 @@ class OpenMessagingSession(ClientSession):
     def _clean_up(self) -> str | None:
         why = None
         try:
-            made = [] if self._topics_before is None else sorted(self._topics() - self._topics_before)
-            for topic in made if self.benchmark.process is not None else ():
+            made = set() if self.benchmark.process is None else self._topics() - self._topics_before
+            for topic in sorted(made):
                 self.cluster.delete_topic(topic)
         except LabError as error:
             why = f"the benchmark's topics could not be deleted: {error}"

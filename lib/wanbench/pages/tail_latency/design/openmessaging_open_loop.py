@@ -25,23 +25,22 @@ OF_BOTH = frozenset(
     )
 )  # fmt: skip
 """Settings that Kafka's Java clients and librdkafka have under the same name and with the same meaning."""
-_KBYTES = {"queue.buffering.max.kbytes"}
+_KBYTES = "queue.buffering.max.kbytes"
 _RENAMED = {
-    "buffer.memory": "queue.buffering.max.kbytes",
+    "buffer.memory": _KBYTES,
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "max.request.size": "message.max.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
 """Maps names of settings in Java to those in librdkafka."""
-_KERNEL_DECIDES = {"socket.receive.buffer.bytes": ("-1", "0"), "socket.send.buffer.bytes": ("-1", "0")}
-"""Values with which Java and librdkafka leave the size of a buffer to the kernel."""
+_BUFFERS = ("socket.receive.buffer.bytes", "socket.send.buffer.bytes")
+"""Buffers whose size Java's clients leave to the kernel with -1, librdkafka with 0."""
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
 _JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
-_OVERRULED = {"bootstrap.servers", "group.id"} | {
-    f"{part}.{what}" for part in ("key", "value") for what in ("serializer", "deserializer")
-}
+_OVERRULED = {"bootstrap.servers", "group.id", "key.serializer", "value.serializer"}
+_OVERRULED |= {"key.deserializer", "value.deserializer"}
 """Settings that the lab (the address) or the benchmark sets, whatever the driver has."""
 
 
@@ -60,7 +59,8 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
     values = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}
     for name, field in _FIELDS.items():
         if name in producer:
-            values[field] = _value(name, producer.pop(name))
+            text = producer.pop(name)
+            values[field] = text if field in ("acks", "compression") else _whole(name, text)
     producer.pop("enable.idempotence", None)  # see `to_open_loop`
     if values["acks"] == "-1":
         values["acks"] = "all"
@@ -76,27 +76,23 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
     return values, list(dict.fromkeys(lost))
 
 
+def is_security(name: str) -> bool:
+    """Whether a setting belongs to the clients' security, which the cluster sets."""
+    return may_hold_secret(name) or name.startswith(("security.", "sasl.", "ssl."))
+
+
 def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]:
     translated = {}
     for name, text in settings.items():
-        if name in _OVERRULED:
-            continue
-        if may_hold_secret(name) or name.startswith(("security.", "sasl.", "ssl.")):
+        if is_security(name):
             lost.append(Lost(name, "the clients' security is set by the cluster"))
-        elif name in _RENAMED:
-            name = _RENAMED[name]
-            java, own = _KERNEL_DECIDES.get(name, ("", ""))
-            text = own if text == java else text
-            translated[name] = str(_whole(name, text) // 1024) if name in _KBYTES else text
-        elif name in OF_BOTH:
-            translated[name] = text
-        else:
+        elif name in _RENAMED or name in OF_BOTH:
+            own = _RENAMED.get(name, name)
+            text = "0" if own in _BUFFERS and text == "-1" else text
+            translated[own] = str(_whole(own, text) // 1024) if own == _KBYTES else text
+        elif name not in _OVERRULED:
             lost.append(Lost(name, "librdkafka has no such setting, or the load sets it"))
     return translated
-
-
-def _value(name: str, text: str):
-    return _whole(name, text) if name in ("linger.ms", "batch.size") else text
 
 
 def _whole(name: str, text: str) -> int:
@@ -107,20 +103,16 @@ def _whole(name: str, text: str) -> int:
 
 def java_names(kind: str, load) -> dict[str, str]:
     """Return the settings in the field `kind` of a load, under their names in Java."""
-    java_of = {own: java for java, own in _RENAMED.items()}
+    java_of = {name: name for name in OF_BOTH} | {own: java for java, own in _RENAMED.items()}
     translated = {}
     for name, text in getattr(load, kind):
-        if name in java_of:
-            java, own = _KERNEL_DECIDES.get(name, ("", ""))
-            text = java if text == own and java else text
-            translated[java_of[name]] = str(_whole(name, text) * 1024) if name in _KBYTES else text
-        elif name in OF_BOTH:
-            translated[name] = text
-        else:
+        if name not in java_of:
             raise ParameterError(
                 f"KafkaOpenLoop {kind} has {name!r}, which Kafka's Java clients do not have; leave it "
                 "out, or set Java's equivalent in the driver."
             )
+        text = "-1" if name in _BUFFERS and text == "0" else text
+        translated[java_of[name]] = str(_whole(name, text) * 1024) if name == _KBYTES else text
     return translated
 
 
@@ -142,9 +134,7 @@ _LOST = (
     Lost("consumerOnly", "an open-loop load always produces"),
     Lost("partitionsPerTopicList", "all topics of an open-loop load have the same number of partitions", "partitions"),
     Lost("producersPerTopicList", "all topics of an open-loop load have the same number of producers", "producers"),
-    Lost("existingTopicList", "an open-loop load makes its own topics"),
-    Lost("existingProduceTopicList", "an open-loop load makes its own topics"),
-    Lost("existingConsumeTopicList", "an open-loop load makes its own topics"),
+    *(Lost(f"existing{kind}TopicList", "an open-loop load makes topics itself") for kind in ("", "Produce", "Consume")),
 )
 """Fields of a workload that an open-loop load does not have."""
 
