@@ -214,7 +214,7 @@ def main() -> int:
         if job.is_done():
             job.put("done", failures=0)
             return 0
-        if job.library != library_hash(False):
+        if job.library != library_hash(strict=False):
             other = "has another version of wanbench or of its packages than the machine of the command"
             job.fail(f"worker {platform.node()} {other}: install the same on both.")
             return 1
@@ -270,7 +270,7 @@ def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
         told = [sorted(given.items()), job.page.replay_reason, job.page.remark, file_hashes(given, notebook)]
         made_from = hashlib.sha256(f"{sources[notebook]} {told!r}".encode()).hexdigest()
         page = replace(job.page, made_from=made_from)
-        made[name] = replace(job, name=name, varied=varied, page=page, library=library_hash(False))
+        made[name] = replace(job, name=name, varied=varied, page=page, library=library_hash(strict=False))
     return [*made.values()]
 
 

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from wanbench.figures import theme
 from wanbench.figures.primitives import interval_points
 from wanbench.formatting import count, number
-from wanbench.methods.claims.ledger import UNDECIDED, WITHIN, Audit, read_claims
+from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import as_printed
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import share_of
@@ -126,7 +126,7 @@ def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     Test the published cells on a re-run.
 
     A cell is "reproduced" if its interval lies within a tenth of the published number, "not reproduced" if it lies
-    outside; else "inside the interval" if it contains the number, or "undecided".
+    outside, and else "undecided", also if its interval contains the number.
 
     Examples
     --------
@@ -138,7 +138,5 @@ def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
         of = shares[(shares.algorithm == row.algorithm) & (shares.rtt_ms == row.rtt_ms) & (shares.loss == row.loss)]
         estimate = block_mean(of, "share", quantity="share of the link", claim="A request uses {} of the link")
         bound = as_printed(audit.claims[row.claim])
-        verdict = bound.verdict(estimate)
-        verdict = WITHIN if verdict == UNDECIDED and row.inside else verdict
-        audit.rerun(row.claim, verdict, estimate.sentence, estimate)
+        audit.rerun(row.claim, bound.verdict(estimate), estimate.sentence, estimate)
     return audit
